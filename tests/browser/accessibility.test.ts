@@ -100,7 +100,7 @@ const navigationOf = (page: Page): Promise<string[]> =>
   page.getByRole('navigation', { name: 'Main' }).getByRole('link').allInnerTexts();
 
 it.for(DOOR_PAGES)(
-  'before sign-in, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  'the signed-out page $name fits every width, has no serious accessibility findings, one main landmark and no navigation, and works by keyboard',
   async (shown, { nobody: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -110,7 +110,7 @@ it.for(DOOR_PAGES)(
 );
 
 it.for(ACCOUNT_PAGES)(
-  '$name: right at every width and in both themes, one of each landmark, every place, all by keyboard',
+  'the page $name fits every width, has no serious accessibility findings, one main landmark and the full navigation, and works by keyboard',
   async (shown, { example: { tunnelId }, owner: { page, profile } }) => {
     await visit(page, profile, shown, tunnelId);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
@@ -124,7 +124,7 @@ it.for(ACCOUNT_PAGES)(
 );
 
 it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
-  'the dialog $name: right at every width and in both themes',
+  'the dialog $name fits every width and has no serious accessibility findings in either theme',
   async (shown, { owner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -132,7 +132,7 @@ it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
 );
 
 it.for(DOMAIN_PAGES)(
-  'own domains, $name: right at every width and in both themes',
+  'the custom domain page $name fits every width and has no serious accessibility findings in either theme',
   async (shown, { proprietor: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -140,7 +140,7 @@ it.for(DOMAIN_PAGES)(
 );
 
 it.for(CONSENT_PAGES)(
-  'the question of an app, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  'the consent page $name fits every width, has no serious accessibility findings, one main landmark and no navigation, and works by keyboard',
   async (shown, { example: { app }, owner: { page, profile } }) => {
     await visit(page, profile, shown, await app.request());
     expect(await findingsOf(page)).toEqual([]);
@@ -150,14 +150,14 @@ it.for(CONSENT_PAGES)(
 );
 
 it.for(BEGINNER_PAGES)(
-  'for somebody new, $name: right at every width and in both themes',
+  'the page $name of a new account fits every width and has no serious accessibility findings in either theme',
   async (shown, { beginner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
   },
 );
 
-it('who comes by keyboard can skip to the content, open a tunnel from the list, and come back', async ({
+it('a keyboard user can skip to the content, open a tunnel from the list, and return', async ({
   example: { account },
   profile,
 }) => {
@@ -177,7 +177,7 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
   await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
 });
 
-it('what these tests look for is found where it is', async ({ profile }) => {
+it('the accessibility checks find planted faults of contrast, alternative text and focus', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
   // At one width and in one theme alone.

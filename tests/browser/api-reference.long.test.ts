@@ -6,7 +6,10 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-it('shows every operation, opens them, sends one, and leads back to the dashboard', async ({ profile, stack }) => {
+it('the API reference lists every operation, sends a request, and links back to the dashboard', async ({
+  profile,
+  stack,
+}) => {
   const { platform_url: url } = stack.run;
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Document;
   const told = Object.entries(paths).flatMap(([path, operations]) =>

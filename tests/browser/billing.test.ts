@@ -5,7 +5,7 @@ import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a card on the page of the processor, a subscription, and a cap of 0 that closes the tunnel with exit 6', async ({
+it('an account subscribes with a card at the payment processor, and a spend limit of 0 closes the tunnel with exit 6', async ({
   profile,
   harness,
   stack,
@@ -80,7 +80,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   expect(await findingsOf(document)).toEqual([]);
 });
 
-it('a server that charges nobody shows no billing', async ({ profile, stack }) => {
+it('a server that does not charge shows no billing pages', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'guest');
   await profile.logIn(account.email);
   await profile.context.route('**/billing', async (route) => {

@@ -11,7 +11,7 @@ const HOST_IS_LARGER = `(() => {
   return sizeOf('h1 span:last-child') > sizeOf('bdi');
 })()`;
 
-it('an app asks, its user logs in, allows less than was asked, and disconnects it in the settings', async ({
+it('a user signs in for an app, allows fewer permissions than requested, and disconnects the app in the settings', async ({
   harness,
   profile,
   stack,

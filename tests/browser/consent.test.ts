@@ -5,7 +5,7 @@ import { it } from './browser-test.fixture.ts';
 import { ConnectingApp } from './connecting-app.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-it('a no goes back to the app, by another account too, and a request that was answered is over', async ({
+it('a denial returns to the app, even after switching accounts, and an answered request shows as expired', async ({
   harness,
   profile,
   stack,

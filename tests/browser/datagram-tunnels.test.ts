@@ -17,7 +17,11 @@ const expectForEverybody = async (page: Page): Promise<void> => {
   await page.setViewportSize({ width: 1280, height: 800 });
 };
 
-it('a udp tunnel shows its flows, its path and its drops; they go with it', async ({ profile, harness, stack }) => {
+it('the page of a udp tunnel shows flows, path and drops, and no flows after the tunnel closes', async ({
+  profile,
+  harness,
+  stack,
+}) => {
   const account = await Account.signUp(stack, 'flows');
   const key = await account.newKey();
   const echo = harness.use(await startUdpEcho());
@@ -61,7 +65,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await page.getByText('Flows are shown while the tunnel is live').waitFor();
 });
 
-it('a p2p tunnel shows each peer with its path and the reason, and one is dismissed when it is confirmed', async ({
+it('the page of a p2p tunnel shows each peer with its path and reason, and disconnects a peer after confirmation', async ({
   profile,
   harness,
   stack,
@@ -98,7 +102,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   expect(direct.path).toBe('direct');
 });
 
-it('the help for a new tunnel has every kind, each with its commands', async ({ profile, stack }) => {
+it('the New tunnel dialog shows the commands of every protocol', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'kinds');
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');

@@ -5,7 +5,7 @@ import { mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { commandIn, paste } from './pasted-command.fixture.ts';
 
-it('signs up, runs the three commands, and sees each turn green up to the first request, which it replays', async ({
+it('a new user signs up, runs the three commands shown, sees each step completed, and replays the first request', async ({
   profile,
   harness,
   stack,

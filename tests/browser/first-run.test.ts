@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a first run that is skipped stays so, leaves one empty state, and can be begun again', async ({
+it('a skipped introduction stays skipped, shows the empty state, and can be started again', async ({
   profile,
   stack,
 }) => {

@@ -8,7 +8,7 @@ import { seriousFindings } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { screensWithout } from './first-screen.fixture.ts';
 
-it('shows the first live tunnel and the first request without scrolling', async ({ profile, harness, stack }) => {
+it('the first live tunnel and the first request are visible without scrolling', async ({ profile, harness, stack }) => {
   const account = await Account.signUp(stack, 'first-screen');
   const key = await account.newKey();
   const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
@@ -53,7 +53,7 @@ it('shows the first live tunnel and the first request without scrolling', async 
   expect(await seriousFindings(page)).toEqual([]);
 });
 
-it('what is looked for is not seen below the screen, nor below something else', async ({ profile }) => {
+it('the visibility check reports an element below the screen or behind a different element', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
   const put = async (css: string) => {

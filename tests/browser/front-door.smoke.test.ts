@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { Account, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a wrong password is told at its field, without the id of a request, and the right one goes on', async ({
+it('a wrong password shows an error at its field without a request id, and the correct password signs in', async ({
   profile,
   stack,
 }) => {

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { Account, mailedPath, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a forgotten password is replaced by the mailed link, which works once', async ({ profile, stack }) => {
+it('a forgotten password is replaced with the mailed link, which works once', async ({ profile, stack }) => {
   const { email } = await Account.signUp(stack);
   const page = await profile.tab('/login');
   await page.getByRole('link', { name: 'Forgot password?' }).click();
@@ -42,7 +42,7 @@ it('a forgotten password is replaced by the mailed link, which works once', asyn
   await again.getByRole('link', { name: 'Get a new link' }).waitFor();
 });
 
-it('an address that is taken is told at its field; an unverified one can have its mail again', async ({
+it('sign-up with an address in use shows an error at the field, and an unverified account can request the mail again', async ({
   profile,
   stack,
 }) => {
@@ -66,7 +66,7 @@ it('an address that is taken is told at its field; an unverified one can have it
   await page.getByText(`new-${email}`).waitFor();
 });
 
-it('the pages before a sign-in ask for no session, and leave nothing in the console', async ({ profile }) => {
+it('the pages before sign-in request no session and write nothing to the console', async ({ profile }) => {
   const [asked, said]: [string[], string[]] = [[], []];
   profile.context.on('request', (request) => {
     if (new URL(request.url()).pathname.startsWith('/auth/')) asked.push(request.url());

@@ -17,7 +17,7 @@ const expectToFit = async (page: Page): Promise<void> => {
   }
 };
 
-it('requests are filtered, copied, replayed and edited; times are those of the reader, with UTC on hover', async ({
+it('the inspector filters, copies, replays and edits requests, hides secrets, and shows UTC times on hover', async ({
   profile,
   harness,
   stack,
@@ -85,7 +85,7 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
   expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl '${url}/again?token=[redacted]'`);
 });
 
-it('several tunnels can be told apart: a filter, addresses that a browser opens as links, and one row that looks chosen', async ({
+it('the inspector of several tunnels filters by tunnel, links only HTTP addresses, and marks a single selected row', async ({
   profile,
   harness,
   stack,

@@ -6,7 +6,7 @@ import { it } from './browser-test.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-it('who was invited signs up with the link and is in at once; the link works once, and nobody else gets a form', async ({
+it('an invited person signs up with the link, which works once; without an invitation there is no sign-up form', async ({
   browser,
   harness,
 }) => {

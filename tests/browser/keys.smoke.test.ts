@@ -5,7 +5,7 @@ import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { commandIn, paste } from './pasted-command.fixture.ts';
 
-it('a key is shown once, works by the command beside it, and revoked in the page it ends its session with exit 3', async ({
+it('a key is shown once, works in the command beside it, and its revocation ends the client with exit 3', async ({
   profile,
   harness,
   stack,

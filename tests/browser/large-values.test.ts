@@ -103,7 +103,7 @@ const PAGES: readonly DashboardPage[] = [
 ];
 
 it.for(PAGES)(
-  '$name: long names and large numbers stay in sight on a phone, a tablet and a desk',
+  'the page $name shows long names and large numbers without cutting off controls, from phone to desktop width',
   async (shown, { looker: { page, profile } }) => {
     await visit(page, profile, shown);
     // Members of a pool may be scrolled sideways where there is little room.
@@ -114,7 +114,7 @@ it.for(PAGES)(
   },
 );
 
-it('the question about a key with a long label is whole on a phone', async ({ looker: { page, profile } }) => {
+it('the revoke dialog of a key with a long label fits a phone', async ({ looker: { page, profile } }) => {
   const act = () => page.getByRole('button', { name: /^Revoke W/ }).click();
   await page.setViewportSize({ width: 360, height: 800 });
   await visit(page, profile, { name: 'keys', path: '/keys', heading: 'Keys', act });
@@ -122,7 +122,7 @@ it('the question about a key with a long label is whole on a phone', async ({ lo
   expect(await cutOff(page)).toEqual([]);
 });
 
-it('the address of a member lies over nothing', async ({ looker: { page, profile } }) => {
+it('the address of a group member does not overlap the next column', async ({ looker: { page, profile } }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
   await visit(page, profile, { name: 'pools', path: '/pools', heading: 'Groups', whole: ADDRESS });
   const text = await page.evaluate<number>(`(() => {
@@ -134,7 +134,7 @@ it('the address of a member lies over nothing', async ({ looker: { page, profile
   expect(text).toBeLessThanOrEqual(health?.x ?? 0);
 });
 
-it('the day of an invoice is that of UTC, wherever one is', async ({ browser, stack, email }) => {
+it('an invoice date is shown in UTC in every time zone', async ({ browser, stack, email }) => {
   const profile = await Profile.open(browser, stack, { timezoneId: 'America/Los_Angeles' });
   await profile.logIn(email);
   const invoice = { id: 'in_1', number: 'A-1', status: 'paid', total: 300, currency: 'usd', created: 1_796_083_200 };
@@ -160,7 +160,7 @@ const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> 
 it.for([
   { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests per day', sign: /most on/ },
   { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Devices', sign: 'Verified' },
-])('$path at $width px: what comes late moves nothing ($below)', async (row, { profile, email }) => {
+])('the page $path at $width px does not shift when late content arrives ($below)', async (row, { profile, email }) => {
   await profile.logIn(email);
   await profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: manyTunnels(5) }));
   const day = { date: '2026-01-01', tunnels: 1, requests: 7, bytes: 7000 };

@@ -9,7 +9,7 @@ import { it } from './browser-test.fixture.ts';
 
 const COUNT = CAPTURE_LIST_LIMIT.max + 20;
 
-it('Load older shows the requests before the newest 100, which stay while new ones come', async ({
+it('Load older shows the requests before the newest 100, which stay in the list when new requests arrive', async ({
   profile,
   harness,
   stack,

@@ -11,7 +11,7 @@ import { logInAt } from './profile.fixture.ts';
 /** Browsers find every name below localhost on this machine. They keep pages from setting cookies for localhost itself, as for `com`. */
 const SITE = 'site.localhost';
 
-it('a session that a page of a tunnel plants is not taken by the dashboard, and the next log-in is one’s own', async ({
+it('the dashboard rejects a session cookie that was planted by a tunnel, and a later sign-in opens the correct account', async ({
   browser,
   harness,
 }) => {

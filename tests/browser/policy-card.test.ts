@@ -29,7 +29,7 @@ const expectForEverybody = async (page: Page): Promise<void> => {
   await page.setViewportSize({ width: 1280, height: 800 });
 };
 
-it('a tunnel shows its rules and their counts, a request which rule answered it and who it was; no secret is in the page', async ({
+it('the tunnel page shows policy rules with their counts, and for a request the deciding rule and the visitor, but no secrets', async ({
   profile,
   harness,
   stack,

@@ -4,7 +4,7 @@ import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { openGuarded, PERSON, signIn } from './guarded-tunnel.fixture.ts';
 
-it('a deep link with its query survives the login; the service learns who it is and sees no cookie of the edge; log-out ends it', async ({
+it('a visitor returns to the requested URL after sign-in, the service gets the user name but no edge cookie, and sign-out ends the session', async ({
   profile,
   harness,
   stack,

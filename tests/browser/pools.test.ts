@@ -17,7 +17,7 @@ const memberFlags = async (harness: Harness, name: string): Promise<string[]> =>
   return ['--group', name, '--group-key-file', file, '--subdomain', name, ...probe];
 };
 
-it('a pool of three: a service that fails, a client that dies, and both come back, without a flicker', async ({
+it('the groups page follows a service that fails, a client that dies and their return, without redrawing the group', async ({
   profile,
   harness,
   stack,
@@ -62,7 +62,7 @@ it('a pool of three: a service that fails, a client that dies, and both come bac
   expect(await page.evaluate('document.querySelector("article").dataset.marked')).toBe('yes');
 });
 
-it('a pool without a healthy member is told in words, and a region that does not answer is named', async ({
+it('the groups page warns about a group without a healthy member, and names a region that does not answer', async ({
   profile,
   harness,
   stack,

@@ -4,7 +4,7 @@ import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-it('a page asked for without a session comes after the login; a page of somebody else is never the next', async ({
+it('sign-in returns to the dashboard page that was requested, and never to a URL outside the dashboard', async ({
   profile,
   stack,
 }) => {

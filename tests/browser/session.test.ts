@@ -6,7 +6,7 @@ import { logInAt } from './profile.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
 
-it('a session that ended in the middle of work leads to the login, and from there back to the page', async ({
+it('a session that ends during use leads to sign-in, and from there back to the same page', async ({
   profile,
   stack,
 }) => {
@@ -30,7 +30,7 @@ it('a session that ended in the middle of work leads to the login, and from ther
   expect(await page.getByRole('radio', { name: 'Ended' }).isChecked()).toBe(true);
 });
 
-it('an access token that ran out is renewed by the cookie, and nobody notices', async ({ profile, stack }) => {
+it('an expired access token is renewed automatically without an error on the page', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'renewed');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');
@@ -56,7 +56,7 @@ it('an access token that ran out is renewed by the cookie, and nobody notices', 
   expect([refused, renewed]).toEqual([1, 1]);
 });
 
-it('two tabs share one session: out in one is out in both, in again too, and renewing at once harms neither', async ({
+it('two tabs share a session: sign-out and sign-in apply to both, and simultaneous renewals keep both signed in', async ({
   profile,
   stack,
 }) => {

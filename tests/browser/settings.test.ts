@@ -6,7 +6,7 @@ import { Profile } from './profile.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
 
-it('a name is kept, a theme is there before the first paint and in every tab, other devices are logged out when asked', async ({
+it('settings save the name, apply the theme in every tab, and sign out other devices after confirmation', async ({
   profile,
   stack,
 }) => {
@@ -42,7 +42,7 @@ it('a name is kept, a theme is there before the first paint and in every tab, ot
   expect(await page.getByLabel('Display name').inputValue()).toBe('Ann of the test');
 });
 
-it('a password is changed in one of two dashboards: the other has to log in again', async ({
+it('a password change signs out other devices, which must use the new password', async ({
   browser,
   harness,
   profile,
@@ -85,7 +85,7 @@ it('a password is changed in one of two dashboards: the other has to log in agai
   expect(elsewhere.faults).toEqual([]);
 });
 
-it('an address is changed by the link that the new one gets; a taken one is told nothing else', async ({
+it('an email change takes effect with the mailed link, and the page does not reveal if the address is in use', async ({
   profile,
   stack,
 }) => {
@@ -111,7 +111,7 @@ it('an address is changed by the link that the new one gets; a taken one is told
   await next.getByText(wanted).waitFor();
 });
 
-it('an account is deleted after a question with its password, in every tab', async ({ profile, stack }) => {
+it('an account is deleted after its password is confirmed, and every tab is signed out', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'gone');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');

@@ -4,7 +4,7 @@ import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a tunnel appears, ends and moves to the history by itself; the filter is in the address', async ({
+it('the tunnel list updates automatically when a tunnel opens or ends, and keeps its filter in the URL', async ({
   profile,
   harness,
   stack,

@@ -5,7 +5,7 @@ import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a request shows its headers and bodies without its secrets; a region that does not answer breaks one panel', async ({
+it('a captured request hides secrets and can be replayed and edited; a region that does not answer affects only a single panel', async ({
   profile,
   harness,
   stack,

@@ -89,8 +89,8 @@ const breaks = (relay: Relay, random: () => number): (() => void)[] => {
   ];
 };
 
-describe('on a network that breaks again and again', () => {
-  it('every visit is served whole or reset: none is corrupted, cut short in silence, or left hanging', {
+describe('a tunnel on a network that breaks repeatedly', () => {
+  it('serves every visit completely or resets it: no visit is corrupted, truncated without a reset, or left hanging', {
     timeout: 180_000,
   }, async ({ harness }) => {
     const random = seededRandom(2024);

@@ -36,7 +36,7 @@ export const testRowMap = ({ at, rows, intro }: RowMap): void => {
     [...texts].map(([number, text]) => ({ text, key: `${section} ${number}` })),
   );
 
-  it('every row has a test', () => {
+  it('every specification row has a test', () => {
     const found = filesOfRows(folder);
     expect(all.filter(({ key }) => !found.has(key)).map(({ key, text }) => `${key}: ${text}`)).toEqual([]);
   });

@@ -61,7 +61,7 @@ const namesIn = (text: string): Named[] => {
 };
 
 describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
-  it('names only files and folders that are there', async () => {
+  it('names only files and folders that exist', async () => {
     const tracked = (await run('git', ['ls-files'])).stdout.split('\n');
     const fileNames = new Set(tracked.map((path) => path.split('/').at(-1)));
     const names = namesIn(read(page)).filter(({ name }) => !NOT_YET.test(name));
@@ -81,7 +81,7 @@ const holdsProduct = (folder: string): boolean =>
   );
 
 it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
-  'the table of %s in ARCHITECTURE.md has its folders, and all of them',
+  'the table of %s in ARCHITECTURE.md lists exactly the folders that exist',
   (src, rows) => {
     const named = rows.split('\n').flatMap((row) => /^\| `([^`*]+)`/.exec(row)?.[1] ?? []);
     expect(named.filter((name) => !existsSync(join(ROOT, src, name)))).toEqual([]);
@@ -93,7 +93,7 @@ it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
   },
 );
 
-it('every workspace with rules for its folders has such a table', async () => {
+it('every workspace with import rules for its folders has a table of its parts in ARCHITECTURE.md', async () => {
   const rules = (await import(join(ROOT, 'scripts/lib/import-rules.mjs'))) as { FOLDER_MAY_IMPORT: object };
   const workspaces = tables.map(([, src = '']) => src.split('/')[1]);
   expect(new Set(workspaces)).toEqual(new Set(Object.keys(rules.FOLDER_MAY_IMPORT)));
@@ -107,6 +107,6 @@ it.each([
     '```\n 1  TLS   ingress/tls/certificate, mux/splice  ─► 502 …_PLAIN\n```',
     ['ingress/tls/certificate', 'mux/splice'],
   ],
-])('in %j the names are %j', (text, names) => {
+])('file names in %j are recognized as %j', (text, names) => {
   expect(namesIn(text).map(({ name }) => name)).toEqual(names);
 });

@@ -17,7 +17,7 @@ afterEach(async () => {
 const CAN_RUN = existsSync('/proc/self/stat') && spawnSync('cc', ['--version']).error === undefined;
 const PEERS = join(ROOT, 'bench/peers.mjs');
 
-it.runIf(CAN_RUN)('beside peers, a short run measures and leaves the record of docs/ alone', async () => {
+it.runIf(CAN_RUN)('a short peers bench measures its paths and does not change the record in docs/', async () => {
   const record = join(ROOT, 'docs/benchmarks-peers.json');
   const before = readFileSync(record, 'utf8');
   const args = ['--quick', '--scenario', 'tcp-beside,tcp-idle', '--path', 'ours,ours-tls'];
@@ -27,7 +27,7 @@ it.runIf(CAN_RUN)('beside peers, a short run measures and leaves the record of d
   expect(readFileSync(record, 'utf8')).toBe(before);
 });
 
-it.runIf(CAN_RUN)('beside peers, SIGTERM in the middle leaves no process and no file', async () => {
+it.runIf(CAN_RUN)('a peers bench that gets SIGTERM while running leaves no process and no file', async () => {
   const dir = await temporaryDirectory();
   cleanUps.push(() => dir.close());
   const program = await spawnProgram({

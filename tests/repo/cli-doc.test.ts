@@ -65,14 +65,14 @@ const byHand = (): string => readFileSync(PAGE, 'utf8').split(`\n${HEADING}`, 1)
 
 if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, `${byHand().trimEnd()}\n\n${await render()}`);
 
-it('docs/cli.md has the help of every command, to the letter', async () => {
+it('docs/cli.md contains the exact help of every command', async () => {
   expect(readFileSync(PAGE, 'utf8'), UPDATE).toBe(`${byHand().trimEnd()}\n\n${await render()}`);
 });
 
 describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), listed] as const))(
   '%s --help',
   (_, listed) => {
-    it('fits its columns, has an example, and begins each text with a capital', async () => {
+    it('fits into 100 columns, has an example, and begins each description with a capital letter', async () => {
       const help = await helpOf(listed);
       for (const line of help.split('\n')) expect(line.length, line).toBeLessThanOrEqual(COLUMNS);
       expect(help).toMatch(/^Examples?:\n {2}\$ /m);
@@ -82,7 +82,7 @@ describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), lis
   },
 );
 
-it('a command with many flags has the common ones first and the others in groups', async () => {
+it('the help of a command with many flags starts with the common options and groups the others', async () => {
   const help = await helpOf({ words: ['http'] });
   const headings = help.split('\n').filter((line) => /^\S.*:$/.test(line));
   expect(headings).toEqual([

@@ -168,7 +168,7 @@ const linesOf = (path: string): string[] =>
     .split('\n')
     .filter((line) => !COMMENT.test(line));
 
-it('every callback is under a guard, or in the list with its reason', () => {
+it('every Node.js callback is guarded, or listed with the reason why it needs no guard', () => {
   const found: Record<string, string[]> = {};
   for (const path of sources) {
     const lines = linesOf(path).filter((line) => REGISTERS.test(line) && !DOES_NOTHING.test(line));
@@ -210,7 +210,7 @@ const callsIn = (path: string): string[] => {
   return [...calls, ...caught, ...handed];
 };
 
-it('at every guarded call a test raises a fault', () => {
+it('every guarded call has a test that raises a fault there', () => {
   const calls = [...new Set(sources.flatMap(callsIn))].sort();
   const tests = RAISING.map(read).join('\n');
   expect(calls.length).toBeGreaterThan(60);

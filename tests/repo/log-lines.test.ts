@@ -34,7 +34,7 @@ const sources = (): { path: string; text: string }[] =>
 
 const textOf = (call: string): string => /'([^']+)'\s*,?\s*$/.exec(call)?.[1] ?? call;
 
-it('no line goes around the limiter but those that only the operator can cause', () => {
+it('only log lines that visitors cannot cause are written without the limiter', () => {
   const found = sources().flatMap(({ path, text }) =>
     [...text.matchAll(DIRECT)].map((match) => ({ path, line: textOf(match[1] ?? '') })),
   );
@@ -46,14 +46,14 @@ it('no line goes around the limiter but those that only the operator can cause',
 const renamedIn = (text: string): string[] =>
   [...text.matchAll(RENAMED)].map((match) => match[1] ?? match[2] ?? '').filter((name) => !/^#?logger$/.test(name));
 
-it('a logger is called a logger, so that its calls are found', () => {
+it('a logger keeps the name `logger`, so that its calls can be found', () => {
   expect(sources().flatMap(({ path, text }) => renamedIn(text).map((name) => `${path}: ${name}`))).toEqual([]);
   expect(renamedIn('const log = this.#given.logger;')).toEqual(['log']);
   expect(renamedIn('const { logger: say } = options;')).toEqual(['say']);
   expect(renamedIn('this.#logger = options.logger;')).toEqual([]);
 });
 
-it('sees calls of every form', () => {
+it('logger calls of every form are found', () => {
   const call = (text: string): string[] => [...text.matchAll(DIRECT)].map((match) => textOf(match[1] ?? ''));
   expect(call("this.#logger.warn({ a: 1 }, 'one');")).toEqual(['one']);
   expect(call("logger[level](\n  { a: 1 },\n  'two',\n);")).toEqual(['two']);

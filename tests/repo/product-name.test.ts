@@ -24,13 +24,13 @@ it('no text runs npx with the name of the installed command', async () => {
 /** `vitest` writes generated pages and tests their rules, in a checkout. */
 const RUN_IN_CHECKOUT = ['hatchway', 'vitest'];
 
-it.each(USER_PAGES)('%s runs npx only with programs of a checkout', (page) => {
+it.each(USER_PAGES)('%s uses npx only with hatchway and vitest', (page) => {
   // A program that a reader publishes is the reader's choice: `tunnel mcp-publish -- npx …`.
   const programs = [...read(page).matchAll(/(?<!-- |\/c )\bnpx ([\w@/.-]+)/g)].map((match) => match[1]);
   expect(programs.filter((program) => !RUN_IN_CHECKOUT.includes(program ?? ''))).toEqual([]);
 });
 
-it('the client has two commands, which are one program', () => {
+it('the commands hatchway and tunnel are the same program', () => {
   const { bin } = JSON.parse(read('apps/cli/package.json')) as { bin: Record<string, string> };
   expect(bin['hatchway']).toBe(bin['tunnel']);
   const linked = ['hatchway', 'tunnel'].map((name) => realpathSync(join(ROOT, 'node_modules/.bin', name)));

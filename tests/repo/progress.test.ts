@@ -27,7 +27,7 @@ const written = async (isTTY: boolean): Promise<string[]> => {
   return texts;
 };
 
-it('counts the seconds in one line at a terminal, and clears it in the end', async () => {
+it('progress at a terminal counts seconds in a single line, which is cleared at the end', async () => {
   const texts = await written(true);
   expect(texts.slice(0, 3)).toEqual(
     ['Installing ... 0 s', 'Installing ... 1 s', 'Installing ... 2 s'].map((text) => `\r\u001b[K${text}`),
@@ -36,6 +36,6 @@ it('counts the seconds in one line at a terminal, and clears it in the end', asy
   expect(texts.at(-1)).toBe('\r\u001b[K');
 });
 
-it('says every ten seconds that it is still running where lines are collected', async () => {
+it('progress outside a terminal prints a line every ten seconds', async () => {
   expect(await written(false)).toEqual(['Installing ... 10 s\n', 'Installing ... 20 s\n']);
 });

@@ -27,7 +27,7 @@ it.each([
   ['docs/udp.md', 'What is dropped, and why', dropReason.options],
   ['docs/udp.md', 'The UDP path', edgeFlows.shape.reason.options],
   ['docs/p2p.md', 'Relay or direct: every reason', relayReason.options],
-])('%s, %s: exactly the reasons that there are, each with its meaning and what to do', (page, heading, reasons) => {
+])('%s, %s: lists exactly the existing reasons with their meaning and advice', (page, heading, reasons) => {
   const rows = rowsBelow(page, heading);
   expect([...rows.keys()].toSorted()).toEqual(reasons.filter((reason) => reason !== '').toSorted());
   for (const cells of rows.values()) for (const cell of cells) expect(cell.length).toBeGreaterThan(5);

@@ -75,28 +75,28 @@ const runTests = (): Promise<Ended> => {
   return node(['--input-type=module', '-e', program]);
 };
 
-it('tests that passed at their second try count as passed, and are named with what they first said', () => {
+it('tests that pass at the second try are listed with their first error', () => {
   expect(ended.stdout).toContain(
     '\n    unsteady: once.test.mjs > a guarantee > holds at the second try: tries: expected 1 to be 2',
   );
   expect(ended.stdout.match(/unsteady:/g)).toHaveLength(3);
 });
 
-it('in CI more than two of them are failures', () => {
+it('in CI more than two unsteady tests count as failures', () => {
   expect(inCi).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n1 passed, 4 failed\n$/) });
   expect(inCi.stdout).toContain(
     '\n    unsteady, FAILED: once.test.mjs > a guarantee > holds at the second try: tries:',
   );
 });
 
-it('in CI two are borne beside the one that tests/unsteady.json has, whose reason is told', () => {
+it('in CI two unsteady tests are tolerated, besides tests listed with a reason in tests/unsteady.json', () => {
   expect(known).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n4 passed, 1 failed\n$/) });
   expect(known.stdout).toContain('\n    unsteady, known (a clock of whole seconds): once.test.mjs > a guarantee >');
   expect(known.stdout.match(/unsteady:/g)).toHaveLength(2);
   expect(known.stdout).not.toContain('unsteady, FAILED:');
 });
 
-it('a test that failed at both of them is failed', () => {
+it('a test that fails at both tries counts as failed', () => {
   expect(ended).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n4 passed, 1 failed\n$/) });
   expect(ended.stdout).toMatch(/ {4}FAILED: 4 passed, 1 FAILED in [\d.]+ s\n/);
 });

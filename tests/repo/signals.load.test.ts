@@ -11,7 +11,7 @@ it.for([
   ['SIGTERM to npm alone', (program: Program) => program.signal('SIGTERM')],
   // A terminal does this at a Ctrl-C: where one can be made, the next test has it.
   ...(hasScript ? [] : [['SIGINT to the group', (program: Program) => program.signalGroup('SIGINT')] as const]),
-] as const)('%s drains, ends with 0 and leaves nothing behind', async ([, ask], { trial }) => {
+] as const)('%s drains the server, exits with 0 and leaves no process behind', async ([, ask], { trial }) => {
   const program = await startWithNpm(trial.at);
   const server = await trial.ready(program);
   const visitor = await trial.visit();
@@ -20,13 +20,16 @@ it.for([
 });
 
 // Where util-linux's `script` is missing, this one is skipped: nothing else here makes a terminal.
-it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing behind', async ({ trial }) => {
-  // exec: a plain sh (what $SHELL falls back to) would die of the Ctrl-C itself, whatever npm ends with.
-  const typed = `exec npm start -- ${trial.at.flags.join(' ')}`;
-  const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
-  const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
-  const server = await trial.ready(program);
-  const visitor = await trial.visit();
-  program.write('\u0003');
-  await trial.expectDrained(program, server, visitor);
-});
+it.runIf(hasScript)(
+  'Ctrl-C in a terminal drains the server, exits with 0 and leaves no process behind',
+  async ({ trial }) => {
+    // exec: a plain sh (what $SHELL falls back to) would die of the Ctrl-C itself, whatever npm ends with.
+    const typed = `exec npm start -- ${trial.at.flags.join(' ')}`;
+    const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
+    const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
+    const server = await trial.ready(program);
+    const visitor = await trial.visit();
+    program.write('\u0003');
+    await trial.expectDrained(program, server, visitor);
+  },
+);

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { startServer, startWithNpm } from './server-program.fixture.ts';
 import { it } from './signal-trial.fixture.ts';
 
-it('SIGTERM to the group drains, ends with 0 and leaves nothing behind', async ({ trial }) => {
+it('SIGTERM to the process group drains the server, exits with 0 and leaves no process behind', async ({ trial }) => {
   const program = await startWithNpm(trial.at);
   const server = await trial.ready(program);
   const visitor = await trial.visit();
@@ -15,7 +15,9 @@ it('SIGTERM to the group drains, ends with 0 and leaves nothing behind', async (
 });
 
 // npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
-it('a signal that is repeated until the process is gone does not spoil its orderly end', async ({ trial }) => {
+it('SIGINT that is repeated until the process is gone still ends the server with exit code 0 or 130', async ({
+  trial,
+}) => {
   const program = await startServer(trial.at);
   await trial.ready(program);
   await eventually(
@@ -30,7 +32,7 @@ it('a signal that is repeated until the process is gone does not spoil its order
   expect([0, 130]).toContain(program.exit?.code);
 });
 
-it('a second signal, later than a second, ends at once', async ({ trial }) => {
+it('a second SIGTERM more than a second after the first ends the server at once with 143', async ({ trial }) => {
   const program = await startServer(trial.at);
   await trial.ready(program);
   const visitor = await trial.visit();

@@ -59,14 +59,14 @@ const identifiersOf = (node: Syntax, found: Set<string>): void => {
   }
 };
 
-it('each word has one row', () => {
+it('each glossary word has a single row', () => {
   expect(used.length).toBeGreaterThan(30);
   expect(refused.length).toBeGreaterThan(15);
   const all = [...used, ...refused];
   expect(all.filter((word, index) => all.indexOf(word) !== index)).toEqual([]);
 });
 
-it('no file and no identifier of the product has a word that the glossary refuses', async () => {
+it('no file name and no identifier of the product contains a word that the glossary rejects', async () => {
   const { stdout } = await run('git', ['ls-files', 'packages/*/src/*', 'apps/*/src/*']);
   const files = stdout.split('\n').filter((path) => /\.tsx?$/.test(path));
   expect(files.length).toBeGreaterThan(300);
@@ -91,6 +91,6 @@ it.each([
   ['placeholder', []],
   ['calendar', []],
   ['IN_PLACE_BYTES', []],
-])('in %s the refused words are %j', (name, words) => {
+])('rejected glossary words in %s are %j', (name, words) => {
   expect(refusedIn(name)).toEqual(words);
 });

@@ -64,8 +64,10 @@ const send = (endpoint: PublicEndpoint, method: string, headers: Record<string, 
 describe.each([
   ['with a length', { 'content-length': String(BYTES) }],
   ['in chunks', { 'transfer-encoding': 'chunked' }],
-])('5 GB %s', (how, framing) => {
-  it('come down byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
+])('a 5 GB transfer %s', (how, framing) => {
+  it('downloads byte-exactly while edge and client stay under 200 MB of memory', { timeout: TIMEOUT_MS }, async ({
+    harness,
+  }) => {
     const sent = createHash('sha256');
     const web = harness.use(
       await startWeb(async (_, response) => {
@@ -82,7 +84,9 @@ describe.each([
     expectSmall(`download ${how}`, { edge: stack.program.pid, client: tunnel.pid });
   });
 
-  it('go up byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
+  it('uploads byte-exactly while edge and client stay under 200 MB of memory', { timeout: TIMEOUT_MS }, async ({
+    harness,
+  }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         response.end(JSON.stringify(await swallow(request)));

@@ -54,8 +54,8 @@ const echoed = (port: number, bytes: Buffer): Promise<string> =>
     socket.end(bytes);
   });
 
-describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
-  it(`hold ${VISITORS} stalled readers within bounded memory and serve another one`, async () => {
+describe.each(['plain', 'tls'] as const)('a session with %s carriers', (kind) => {
+  it(`holds ${VISITORS} stalled readers within bounded memory and serves an additional visitor`, async () => {
     const endless = await startEndlessServer();
     const echo = await startEchoServer();
     cleanups.push(

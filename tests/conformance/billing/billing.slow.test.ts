@@ -22,8 +22,8 @@ beforeAll(async () => {
 afterAll(() => harness.close());
 
 // The tests of each part run at once, because most of them wait for something; the parts do not.
-describe('while the month lasts', () => {
-  describe.concurrent('everything', () => {
+describe('billing during the month', () => {
+  describe.concurrent('all sections at once', () => {
     story.untilTheMonthEnds();
     capRows(harness);
     beforeItsEnd(harness, month);
@@ -33,14 +33,14 @@ describe('while the month lasts', () => {
   });
 });
 
-describe('after the end of the month', () => {
+describe('billing after the end of the month', () => {
   beforeAll(() => harness.endMonth());
-  describe.concurrent('everything', () => {
+  describe.concurrent('all sections at once', () => {
     story.afterTheMonth();
     afterItsEnd(harness, month);
   });
 });
 
-describe('at the end', () => {
+describe('changes to the whole simulator', () => {
   simulatorRowsAtTheEnd(harness, month);
 });

@@ -23,12 +23,16 @@ export class Story {
   }
 
   untilTheMonthEnds(): void {
-    it('the story: from signing up to a cap that was reached and removed', () => this.#live(), 180_000);
+    it(
+      'an account signs up, subscribes, reaches its spend cap (the client exits with 6) and works again without the cap',
+      () => this.#live(),
+      180_000,
+    );
   }
 
   /** The invoice is the larger of 300 and the usage, to the cent. */
   afterTheMonth(): void {
-    it('the story: the invoice', async () => {
+    it('the invoice is the larger of 300 cents and the usage', async () => {
       const harness = this.#harness;
       if (this.#people === undefined) throw new Error('the story has no beginning');
       const { below, above } = this.#people;

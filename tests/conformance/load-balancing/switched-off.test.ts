@@ -22,7 +22,7 @@ afterAll(() => shared.close());
 const OFF = 'switched off';
 const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tcp', key });
 
-describe.concurrent('registrations, switched off', () => {
+describe.concurrent('registrations while load balancing is off', () => {
   it(row('Contract', 10), async ({ harness }) => {
     const group = fresh();
     const one = await startNamed(harness);
@@ -116,7 +116,7 @@ describe.concurrent('registrations, switched off', () => {
   });
 });
 
-describe.concurrent('health, switched off', () => {
+describe.concurrent('health checks while load balancing is off', () => {
   it(row('Member health', 2, OFF), async ({ harness }) => {
     const silent = harness.use(await startTcpServer((socket) => void socket.write('hi')));
     const healthCheck = { type: 'http', path: '/', timeoutSecs: 30 } as const;

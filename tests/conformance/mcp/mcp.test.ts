@@ -12,7 +12,7 @@ const harness = onSharedPlatform(new McpHarness());
 beforeAll(() => harness.begin());
 
 // At once, because most of them wait for something. Each has accounts of its own.
-describe.concurrent('everything', () => {
+describe.concurrent('MCP on the shared platform', () => {
   platformRows(harness);
   toolRows(harness);
   oauthRows(harness);

@@ -57,7 +57,7 @@ describe(row('Errors', 1, 'bytes that are no good request'), () => {
   });
 });
 
-it('a body that ends too early is nobody’s request, and holds nobody up', async () => {
+it('an unfinished request body does not block other requests, neither while the connection is open nor after it closes', async () => {
   const { hostname, port } = new URL(harness.url);
   const socket = connect({ host: hostname, port: Number(port) });
   socket.on('error', () => {});

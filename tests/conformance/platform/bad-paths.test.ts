@@ -101,7 +101,7 @@ const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promis
     sent.end();
   });
 
-describe('ids that are not ids', () => {
+describe('a malformed id in the path', () => {
   it.each(WITH_IDS)('%s %s: %i %s', async (method, path, status, code) => {
     for (const id of NOT_IDS) {
       const answer = await harness.ask(method, path.replace('{id}', id), { token: ann.token });
@@ -193,7 +193,7 @@ describe('Contract', () => {
   });
 });
 
-it('ignores parts of a query that nobody knows, and headers that mean nothing', async () => {
+it('unknown query parameters and irrelevant headers are ignored', async () => {
   expect((await harness.get('/usage/chart?days=3&nothing=%00&__proto__=1&limit=abc', ann.token)).status).toBe(200);
   const headers = { 'x-forwarded-for': 'nonsense, 1.2.3.4', 'content-encoding': 'nonsense', accept: 'image/png' };
   expect((await harness.ask('GET', '/keys', { token: ann.token, headers })).status).toBe(200);

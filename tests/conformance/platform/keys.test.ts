@@ -119,7 +119,7 @@ describe('ApiToken', () => {
     await eventually(async () => expect((await listed(bob, used.id)).tunnel_count).toBe(2), { timeoutMs: PATIENCE_MS });
     expect(key.tunnel_count).toBe(0);
   });
-  it('has these fields and one that is ours', () => {
+  it('has exactly the fields of the specification and active_tunnels', () => {
     const fields = 'id label token_hash created_at last_used_at scope tier tunnel_limit status unlimited tunnel_count';
     expect(Object.keys(key).sort()).toEqual([...fields.split(' '), 'active_tunnels'].sort());
   });

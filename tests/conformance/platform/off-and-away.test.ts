@@ -9,7 +9,7 @@ import { openTunnel } from './tunnels.fixture.ts';
 const harness = new PlatformHarness();
 afterAll(() => harness.close());
 
-describe('without a database', () => {
+describe('a platform whose database is unreachable', () => {
   const lost = new PlatformHarness();
   // Nobody listens there.
   const databaseUrl = 'postgres://nobody:secret@127.0.0.1:9/nothing';
@@ -45,10 +45,10 @@ describe('without a database', () => {
   });
 });
 
-describe('with load balancing as it is without a word in the file', () => {
+describe('a platform without load balancing settings in its configuration', () => {
   beforeAll(() => harness.start({ loadBalancing: null, tables: '[platform.mcp]\nenabled = false' }));
 
-  it('there is no /mcp when it is switched off', async () => {
+  it('/mcp returns 404 if MCP is switched off', async () => {
     expect(refusalOf(await harness.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }))).toEqual([
       404,
       'API_NOT_FOUND',

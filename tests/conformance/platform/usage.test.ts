@@ -105,7 +105,7 @@ describe('Usage', () => {
   });
 });
 
-describe('Ours', () => {
+describe('Additions to the specification', () => {
   it(row('Contract', 40), async () => {
     expect(await logOf('?protocol=tcp&state=closed&limit=100')).toHaveLength(100);
     expect([await logOf('?protocol=http'), await logOf('?state=active')]).toEqual([[], []]);

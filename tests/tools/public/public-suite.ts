@@ -42,7 +42,7 @@ const ask = (url: string, ca?: string): Promise<Answer> =>
     call.end();
   });
 
-it('a public installation from one command', async () => {
+it('a single command starts a public installation with TLS for the dashboard, the control port and tunnels', async () => {
   const folder = await temporaryDirectory();
   cleanUps.push(() => folder.close());
   const dns = await startDnsServer();

@@ -27,7 +27,7 @@ const ask = (port: number, ca: string): Promise<{ readonly body: string; readonl
     call.on('error', reject).end();
   });
 
-it('gets its own certificate by tls-alpn-01 and serves with it', async ({ harness }) => {
+it('Caddy behind a tls tunnel gets its certificate by tls-alpn-01 and serves with it', async ({ harness }) => {
   const folder = await harness.folder();
   const dns = harness.use(await startDnsServer());
   dns.set(HOST, 'A', '127.0.0.1');

@@ -89,7 +89,7 @@ zone "example.test" { type primary; file "${zone}"; update-policy { grant tunnel
   return { port, keyFile };
 };
 
-it('a wildcard is issued by records that nsupdate sets in BIND', async (context) => {
+it('the nsupdate recipe sets records in BIND that get a wildcard certificate issued, and clears them', async (context) => {
   for (const program of ['named', 'nsupdate', 'tsig-keygen', 'dig']) {
     if (!isThere(program)) return context.skip(`${program} is not installed`);
   }
@@ -159,7 +159,7 @@ it('a wildcard is issued by records that nsupdate sets in BIND', async (context)
   }
 });
 
-it('a record is set and cleared through an HTTP API with curl, and a refusal is said without the token', async (context) => {
+it('the HTTP API recipe sets and clears a record with curl, and reports an error without the token', async (context) => {
   if (!isThere('curl')) return context.skip('curl is not installed');
   const calls: string[] = [];
   let status = 200;
