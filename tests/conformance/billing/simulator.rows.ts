@@ -1,4 +1,4 @@
-// The simulator's own calls and page, and the webhooks it sends.
+// The simulator's control calls and page, and the webhooks that it sends.
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -62,7 +62,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
     expect(await statusWith({})).toBe(200);
   });
 
-  /** fetch() would not let us say these headers. */
+  /** Sends a request with headers that fetch() does not allow. */
   const statusWith = (headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
       const asked = request(`${harness.simulatorUrl}/_sim/clock`, { method: 'POST', headers }, (response) => {
@@ -110,7 +110,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
   });
 };
 
-/** These change the simulator for everybody, so they come one after the other. */
+/** Tests that change the simulator for all accounts, so they run one after the other. */
 export const simulatorRowsAtTheEnd = (harness: BillingHarness, month: Month): void => {
   const people = new Map<string, Person>();
   beforeAll(async () => {
@@ -139,7 +139,7 @@ export const simulatorRowsAtTheEnd = (harness: BillingHarness, month: Month): vo
     const fault = { code: 'ACCOUNT_PAST_DUE' };
     await eventually(() => expect(statuses.at(-1)).toMatchObject({ type: 'closed', fault }), { timeoutMs: 60_000 });
     expect(await visitHttp(tunnel)).toBe(404);
-    // Paying opens it again.
+    // Payment opens access again.
     const { id } = await harness.invoiceWhen(payer, 'open');
     const { customer } = await harness.db
       .selectFrom('billing_accounts')

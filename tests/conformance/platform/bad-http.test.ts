@@ -1,4 +1,4 @@
-// Bytes that are no good request: every answer is still an error with a code and an id, and the server lives on.
+// Malformed HTTP requests: every response is still an error with a code and an id, and the server keeps running.
 import { connect } from 'node:net';
 import { apiError } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ const BYTES: Readonly<Record<string, readonly [number, string]>> = {
 
 const harness = onSharedPlatform(new PlatformHarness());
 
-/** All that comes back until the end, or until the whole error is there. */
+/** Returns the response, until the connection ends or the error body is complete. */
 const answerTo = (bytes: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(harness.url);

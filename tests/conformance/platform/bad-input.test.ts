@@ -1,4 +1,4 @@
-// Every endpoint with a body, given what nobody should send: the right status, the field by its name, never a 500.
+// Invalid input to every endpoint with a body: the response has the right status, names the field, and is never a 500.
 import { createConnection } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from './api-request.fixture.ts';
@@ -125,7 +125,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
   });
 });
 
-/** Without a content-length; a server that answers early may also close. */
+/** Sends a chunked body without a content-length and returns the status. A server that answers early may also close the connection. */
 const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(harness.url);

@@ -1,4 +1,4 @@
-// A server whose database is away, and one whose load balancing was never switched on, and MCP switched off.
+// A server whose database is unreachable, and a server whose load balancing was never enabled and whose MCP is switched off.
 import { loadServerConfig } from '@tunnel/config/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
@@ -11,7 +11,7 @@ afterAll(() => harness.close());
 
 describe('a platform whose database is unreachable', () => {
   const lost = new PlatformHarness();
-  // Nobody listens there.
+  // The URL points to a port without a listener.
   const databaseUrl = 'postgres://nobody:secret@127.0.0.1:9/nothing';
   beforeAll(() => lost.start({ command: 'platform', databaseUrl }));
   afterAll(() => lost.close());

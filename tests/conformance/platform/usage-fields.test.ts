@@ -1,4 +1,4 @@
-// UserPublic, TunnelLogEntry, UsageSummary and chart points, field by field, of an account whose life is known.
+// UserPublic, TunnelLogEntry, UsageSummary and chart points, field by field, for an account with known activity.
 
 import { hostname } from 'node:os';
 import type { Tunnel } from '@tunnel/client';
@@ -52,7 +52,10 @@ beforeAll(async () => {
   await eventually(readAll);
 });
 
-/** A visit is counted before its last bytes are: all that is compared is of one moment. */
+/**
+ * Reads all values until they are consistent. A visit is counted before its last bytes, so all compared values must be from the same
+ * moment.
+ */
 const readAll = async (): Promise<void> => {
   const entry = () => entryWhen(harness, ann, web.tunnelId, ({ request_count }) => request_count === VISITS);
   active = await entry();
@@ -171,7 +174,7 @@ describe('Usage chart point', () => {
   const today = () => chart.at(-1);
   it(row('Usage chart point', 1), () => {
     expect(chart.every(({ date }) => /^\d{4}-\d\d-\d\d$/.test(date))).toBe(true);
-    // It may have been midnight since.
+    // Midnight may have passed since.
     expect(Math.abs(Date.now() - Date.parse(today()?.date ?? ''))).toBeLessThan(86_400_000 + 600_000);
   });
   it(row('Usage chart point', 2), () => expect(today()?.tunnels).toBe(2));
