@@ -1,5 +1,5 @@
-// Every page for everybody: nothing that axe finds serious and nothing that does not fit, on a phone, a tablet and a desk, in light
-// and in dark; one landmark of each kind, all of it by keyboard.
+// Accessibility of every page: no serious axe findings, no overflow on phone, tablet and desktop widths in light and dark themes, one
+// landmark of each kind, and full use by keyboard.
 import type { Browser, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Harness } from '../system/harness.fixture.ts';
@@ -27,7 +27,7 @@ interface Visitor {
   readonly page: Page;
 }
 
-/** One tab each for all tests of this file: they go from page to page, and look at each at every width and in both themes. */
+/** Opens a tab that all tests of this file share. The tests go from page to page and check each at every width and in both themes. */
 const visitor = async (browser: Browser, stack: StackAddress, email?: string): Promise<Visitor> => {
   const profile = await Profile.open(browser, stack);
   if (email !== undefined) await profile.logIn(email);
@@ -41,7 +41,7 @@ const leave = async ({ profile }: Visitor): Promise<void> => {
 
 const it = orSkip(
   withBrowser.extend<{ example: Example; nobody: Visitor; owner: Visitor; proprietor: Visitor; beginner: Visitor }>({
-    // Its tunnels are clients of their own.
+    // An account with tunnels of separate clients.
     example: [
       async ({ stack }, use) => {
         const harness = new Harness();
@@ -67,7 +67,7 @@ const it = orSkip(
       },
       { scope: 'file' },
     ],
-    // Of own domains in every state.
+    // A visitor with custom domains in every state.
     proprietor: [
       async ({ browser, stack, example: { account } }, use) => {
         const one = await visitor(browser, stack, account.email);
@@ -117,7 +117,7 @@ it.for(ACCOUNT_PAGES)(
     expect(await navigationOf(page)).toEqual(PAGES);
     expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
     expect(await findingsOf(page)).toEqual([]);
-    // On a phone there are five at the foot.
+    // A phone shows five tabs at the bottom.
     expect(await navigationOf(page)).toEqual(PHONE_TABS);
     await page.setViewportSize({ width: 1440, height: 900 });
   },
@@ -180,7 +180,7 @@ it('a keyboard user can skip to the content, open a tunnel from the list, and re
 it('the accessibility checks find planted faults of contrast, alternative text and focus', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
-  // At one width and in one theme alone.
+  // The planted fault appears at a single width and in a single theme.
   const pale = '@media (600px < width < 800px) and (prefers-color-scheme: dark) { h1 { color: #333 !important } }';
   await page.evaluate(`document.styleSheets[0].insertRule(${JSON.stringify(pale)})`);
   expect(await findingsOf(page)).toEqual([expect.stringMatching(/^768 px, dark: color-contrast: <h1/)]);

@@ -1,4 +1,4 @@
-// The API reference: Swagger UI from our own origin, under the policy that the page is sent with. What breaks it fails the profile.
+// The API reference: Swagger UI served by the platform under its content security policy. A violation fails the profile.
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 
@@ -26,11 +26,11 @@ it('the API reference lists every operation, sends a request, and links back to 
   await blocks.first().waitFor();
   const methods = await blocks.locator('.opblock-summary-method').allTextContents();
   const places = await blocks.locator('.opblock-summary-path').allTextContents();
-  // Long paths may break before each slash.
+  // Swagger UI inserts zero-width spaces into long paths, so that the paths can wrap.
   const shown = places.map((place, at) => `${methods[at]} ${place.replaceAll('\u200b', '')}`);
   expect(new Set(shown)).toEqual(new Set(told));
 
-  // Bodies, examples and schemas are drawn when they are looked at.
+  // Bodies, examples and schemas are rendered when an operation is opened.
   const create = blocks.filter({ has: page.locator('[data-path="/keys"]') }).filter({ hasText: 'POST' });
   await create.locator('.opblock-summary-control').click();
   await create.getByText('laptop').first().waitFor();

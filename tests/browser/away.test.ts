@@ -1,4 +1,4 @@
-// A platform that is away: a banner, what was there stays in sight, and all is well again by itself.
+// An unreachable platform: the page shows a banner, keeps its content, and recovers automatically.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -23,7 +23,7 @@ it('a browser that is offline shows the banner, and loads the pages again when i
   await page.getByText(BANNER).waitFor();
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  // A page that is not there yet cannot come either.
+  // A page that has not been loaded yet cannot load either.
   await page.getByRole('link', { name: 'Groups' }).click();
   await page.getByText(BANNER).waitFor();
 

@@ -1,4 +1,4 @@
-// An app that asks for access: from its request over the login and the consent back to it, and until it is disconnected.
+// Access for an app: the request, sign-in, consent and return to the app.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -27,7 +27,7 @@ it('a denial returns to the app, even after switching accounts, and an answered 
   expect((await app.answer()).get('error')).toBe('access_denied');
   expect(await other.get('/oauth/grants')).toEqual({ grants: [] });
 
-  // One that the operator registered: its id is no address, and its name was checked by somebody.
+  // An app registered by the operator: its id is not a URL, and the operator has checked its name.
   const registered = { client_id: 'client_4fK2mQ9xVbT7RsLpZ0aE', client_host: 'Acme IDE', client_name: 'Acme IDE' };
   await page.route('**/oauth/requests/*', (route) =>
     route.fulfill({

@@ -1,4 +1,4 @@
-// The pages of udp and p2p tunnels: who talks, over which path and why, what was dropped, and a peer that is dismissed.
+// The pages of udp and p2p tunnels: flows or peers, their path with its reason, dropped datagrams, and the disconnection of a peer.
 import { type Client, connect } from '@tunnel/client';
 import { startEchoServer, startUdpEcho } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -9,7 +9,7 @@ import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
 
-/** For everybody: axe, the keyboard, and no wider than the smallest phone. */
+/** Checks accessibility: keyboard, axe, and no overflow on the smallest phone. */
 const expectForEverybody = async (page: Page): Promise<void> => {
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect((await findingsOf(page)).join('\n')).toBe('');
@@ -41,7 +41,7 @@ it('the page of a udp tunnel shows flows, path and drops, and no flows after the
   await row.filter({ hasText: 'unconfirmed' }).waitFor();
   await visitor.ask('1234567890');
   await row.getByText('confirmed', { exact: true }).waitFor();
-  // Over loopback UDP is never blocked.
+  // On the loopback interface UDP is never blocked.
   await page.getByText('Datagrams use encrypted UDP between the client and the edge').waitFor();
   await expectForEverybody(page);
 

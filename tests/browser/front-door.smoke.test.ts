@@ -1,4 +1,4 @@
-// The login page.
+// The sign-in page.
 import { expect } from 'vitest';
 import { Account, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -16,7 +16,7 @@ it('a wrong password shows an error at its field without a request id, and the c
   await alert.waitFor();
   expect(await alert.textContent()).toMatch(/password/i);
   expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
-  // It says itself what to do; nobody has to look anything up.
+  // The error message says what to do, so no request id is shown for support.
   expect(await page.getByText(/^Request/).count()).toBe(0);
   expect(await page.getByLabel('Email').inputValue()).toBe(email);
 

@@ -7,9 +7,9 @@ it('a forgotten password is replaced with the mailed link, which works once', as
   const { email } = await Account.signUp(stack);
   const page = await profile.tab('/login');
   await page.getByRole('link', { name: 'Forgot password?' }).click();
-  // The page before it has a field of the same name.
+  // The heading identifies the page, because the previous page has a field of the same name.
   await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
-  // No mail can come: the page says so, because the API never does.
+  // Without an address no mail can be sent. The page reports that, because the API gives the same answer to every address.
   await page.getByRole('button', { name: 'Send link' }).click();
   await page.getByText("Enter your account's email address.").waitFor();
   await page.getByLabel('Email').fill(email);
@@ -24,7 +24,7 @@ it('a forgotten password is replaced with the mailed link, which works once', as
   await page.getByLabel('New password').fill('another battery staple');
   await page.getByRole('button', { name: 'Change password' }).click();
   await page.getByRole('heading', { name: 'Password changed' }).waitFor();
-  // Who looks over a shoulder, or into the history, finds no token.
+  // The token is not in the URL, so it appears neither on the screen nor in the browser history.
   expect(page.url()).not.toContain('token=');
 
   await page.getByRole('link', { name: 'Sign in' }).click();

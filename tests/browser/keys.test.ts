@@ -1,4 +1,4 @@
-// A key from its making to its revocation, with a client that uses it.
+// The dialog that creates a key.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';

@@ -1,4 +1,4 @@
-// Lists of any length keep a small page: only what is near the screen is drawn.
+// Lists of any length keep the page small: only the part near the screen is rendered.
 import type { GroupSummary, TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -12,7 +12,7 @@ const NODES_MAX = 4000;
 
 const nodeCount = (page: Page): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length');
 
-/** To the end of what is there, again and again, until `isEnd`. */
+/** Scrolls to the end of the page repeatedly until `isEnd` is true. */
 const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =>
   eventually(
     async () => {
@@ -22,7 +22,10 @@ const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =
     { timeoutMs: 60_000, intervalMs: 50 },
   );
 
-/** Answers in front of the platform, because making so many tunnels with clients would take an hour. Gives the offsets of older pages that were asked for. */
+/**
+ * Answers list requests in place of the platform, because opening so many tunnels with clients would take an hour. Returns the requested
+ * offsets of older pages.
+ */
 const answerWith = async ({ context }: Profile, all: readonly TunnelLogEntry[]): Promise<Set<number>> => {
   const offsets = new Set<number>();
   await context.route('**/usage/tunnels?*', (route) => {

@@ -1,4 +1,4 @@
-// Names as long as they may be and numbers of any size: nothing is cut off, lies over something else, or moves when it comes.
+// The longest possible names and very large numbers: nothing is cut off, overlaps, or shifts when it appears.
 import type { BillingStatus, GroupSummary, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -9,7 +9,7 @@ import { type DashboardPage, visit } from './dashboard-pages.fixture.ts';
 import { manyPools, manyTunnels } from './large-lists.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-/** One account for all tests of this file, and one tab for those that only look. */
+/** An account for all tests of this file, and a tab for tests that only read. */
 const it = orSkip(
   withBrowser.extend<{ email: string; looker: { profile: Profile; page: Page } }>({
     email: [
@@ -81,7 +81,7 @@ const large = async ({ context }: Profile): Promise<void> => {
   await context.route('**/load-balancing/groups', (route) => route.fulfill({ json: { groups, warnings: [] } }));
 };
 
-/** What can be pressed and cannot be seen whole; and a page that is wider than the screen. */
+/** Returns controls that are not completely visible, and "the page" if it is wider than the screen. */
 const cutOff = (page: Page): Promise<string[]> =>
   page.evaluate<string[]>(`(() => {
     const width = document.documentElement.clientWidth;
@@ -106,7 +106,7 @@ it.for(PAGES)(
   'the page $name shows long names and large numbers without cutting off controls, from phone to desktop width',
   async (shown, { looker: { page, profile } }) => {
     await visit(page, profile, shown);
-    // Members of a pool may be scrolled sideways where there is little room.
+    // The members table of a group may scroll sideways at widths with little room.
     for (const width of shown.name === 'pools' ? [360, 1440] : [360, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await eventually(async () => expect([width, await cutOff(page)]).toEqual([width, []]), SOON);
@@ -144,7 +144,7 @@ it('an invoice date is shown in UTC in every time zone', async ({ browser, stack
   await profile.close();
 });
 
-/** Held back until they are let go. */
+/** Delays requests until the returned function is called. */
 const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> => {
   let letGo = (): void => {};
   const free = new Promise<void>((resolve) => {

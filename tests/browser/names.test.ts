@@ -1,4 +1,4 @@
-// The names and ports of an account in the dashboard: reserved, held by a tunnel and kept after it, released and taken back.
+// The names and ports of an account in the dashboard: reserved, held during and after a tunnel, released and taken back.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';

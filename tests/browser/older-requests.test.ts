@@ -1,4 +1,4 @@
-// All requests that the edge keeps can be seen, page by page.
+// All captured requests of the edge can be shown, page by page.
 import { CAPTURE_LIST_LIMIT } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';

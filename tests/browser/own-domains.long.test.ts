@@ -1,4 +1,4 @@
-// An own domain in the dashboard of a real platform with DNS. The other tests of these pages answer in front of the platform.
+// A custom domain in the dashboard of a real platform with DNS. The other tests of these pages use mocked responses.
 import type { OwnDomainView } from '@tunnel/contract';
 import { startDnsServer } from '@tunnel/testkit';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-// A domain of one's own is added in the dashboard, and its page shows the records and the command.
+// A custom domain is added in the dashboard, and its page shows the DNS records and the command.
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, openList } from './domains-page.fixture.ts';

@@ -1,4 +1,4 @@
-// Own domains in the dashboard: added, their records copied and followed as they appear, checked by hand, and removed.
+// Custom domains in the dashboard: DNS records are copied and followed as they appear, checked on request, and domains are removed.
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -10,7 +10,7 @@ import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain } from './own
 
 const SOON = { timeoutMs: 20_000 };
 
-/** By how much the page is wider than the screen. */
+/** Returns by how many pixels the page is wider than the screen. */
 const overhang = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 

@@ -1,4 +1,5 @@
-// The rules of a tunnel in the dashboard: each in words with its counts, what they did with a request and who it was; which tunnels are open to everyone.
+// The policy of a tunnel in the dashboard: rules in words with their counts, their effect on a request, the visitor, and tunnels that are
+// open to everyone.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -21,7 +22,7 @@ rules:
     auth: { basic: { users: { ann: "${PASSWORD}" } } }
 `;
 
-/** For everybody: axe, the keyboard, and no wider than the smallest phone. */
+/** Checks accessibility: keyboard, axe, and no overflow on the smallest phone. */
 const expectForEverybody = async (page: Page): Promise<void> => {
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect(await findingsOf(page)).toEqual([]);

@@ -1,4 +1,4 @@
-// People log in at a tunnel, in a real browser and at a real provider: they come back to the page that they asked for, and to no other; nobody else gets in.
+// Visitors sign in to a tunnel in a real browser at a real provider: each returns to the requested page, and other people are rejected.
 import { expect } from 'vitest';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';

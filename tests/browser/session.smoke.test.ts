@@ -1,4 +1,4 @@
-// A page that needs a session leads to the login, and from there to that page.
+// A page that requires a session leads to sign-in, and from there to the page.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -10,7 +10,7 @@ it('sign-in returns to the dashboard page that was requested, and never to a URL
 }) => {
   const account = await Account.signUp(stack, 'next');
   const page = await profile.context.newPage();
-  // A slow platform: the page has begun to wait before it is known that nobody is signed in.
+  // Simulates a slow platform: the page is already waiting when the missing session becomes known.
   const isWaiting = page.getByRole('status').filter({ hasText: 'Loading' });
   await page.route('**/auth/refresh', async (route) => {
     await isWaiting.waitFor();

@@ -1,4 +1,4 @@
-// Sessions that end in the middle of work, and several tabs.
+// Sessions that end during use, and sessions in several tabs.
 import { expect } from 'vitest';
 import { Account, ask, mailedPath } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -14,7 +14,7 @@ it('a session that ends during use leads to sign-in, and from there back to the 
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels?state=closed');
   await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
-  // A new password ends every session of the account, and its access tokens.
+  // A new password ends every session of the account, including its access tokens.
   await ask(stack, '/auth/forgot-password', { body: { email: account.email } });
   const token = new URL(await mailedPath(stack, account.email, '/app/reset-password'), 'http://x').searchParams.get(
     'token',

@@ -1,4 +1,4 @@
-// The account and this browser.
+// Settings of the account and of the browser.
 import { expect } from 'vitest';
 import { Account, ask, mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -27,7 +27,7 @@ it('settings save the name, apply the theme in every tab, and sign out other dev
   await page.getByRole('radio', { name: 'Light' }).click();
   expect(await page.evaluate(colour)).not.toBe(dark);
 
-  // The sign-up itself logged in, too.
+  // The sign-up created a session as well.
   await page.getByRole('row').nth(2).waitFor();
   const question = page.getByRole('dialog', { name: 'Sign out of 1 other device?' });
   await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
@@ -68,11 +68,11 @@ it('a password change signs out other devices, which must use the new password',
   await page.keyboard.press('Enter');
   await dialog.getByRole('alert').waitFor();
   expect(await dialog.getByLabel('Current password').getAttribute('aria-invalid')).toBe('true');
-  // What refuses a password is no session that has run out: nothing is sent a second time.
+  // A rejected password is not an expired session, so the request is not repeated.
   expect(tries).toBe(1);
   await dialog.getByLabel('Current password').fill(PASSWORD);
   await page.keyboard.press('Enter');
-  // The sign-up of the account was a third place.
+  // The session from the sign-up counts as a further device.
   await page.getByText('Password changed. Signed out of 2 other devices.').waitFor();
 
   await other.getByText('Your session has ended. Sign in to continue.').waitFor();

@@ -1,4 +1,4 @@
-// The search over pages, tunnels and domains, the list of keys, and the five tabs of a phone: all by keyboard.
+// The search over pages, tunnels and domains, the list of shortcuts, and the five tabs on a phone, all by keyboard.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -48,7 +48,7 @@ it('Ctrl-K finds pages, tunnels and domains by keyboard, and Escape restores the
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   expect(await page.evaluate('document.activeElement.textContent')).toContain('Create key');
-  // Cmd-K, as on a Mac.
+  // Cmd-K is the shortcut on a Mac.
   await page.keyboard.press('Meta+k');
   await field.waitFor();
   await page.keyboard.type('SHOP');
@@ -59,7 +59,7 @@ it('Ctrl-K finds pages, tunnels and domains by keyboard, and Escape restores the
   await page.keyboard.type('nam');
   await page.keyboard.press('Enter');
   await heading(page, 'Names').waitFor();
-  // The browser's Back leaves the dialog, too.
+  // The browser's Back button closes the dialog as well.
   await page.keyboard.press('Control+k');
   await field.waitFor();
   await page.goBack();

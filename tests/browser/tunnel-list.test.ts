@@ -1,4 +1,4 @@
-// The list of tunnels: one row for an address with its history, a search, TLS apart from TCP, and Stop.
+// The list of tunnels: a row for each address with its history, a search, TLS separate from TCP, and Stop.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-// What fails every other browser test really is noticed.
+// Checks that the faults which fail every other browser test are detected.
 
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';

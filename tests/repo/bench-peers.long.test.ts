@@ -1,4 +1,4 @@
-// The bench beside other tunnels as a program: a short run of our own paths, and one that is ended in the middle.
+// The peers bench as a program: a short run of Hatchway's paths, and a run that is interrupted.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-/** CPU and memory are read from /proc; a small helper is compiled. */
+/** The bench reads processor time and memory from /proc, and compiles a small helper with cc. */
 const CAN_RUN = existsSync('/proc/self/stat') && spawnSync('cc', ['--version']).error === undefined;
 const PEERS = join(ROOT, 'bench/peers.mjs');
 
@@ -37,7 +37,7 @@ it.runIf(CAN_RUN)('a peers bench that gets SIGTERM while running leaves no proce
     cwd: ROOT,
   });
   cleanUps.push(() => program.close());
-  // Origin, edge and client at least, and the bench itself where it has a process table of its own.
+  // At least origin, edge and client, plus the bench process if it has a separate process table.
   await eventually(() => expect(descendantsOf(program.pid).length).toBeGreaterThan(4), { timeoutMs: 30_000 });
   const children = descendantsOf(program.pid);
   program.signal('SIGTERM');

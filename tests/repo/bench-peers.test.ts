@@ -1,4 +1,4 @@
-// The bench beside other tunnels, but for its running: what is asked of it, what its rounds come to, what is said of them.
+// The peers bench without its measurements: options, evaluation of rounds, and the published page and picture.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { node, ROOT } from './checkout.fixture.ts';
@@ -91,7 +91,7 @@ const rowOf = (figure: string, rounds: Record<string, number>[]): Row[] => [
 
 it('a factor is computed within each round, against the best of the other paths', () => {
   const target = { row: 'a-row', path: 'ours', figure: 'cpu', limits: [{ atMost: 1, of: ['slow', 'fast', 'absent'] }] };
-  // The second round was twice as slow for everybody.
+  // The second round was twice as slow for all paths.
   const rows = rowOf('cpu', [
     { ours: 9, fast: 10, slow: 30 },
     { ours: 18, fast: 20, slow: 60 },

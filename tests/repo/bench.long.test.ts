@@ -1,4 +1,4 @@
-// The bench as a program: it measures, it notices wrong bytes, and it leaves nothing behind.
+// The bench as a program: it measures, detects wrong bytes, and leaves nothing behind.
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const RUN = join(ROOT, 'bench/run.mjs');
-/** CPU and memory are read from there; without it the bench says so and ends. */
+/** The bench reads processor time and memory from /proc. Without /proc it prints a message and ends. */
 const HAS_PROC = existsSync('/proc/self/stat');
 
 const folder = async (): Promise<TemporaryDirectory> => {
@@ -102,7 +102,7 @@ it.runIf(HAS_PROC)('a bench that gets SIGINT while running leaves no process and
     cwd: ROOT,
   });
   cleanUps.push(() => program.close());
-  // Origin, two generators, edge and client.
+  // The child processes are origin, two generators, edge and client.
   await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 30_000 });
   const children = descendantsOf(program.pid);
   program.signal('SIGINT');
@@ -131,7 +131,7 @@ it.each([
   ['httpProbe', { bytes: 128, keepAlive: true }, 'an answer was cut off'],
   ['paced', { path: '/health', status: 200, perSecond: 1, seconds: 1 }, 'Parse Error'],
 ])('the load job `%s` fails if the service sends wrong bytes', async (job, parameters, message) => {
-  // As long as the right answer, and not the right answer. An echo connection stays open, the others end.
+  // A wrong answer of the right length. An echo connection stays open afterwards; other connections end.
   const wrong = Buffer.alloc(128, 0xaa);
   const server = await serve((socket) => {
     socket.on('error', () => {});

@@ -1,4 +1,4 @@
-// How the times of checks are judged: by their budgets, and by what else kept the processor busy.
+// The verdicts on the duration of checks: by their budgets, and by the load of other programs on the processor.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -80,7 +80,7 @@ it('a run ends with a table of step times and a count; a step far over its budge
 it("the share taken by other programs excludes the checks' own processor time and includes time stolen by the host", () => {
   const before = { atMs: 1000, usedTicks: 5000, stolenTicks: 10, ownTicks: 100 };
   const after = { atMs: 11_000, usedTicks: 6500, stolenTicks: 110, ownTicks: 1300 };
-  // Of 20 seconds on two cores: 3 of others, and 1 of the host.
+  // Of 20 processor seconds on two cores, other programs took 3 and the host took 1.
   expect(takenByOthers(before, after, 2)).toBeCloseTo(0.2);
   expect(takenByOthers(before, { ...after, ownTicks: 1600, stolenTicks: 10 }, 2)).toBe(0);
   expect([takenByOthers(null, after, 2), takenByOthers(before, null, 2)]).toEqual([null, null]);
@@ -92,7 +92,7 @@ it.each([
   [30, 0],
 ])('a processor that takes %d ms for work of 40 ms has lost %f of its speed', (tookMs, lost) => {
   let nowMs = 0;
-  // Every look at the clock is one measurement later.
+  // Every reading of the clock advances it by the time of a measurement.
   const now = (): number => (nowMs += tookMs);
   expect(lostSpeed(40, now, () => {})).toBeCloseTo(lost);
 });

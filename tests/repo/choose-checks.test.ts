@@ -1,4 +1,4 @@
-// Which unit tests `npm run verify` runs after a change, and which files it lints.
+// The selection of unit tests that `npm run verify` runs after a change, and of files that it lints.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -67,7 +67,7 @@ const choose = (paths: readonly string[], before = ''): Chosen => chooseChecks(g
 
 const CORE = 'packages/core/src';
 const EDGE = 'apps/edge/src';
-/** Looks through folders, and always runs. */
+/** A test that reads whole folders, so it always runs. */
 const ALWAYS = 'tests/repo/names.test.ts';
 const WHOLE = [`${CORE}/all.test.ts`, `${CORE}/late.test.ts`];
 

@@ -1,4 +1,5 @@
-// The reference in docs/cli.md is the `--help` of every command. UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts writes it anew.
+// The reference in docs/cli.md contains the `--help` of every command. To regenerate it: UPDATE_DOCS=1 npx vitest run
+// tests/repo/cli-doc.test.ts
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +20,7 @@ type Command = ReturnType<typeof buildProgram>;
 
 interface Listed {
   readonly words: readonly string[];
-  /** Of a command below `tunnel`. */
+  /** Help group of a direct subcommand of `tunnel`. */
   readonly group: string;
 }
 
@@ -34,7 +35,7 @@ const commandsBelow = (command: Command, words: readonly string[]): Listed[] =>
 const program = buildProgram(helpIo(), () => {});
 const LISTED: readonly Listed[] = [{ words: [], group: '' }, ...commandsBelow(program, [])];
 
-/** Each command prints its help once for all tests: a run builds the whole program. */
+/** Help texts by command. Each command prints its help once for all tests, because a run builds the whole program. */
 const helps = new Map<string, Promise<string>>();
 const helpOf = ({ words }: Pick<Listed, 'words'>): Promise<string> => {
   const path = words.join(' ');

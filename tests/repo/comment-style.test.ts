@@ -1,4 +1,4 @@
-// Comments of the product are plain English: how comments are measured, and the figures of each workspace (scripts/lib/comment-style.mjs).
+// Product comments are plain English: the measurement of comments, and the figures of each workspace (scripts/lib/comment-style.mjs).
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { temporaryDirectory } from '@tunnel/testkit';

@@ -1,5 +1,5 @@
-// The keys of a tunnel in docs/configuration.md are the rows of its options. UPDATE_DOCS=1 npx vitest run --project repo
-// tests/repo/configuration-doc.test.ts writes them.
+// The tunnel keys in docs/configuration.md match the rows of tunnel options. To regenerate the keys: UPDATE_DOCS=1 npx vitest run
+// --project repo tests/repo/configuration-doc.test.ts
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// How the script that compares covered branches names a branch, and finds it again in changed code.
+// How the coverage comparison names a branch and finds the branch again in changed code.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';

@@ -1,4 +1,4 @@
-// What a stranger meets: a clone of the last commit, with nothing but Node.js and npm.
+// A first encounter with the repository: a clone of the last commit on a machine with only Node.js and npm.
 import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -53,7 +53,7 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     expect(readdirSync(join(clone, '.cache'))).not.toContain('ensure.lock');
   });
 
-  // What is not fresh is built, as the first run shows: a second build would only take its time.
+  // Checks only the freshness, because the first run already shows that a stale build is rebuilt, and a second build takes long.
   it('needs a build after a source changed or a bundle was removed', async () => {
     const isFresh = async (): Promise<string> => {
       const program = "import('./scripts/lib/build-state.mjs').then(({ isBuildFresh }) => console.log(isBuildFresh()))";

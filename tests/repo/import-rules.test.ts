@@ -1,4 +1,4 @@
-// The rules about imports, tried on small trees that keep or break one of them.
+// The import rules, tested on small file trees that keep or violate a rule.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -11,7 +11,7 @@ interface Said {
 }
 
 const SCRIPT = join(ROOT, 'scripts/check-imports.mjs');
-/** What the script says, without a process for each of the trees. */
+/** The check as a function, so that no process is needed for each tree. */
 const { checkImports } = (await import(join(ROOT, 'scripts/lib/check-imports.mjs'))) as {
   checkImports: (root: string) => { readonly text: string; readonly code: number };
 };
@@ -41,7 +41,7 @@ const checkTree = (files: Readonly<Record<string, string>>): Said => {
 
 const check = (path: string, text: string): Said => checkTree({ [path]: text });
 
-/** Files of a workspace's src, each with the files it imports. */
+/** Checks files of a workspace's src folder, given with the files that each imports. */
 const tree = (workspace: string, imports: Readonly<Record<string, readonly string[]>>): Said => {
   const paths = new Set([...Object.keys(imports), ...Object.values(imports).flat()]);
   const lines = (path: string): string[] =>

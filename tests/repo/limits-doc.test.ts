@@ -1,4 +1,4 @@
-// docs/limits.md is written from tags beside the limits: `node scripts/limits-page.mjs`, or this test with UPDATE_DOCS=1.
+// docs/limits.md is generated from tags beside the limits: with `node scripts/limits-page.mjs`, or with this test and UPDATE_DOCS=1.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '@tunnel/errors';

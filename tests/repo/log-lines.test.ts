@@ -1,4 +1,5 @@
-// Lines that strangers can cause go through LogLimiter: in the parts of the edge that strangers reach, nobody else writes to the log.
+// Log lines that visitors can cause must go through LogLimiter. In the parts of the edge that visitors reach, only the listed lines are
+// written without the limiter.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -6,7 +7,7 @@ import { ROOT } from './checkout.fixture.ts';
 
 const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture'];
 
-/** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
+/** Texts of lines that are written without the limiter, and why visitors cannot cause many of them. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'alert webhooks to private addresses': 'once, when the edge starts',
   'endpoints of the previous run are held for their clients': 'once, when the edge starts',
@@ -20,9 +21,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'connections did not finish in time': 'once, when the edge stops',
 };
 
-/** A call on anything that is called a logger, by name or by a computed one, up to the end of its arguments. */
+/** Matches a call on an object named logger, with a fixed or computed method name, up to the end of its arguments. */
 const DIRECT = /\blogger\??(?:\.(?:trace|debug|info|warn|error|fatal)|\[[^\]]+\])\(([\s\S]*?)\);/g;
-/** A logger under another name would hide its calls. */
+/** Matches a logger that gets a different name, which would hide its calls from this test. */
 const RENAMED = /([\w#]+)\s*=\s*[\w.#]*\blogger\s*[;,]|\blogger\s*:\s*([a-z]\w*)\s*[,}]/g;
 
 const sources = (): { path: string; text: string }[] =>
@@ -39,7 +40,7 @@ it('only log lines that visitors cannot cause are written without the limiter', 
     [...text.matchAll(DIRECT)].map((match) => ({ path, line: textOf(match[1] ?? '') })),
   );
   expect(found.filter(({ line }) => !(line in ALLOWED))).toEqual([]);
-  // Nothing is allowed that is not there any more.
+  // The list must not contain lines that no longer exist.
   expect(new Set(found.map(({ line }) => line))).toEqual(new Set(Object.keys(ALLOWED)));
 });
 

@@ -1,4 +1,4 @@
-// The faults that scripts/mutate.mjs puts into a file, and how it finds their lines in another version of it.
+// The faults that scripts/mutate.mjs inserts into a file, and how the script finds their lines in a different version of the file.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';

@@ -1,4 +1,4 @@
-// The line that shows a long step of `npm start` is running.
+// The progress line during a long step of `npm start`.
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -15,7 +15,7 @@ const { withProgress } = (await import(join(ROOT, 'scripts/lib/progress.mjs'))) 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** What is written while a step of 21 seconds runs. */
+/** Returns the texts written while a step of 21 seconds runs. */
 const written = async (isTTY: boolean): Promise<string[]> => {
   const texts: string[] = [];
   const stream = { isTTY, write: (text: string) => void texts.push(text) };

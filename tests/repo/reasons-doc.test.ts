@@ -1,4 +1,4 @@
-// Every reason that people can meet at udp and p2p tunnels has its row in docs/udp.md or docs/p2p.md: what happened, and what to do.
+// Every reason shown for udp and p2p tunnels has a row in docs/udp.md or docs/p2p.md with its meaning and advice.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dropReason, edgeFlows, relayReason } from '@tunnel/contract';
@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { pathText } from '../../apps/cli/src/output/peers.ts';
 import { ROOT } from './checkout.fixture.ts';
 
-/** The table below a heading: its rows by the code in the first column. */
+/** Returns the rows of the table below a heading by the code in the first column. */
 const rowsBelow = (page: string, heading: string): Map<string, string[]> => {
   const text = readFileSync(join(ROOT, page), 'utf8');
   const section = text.slice(text.indexOf(`\n## ${heading}\n`) + 1).split(/\n## /)[0] ?? '';

@@ -1,4 +1,4 @@
-// Promises of the repository itself that no other tool checks.
+// Rules about the repository that no other tool checks.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { isErrorCode } from '@tunnel/errors';
@@ -73,7 +73,7 @@ it('tests/unsteady.json refers to existing test files and gives a reason for eac
 
 type Table = Record<string, string[]>;
 
-/** Rows of ARCHITECTURE.md, by their name in backticks: the names of the second column. */
+/** Returns rows of ARCHITECTURE.md: the name in backticks, and the names in the second column. */
 const documented = (rows: string, name: RegExp): Table =>
   Object.fromEntries(
     rows.split('\n').flatMap((row) => {
@@ -94,7 +94,7 @@ it('the import tables in ARCHITECTURE.md match the rules that are enforced', asy
   expect(documented(page, /^`@tunnel\/([\w-]+)`$/)).toEqual(rules.MAY_IMPORT);
   const tables = [...page.matchAll(/^\| Part of `\w+\/([\w-]+)\/src` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
   const folders = tables.map(([, workspace = '', rows = '']) => [workspace, documented(rows, /^`(.+?)\/?`$/)] as const);
-  // The table of a workspace without folders is empty, and the page says so.
+  // The page has no table for a workspace without folders, so its empty table is left out.
   const enforced = Object.entries(rules.FOLDER_MAY_IMPORT).filter(([, rows]) => Object.keys(rows).length > 0);
   expect(Object.fromEntries(folders)).toEqual(Object.fromEntries(enforced));
 });
@@ -118,7 +118,7 @@ const PAGES = [
 
 const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, '');
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** Returns the anchors that GitHub generates for the headings of a page. */
 const anchorsOf = (page: string): Set<string> => {
   const seen = new Map<string, number>();
   const headings = [...withoutCode(read(page)).matchAll(/^#+ (.+)$/gm)].map((match) => match[1] as string);

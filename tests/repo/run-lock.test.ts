@@ -1,4 +1,4 @@
-// The lock of installs and builds: one run at a time, and none waits for a run that is gone.
+// The lock of installs and builds: a single run at a time, and no wait for a process that has ended.
 import { existsSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';

@@ -1,13 +1,14 @@
-// `npm test` tries a failed test once more, and tells of each that needed it; in CI more than two of them in a step are failures, beside those that are known.
+// `npm test` retries a failed test once and reports each test that needed the retry. In CI more than two such tests in a step are
+// failures, besides known unsteady tests.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Ended, node, ROOT } from './checkout.fixture.ts';
 
-// In the checkout, where its tests find vitest.
+// The folder is inside the checkout, so that its tests find vitest.
 const CACHE = join(ROOT, '.cache');
 let folder: string;
-/** What the step says and its exit code: on a developer's machine, in CI, and in CI where the list names the test as unsteady. */
+/** Output and exit code of the step: on a developer's machine, in CI, and in CI with the test listed as unsteady. */
 let ended: Judged;
 let inCi: Judged;
 let known: Judged;
@@ -18,7 +19,7 @@ interface Judged {
 }
 
 const FILES = {
-  // Else those of a folder above would be found.
+  // Without this file, vitest would use the configuration of a parent folder.
   'vitest.config.mjs': 'export default {};',
   'once.test.mjs': `
     import { describe, expect, it } from 'vitest';
@@ -55,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the tests once and has the step judge their reports three times: the runs of vitest would be the same. */
+/** Runs the tests once and evaluates the reports three times, because three runs of vitest would be the same. */
 const runTests = (): Promise<Ended> => {
   const program = `
     import { runSteps } from '${ROOT}/scripts/lib/run-steps.mjs';

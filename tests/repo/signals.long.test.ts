@@ -1,4 +1,4 @@
-// Signals to a whole group, again and again, or a second one: how a stack ends.
+// The end of a stack after signals to a process group, repeated signals, and a second signal.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -14,7 +14,7 @@ it('SIGTERM to the process group drains the server, exits with 0 and leaves no p
   await trial.expectDrained(program, server, visitor);
 });
 
-// npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
+// npm forwards a terminal's signal late on a busy machine, when the server has almost stopped.
 it('SIGINT that is repeated until the process is gone still ends the server with exit code 0 or 130', async ({
   trial,
 }) => {
@@ -27,7 +27,8 @@ it('SIGINT that is repeated until the process is gone still ends the server with
     },
     { timeoutMs: 30_000, intervalMs: 1 },
   );
-  // 130: on a busy machine the end takes longer than the second in which signals are the same one. Never by the signal itself.
+  // On a busy machine the stop can take longer than the second in which repeated signals count once, so 130 is allowed. The process must
+  // never die of the signal.
   expect(program.exit?.signal).toBeNull();
   expect([0, 130]).toContain(program.exit?.code);
 });

@@ -1,4 +1,4 @@
-// `tunnel-server stack` as a process: what it prints, writes, refuses, and how it ends.
+// `tunnel-server stack` as a process: its output, files, errors and exit.
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ it('a ready server has written run.json and printed its addresses and the next c
   expect([...program.stdout, ...program.stderr].join('\n')).not.toContain(token);
 });
 
-// Each start takes seconds: three of them show what one server leaves to the next, and the log on the way.
+// Starts take seconds, so three starts cover what a server leaves to the next server, and also the log format.
 it('a data directory admits one server at a time, is free again after a kill, and keeps its token after a clean stop', async () => {
   const at = await serverDir();
   const first = await start(at);
@@ -75,7 +75,7 @@ it('a data directory admits one server at a time, is free again after a kill, an
   await first.waitForExit();
   expect(existsSync(join(at.dataDir, 'run.json'))).toBe(true);
   expect(first.stderr).not.toEqual([]);
-  // Nobody watches: each line is JSON.
+  // Without a terminal, each log line is JSON.
   for (const line of first.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
 
   const forPeople = await start(at, { TUNNEL_LOG: 'human' });
@@ -91,7 +91,7 @@ it('a data directory admits one server at a time, is free again after a kill, an
 
 const PORTS = ['control_port', 'api_port', 'metrics_port'];
 
-/** A server that cannot have this port, as a stack of the executable or as an edge inside the test's process. */
+/** Starts a server that cannot bind the port: as a stack process, or as an edge in the test process. */
 const startWithout = async (key: string, port: number, isProgram: boolean): Promise<[ServerDir, Program]> => {
   const others = PORTS.filter((other) => other !== key).map((other) => `${other} = 0`);
   const at = await serverDir([`${key} = ${port}`, ...others].join('\n'));

@@ -1,4 +1,4 @@
-// Texts of the product are plain English: what counts as a text, the habits to avoid, and the figures of each page and workspace.
+// Product texts are plain English: the definition of a text, the habits to avoid, and the figures of each page and workspace.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -105,7 +105,7 @@ it('a page element is a single text together with its inline elements; class nam
   ]);
 });
 
-/** For each habit, in the order of PATTERNS: texts with the habit, and texts that only look similar. */
+/** Examples for each habit in the order of PATTERNS: texts with the habit, and texts that only look similar. */
 const HABITS: readonly (readonly [bad: readonly string[], fine: readonly string[]])[] = [
   [
     ['Certificates are renewed by themselves.', 'The client returns by itself'],

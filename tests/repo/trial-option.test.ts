@@ -1,5 +1,5 @@
-// One row more among the options of a tunnel, and nothing else: config.yml, flags, help, completion, the agent's JSON, the library, reloads and the docs
-// know the new option.
+// Adds a single row to the table of tunnel options and checks that config.yml, flags, help, completion, the agent's JSON, the library,
+// reloads and the docs support the new option.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -24,7 +24,7 @@ const TRIAL_ROW = `
 
 const TABLE = 'export const PUBLIC_OPTIONS = rows({';
 
-/** A copy of the sources that differs in one row: modules of this process are shared by all tests, and stay as they are. */
+/** Builds a copy of the sources with the additional row. The modules of this process are shared by all tests and stay unchanged. */
 const sourcesWithTrialRow = async (): Promise<typeof Sources> => {
   const outfile = join(ROOT, '.cache/tools/trial-option.mjs');
   mkdirSync(join(ROOT, '.cache/tools'), { recursive: true });

@@ -1,4 +1,4 @@
-// The glossary of ARCHITECTURE.md: one row a word, and no file and no identifier of the product has a word that it refuses.
+// The glossary of ARCHITECTURE.md: a single row per word, and no file name and no identifier of the product contains a rejected word.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync, visitorKeys } from 'oxc-parser';
@@ -8,7 +8,7 @@ import { ROOT, run } from './checkout.fixture.ts';
 const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
 const glossary = page.slice(page.indexOf('\n## Glossary\n'));
 
-/** The words of a table's first column, which has `heading` above it; a cell may have several. */
+/** Returns the words in the first column of the table below `heading`. A cell can contain several words. */
 const wordsBelow = (heading: string): string[] => {
   const rows = new RegExp(`^\\| ${heading} \\|.*\\n\\|[-|]+\\n((?:\\|.*\\n?)+)`, 'm').exec(glossary)?.[1] ?? '';
   return rows
@@ -19,7 +19,7 @@ const wordsBelow = (heading: string): string[] => {
 const used = wordsBelow('Word');
 const refused = wordsBelow('Not');
 
-/** `askAnother`, `ask-another` and `ASK_ANOTHER` are ` ask another `. */
+/** Returns the words of an identifier: `askAnother`, `ask-another` and `ASK_ANOTHER` become ` ask another `. */
 const spoken = (name: string): string =>
   ` ${name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -28,13 +28,13 @@ const spoken = (name: string): string =>
     .replace(/[^a-z0-9]+/g, ' ')
     .trim()} `;
 
-/** The refused words of a name. What is done in place needs no other word, and the hint of an open world is the protocol's of models. */
+/** Returns the rejected words of a name. "In place" is allowed as an expression, and "open world" is a hint of the MCP protocol. */
 const refusedIn = (name: string): string[] => {
   const text = spoken(name).replaceAll(' in place ', ' ').replaceAll(' open world ', ' ');
   return refused.filter((word) => text.includes(` ${word} `) || text.includes(` ${word}s `));
 };
 
-/** Most names are in many files. */
+/** Verdicts by name, because most names appear in many files. */
 const judged = new Map<string, boolean>();
 const isRefused = (name: string): boolean => {
   const is = judged.get(name) ?? refusedIn(name).length > 0;
@@ -42,7 +42,10 @@ const isRefused = (name: string): boolean => {
   return is;
 };
 
-/** Most files need not be parsed. `replace` is everywhere. */
+/**
+ * Matches texts that could contain a rejected word, so that most files need no parsing. `replace` is removed before, because it appears
+ * everywhere.
+ */
 const MAY_BE_THERE = new RegExp(refused.join('|').replaceAll(' ', '[-_]?'), 'i');
 
 interface Syntax {

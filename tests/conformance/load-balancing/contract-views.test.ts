@@ -1,4 +1,4 @@
-// Contract rows about the display and counting of groups, and about members whose local service speaks TLS.
+// Contract rows about the display and counting of groups, and about members with a TLS local service.
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect } from '@tunnel/client';

@@ -132,7 +132,7 @@ it(row('GroupMemberSummary', 11), () => {
   expect(realMember().has_alert_webhook).toBe(true);
   expect(plainMember().has_alert_webhook).toBe(false);
   const required = [...MEMBER_FIELDS.split(' '), 'total_health_failures', 'connected_since', 'has_alert_webhook'];
-  // The fields of a member whose client does not name its computer and that never failed, including our additions to the specification.
+  // The fields of a member without failures and without a computer name, including our additions to the specification.
   const ours = ['name', 'public_url'];
   expect(Object.keys(plainMember()).sort()).toEqual([...required, ...ours].sort());
   for (const member of group.members) groupMemberSummary.parse(member);

@@ -85,7 +85,7 @@ describe.concurrent('registrations while load balancing is off', () => {
     const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
     await raw.join(memberRequest('x', { subdomain }));
-    // There is no group whose protocol could differ, so the error only says that the name is in use.
+    // There is no group and no group protocol to differ from, so the error only says that the name is in use.
     const { message } = await raw.refusal(memberRequest('x', { subdomain, protocol: 'https' }));
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });

@@ -85,7 +85,7 @@ describe('Contract', () => {
     const asked = Array.from({ length: 150 }, () => harness.login(newEmail()));
     const health = await timed(() => harness.get('/health'));
     const statuses = (await Promise.all(asked)).map(refusalOf);
-    // All requests come from a single network, whose turn limit applies before the queue for hashes.
+    // All requests come from a single network. The network's turn limit applies before the queue for hashes.
     const [answered, ...refused] = [...new Set(statuses.map(String))].sort();
     expect(answered).toBe('401,LOGIN_WRONG');
     expect(refused.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-// API keys: the endpoints, each field of a listed key, and clients whose key is revoked.
+// API keys: the endpoints, each field of a listed key, and the effect of a revocation on clients.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type ApiToken, apiTokens, createdKey } from '@tunnel/contract';

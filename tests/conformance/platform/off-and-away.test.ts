@@ -1,4 +1,4 @@
-// A server whose database is unreachable, and a server whose load balancing was never enabled and whose MCP is switched off.
+// A server with an unreachable database, and a server with MCP switched off and without load balancing settings.
 import { loadServerConfig } from '@tunnel/config/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';

@@ -1,4 +1,4 @@
-// Sign-up on servers that restrict it.
+// Sign-up on servers that admit only invited people, or close sign-up.
 import { invite } from '@tunnel/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ClockedPlatform, DAY, SECOND } from './clocked-platform.fixture.ts';

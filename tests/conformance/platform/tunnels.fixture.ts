@@ -69,7 +69,7 @@ interface LostTunnel {
   readonly endedAt?: Date | null;
 }
 
-/** Inserts a tunnel into an account's log whose edge has gone or never existed, and returns its path. */
+/** Adds a tunnel of an absent edge to an account's log, and returns its path. */
 export const lostTunnel = async (
   { db }: PlatformHarness,
   { id: user_id }: Pick<Person, 'id'>,
