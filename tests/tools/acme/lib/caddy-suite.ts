@@ -1,4 +1,4 @@
-// Caddy behind a tls tunnel: pebble validates it in a handshake through the edge, which never has the key.
+// Caddy behind a tls tunnel: pebble validates the host name in a handshake through the edge, which never has the private key.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The recipes for dns-01 in docs/recipes, with the programs they are for: a certificate from pebble by records that BIND was told by nsupdate, and a
-// provider's HTTP API that is called with curl. What is not installed is passed over with its name.
+// The recipes for dns-01 in docs/recipes with real programs: a certificate from pebble with records that nsupdate sets in BIND, and a
+// provider's HTTP API that is called with curl. A test is skipped with the name of the missing program.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ const written = (name: string, text: string, mode = 0o600): string => {
   return path;
 };
 
-/** A name server of its own for example.test, which takes updates that are signed with the key. */
+/** Starts a separate name server for example.test, which accepts updates signed with the key. */
 const startBind = async (): Promise<{ port: number; keyFile: string }> => {
   const { stdout: key } = await run('tsig-keygen', ['-a', 'hmac-sha256', 'tunnel']);
   const keyFile = written('tsig.key', key);
@@ -142,7 +142,7 @@ it('the nsupdate recipe sets records in BIND that get a wildcard certificate iss
       },
       { timeoutMs: 60_000 },
     );
-    // What was set is cleared.
+    // The challenge record is cleared afterwards.
     await eventually(async () => {
       const { stdout } = await run('dig', [
         '+short',
