@@ -1,4 +1,4 @@
-// The list of tunnels: one row for an address with its history, a search, TLS apart from TCP, and Stop.
+// The list of tunnels: a row for each address with its history, a search, TLS separate from TCP, and Stop.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -21,7 +21,10 @@ const ALL: readonly TunnelLogEntry[] = [
   { ...fifth, ...shop, name: 'website', client_name: 'anns-laptop' },
 ];
 
-it('an address is one row that opens its history; search and protocol are in the URL', async ({ profile, stack }) => {
+it('tunnels with the same address share a row that opens their history; search and protocol are in the URL', async ({
+  profile,
+  stack,
+}) => {
   const account = await Account.signUp(stack, 'rows');
   await profile.logIn(account.email);
   await profile.context.route('**/usage/tunnels?*', (route) => {
@@ -76,7 +79,7 @@ it('an address is one row that opens its history; search and protocol are in the
   expect(await search.inputValue()).toBe('');
 });
 
-it('Stop asks, and ends the tunnel of another computer by keyboard, from the list and from its page', async ({
+it('Stop asks for confirmation and ends a tunnel of a different computer, from the list and from its page', async ({
   profile,
   harness,
   stack,
@@ -117,7 +120,7 @@ it('Stop asks, and ends the tunnel of another computer by keyboard, from the lis
   expect(await other.exitCode()).toBe(4);
 });
 
-it('says why a tunnel could not be stopped; one that ended meanwhile is no error', async ({
+it('a failed Stop shows the reason, and a tunnel that has already ended is not an error', async ({
   profile,
   harness,
   stack,

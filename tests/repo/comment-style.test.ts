@@ -1,4 +1,4 @@
-// Comments of the product are plain English: how comments are measured, and the figures of each workspace (scripts/lib/comment-style.mjs).
+// Product comments are plain English: the measurement of comments, and the figures of each workspace (scripts/lib/comment-style.mjs).
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -34,11 +34,11 @@ const style = readStyle();
 
 const said = (...texts: readonly string[]): Comment[] => texts.map((text) => ({ line: 1, text }));
 
-it('the comments of every workspace are within the bounds', () => {
+it('the comments of every workspace are within the style limits', () => {
   expect(styleComplaints(ROOT).join('\n')).toBe('');
 });
 
-it('lines below each other are one comment; headings and instructions for tools are none', () => {
+it('consecutive line comments count as a single comment; section headings and tool directives do not count', () => {
   const source = [
     '// First line,',
     '// second line.',
@@ -74,7 +74,7 @@ it.each([
   expect(found.banned).toEqual(banned);
 });
 
-it('the figures are the mean over comments, and the share of comments with banned words, in percent', () => {
+it('the figures are the mean pronoun share of comments and the share of comments with banned words, in percent', () => {
   const comments = said('It is it.', 'Whoever comes.', 'Plain words alone here.', 'More of them.');
   const found = figuresOf(comments, style);
   expect(found.pronouns).toBeCloseTo((100 * (2 / 3 + 1 / 2 + 0 + 1 / 3)) / 4, 10);
@@ -82,13 +82,13 @@ it('the figures are the mean over comments, and the share of comments with banne
   expect(figuresOf([], style)).toEqual({ pronouns: 0, banned: 0 });
 });
 
-it('the worst come first, by the figure that is over its bound', () => {
+it('the worst comments come first, by the figure that exceeds its limit', () => {
   const comments = said('It and its.', 'Somebody whom the long and plain sentence names.');
   expect(worstFirst(comments, 'pronouns', style)[0]?.text).toBe('It and its.');
   expect(worstFirst(comments, 'banned', style)[0]?.text).toMatch(/^Somebody/);
 });
 
-it('a complaint names workspace, figure and bound, and the worst comments of the product', async () => {
+it('a complaint has the workspace, the figure, its limit and the worst comments of product files', async () => {
   const dir = await temporaryDirectory();
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(dir.path, path)), { recursive: true });
