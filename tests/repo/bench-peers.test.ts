@@ -51,7 +51,7 @@ const KNOWN = { rowNames: ['tcp-bulk-down', 'tcp-bulk-up', 'tcp-idle'], pathName
 const NODE_20: Runtime = { version: '20.20.2', major: 20, suffix: '' };
 const NODE_26: Runtime = { version: '26.10.0', major: 26, suffix: '@26' };
 
-it('--scenario selects all rows that begin with the given text; without the flag, all rows run', () => {
+it('bench:peers --scenario selects all rows that begin with the given text; without the flag, all rows run', () => {
   expect(readPeersOptions(['--scenario', 'tcp-b', '--path', 'ours,nginx'], KNOWN)).toMatchObject({
     rows: ['tcp-bulk-down', 'tcp-bulk-up'],
     paths: ['ours', 'nginx'],
@@ -68,7 +68,7 @@ it.each([
   [['--rounds', '0'], '--rounds takes a whole number'],
   [['--seconds', 'many'], '--seconds takes a whole number'],
   [['--fast'], '--fast'],
-])('the options %j are rejected', (args, message) => {
+])('bench:peers rejects the options %j', (args, message) => {
   expect(() => readPeersOptions(args, KNOWN)).toThrow(message);
 });
 
@@ -126,14 +126,14 @@ it('a target without measurements has no verdict', () => {
   expect(judge(target, [], NODE_20)).toBeNull();
 });
 
-it('every target names an existing row, a figure of that row and existing paths', () => {
+it('every bench:peers target names an existing row, a figure of that row and existing paths', () => {
   for (const { row, path, figure, limits } of TARGETS) {
     expect(ROWS.find(({ name }) => name === row)?.figures, row).toContain(figure);
     for (const name of [path, ...limits.flatMap(({ of = [] }) => of as string[])]) expect(PATH_NAMES).toContain(name);
   }
 });
 
-it('the summary lists the best path first, and computes a path that failed in a round from its other rounds', () => {
+it('a bench:peers summary lists the best path first, and computes a path that failed in a round from its other rounds', () => {
   const row = { figures: ['cpu'], rank: 'cpu', yardstick: 'nginx' };
   const [{ rounds } = { rounds: [] }] = rowOf('cpu', [
     { nginx: 10, ours: 8, peer: 30 },
@@ -165,7 +165,7 @@ const record = (rows: Row[]) => ({
   rows,
 });
 
-it('rounds are added to a record of the same build and length; different builds and lengths are rejected', () => {
+it('bench:peers --add accepts a record of the same build and length, and rejects different builds and lengths', () => {
   const [first] = rowOf('cpu', [{ ours: 1 }]);
   const [second] = rowOf('cpu', [{ ours: 2 }]);
   const both = joinRecords(record([first as Row]), record([second as Row]));
@@ -185,7 +185,7 @@ const BULK: Row[] = [
   },
 ];
 
-it('the page shows figures with their range, targets that were reached, missing programs and failures', () => {
+it('the bench:peers page shows figures with their range, targets that were reached, missing programs and failures', () => {
   const page = renderPage(record(BULK));
   expect(page).toContain('| **ours** | plain | 0.75 (0.70..0.80) |');
   expect(page).toContain('| 0.44 × rathole reached |');
@@ -194,7 +194,7 @@ it('the page shows figures with their range, targets that were reached, missing 
   expect(page).toContain('npm run bench:peers` on 2026-11-16');
 });
 
-it('the picture is well-formed, draws Hatchway and peers, and has dark theme colors', () => {
+it('the bench:peers picture is well-formed SVG with bars for Hatchway and peers, and has dark theme colors', () => {
   const picture = renderPicture(record(BULK));
   const open: string[] = [];
   for (const [, closing, name = '', itself] of picture.matchAll(/<(\/?)([a-z]+)(?:\s[^<>]*?)?(\/?)>/g)) {
@@ -208,7 +208,7 @@ it('the picture is well-formed, draws Hatchway and peers, and has dark theme col
   expect(picture.match(/<rect class="peer"/g)).toHaveLength(1);
 });
 
-it('--list prints rows and paths, and an unknown row exits with 2', async () => {
+it('bench:peers --list prints rows and paths, and an unknown row exits with 2', async () => {
   const { code, stdout } = await node([PROGRAM, '--list']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^row +tcp-bulk-down /);

@@ -87,7 +87,7 @@ it.runIf(HAS_PROC)('without wrk the bench skips HTTP scenarios and prints that w
   expect((JSON.parse(readFileSync(file, 'utf8')) as Summary).scenarios).toEqual([]);
 });
 
-it('--list prints the scenarios; an unknown scenario or an invalid number exits with 2', async () => {
+it('npm run bench prints the scenarios with --list, and exits with 2 for an unknown scenario or an invalid number', async () => {
   expect((await node([RUN, '--list'])).stdout).toMatch(/^tcp-bulk-down-1 /);
   expect(await node([RUN, '--scenario', 'tcp-nothing'])).toMatchObject({ code: 2 });
   expect(await node([RUN, '--rounds', 'many'])).toMatchObject({ code: 2 });

@@ -46,11 +46,11 @@ it.each([
   ['over', { seconds: 81, budgetSeconds: 60, othersShare: 0, isSum: true }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: 0.11 }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: null }],
-])('the verdict is %s for %o', (verdict, time) => {
+])('the verdict on a step time is %s for %o', (verdict, time) => {
   expect(judgeTime(time)).toBe(verdict);
 });
 
-it('a run ends with a table of step times and a count; a step far over its budget counts as a failure', () => {
+it('a run of checks ends with a table of step times and a count; a step far over its budget counts as a failure', () => {
   const times = [
     { name: 'types', seconds: 9.6, budgetSeconds: 45, othersShare: 0 },
     { name: 'unit tests', seconds: 130, budgetSeconds: 110, othersShare: 0 },

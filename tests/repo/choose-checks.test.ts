@@ -133,7 +133,7 @@ it.each(['.oxlintrc.json', `${EDGE}/ambient.ts`])(
   },
 );
 
-it('above the maximum only the nearest tests run, and a line says how many tests there are', () => {
+it('above the maximum only the nearest tests run, and verify prints how many tests there are', () => {
   const { tests, lines } = chooseChecks(graph, { paths: [`${CORE}/a.ts`], before: () => '' }, 2);
   expect(tests).toEqual([ALWAYS, `${CORE}/a.test.ts`]);
   expect(lines).toEqual([
@@ -141,7 +141,7 @@ it('above the maximum only the nearest tests run, and a line says how many tests
   ]);
 });
 
-it('a line says how many test files run, and why', () => {
+it('verify prints how many test files run, and why', () => {
   expect(choose([`${CORE}/a.ts`, `${CORE}/b.ts`]).lines).toEqual([
     '6 of 14 test files, those that the 2 changed files can make a difference to',
   ]);

@@ -74,7 +74,7 @@ it.each([
   expect(found.banned).toEqual(banned);
 });
 
-it('the figures are the mean pronoun share of comments and the share of comments with banned words, in percent', () => {
+it('comment style figures are the mean pronoun share and the share of comments with banned words, in percent', () => {
   const comments = said('It is it.', 'Whoever comes.', 'Plain words alone here.', 'More of them.');
   const found = figuresOf(comments, style);
   expect(found.pronouns).toBeCloseTo((100 * (2 / 3 + 1 / 2 + 0 + 1 / 3)) / 4, 10);
@@ -88,7 +88,7 @@ it('the worst comments come first, by the figure that exceeds its limit', () => 
   expect(worstFirst(comments, 'banned', style)[0]?.text).toMatch(/^Somebody/);
 });
 
-it('a complaint has the workspace, the figure, its limit and the worst comments of product files', async () => {
+it('a comment style complaint has the workspace, the figure, its limit and the worst comments of product files', async () => {
   const dir = await temporaryDirectory();
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(dir.path, path)), { recursive: true });

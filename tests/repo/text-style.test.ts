@@ -183,7 +183,7 @@ it('code in backticks has no habits', () => {
   expect(habitsOf('The flag `--by itself` is code.')).toEqual([]);
 });
 
-it('a complaint has the place of a habit, and the figure of an area over its limit', () => {
+it('a text style complaint has the place of a habit, and the figure of an area over its limit', () => {
   const texts = [
     ...found('apps/a', 'It is what they all have.'),
     ...found('apps/b', 'Plain words are here.', 'The file is made anew.'),

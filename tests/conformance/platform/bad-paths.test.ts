@@ -101,8 +101,8 @@ const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promis
     sent.end();
   });
 
-describe('a malformed id in the path', () => {
-  it.each(WITH_IDS)('%s %s: %i %s', async (method, path, status, code) => {
+describe('requests with malformed ids', () => {
+  it.each(WITH_IDS)('%s %s returns %i %s', async (method, path, status, code) => {
     for (const id of NOT_IDS) {
       const answer = await harness.ask(method, path.replace('{id}', id), { token: ann.token });
       expect([id, ...refusalOf(answer)]).toEqual([id, status, code]);
