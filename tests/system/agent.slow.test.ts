@@ -68,8 +68,8 @@ const echoed = (url: string): Promise<string> =>
     socket.on('close', () => resolve('nothing'));
   });
 
-describe.concurrent('a running client', () => {
-  it('is shown, takes a tunnel, saves it, gives it up, reloads and stops', async ({ harness }) => {
+describe.concurrent('client control sockets', () => {
+  it('a running client can be listed, changed, reloaded and stopped by commands', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const program = await start(harness, home, `  # mine\n  a: { proto: tcp, local_port: ${echo.port} }\n`);
@@ -117,7 +117,7 @@ describe.concurrent('a running client', () => {
     expect(existsSync(socketOf(home, program))).toBe(false);
   });
 
-  it('that was killed leaves a socket that the next command clears away', async ({ harness }) => {
+  it('the socket of a killed client is removed by the next command', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     await program.kill();
@@ -126,7 +126,7 @@ describe.concurrent('a running client', () => {
     expect(existsSync(socketOf(home, program))).toBe(false);
   });
 
-  it('a dead socket under the pid of another program is passed over, and stays', async ({ harness }) => {
+  it('a dead socket named after the pid of another process is ignored and not deleted', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const other = join(home, '.tunnel', 'run', `${process.pid}.sock`);
@@ -137,7 +137,7 @@ describe.concurrent('a running client', () => {
     expect(existsSync(other)).toBe(true);
   });
 
-  it('that hangs is named, and the others answer', async ({ harness }) => {
+  it('a client that hangs is reported by pid, and the other clients still answer', async ({ harness }) => {
     const home = await harness.folder();
     const hanging = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     hanging.signal('SIGSTOP');
@@ -149,7 +149,7 @@ describe.concurrent('a running client', () => {
     expect(err).toBe(`tunnel: client ${pidOf(hanging)} does not answer`);
   });
 
-  it('two of them: the one that is meant has to be named, by pid or by its file', async ({ harness }) => {
+  it('with two clients running, a command must select a client by pid or config file', async ({ harness }) => {
     const home = await harness.folder();
     const first = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const second = await harness.tcp(stack, 1, { home, flags: ['--name', 'x'], programs: true });
@@ -168,7 +168,7 @@ describe.concurrent('a running client', () => {
     expect(await ask(harness, { home }, 'reload', '--client', '99999999')).toMatchObject({ code: 1 });
   });
 
-  it('works from a home that cannot be written, in the runtime folder', async ({ harness }) => {
+  it('the socket is in the runtime folder if the home folder is not writable', async ({ harness }) => {
     const folder = await harness.folder();
     const runtime = await harness.folder();
     // Also root cannot make a folder below a file.
@@ -182,7 +182,7 @@ describe.concurrent('a running client', () => {
     expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
-  it('works from too long a home, in the temporary folder', async ({ harness }) => {
+  it('the socket is in the temporary folder if the path of the home folder is too long', async ({ harness }) => {
     const temporary = await harness.folder();
     const home = join(await harness.folder(), 'x'.repeat(100));
     mkdirSync(home);
@@ -195,7 +195,7 @@ describe.concurrent('a running client', () => {
     expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
-  it('logs -f goes on while it runs and ends with it', async ({ harness }) => {
+  it('`tunnel logs -f` follows a client and exits with 0 when the client stops', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
     const logs = await harness.run(['logs', '-f'], { home });

@@ -9,7 +9,7 @@ const ROUNDS = 10;
 const SLOWER = 10;
 const LEAST_MS = 300;
 
-it('another tenant is served beside 1,500 connections of one account and 1,000 of strangers: calls, registrations and first authentications', async () => {
+it('API calls, registrations and first authentications of a tenant succeed during a flood of 1,500 connections of another account and 1,000 anonymous connections', async () => {
   const trial = await ApiFlood.open();
   try {
     const measure = async (): Promise<Sample[]> => {

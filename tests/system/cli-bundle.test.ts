@@ -30,8 +30,8 @@ const PROTOCOL = 'Server does not support completions';
 const CLIENT = 'this change needs the edge: close tunnel';
 const INSPECTOR = 'back to the list';
 
-describe('the bundle of the client', () => {
-  it('has each of them once, so that this test can tell', () => {
+describe('the client bundle', () => {
+  it('contains each marker text in exactly one chunk, so that the other tests can find chunks', () => {
     for (const words of [CLIENT, INSPECTOR, 'COMMAND_GROUPS=', 'var serveMcp=']) {
       expect(
         [...chunks.values()].filter((text) => text.includes(words)),
@@ -42,20 +42,20 @@ describe('the bundle of the client', () => {
     expect(loadedWith('COMMAND_GROUPS=')).toContain(CLIENT);
   });
 
-  it('loads the protocol of models for `tunnel mcp` alone', () => {
+  it('loads the MCP protocol only for `tunnel mcp`', () => {
     expect(loadedWith('COMMAND_GROUPS=')).not.toContain(PROTOCOL);
   });
 
-  it('lists tools without what opens tunnels', () => {
+  it('lists MCP tools without loading the tunnel client', () => {
     expect(loadedWith('var serveMcp=')).not.toContain(CLIENT);
     expect(loadedWith('var mcpCommand=')).not.toContain(CLIENT);
   });
 
-  it('runs tunnels without the inspector, until somebody opens it', () => {
+  it('loads the inspector only on demand', () => {
     expect(loadedWith('COMMAND_GROUPS=')).not.toContain(INSPECTOR);
   });
 
-  it('says its version without loading the rest', async () => {
+  it('prints only its version for --version and -V', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     for (const flag of ['--version', '-V']) {
       expect(await node([join(DIST, 'tunnel.js'), flag])).toMatchObject({
@@ -66,7 +66,7 @@ describe('the bundle of the client', () => {
     }
   });
 
-  it('has no character for which V8 would keep two bytes of every one', () => {
+  it('contains only ASCII, so that V8 stores a single byte per character', () => {
     for (const [name, text] of chunks) expect(/\P{ASCII}/u.exec(text)?.index, name).toBeUndefined();
   });
 });

@@ -7,7 +7,7 @@ import { partsOf, pidOfPart } from './kill-trial.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
 
-it('a part is back also when its files cannot be written', () =>
+it('a part of a stack restarts even if its files cannot be written', () =>
   withServerDir(async (at, use) => {
     const program = use(await startServer(at));
     await waitUntilReady(program);
@@ -25,7 +25,7 @@ it('a part is back also when its files cannot be written', () =>
     expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
   }));
 
-it('a part that hangs does not outlive its stack for long: the next start ends it and has its ports', () =>
+it('a hanging part of a killed stack is ended by the next start, which takes over its ports', () =>
   withServerDir(async (at, use) => {
     const killed = use(await startServer(at));
     await waitUntilReady(killed);

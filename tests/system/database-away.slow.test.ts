@@ -37,7 +37,9 @@ const healthOf = async (stack: Stack): Promise<number[]> =>
 const isTellingToComeAgain = ({ status, headers, body }: Reply): boolean =>
   status === 503 && Number(headers.get('retry-after')) >= 1 && (body as ApiError).code === 'DATABASE_AWAY';
 
-it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({ harness }) => {
+it('while the database is killed under load, the API returns 503, tunnels keep working, and their usage is counted later', async ({
+  harness,
+}) => {
   const stack = await startPlatform(harness, { programs: true, fixedPorts: true });
   const person = await Person.signUp(stack);
   const echo = harness.use(await countedEcho());
@@ -86,7 +88,7 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   }, SOON);
 }, 120_000);
 
-it('not there at the start: /health alone is well; when it appears, its tables are made and all works', async ({
+it('a platform started without its database is healthy only at /health, and works fully once the database appears', async ({
   harness,
 }) => {
   const { url } = harness.use(await createTestDatabase({ empty: true }));

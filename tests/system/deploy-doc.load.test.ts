@@ -30,8 +30,8 @@ const CONFIG = '/etc/tunnel/server.toml';
 const UNIT = '/etc/systemd/system/tunnel-server.service';
 const PASSWORD = 'correct horse battery';
 
-describe('the files of the page', () => {
-  it('server.toml is good, and warns of nothing but the payments that the page names', async ({ harness }) => {
+describe('files in docs/deploy.md', () => {
+  it('server.toml is valid, and its only warning is about the payments that the page mentions', async ({ harness }) => {
     const ports = harness.use(await claimPortBlock());
     const loopback = await makeLoopback(harness, ports);
     const file = join(loopback.folder, 'server.toml');
@@ -48,7 +48,7 @@ describe('the files of the page', () => {
     });
   });
 
-  it.runIf(hasSystemd)('the unit is one that systemd takes', async ({ harness }) => {
+  it.runIf(hasSystemd)('the systemd unit is valid', async ({ harness }) => {
     const file = join(await harness.folder(), 'tunnel-server.service');
     writeFileSync(file, fileOfPage(UNIT).replace('/usr/bin/node', process.execPath));
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
@@ -56,7 +56,7 @@ describe('the files of the page', () => {
     expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
   });
 
-  it.runIf(hasSystemd)('the unit gives the server little that it does not need', async ({ harness }) => {
+  it.runIf(hasSystemd)('the systemd unit has an exposure level below 2.5', async ({ harness }) => {
     const file = join(await harness.folder(), 'tunnel-server.service');
     writeFileSync(file, fileOfPage(UNIT));
     const args = ['security', '--offline=true', '--threshold=25', file];
@@ -68,7 +68,7 @@ describe('the files of the page', () => {
     expect(stderr).toBe('');
   });
 
-  it('every shell block is something that a shell can read', () => {
+  it('every shell block has valid syntax', () => {
     for (const block of shellBlocksOfPage()) {
       expect(spawnSync('bash', ['-n'], { input: block, encoding: 'utf8' }).stderr, block).toBe('');
     }
@@ -132,48 +132,51 @@ const call = (url: string, body?: object): Promise<Called> =>
     sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
   });
 
-it.runIf(hasNginx)('whoever follows the page has accounts by mail, and a teammate a tunnel', async ({ harness }) => {
-  const mail = await MailServer.start(harness);
-  const ports = harness.use(await claimPortBlock());
-  const loopback = await makeLoopback(harness, ports, mail.port);
-  await startServer(harness, loopback, ports);
-  const nginx = nginxAround(loopback);
-  const publicUrl = loopback.here('https://tunnel.example.com:8443');
-  expect(spawnSync('nginx', ['-t', '-c', nginx, '-e', `${nginx}.log`]).status).toBe(0);
-  await startNginx(harness, nginx, Number(new URL(publicUrl).port));
-  expect((await call(`${publicUrl}/health`)).status).toBe(200);
+it.runIf(hasNginx)(
+  'an operator who follows docs/deploy.md can invite by mail, and the invited teammate can open a tunnel',
+  async ({ harness }) => {
+    const mail = await MailServer.start(harness);
+    const ports = harness.use(await claimPortBlock());
+    const loopback = await makeLoopback(harness, ports, mail.port);
+    await startServer(harness, loopback, ports);
+    const nginx = nginxAround(loopback);
+    const publicUrl = loopback.here('https://tunnel.example.com:8443');
+    expect(spawnSync('nginx', ['-t', '-c', nginx, '-e', `${nginx}.log`]).status).toBe(0);
+    await startNginx(harness, nginx, Number(new URL(publicUrl).port));
+    expect((await call(`${publicUrl}/health`)).status).toBe(200);
 
-  for (const command of ['create-user', 'invite']) {
-    const [, ...args] = commandOfPage(`tunnel-server admin ${command} `).map((word) => loopback.here(word));
-    const ended = await node([SERVER_BIN, ...args]);
-    expect(ended.code, ended.stderr).toBe(0);
-  }
-  expect(await mail.link('you@example.com', '/app/reset-password?token=')).toContain(publicUrl);
-  const invite = new URL(await mail.link('teammate@example.com', '/app/signup?invite=')).searchParams.get('invite');
-  const teammate = { email: 'teammate@example.com', password: PASSWORD };
-  expect((await call(`${publicUrl}/auth/register`, teammate)).status).toBe(403);
-  const registered = await call(`${publicUrl}/auth/register`, { ...teammate, invite });
-  // The invitation proves the address: no second mail.
-  expect([registered.status, JSON.parse(registered.text)]).toMatchObject([201, { email_verified: true }]);
+    for (const command of ['create-user', 'invite']) {
+      const [, ...args] = commandOfPage(`tunnel-server admin ${command} `).map((word) => loopback.here(word));
+      const ended = await node([SERVER_BIN, ...args]);
+      expect(ended.code, ended.stderr).toBe(0);
+    }
+    expect(await mail.link('you@example.com', '/app/reset-password?token=')).toContain(publicUrl);
+    const invite = new URL(await mail.link('teammate@example.com', '/app/signup?invite=')).searchParams.get('invite');
+    const teammate = { email: 'teammate@example.com', password: PASSWORD };
+    expect((await call(`${publicUrl}/auth/register`, teammate)).status).toBe(403);
+    const registered = await call(`${publicUrl}/auth/register`, { ...teammate, invite });
+    // The invitation proves the address: no second mail.
+    expect([registered.status, JSON.parse(registered.text)]).toMatchObject([201, { email_verified: true }]);
 
-  const home = await harness.folder();
-  const [, ...logIn] = commandOfPage('tunnel login ').map((word) => loopback.here(word));
-  const flags = ['--email', teammate.email, '--password-stdin', '--ca-file', TLS_CERT];
-  const loggedIn = spawnSync(process.execPath, [TUNNEL_BIN, ...logIn, ...flags], {
-    input: PASSWORD,
-    encoding: 'utf8',
-    env: { ...withoutOurEnvironment(), HOME: home },
-    cwd: home,
-  });
-  expect(loggedIn.status, loggedIn.stderr).toBe(0);
+    const home = await harness.folder();
+    const [, ...logIn] = commandOfPage('tunnel login ').map((word) => loopback.here(word));
+    const flags = ['--email', teammate.email, '--password-stdin', '--ca-file', TLS_CERT];
+    const loggedIn = spawnSync(process.execPath, [TUNNEL_BIN, ...logIn, ...flags], {
+      input: PASSWORD,
+      encoding: 'utf8',
+      env: { ...withoutOurEnvironment(), HOME: home },
+      cwd: home,
+    });
+    expect(loggedIn.status, loggedIn.stderr).toBe(0);
 
-  const app = harness.use(await startWeb((_, response) => void response.end('of the teammate')));
-  const [, ...publish] = commandOfPage('tunnel http 3000');
-  const tunnel = await harness.run([...publish.map((word) => word.replace('3000', String(app.port))), '--json'], {
-    home,
-  });
-  const { public_url: url } = await tunnel.ready();
-  expect(url).toMatch(/^https:\/\/[\w-]+\.localhost:\d+$/);
-  const answer = await askSecurely(endpointOf(url));
-  expect([answer.status, String(answer.body)]).toEqual([200, 'of the teammate']);
-});
+    const app = harness.use(await startWeb((_, response) => void response.end('of the teammate')));
+    const [, ...publish] = commandOfPage('tunnel http 3000');
+    const tunnel = await harness.run([...publish.map((word) => word.replace('3000', String(app.port))), '--json'], {
+      home,
+    });
+    const { public_url: url } = await tunnel.ready();
+    expect(url).toMatch(/^https:\/\/[\w-]+\.localhost:\d+$/);
+    const answer = await askSecurely(endpointOf(url));
+    expect([answer.status, String(answer.body)]).toEqual([200, 'of the teammate']);
+  },
+);

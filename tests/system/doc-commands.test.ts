@@ -114,13 +114,13 @@ const wrongWith = ({ page, text, program, words, flags }: Typed, commands: Reado
   return flags.filter((flag) => !known.flags.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
 };
 
-it('every command and flag of the pages exists', async () => {
+it('every command and flag in the documentation exists', async () => {
   expect(typed.length).toBeGreaterThan(100);
   const commands = await serverCommands();
   expect(typed.filter(({ words }) => words.length > 0).flatMap((one) => wrongWith(one, commands))).toEqual([]);
 });
 
-it('every npm script of the pages exists', () => {
+it('every npm script in the documentation exists', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
   const named = PAGES.flatMap((page) =>
     typedIn(page).map((text) => /^npm (?:run )?([\w:]+)/.exec(text)?.[1] ?? 'start'),

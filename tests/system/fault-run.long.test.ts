@@ -6,7 +6,7 @@ import { FaultRun } from './fault-run.fixture.ts';
 /** The script measures the promised 1.5 s, 2.5 s and 10 s; two busy cores need longer to start a program. */
 const BUSY_MS = 30_000;
 
-it('visitors of both tenants are served again after each kill, and each request is billed once', async () => {
+it('visitors of two tenants are served again after each kill, and each request is billed once', async () => {
   const run = await FaultRun.open();
   try {
     const { refusedMs, servedMs } = await run.killEdge();

@@ -82,8 +82,8 @@ const uploadOverHttp = async (harness: Harness, stack: Stack, flags: readonly st
 };
 
 it.for([
-  ['in clear', false, [download, upload, uploadOverHttp]],
-  ['over TLS', true, [download, upload]],
+  ['without TLS', false, [download, upload, uploadOverHttp]],
+  ['with TLS', true, [download, upload]],
 ] as const)(
   '%s, long transfers are byte-exact and keep all processes under 200 MB',
   {

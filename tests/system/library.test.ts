@@ -16,7 +16,9 @@ const programOfThePage = async (): Promise<string> => {
   return program;
 };
 
-it('puts a page online from a folder of its own, prints plain events, and ends with Ctrl-C', async ({ harness }) => {
+it('the program in docs/library.md puts a page online, prints plain events, and exits with 0 on Ctrl-C', async ({
+  harness,
+}) => {
   const stack = await harness.stack();
   const folder = harness.use(await temporaryDirectory()).path;
   // As `npm install <path>` leaves it.

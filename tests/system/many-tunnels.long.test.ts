@@ -9,7 +9,7 @@ const TUNNELS = 10_000;
 const WITHIN_MS = 75_000;
 
 it(
-  'opens its tunnels within 75 s, and again after a kill of the edge, on one connection each time',
+  'a client opens 10,000 tunnels within 75 s, and again after a kill of the edge, over a single connection each time',
   async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     // The executable: a kill takes everything with it that the edge had in its memory.

@@ -83,7 +83,7 @@ const connectAs2025 = async ({ mcp_url: url, mcp_token: token }: Ready): Promise
   return client;
 };
 
-it('a published server answers clients of both eras alike, is started again, and ends with the program', async ({
+it('a published MCP server serves 2025 and 2026 clients alike, restarts after a kill, and ends with `tunnel mcp-publish`', async ({
   harness,
 }) => {
   const { program, ready, pid } = await publish(harness);
@@ -124,7 +124,7 @@ it('a published server answers clients of both eras alike, is started again, and
   await eventually(() => expect([pid, back].map(isProcessAlive)).toEqual([false, false]));
 });
 
-it('a program that is killed leaves no server behind, nor what it has started, though it minds neither signals nor its stdin', async ({
+it('a killed `tunnel mcp-publish` leaves no server and no helper process, even if the server ignores signals and stdin', async ({
   harness,
 }) => {
   const server = handWrittenServer();

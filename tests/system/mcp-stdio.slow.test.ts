@@ -113,8 +113,8 @@ const session = async (call: CallTool): Promise<void> => {
   await eventually(async () => expect(await stack.tunnels()).toHaveLength(1), PATIENCE);
 };
 
-describe('a model’s session', () => {
-  it('with a client of 2026 leaves no tunnel and no process', async () => {
+describe('the session of a model over stdio', () => {
+  it('with a 2026 client leaves no tunnel and no process', async () => {
     const transport = new StdioClientTransport(command());
     const client = new Client(WHO, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
     clients.push(client);
@@ -130,7 +130,7 @@ describe('a model’s session', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('with a client of 2025 likewise', async () => {
+  it('with a 2025 client leaves no tunnel and no process', async () => {
     const transport = new Transport2025(command());
     const client = new Client2025(WHO);
     clients.push(client);
@@ -178,8 +178,8 @@ const OPEN = {
   params: { name: 'open_tunnel', arguments: { protocol: 'http', local_port: 1024, name: 'web' } },
 };
 
-describe('the program', () => {
-  it('says nothing but the protocol on stdout, whatever it is sent and whatever goes wrong, and ends with 0 at the end of stdin', async () => {
+describe('`tunnel-mcp`', () => {
+  it('prints only protocol messages on stdout despite invalid input, and exits with 0 at the end of stdin', async () => {
     const { child, lines, send } = start();
     send('no json at all');
     send('\u0000\u0001');
@@ -205,7 +205,7 @@ describe('the program', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('goes with the program that started it, however that ends', async () => {
+  it('exits when the program that started it is killed', async () => {
     const host = spawn(
       process.execPath,
       [
@@ -231,7 +231,7 @@ describe('the program', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('goes also when a shell in between is killed, and the host keeps its end of the pipe', async () => {
+  it('exits when a shell in between is killed, even if the host keeps its end of the pipe open', async () => {
     const shell = spawn('sh', ['-c', 'exec 3<&0; "$0" "$@" <&3 & echo $! >&2; wait', process.execPath, ...args()], {
       env: environment(),
       cwd: home,

@@ -19,7 +19,7 @@ const CALLS_EACH = 20;
 const WAITING_MAX_MB = 100;
 const SOON = { timeoutMs: 60_000 };
 
-it('1,000 waiting calls take the platform less than 100 MB, and leave nothing when their callers do', async ({
+it('1,000 waiting calls cost the platform less than 100 MB, and leave no request at the edge when their callers leave', async ({
   harness,
 }) => {
   const platform = await harness.stack({ command: 'platform', env: INSPECTABLE });

@@ -4,7 +4,7 @@ import { MeteringTrial } from './metering-trial.fixture.ts';
 
 const KILLS = 3;
 
-it('what the processor was told is what was used, to the byte', async () => {
+it('despite kills of the platform, the usage reported to the payment processor equals the actual usage to the byte', async () => {
   const trial = await MeteringTrial.open({ accounts: 3, random: Math.random });
   try {
     for (let kills = 0; kills < KILLS; kills += 1) await trial.killOnce();

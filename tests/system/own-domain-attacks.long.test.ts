@@ -98,7 +98,7 @@ const visitorOf =
 
 const UNVERIFIED = 4;
 
-it('a wildcard and a name below it may be two accounts’, and neither gets the other’s visitors', async ({
+it('a wildcard and a name below it can belong to two accounts, and each account gets only its own visitors', async ({
   harness,
   world,
 }) => {
@@ -122,7 +122,7 @@ it('a wildcard and a name below it may be two accounts’, and neither gets the 
   expect(await bobs.exitCode()).toBe(UNVERIFIED);
 });
 
-it('a name that is moved back and forth has one owner at a time, whose tunnels alone are open', async ({
+it('a domain moved between accounts has a single owner at a time, and only tunnels of the owner are open', async ({
   harness,
   world,
 }) => {
@@ -155,7 +155,7 @@ it('a name that is moved back and forth has one owner at a time, whose tunnels a
   expect(await visit(name)).toBe('404 TUNNEL_NOT_FOUND');
 });
 
-it('a hundred names whose servers never answer keep nobody else waiting', async ({ world }) => {
+it('a hundred domains with silent DNS servers delay no other account', async ({ world }) => {
   const { dns } = world;
   const mallory = await Account.of(world);
   const bob = await Account.of(world);
@@ -180,7 +180,10 @@ it('a hundred names whose servers never answer keep nobody else waiting', async 
   for (const domain of slow) await mallory.remove(domain);
 });
 
-it('a host that is written oddly reaches its tunnel or nobody’s, and never another’s', async ({ harness, world }) => {
+it('an unusual Host header reaches its own tunnel or no tunnel, never a tunnel of another account', async ({
+  harness,
+  world,
+}) => {
   const { stack, dns } = world;
   const ann = await Account.of(world);
   const bob = await Account.of(world);
@@ -228,7 +231,10 @@ it('a host that is written oddly reaches its tunnel or nobody’s, and never ano
   }
 });
 
-it('an account that is deleted keeps no domain, and its visitors find nothing', async ({ harness, world }) => {
+it('a deleted account keeps no domain: visitors get a 404, and its old DNS record verifies no other account', async ({
+  harness,
+  world,
+}) => {
   const { dns } = world;
   const visit = visitorOf(world);
   const ann = await Account.of(world);

@@ -35,8 +35,8 @@ const startDownload = (bytes: Buffer) =>
     socket.end(bytes);
   });
 
-describe('tcp between peers', () => {
-  it('24 MB there and back over the relay, byte for byte; the edge counts them, and calls it relay', async ({
+describe('TCP between peers', () => {
+  it('24 MB pass both ways over the relay byte for byte, and the edge counts the bytes and reports the relay path', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -52,7 +52,7 @@ describe('tcp between peers', () => {
     await eventually(async () => expect((await stack.tunnel(tunnelId))?.bytes_proxied).toBeGreaterThan(2 * SIZE));
   });
 
-  it('24 MB there and back over the direct path, byte for byte; the relay carries next to nothing', async ({
+  it('24 MB pass both ways over the direct path byte for byte, with almost no bytes on the relay', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -72,7 +72,7 @@ describe('tcp between peers', () => {
     );
   });
 
-  it('without its transport a client stays on the relay and says so', async ({ harness }) => {
+  it('a client without the direct transport stays on the relay and reports the reason', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const folder = await harness.folder();
     const bin = join(folder, 'tunnel.js');
@@ -89,7 +89,7 @@ describe('tcp between peers', () => {
     expect(await echoed(harness, subscriber.port, Buffer.from('hello'))).toBe(hashOf(Buffer.from('hello')));
   });
 
-  it('a download on the direct path ends within 2 s when the tunnel is deleted', async ({ harness }) => {
+  it('a download on the direct path ends within 2 s after the tunnel was deleted', async ({ harness }) => {
     const timers = new Set<NodeJS.Timeout>();
     const endless = harness.use(
       await startTcpServer((socket) => {
@@ -113,7 +113,7 @@ describe('tcp between peers', () => {
     for (const timer of timers) clearInterval(timer);
   });
 
-  it('a peer that is dismissed loses its connections, and finds nothing for a while', async ({ harness }) => {
+  it('a dismissed peer loses its connections and cannot rejoin for a while', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const publisher = await publish(harness, stack, 'dismissed', echo.port);
     const subscriber = await connectTo(harness, stack, 'dismissed');
@@ -132,7 +132,7 @@ describe('tcp between peers', () => {
   });
 });
 
-it('kill -9 of the edge costs a direct download not one byte, and after its return the peer is listed again', async ({
+it('kill -9 of the edge costs a direct download no byte, and the peer is listed again after the restart', async ({
   harness,
 }) => {
   const own = await harness.stack({ fixedPorts: true, programs: true });
@@ -170,7 +170,7 @@ it('kill -9 of the edge costs a direct download not one byte, and after its retu
   expect([taken, hash.digest('hex')]).toEqual([bytes.length, hashOf(bytes)]);
 });
 
-it('a udp service is reached over the relay and direct', async ({ harness }) => {
+it('a UDP service is reachable over the relay and over the direct path', async ({ harness }) => {
   const echo = harness.use(await startUdpEcho());
   for (const flags of [['--udp', '--no-direct'], ['--udp']]) {
     const name = `udp-${flags.length}`;
@@ -183,8 +183,8 @@ it('a udp service is reached over the relay and direct', async ({ harness }) => 
   }
 });
 
-describe('refused starts', () => {
-  it('another kind of service: exit 4 at once; a taken port: exit 2, each in one line', async ({ harness }) => {
+describe('refused starts of `tunnel p2p connect`', () => {
+  it('a service of another kind ends the client with 4, and a local port in use with 2', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     await publish(harness, stack, 'refused', echo.port);
     const other = await startConnect(harness, stack, 'refused', { flags: ['--udp'] });

@@ -9,7 +9,7 @@ const UNBILLED_MS = 300;
 /** A second and two are the promise, which the script measures; two busy cores need longer to start a program. */
 const BACK_MS = 30_000;
 
-it('each part comes back, clients with it; nothing is charged twice, and next to nothing is lost', async () => {
+it('every killed part of a stack restarts with its clients, no usage is charged twice, and almost no usage is lost', async () => {
   const trial = await KillTrial.open();
   try {
     const parent = trial.pidOf('parent');

@@ -68,7 +68,7 @@ const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
   return most;
 };
 
-it('the platform, while traffic flows: the sums are those of all visits once it is back', async ({
+it('after kills of the platform under traffic, the requests and bytes of all visits are charged exactly', async ({
   harness,
   platform,
 }) => {
@@ -100,7 +100,10 @@ it('the platform, while traffic flows: the sums are those of all visits once it 
   await eventually(async () => expect(await charged(person)).toEqual([visits, echo.bytes]), SOON);
 }, 180_000);
 
-it('the edge, while idle: what it had not told yet is told by its next run', async ({ harness, platform }) => {
+it('usage that an idle edge had not reported before a kill is reported by its next run', async ({
+  harness,
+  platform,
+}) => {
   const { edge, person } = await startOne(harness, platform, 'idle');
   const echo = harness.use(await countedEcho());
   const tunnel = await openWith(harness, edge, await person.newKey(), ['tcp', echo.port]);
@@ -118,7 +121,7 @@ it('the edge, while idle: what it had not told yet is told by its next run', asy
   await eventually(async () => expect(await charged(person)).toEqual([4, 4 * SIZE * 2]), SOON);
 }, 180_000);
 
-it('the edge, in mid-transfer: never more than it carried, and short by at most what 100 ms carry', async ({
+it('an edge killed during a transfer never charges more than it carried, and misses at most the last 100 ms', async ({
   harness,
   platform,
 }) => {

@@ -9,7 +9,9 @@ import { serverCommand } from './server-command.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-it('serves keys, usage, pools, requests and replay of two regions; a stopped one is a warning', async ({ harness }) => {
+it('a platform serves keys, usage, groups, requests and replays of two regions, and a stopped region is a warning', async ({
+  harness,
+}) => {
   const platform = await harness.stack({ command: 'platform', tables: MANY_LOGINS });
   const [west, east] = await Promise.all([
     startEdgeOf(harness, platform, 'west'),

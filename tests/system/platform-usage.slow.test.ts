@@ -8,7 +8,7 @@ import { sendAndReadAll } from './visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-it('known bytes and requests through http and tcp tunnels are charged to the byte', async ({ harness, stack }) => {
+it('known bytes and requests through HTTP and TCP tunnels are charged to the byte', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
@@ -39,7 +39,7 @@ it('known bytes and requests through http and tcp tunnels are charged to the byt
   });
 });
 
-it('a client that is killed is charged for what it carried, once', async ({ harness, stack }) => {
+it('traffic of a killed client is charged once', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
@@ -59,7 +59,7 @@ it('a client that is killed is charged for what it carried, once', async ({ harn
   expect(await person.usage()).toMatchObject({ total_tunnels_30d: 1, active_tunnels: 1, total_bytes_30d: 150_000 });
 });
 
-it('a request that was tried at a dead member is charged once, to the member that served it', async ({
+it('a request that failed at a dead member is charged once, to the member that served it', async ({
   harness,
   stack,
 }) => {

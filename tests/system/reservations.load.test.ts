@@ -14,7 +14,7 @@ const hello: Answering = (_, response) => {
 
 const listOf = (computer: Computer): Promise<Reservation[]> => computer.json(['reservations']);
 
-it('a name is one account’s: reserved, refused to another, used, listed, and released only when asked for', async ({
+it('a reserved name is refused to other accounts, can be used and listed by its owner, and is released only on confirmation', async ({
   harness,
   stack,
 }) => {
@@ -68,7 +68,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   expect((await ann.tunnel(['reserve', 'card'])).code).toBe(0);
 });
 
-it('a port, of the platform’s choice or one’s own; words that are wrong, and what is over the plan', async ({
+it('a port can be chosen by the platform or the user; invalid reservations and reservations over the plan limit are refused', async ({
   harness,
   stack,
 }) => {
@@ -98,7 +98,7 @@ it('a port, of the platform’s choice or one’s own; words that are wrong, and
 });
 
 // The last of this file: its stack has a second region from here on.
-it('a port is of one region: where there are several it has to be named; a name is of all', async ({
+it('a reserved port belongs to a single region, which must be named if there are several; a reserved name belongs to all regions', async ({
   harness,
   stack,
 }) => {

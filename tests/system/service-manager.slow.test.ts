@@ -9,7 +9,7 @@ import { canHearNotifications, ServiceManager } from './service-manager.fixture.
 import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 describe.runIf(canHearNotifications)('a service manager', () => {
-  it('hears from tunnel-server when it is ready, lives and stops, and from nobody else in its name', async ({
+  it('is notified by tunnel-server when it is ready, alive and stopping, and by no other process', async ({
     harness,
   }) => {
     const manager = await ServiceManager.listen(harness);
@@ -21,7 +21,7 @@ describe.runIf(canHearNotifications)('a service manager', () => {
     expect(manager.told).toEqual(['READY=1', 'STOPPING=1']);
   });
 
-  it('hears from the client when its tunnels are open, around a reload, and at its end', async ({ harness }) => {
+  it('is notified by the client when its tunnels are open, around a reload, and at its end', async ({ harness }) => {
     const manager = await ServiceManager.listen(harness);
     const stack = await harness.stack();
     const home = await harness.folder();
@@ -47,8 +47,8 @@ describe.runIf(canHearNotifications)('a service manager', () => {
 /** As in a container that runs as a number: no line in /etc/passwd. */
 const NAMELESS_UID = 54_321;
 
-describe.runIf(process.getuid?.() === 0)('the unit of a user without a name', () => {
-  it.for(['--print', '--system'])('is printed all the same (%s)', (flag) => {
+describe.runIf(process.getuid?.() === 0)('the systemd unit for a uid without a user name', () => {
+  it.for(['--print', '--system'])('is printed (%s)', (flag) => {
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       [TUNNEL_BIN, 'service', 'install', '--print', flag, '--config', '/etc/tunnel/config.yml'],

@@ -19,7 +19,7 @@ const PAYERS = 6;
 const CENT = 100_000_000;
 
 it(
-  'report each event, and write each mail, once',
+  'two platforms on the same database report each usage event and write each mail once',
   async ({ harness }) => {
     await monthWithRoom(ROOM_MS);
     const database = harness.use(await createTestDatabase());

@@ -12,7 +12,7 @@ const talk = async (visitor: UdpVisitor, times: number, size: number): Promise<n
   return 2 * times * size;
 };
 
-it('known datagrams are charged to the byte, and flows once', async ({ harness, stack }) => {
+it('known UDP datagrams are charged to the byte, and each flow once', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());
@@ -30,7 +30,7 @@ it('known datagrams are charged to the byte, and flows once', async ({ harness, 
   expect(await person.usage()).toMatchObject({ total_requests_30d: 4, total_bytes_30d: bytes });
 });
 
-it('a client that is killed is charged for what it carried, and comes back to the same entry', async ({
+it('traffic of a killed UDP client is charged, and the client returns to the same usage entry', async ({
   harness,
   stack,
 }) => {
@@ -54,7 +54,7 @@ it('a client that is killed is charged for what it carried, and comes back to th
   }, SOON);
 });
 
-it('an edge that is killed loses at most what passed in its last tenth of a second', async ({ harness, stack }) => {
+it('a killed edge loses at most the UDP traffic of its last 100 ms', async ({ harness, stack }) => {
   const edge = await startEdgeOf(harness, stack, 'fra', { fixedPorts: true, programs: true });
   const person = await Person.signUp(stack);
   const key = await person.newKey();
@@ -80,7 +80,7 @@ it('an edge that is killed loses at most what passed in its last tenth of a seco
   expect([written, written + last / 2, written + last]).toContain(charged);
 });
 
-it('the tunnels of a key that is revoked end with their flows', async ({ harness, stack }) => {
+it('revoking a key ends its UDP tunnels and their flows', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());

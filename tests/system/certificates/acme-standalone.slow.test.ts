@@ -29,7 +29,9 @@ const service = async (harness: Harness): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-it('tls-alpn-01 gets the certificates of the domain and of reserved names, on every port', async ({ harness }) => {
+it('a standalone edge gets certificates for its domain and reserved names by tls-alpn-01 and serves them on every port', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } });
   await stage.start();
   const { control } = stage.running.addresses;
@@ -57,7 +59,9 @@ const ticketOf = (socket: TLSSocket): Promise<Buffer> =>
     });
   });
 
-it('renewal fails no request, says what it replaces, and sessions are taken up across it', async ({ harness }) => {
+it('a renewal fails no request, names the certificate being replaced, and keeps TLS session tickets valid', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } });
   await stage.start();
   const first = await eventually(() => stage.serialOf(SHOP), soon);
@@ -97,7 +101,9 @@ it('renewal fails no request, says what it replaces, and sessions are taken up a
   expect(metrics).toMatch(/tunnel_tls_connections_total\{kind="challenge"\} [1-9]/);
 });
 
-it('http-01 is answered on every host, and other tokens go to the tunnel in clear', async ({ harness }) => {
+it('the edge answers http-01 on every host and passes unknown challenge tokens to the tunnel over plain HTTP', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } }, { challenges: ['http-01'] });
   await stage.start();
   await eventually(() => stage.serialOf(SHOP), soon);
@@ -109,7 +115,7 @@ it('http-01 is answered on every host, and other tokens go to the tunnel in clea
   expect(await plain(stage.target.httpPort, SHOP, '/')).toMatch(/^HTTP\/1\.1 308 /);
 });
 
-it('an edge that starts again shows what it had, and its disk has no key in clear', async ({ harness }) => {
+it('a restarted edge serves its stored certificate, and its disk holds no unencrypted key', async ({ harness }) => {
   const stage = await AcmeEdge.open(harness);
   await stage.start();
   const serial = await eventually(() => stage.serialOf(DOMAIN), soon);
@@ -120,7 +126,9 @@ it('an edge that starts again shows what it had, and its disk has no key in clea
   expect(found).toBe('');
 });
 
-it('until the first certificate is there nobody is spoken to in clear, and clients try on', async ({ harness }) => {
+it('before the first certificate, TLS handshakes fail, the control port speaks no plain HTTP, and clients keep retrying', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness);
   stage.authority.hangs = true;
   await stage.start();

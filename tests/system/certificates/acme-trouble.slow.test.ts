@@ -8,7 +8,7 @@ const clock = new FastClock(20);
 const it = itWith({ clock });
 const inTime = { timeoutMs: 60_000, intervalMs: 50 };
 
-it('http-01 after tls-alpn-01 was refused', async ({ harness }) => {
+it('the edge falls back to http-01 after tls-alpn-01 was refused', async ({ harness }) => {
   // Whoever looks at the https port finds nobody there.
   const stage = await AcmeEdge.open(harness, {}, { addressOf: () => ({ ...stage.target, tlsPort: 1 }) });
   await stage.start();
@@ -16,7 +16,9 @@ it('http-01 after tls-alpn-01 was refused', async ({ harness }) => {
   expect(stage.authority.orders).toHaveLength(2);
 });
 
-it('a renewal that the authority asks for is there within a minute of its word', async ({ harness }) => {
+it('a certificate is renewed within two minutes after the authority asks for the renewal, with Retry-After: 60', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness);
   stage.authority.renewalRetryAfter = '60';
   await stage.start();

@@ -71,10 +71,14 @@ const tryUnderFlood = async (harness: Harness, type: string): Promise<void> => {
   }
 };
 
-it('tls-alpn-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+it('an order by tls-alpn-01 succeeds at the first attempt under a flood of fake challenge connections', async ({
+  harness,
+}) => {
   await tryUnderFlood(harness, 'tls-alpn-01');
 }, 120_000);
 
-it('http-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+it('an order by http-01 succeeds at the first attempt under a flood of fake challenge connections', async ({
+  harness,
+}) => {
   await tryUnderFlood(harness, 'http-01');
 }, 120_000);

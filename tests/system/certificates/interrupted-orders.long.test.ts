@@ -17,7 +17,7 @@ const addWithRecord = async (outside: Outside, who: Computer, name: string): Pro
   outside.dns.set(name, 'CNAME', added.cname_target);
 };
 
-it('a platform that is killed in the middle of an order finishes that order, and begins no other', async ({
+it('a platform killed during an order finishes the same order after its restart and begins no second order', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);

@@ -6,7 +6,9 @@ import { spawnedServerCommand } from '../server-command.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
 
-it('certificates are listed and renewed beside an edge that runs alone', async ({ harness }) => {
+it('certificate commands list and renew certificates of a running standalone edge, and reject unknown names', async ({
+  harness,
+}) => {
   const edge = await AcmeStack.start(harness, {});
   const first = await eventually(() => edge.serialOf(DOMAIN), SOON);
   const listed = await edge.certificates('list');

@@ -11,7 +11,7 @@ import type { Harness } from '../harness.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 import { AcmeStack, DOMAIN, SOON } from './acme-stack.fixture.ts';
 
-it('certificates of a stack are listed and renewed beside it; a lost key file is said and stops nobody', async ({
+it('certificates of a running stack are listed and renewed; a lost key file is logged and does not prevent the start', async ({
   harness,
 }) => {
   const stage = await AcmeStack.start(harness, { command: 'stack' });
@@ -72,7 +72,9 @@ const CONSOLE = 'console.example.net';
 const PASSWORD = 'correct horse battery';
 
 for (const challenge of ['tls-alpn-01', 'http-01']) {
-  it(`a platform alone speaks TLS on its port, validated there by ${challenge}`, async ({ harness }) => {
+  it(`a standalone platform serves only TLS on its port, with a certificate validated there by ${challenge}`, async ({
+    harness,
+  }) => {
     const port = await freePort();
     const stage = await AcmeStack.start(harness, {
       command: 'platform',

@@ -25,7 +25,7 @@ const keptFor = (stack: Stack, name: string): Promise<unknown> => {
   return ask(url, `select count(*)::int from certificates where names = '${name}'`);
 };
 
-it('is verified by its record, gets its certificate, serves, moves with its record, and leaves nothing', async ({
+it('an own domain is verified by its DNS record, gets a certificate, serves a group, moves with its record, and is removed completely', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);

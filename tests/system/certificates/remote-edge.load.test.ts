@@ -46,7 +46,7 @@ const dumpOf = async (stack: Stack): Promise<string> => {
   return texts.join('\n');
 };
 
-it('shows the certificates of own domains from its encrypted copies while the platform is away; no key lies about', async ({
+it('a remote edge serves own domains from encrypted certificate copies while the platform is down; no disk, log or database holds a plain key', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);

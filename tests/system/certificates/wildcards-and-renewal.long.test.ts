@@ -37,7 +37,7 @@ const responderOf = ({ ports }: Outside): Resolver => {
   return resolver;
 };
 
-it('names below the domain and below an own domain get a wildcard through the responder, which says nothing of others', async ({
+it('wildcards below the server domain and an own domain get certificates through the DNS responder, which refuses queries for other names', async ({
   harness,
   world: { outside, stack },
 }) => {
@@ -86,7 +86,7 @@ it('names below the domain and below an own domain get a wildcard through the re
   await eventually(() => expect(responder.resolveTxt(target)).rejects.toMatchObject({ syscall: 'queryTxt' }), SOON);
 }, 120_000);
 
-it('a certificate is renewed without one failed request: as its authority has it, and by hand', async ({
+it('renewals at the request of the authority and by command fail no visitor request', async ({
   harness,
   world: { outside, stack },
 }) => {

@@ -14,7 +14,9 @@ const STARTS = [100, 30];
 const LARGE = 'x'.repeat(12_000);
 const BODY = Buffer.alloc(20_000, 'x');
 
-it('an account keeps its captured requests whatever another one sends, over its restarts, too', async ({ harness }) => {
+it('an account keeps its captured requests despite a flood of captures and restarts of another account', async ({
+  harness,
+}) => {
   const service = createServer((asked, answer) => asked.pipe(answer));
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   harness.use({

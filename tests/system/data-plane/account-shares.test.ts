@@ -40,8 +40,8 @@ const startEdge = async (harness: Harness) => {
   return edge;
 };
 
-describe('udp flows', () => {
-  it('an account that holds all of them gives back to another one, and its flood costs the other nothing', async ({
+describe('UDP flows', () => {
+  it('an account holding all flows loses a share to a second account, and its flood costs the second account nothing', async ({
     harness,
   }) => {
     const edge = await startEdge(harness);

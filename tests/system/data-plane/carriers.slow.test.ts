@@ -58,7 +58,7 @@ const echoOf = async (port: number, text: string): Promise<string> =>
   (await sendAndReadAll(port, Buffer.from(text))).toString();
 
 describe.concurrent('a session', () => {
-  it('loses nothing but the streams of a carrier that is cut, and dials it again', async ({ harness }) => {
+  it('loses only the streams of a broken carrier, and dials a replacement', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
@@ -75,7 +75,7 @@ describe.concurrent('a session', () => {
     for (const visitor of visitors) visitor.destroy();
   });
 
-  it('outlives the loss of all its carriers at once', async ({ harness }) => {
+  it('survives the loss of all its carriers at once', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
@@ -88,7 +88,7 @@ describe.concurrent('a session', () => {
     expect(tunnel.events('reconnecting')).toEqual([]);
   });
 
-  it('keeps its carriers through the loss of its control connection: a transfer under way finishes', async ({
+  it('keeps its carriers when the control connection breaks, so that a running transfer finishes', async ({
     harness,
   }) => {
     const bytes = deterministicBytes(40_000_000, 4);
@@ -107,7 +107,7 @@ describe.concurrent('a session', () => {
     await expectSameSession(linked);
   });
 
-  it('is reachable again after each failure, whichever of its connections it was', async ({ harness }) => {
+  it('serves visitors again after the loss of any of its connections', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, ready } = linked;

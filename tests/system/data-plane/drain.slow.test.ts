@@ -53,8 +53,8 @@ const finishDownload = async (visitor: Socket): Promise<void> => {
   visitor.end();
 };
 
-describe.concurrent('SIGTERM on the edge', () => {
-  it('lets a transfer finish, takes nobody new, ends with 0, and the client is there for the next edge', async ({
+describe.concurrent('stopping the edge by signal', () => {
+  it('SIGTERM lets a transfer finish, refuses new connections, ends the edge with 0, and the client reconnects to the next edge', async ({
     harness,
   }) => {
     const { stack, tunnel, ready, visitor } = await startDownload(harness, { fixedPorts: true });
@@ -73,7 +73,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect([tunnel.events('error'), tunnel.stderr]).toEqual([[], []]);
   });
 
-  it('is not held up by clients and tunnels that nobody visits', async ({ harness }) => {
+  it('SIGTERM does not wait for clients and tunnels without visitors', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     // The executable: nothing may keep its process alive.
     const stack = await harness.stack({ programs: true });
@@ -88,7 +88,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(performance.now() - since).toBeLessThan(25_000);
   });
 
-  it('resets what has not finished after drain_secs, and still ends with 0', async ({ harness }) => {
+  it('SIGTERM resets unfinished connections after drain_secs, and the edge still exits with 0', async ({ harness }) => {
     const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 1' });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
@@ -96,7 +96,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await end).toBe('ECONNRESET');
   });
 
-  it('a second one, later than a second, ends at once', async ({ harness }) => {
+  it('a second SIGTERM more than a second later ends the edge at once with exit code 143', async ({ harness }) => {
     const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 300', programs: true });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
@@ -112,8 +112,10 @@ describe.concurrent('SIGTERM on the edge', () => {
   });
 });
 
-describe.concurrent('SIGTERM on the client', () => {
-  it('lets a transfer finish, takes nobody new, and ends with 0', async ({ harness }) => {
+describe.concurrent('stopping the client by signal', () => {
+  it('SIGTERM, even sent twice, lets a transfer finish, refuses new connections, and ends the client with 0', async ({
+    harness,
+  }) => {
     const { stack, tunnel, ready, visitor } = await startDownload(harness, {});
     tunnel.signal('SIGTERM');
     // The same signal, as it comes from a terminal and once more through npm.
@@ -127,7 +129,7 @@ describe.concurrent('SIGTERM on the client', () => {
     expect([tunnel.events('error'), tunnel.events('reconnecting'), tunnel.stderr]).toEqual([[], [], []]);
   });
 
-  it('lets a conversation go on until the visitor ends it', async ({ harness }) => {
+  it('SIGINT lets a conversation continue until the visitor ends it', async ({ harness }) => {
     const { stack, tunnel, visitor } = await startTalk(harness, {});
     tunnel.signal('SIGINT');
     await eventually(async () => expect(await stack.tunnels()).toEqual([]));
@@ -136,7 +138,9 @@ describe.concurrent('SIGTERM on the client', () => {
     expect(await tunnel.exitCode()).toBe(0);
   });
 
-  it('cuts off after --drain-secs what has not finished, and still ends with 0', async ({ harness }) => {
+  it('SIGTERM resets unfinished connections after --drain-secs, and the client still exits with 0', async ({
+    harness,
+  }) => {
     const { tunnel, visitor } = await startTalk(harness, {}, { flags: ['--drain-secs', '1'] });
     const end = endOf(visitor);
     tunnel.signal('SIGTERM');
@@ -144,7 +148,7 @@ describe.concurrent('SIGTERM on the client', () => {
     expect(await end).toBe('ECONNRESET');
   });
 
-  it('a second one, later than a second, ends at once', async ({ harness }) => {
+  it('a second SIGTERM more than a second later ends the client at once with exit code 143', async ({ harness }) => {
     const { tunnel, visitor } = await startTalk(
       harness,
       {},

@@ -10,9 +10,7 @@ const clock = new FastClock(15);
 
 const it = itWith({ clock });
 
-it('names and ports of an edge that was killed are free for all 30 s after its return, and not earlier', async ({
-  harness,
-}) => {
+it('names and ports of a killed edge become free 30 s after its return, and not earlier', async ({ harness }) => {
   const stack = await startEdgeWithStranger(harness);
   const programs = await startClients(harness, stack);
   const endpoints = await endpointsOf(stack);

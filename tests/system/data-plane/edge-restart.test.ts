@@ -15,8 +15,8 @@ import { askHttp, endpointOf, openHttp, startWeb } from '../http-tunnels.fixture
 import { it } from '../in-process.fixture.ts';
 import { ask, endOf, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
-describe.concurrent('an edge that was killed', () => {
-  it('has its tunnels back on their ports after a new start, without a hand on the client', async ({ harness }) => {
+describe.concurrent('a killed edge', () => {
+  it('gets its tunnels back on their ports after a restart, without any action on the client', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const stack = await harness.stack({ fixedPorts: true, programs: true });
     const tunnel = await harness.tcp(stack, echo.port);
@@ -39,7 +39,7 @@ describe.concurrent('an edge that was killed', () => {
     expect(tunnel.events('error')).toEqual([]);
   });
 
-  it('has two clients back, each on the port it had', async ({ harness }) => {
+  it('gets two clients back, each on its previous port', async ({ harness }) => {
     const one = harness.use(await startEchoServer());
     const two = harness.use(await startEchoServer());
     const stack = await harness.stack({ fixedPorts: true });
@@ -54,7 +54,7 @@ describe.concurrent('an edge that was killed', () => {
     expect([one.totalConnections, two.totalConnections]).toEqual([1, 1]);
   });
 
-  it('has every name and port back for the clients that had them, and for nobody else meanwhile', async ({
+  it('holds every name and port for its clients after a restart, and refuses other accounts and the operator', async ({
     harness,
   }) => {
     // The executable: what it had written down when it was killed is what it knows afterwards.
@@ -84,7 +84,7 @@ describe.concurrent('an edge that was killed', () => {
     expect([visited.status, visited.text, host]).toEqual([200, 'well', `127.0.0.1:${port}`]);
   });
 
-  it('twice, before its clients are back, still has their names for them', async ({ harness }) => {
+  it('still holds the names of its clients after a second kill before their return', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const { tunnel, ready } = await openHttp(harness, stack, web.port);
@@ -105,7 +105,7 @@ describe.concurrent('an edge that was killed', () => {
     });
   });
 
-  it('and finds its file of endpoints broken starts all the same', async ({ harness }) => {
+  it('restarts with a corrupt endpoint file, logs the problem, and its client reconnects', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const { tunnel } = await openHttp(harness, stack, web.port, ['--subdomain', CHOSEN_NAME]);
@@ -118,10 +118,8 @@ describe.concurrent('an edge that was killed', () => {
   });
 });
 
-describe.concurrent('an edge that was stopped on purpose', () => {
-  it('has names for their account alone at the next start, also for a client that was started anew', async ({
-    harness,
-  }) => {
+describe.concurrent('an edge stopped by the operator', () => {
+  it('holds names for their account over its restart, even for a client that was restarted', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const flags = ['--subdomain', CHOSEN_NAME];

@@ -130,7 +130,7 @@ const membersAre = (stack: Stack, counts: { readonly all: number; readonly healt
 
 const shown = ({ id, outcome, status, error }: Visit) => ({ id, outcome, status, error });
 
-it('a killed client and a stopped service cost no request but those that had begun and POSTs that had been sent', async ({
+it('a killed client and a stopped service of a group fail only responses in progress and POSTs that were already sent', async ({
   harness,
 }) => {
   const stack = await harness.stack({ tables: '[load_balancing]\nenabled = true' });

@@ -54,7 +54,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('an answer that is cut off is a reset for each visitor', () => {
+describe.concurrent('a response that is cut off resets the visitor connection', () => {
   it.concurrent.each([
     ['1.0', 'close', 'reset'],
     ['1.0', 'chunked', 'end'],
@@ -63,7 +63,7 @@ describe.concurrent('an answer that is cut off is a reset for each visitor', () 
     ['1.1', 'chunked', 'end'],
     ['1.1', 'chunked', 'reset'],
     ['1.1', 'length', 'end'],
-  ] as const)('of HTTP/%s, with a body by %s and the %s of its service', async (version, kind, how) => {
+  ] as const)('over HTTP/%s, with a body framed by %s and a service that ends by %s', async (version, kind, how) => {
     const request = (host: string): string => `GET /${kind}/${how} HTTP/${version}\r\nHost: ${host}\r\n\r\n`;
     const visits = Array.from({ length: TIMES }, () =>
       endOf(connect({ port: plain.port, host: '127.0.0.1' }), request(plain.host)),

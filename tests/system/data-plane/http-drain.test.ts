@@ -47,8 +47,10 @@ const startSlowAnswer = async (harness: Harness): Promise<UnderWay> => {
   return { ...open, stack, visitor, idle, finish: () => void slow?.end('ended') };
 };
 
-describe.concurrent('SIGTERM on the edge', () => {
-  it('lets an answer finish, ends idle connections at once, takes nobody new, and ends with 0', async ({ harness }) => {
+describe.concurrent('SIGTERM to the edge', () => {
+  it('lets a response finish, closes idle connections at once, refuses new connections, and ends the edge with 0', async ({
+    harness,
+  }) => {
     const { stack, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
     const idleEnds = once(idle, 'end');
     stack.program.signal('SIGTERM');
@@ -65,7 +67,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
-  it('answers what was asked and not begun with Connection: close', async ({ harness }) => {
+  it('adds Connection: close to responses that had not started', async ({ harness }) => {
     let late: ServerResponse | undefined;
     const web = harness.use(
       await startWeb((_, response) => {
@@ -85,7 +87,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
-  it('is not held up by visitors that are only kept alive', async ({ harness }) => {
+  it('does not wait for visitors with idle keep-alive connections', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('quick')));
     const stack = await harness.stack();
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -100,8 +102,8 @@ describe.concurrent('SIGTERM on the edge', () => {
   });
 });
 
-describe.concurrent('SIGTERM on the client', () => {
-  it('ends it within 2 s when nothing is under way, also just after a request', async ({ harness }) => {
+describe.concurrent('SIGTERM to the client', () => {
+  it('ends the client within 8 s if no request is in progress, even right after a request', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('quick')));
     const stack = await harness.stack();
     // The executable: nothing may keep its process alive.
@@ -118,7 +120,7 @@ describe.concurrent('SIGTERM on the client', () => {
     kept.destroy();
   });
 
-  it('lets an answer finish; new visitors get 404 meanwhile', async ({ harness }) => {
+  it('lets a response finish, while new visitors get a 404', async ({ harness }) => {
     const { tunnel, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
     tunnel.signal('SIGTERM');
     await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404));
@@ -130,7 +132,7 @@ describe.concurrent('SIGTERM on the client', () => {
     for (const socket of [visitor, idle]) socket.destroy();
   });
 
-  it('lets a WebSocket go on for --drain-secs', async ({ harness }) => {
+  it('lets a WebSocket continue for --drain-secs', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end()));
     echoSockets(web);
     const stack = await harness.stack();

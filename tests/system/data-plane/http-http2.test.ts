@@ -17,8 +17,8 @@ afterAll(() => shared.close());
 
 const nextPiece = async (stream: ClientHttp2Stream): Promise<string> => String((await once(stream, 'data'))[0]);
 
-describe.concurrent('over HTTP/2', () => {
-  it('server-sent events arrive one by one, as they are sent', async ({ harness }) => {
+describe.concurrent('HTTP/2', () => {
+  it('server-sent events arrive one at a time, as they are sent', async ({ harness }) => {
     let send: (text: string) => void = () => {};
     const web = harness.use(
       await startWeb((_, response) => {
@@ -42,7 +42,7 @@ describe.concurrent('over HTTP/2', () => {
     expect(delays.sort((a, b) => a - b)[25]).toBeLessThan(1000);
   });
 
-  it('an upload is answered while it is being sent', async ({ harness }) => {
+  it('an upload gets response data while its body is still being sent', async ({ harness }) => {
     const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
     const { endpoint } = await openHttp(harness, stack, web.port, TLS_FLAGS);
     const stream = dialHttp2(harness, endpoint).request({ ':path': '/', ':method': 'POST' });
@@ -56,7 +56,9 @@ describe.concurrent('over HTTP/2', () => {
     await ended;
   });
 
-  it('a request that is given up is seen by the service, and the connection serves the next', async ({ harness }) => {
+  it('a canceled request closes the connection to the service, and the visitor connection serves the next request', async ({
+    harness,
+  }) => {
     let asked = 0;
     let gone = 0;
     const web = harness.use(
@@ -79,7 +81,9 @@ describe.concurrent('over HTTP/2', () => {
     expect(await tunnel.waitFor('request')).toMatchObject({ path: '/given-up', aborted: true });
   });
 
-  it('streams that are not read stand still, hold little memory, and the others go on', async ({ harness }) => {
+  it('unread streams stall and use little memory, while other streams of the connection continue', async ({
+    harness,
+  }) => {
     const piece = deterministicBytes(64 * 1024, 1);
     let written = 0;
     const web = harness.use(
@@ -125,7 +129,7 @@ describe.concurrent('over HTTP/2', () => {
     await eventually(async () => expect(await own.metric('tunnel_active_streams')).toBeLessThan(3));
   });
 
-  it('a drain of the edge lets the streams finish, and ends the connection', async ({ harness }) => {
+  it('a drain of the edge lets the streams of a connection finish', async ({ harness }) => {
     let finish: () => void = () => {};
     const web = harness.use(
       await startWeb((_, response) => {

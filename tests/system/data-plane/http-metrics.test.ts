@@ -13,8 +13,8 @@ const seriesOf = async (stack: Stack, series: string): Promise<number> => {
   return Number(line.slice(series.length + 1));
 };
 
-describe('metrics of http tunnels', () => {
-  it('count requests, answers by class, bytes both ways, and how long it took', async ({ harness }) => {
+describe('metrics of HTTP tunnels', () => {
+  it('count requests, responses by class, bytes in both directions, and durations', async ({ harness }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         const body = await wholeBody(request);

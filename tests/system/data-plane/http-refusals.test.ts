@@ -24,7 +24,7 @@ const stay = async (endpoint: PublicEndpoint): Promise<Socket> => {
 };
 
 describe.concurrent('too many connections', () => {
-  it('of one tunnel get 503 with Retry-After, and a free place is given again', async ({ harness }) => {
+  it('of one tunnel get a 503 with Retry-After until a connection closes', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('here')));
     const stack = await harness.stack({ limits: 'connections_per_tunnel = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -40,7 +40,7 @@ describe.concurrent('too many connections', () => {
     two.destroy();
   });
 
-  it('of one address get 429 with Retry-After', async ({ harness }) => {
+  it('from one address get a 429 with Retry-After until a connection closes', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('here')));
     const stack = await harness.stack({ limits: 'connections_per_address = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -55,8 +55,8 @@ describe.concurrent('too many connections', () => {
   });
 });
 
-describe.concurrent('what is no request', () => {
-  it('gets 400 and can be read; a slow head gets 408, a large one 431; the service sees none of it', async ({
+describe.concurrent('malformed requests', () => {
+  it('get a readable 400, a slow header a 408 and a large header a 431; the service sees no request', async ({
     harness,
   }) => {
     let seen = 0;
@@ -90,7 +90,7 @@ describe.concurrent('what is no request', () => {
 });
 
 describe.concurrent('a keep-alive connection', () => {
-  it('is routed anew for each host it asks for', async ({ harness }) => {
+  it('is routed separately for each requested host', async ({ harness }) => {
     const [one, two] = await Promise.all(
       ['one', 'two'].map(async (name) => harness.use(await startWeb((_, response) => void response.end(name)))),
     );

@@ -50,7 +50,7 @@ const median = (values: readonly number[]): number => [...values].sort((a, b) =>
 describe('server-sent events', () => {
   const EVENTS = 100;
 
-  it('arrive as they are sent, each by itself', async ({ harness }) => {
+  it('arrive one at a time, as they are sent', async ({ harness }) => {
     const sentAt: number[] = [];
     let send: () => void = () => {};
     const web = harness.use(
@@ -82,7 +82,7 @@ describe('server-sent events', () => {
 });
 
 describe.concurrent('a request body', () => {
-  it('is answered piece by piece while it is being sent', async ({ harness }) => {
+  it('is echoed piece by piece while it is still being sent', async ({ harness }) => {
     const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
     const { endpoint } = await openHttp(harness, stack, web.port);
     const sent = begin(endpoint, 'POST');
@@ -100,16 +100,19 @@ describe.concurrent('a request body', () => {
     await ended;
   });
 
-  it.for(['in chunks', 'with a length'] as const)('%s of 10 MB comes back byte for byte', async (how, { harness }) => {
-    const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
-    const { endpoint } = await openHttp(harness, stack, web.port);
-    const body = deterministicBytes(10_000_000, 4);
-    const headers = how === 'in chunks' ? { 'transfer-encoding': 'chunked' } : {};
-    const answer = await askHttp(endpoint, { method: 'PUT', headers, body });
-    expect(hashOf(answer.body)).toBe(hashOf(body));
-  });
+  it.for(['in chunks', 'with a length'] as const)(
+    '%s, 10 MB in total, comes back byte for byte',
+    async (how, { harness }) => {
+      const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
+      const { endpoint } = await openHttp(harness, stack, web.port);
+      const body = deterministicBytes(10_000_000, 4);
+      const headers = how === 'in chunks' ? { 'transfer-encoding': 'chunked' } : {};
+      const answer = await askHttp(endpoint, { method: 'PUT', headers, body });
+      expect(hashOf(answer.body)).toBe(hashOf(body));
+    },
+  );
 
-  it('that the service does not want is answered early, and the visitor can read it', async ({ harness }) => {
+  it('rejected by the service gets an early response that the visitor can read', async ({ harness }) => {
     const web = harness.use(
       await startWeb((_, response) => {
         response.writeHead(413, { connection: 'close' });
@@ -126,7 +129,7 @@ describe.concurrent('a request body', () => {
     socket.destroy();
   });
 
-  it('that waits for 100 Continue is asked for by the service, not by the edge', async ({ harness }) => {
+  it('that waits for 100 Continue gets it from the service, not from the edge', async ({ harness }) => {
     let letGo: () => void = () => {};
     const web = harness.use(await startWeb(() => {}));
     web.server.on('checkContinue', (request: IncomingMessage, response) => {
@@ -149,7 +152,7 @@ describe.concurrent('a request body', () => {
     expect((await wholeBody(await responseOf(sent))).toString()).toBe('got 5');
   });
 
-  it('that waits for 100 Continue and is refused is never sent', async ({ harness }) => {
+  it('that waits for 100 Continue can be rejected by the service before it is sent', async ({ harness }) => {
     const web = harness.use(await startWeb(() => {}));
     web.server.on('checkContinue', (_, response) => response.writeHead(417).end('no'));
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -162,7 +165,7 @@ describe.concurrent('a request body', () => {
 });
 
 describe.concurrent('trailers', () => {
-  it('pass both ways behind a body in chunks', async ({ harness }) => {
+  it('pass in both directions after a chunked body', async ({ harness }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         response.writeHead(200, { trailer: 'x-sum, x-seen' });
@@ -184,7 +187,7 @@ describe.concurrent('trailers', () => {
 });
 
 describe.concurrent('a connection', () => {
-  it('carries pipelined requests, which are answered in their order', async ({ harness }) => {
+  it('carries pipelined requests and returns their responses in order', async ({ harness }) => {
     const web = harness.use(
       await startWeb((request, response) => {
         // The first answer is the slowest to come.
@@ -200,7 +203,7 @@ describe.concurrent('a connection', () => {
     socket.destroy();
   });
 
-  it('of HTTP/1.0 gets a body that ends with the connection, without chunks', async ({ harness }) => {
+  it('of HTTP/1.0 gets an unchunked body that ends with the connection', async ({ harness }) => {
     const web = harness.use(
       await startWeb((_, response) => {
         response.write('one ');

@@ -53,8 +53,8 @@ const handlesInto = (folder: string): number =>
     }
   }).length;
 
-describe('tunnel files', () => {
-  it('carries 20 MB whole, in parts and from where a download was cut off', async ({ harness }) => {
+describe('`tunnel files`', () => {
+  it('serves a 20 MB file completely, by range, and with 304, HEAD and 405', async ({ harness }) => {
     const site = await makeSite(harness);
     writeFileSync(join(site, 'big.bin'), BIG);
     const { endpoint } = await open(harness, ['files', site]);
@@ -70,9 +70,7 @@ describe('tunnel files', () => {
     expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('shows nothing of what is hidden or outside, also when a folder becomes a link while it serves', async ({
-    harness,
-  }) => {
+  it('serves no hidden or outside file, even after a folder was replaced by a link', async ({ harness }) => {
     const site = await makeSite(harness);
     const { endpoint } = await open(harness, ['files', site, '--listing', '--spa']);
     expect((await askHttp(endpoint, { path: '/sub/x.txt' })).text).toBe('inside');
@@ -103,7 +101,7 @@ describe('tunnel files', () => {
     expect((await askHttp(endpoint, { path: '/users/7', headers: { accept: 'text/html' } })).text).toContain('home');
   });
 
-  it('tells of each request, shows it in the inspector, and sends it again', async ({ harness }) => {
+  it('reports requests as events, and the inspector lists and replays requests', async ({ harness }) => {
     const site = await makeSite(harness);
     const { tunnel, endpoint, ready } = await open(harness, ['files', site, '--name', 'pages']);
     expect(ready).toMatchObject({ name: 'pages', protocol: 'http', local: `files:${site}` });
@@ -125,7 +123,7 @@ describe('tunnel files', () => {
     await eventually(async () => expect((await listed())[0]).toMatchObject({ replay_of: id, status: 200 }));
   });
 
-  it('keeps no file open for visitors that have left', async ({ harness }) => {
+  it('keeps no file open after its visitor has left', async ({ harness }) => {
     const site = await makeSite(harness);
     // More than all buffers hold; nothing of it is ever read.
     writeFileSync(join(site, 'huge.bin'), '');
@@ -139,7 +137,7 @@ describe('tunnel files', () => {
     expect((await askHttp(endpoint)).text).toBe('<h1>home</h1>');
   });
 
-  it('is refused for what is no folder, and with a health check', async ({ harness }) => {
+  it('is refused with 2 for a missing folder, for a file, and with a health check', async ({ harness }) => {
     const site = await makeSite(harness);
     const trials: [string[], RegExp][] = [
       [[join(site, 'nowhere')], /the folder .*nowhere does not exist/],
@@ -153,7 +151,9 @@ describe('tunnel files', () => {
     }
   });
 
-  it('of a folder that is not there yet says so to both, and serves it once it is', async ({ harness }) => {
+  it('of a missing folder gives a 502 and an error event, and serves the folder once it exists', async ({
+    harness,
+  }) => {
     const home = await harness.folder();
     const config = join(home, 'config.yml');
     writeFileSync(config, 'tunnels:\n  site: { proto: http, files: { dir: ./dist } }\n');
@@ -168,8 +168,8 @@ describe('tunnel files', () => {
   });
 });
 
-describe('a Unix socket', () => {
-  it('takes the visitors of an http tunnel, and its health is probed', async ({ harness }) => {
+describe('a Unix socket as local target', () => {
+  it('serves the visitors of an HTTP tunnel, with health checks', async ({ harness }) => {
     const path = join(await harness.folder(), 'app.sock');
     const web = createServer((request, response) => response.end(`${request.headers.host} ${request.url}`));
     await new Promise<void>((resolve) => web.listen(path, resolve));
@@ -194,7 +194,7 @@ describe('a Unix socket', () => {
     );
   });
 
-  it('takes the visitors of a tcp tunnel, with half-close', async ({ harness }) => {
+  it('serves the visitors of a TCP tunnel, with half-close', async ({ harness }) => {
     const path = join(await harness.folder(), 'echo.sock');
     const echo = createTcpServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
     await new Promise<void>((resolve) => echo.listen(path, resolve));
@@ -204,7 +204,7 @@ describe('a Unix socket', () => {
     expect((await sendAndReadAll(ready.assigned_port, bytes)).equals(bytes)).toBe(true);
   });
 
-  it('goes with neither a local host nor too long a path', async ({ harness }) => {
+  it('is refused with 2 if combined with a local host, or if its path is empty or too long', async ({ harness }) => {
     for (const args of [['unix:a.sock', '--local-host', 'b'], [`unix:/tmp/${'x'.repeat(120)}`], ['unix:']]) {
       const tunnel = await harness.run(['http', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);
       expect(await tunnel.exitCode()).toBe(2);

@@ -66,8 +66,10 @@ const startTlsRelay = async (
   return { port, alpn, cut, close };
 };
 
-describe.concurrent('a client comes', () => {
-  it('by the https port, with all its carriers, and is no visitor there', async ({ harness }) => {
+describe.concurrent('a client connects', () => {
+  it('through the HTTPS port with all its carriers, while tunnels keep control-plane paths for their local service', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(secure, echo.port, { server: at(secure, 'https_url'), flags: TLS_FLAGS });
     await expectServed((await program.ready()).assigned_port);
@@ -80,7 +82,7 @@ describe.concurrent('a client comes', () => {
     }
   });
 
-  it('by path, through one that opens TLS and knows no tunnel/1', async ({ harness }) => {
+  it('by path through a TLS proxy that does not know the ALPN protocol tunnel/1', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
     const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
@@ -88,13 +90,13 @@ describe.concurrent('a client comes', () => {
     await eventually(() => expect(relay.alpn).toEqual(Array.from({ length: 5 }, () => 'http/1.1')));
   });
 
-  it('in clear by the http port of an edge on this machine', async ({ harness }) => {
+  it('unencrypted through the HTTP port of an edge on localhost', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(plain, echo.port, { server: at(plain, 'http_url') });
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('back by the same way when who is in between has cut all of it, to the port it had', async ({ harness }) => {
+  it('again through the same proxy after a cut of all connections, and keeps its port', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
     const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
@@ -105,8 +107,8 @@ describe.concurrent('a client comes', () => {
   });
 });
 
-describe.concurrent('the public ports are for visitors alone', () => {
-  it('with control_on_public = false: the client says that there is no edge, the control port goes on', async ({
+describe.concurrent('public ports closed to clients', () => {
+  it('with control_on_public = false the client reports CLIENT_NOT_AN_EDGE, and the control port still works', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -117,7 +119,7 @@ describe.concurrent('the public ports are for visitors alone', () => {
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('at a name of a tunnel; and no tunnel has the host of the edge itself', async ({ harness }) => {
+  it('no tunnel can take the host name of the edge, where visitors get a 404', async ({ harness }) => {
     const web = harness.use(await startWeb((_request, response) => void response.end('mine')));
     for (const name of ['', '.', 'localhost.', '@']) {
       const program = await harness.run([
@@ -138,14 +140,14 @@ describe.concurrent('the public ports are for visitors alone', () => {
   });
 });
 
-it('what a person reads at the start names the port that visitors and clients share', () => {
+it('the startup text names the port shared by visitors and clients', () => {
   const said = secure.program.stdout.join('\n');
   expect(said).toContain(`(TLS), and ${at(secure, 'https_url')}`);
   expect(said).toContain(`--server ${at(secure, 'https_url')} --tls`);
   expect(closed.program.stdout.join('\n')).not.toContain(`--server ${at(closed, 'https_url')}`);
 });
 
-it('the path is measured by whoever has a key', async () => {
+it('/_speed needs a valid key, sends at most 16 MiB, and returns 429 after four full responses', async () => {
   const token = readFileSync(secure.tokenFile, 'utf8').trim();
   const port = Number(at(secure, 'https_url').split(':')[1]);
   const ask = (bytes: number, authorization: string): Promise<[number, number]> =>

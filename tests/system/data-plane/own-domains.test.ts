@@ -28,7 +28,7 @@ const publish = async (harness: Harness, domain: string, text: string, flags: re
 };
 
 describe.concurrent('an own domain', () => {
-  it('is served over HTTP/1.1, HTTP/2 and WebSockets, and shown by its host', async ({ harness }) => {
+  it('is served over HTTP/1.1, HTTP/2 and WebSockets, and its tunnel is labeled with the host', async ({ harness }) => {
     const { web, ready, port } = await publish(harness, 'Shop.example.org.', 'shop');
     echoSockets(web);
     expect(ready.public_url).toBe(`https://shop.example.org:${port}`);
@@ -50,7 +50,9 @@ describe.concurrent('an own domain', () => {
     socket.terminate();
   });
 
-  it('is exact before the wildcard over it, and Host decides, not the name in TLS', async ({ harness }) => {
+  it('has priority over its wildcard, and is selected by the Host header, not by the TLS server name', async ({
+    harness,
+  }) => {
     const any = await publish(harness, '*.example.net', 'any');
     const { port, program } = await publish(harness, 'one.example.net', 'one');
     const said = async (host: string) => (await askSecurely({ host, port })).body.toString().split(' ', 1)[0];
@@ -70,7 +72,9 @@ describe.concurrent('an own domain', () => {
     expect(any.ready.public_url).toBe(`https://*.example.net:${port}`);
   });
 
-  it('of HTTP/2 is what :authority says in one form; a second word for it is refused', async ({ harness }) => {
+  it('is selected over HTTP/2 by a normalized :authority; a different Host or an invalid form is refused', async ({
+    harness,
+  }) => {
     const { port } = await publish(harness, 'one.example.edu', 'one');
     await publish(harness, 'two.example.edu', 'two');
     const session = dialHttp2(harness, { host: `one.example.edu:${port}`, port });
@@ -99,7 +103,7 @@ describe.concurrent('an own domain', () => {
     ]).toEqual(['refused', 'two', 'refused', 'refused']);
   });
 
-  it('may have a group of two', async ({ harness }) => {
+  it('can serve a group of two tunnels', async ({ harness }) => {
     const keyFile = join(await harness.folder(), 'group-key');
     writeFileSync(keyFile, 'secret of the pool');
     const flags = ['--group', 'pool', '--group-key-file', keyFile];
@@ -113,7 +117,7 @@ describe.concurrent('an own domain', () => {
     });
   });
 
-  it('may be of a service that ends TLS itself: nobody else does, also while its client is away', async ({
+  it('can belong to a TLS tunnel: the edge never terminates TLS for it, even while its client is away', async ({
     harness,
   }) => {
     const service = harness.use(await startTlsService(echo));

@@ -57,7 +57,9 @@ const setUp = async (harness: Harness, openDoor: OpenDoor, serve: (socket: Socke
 };
 
 describe.concurrent.each(doors)('%s', (_, openDoor) => {
-  it('that has ended gets the whole answer, and a service that has ended hears the rest', async ({ harness }) => {
+  it('gets the whole response after ending its side, and a service that ended its side gets the rest', async ({
+    harness,
+  }) => {
     const { enter } = await setUp(harness, openDoor, () => {});
     const first = await enter();
     first.visitor.end('all of mine');
@@ -71,9 +73,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     expect(await readAll(second.served)).toEqual(SHORT);
   });
 
-  it('that resets ends its connection at the service, and the other way round; nothing of them is left', async ({
-    harness,
-  }) => {
+  it('that resets is reset at the service, and vice versa; no connection remains', async ({ harness }) => {
     const { enter, open } = await setUp(harness, openDoor, (socket) => void socket.write('hello'));
     const idle = await open();
     for (const side of ['visitor', 'served'] as const) {
@@ -87,7 +87,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     await eventually(async () => expect(await open()).toBe(idle));
   });
 
-  it('that reads slowly holds its service back and nobody else, and gets every byte', async ({ harness }) => {
+  it('that reads slowly delays only its own service connection, and gets every byte', async ({ harness }) => {
     const { enter } = await setUp(harness, openDoor, (socket) => void socket.end(BYTES));
     const slow = await enter();
     await eventually(() => expect(slow.served.writableLength).toBeGreaterThan(0));
@@ -97,7 +97,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     expect(hashOf(await readAll(slow.visitor))).toBe(HASH);
   });
 
-  it('is waited for by an edge that stops', async ({ harness }) => {
+  it('finishes its transfer while its edge stops', async ({ harness }) => {
     const { stack, enter } = await setUp(harness, openDoor, (socket) => void socket.end(BYTES));
     const { visitor, served } = await enter();
     await eventually(() => expect(served.writableLength).toBeGreaterThan(0));

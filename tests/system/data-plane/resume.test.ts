@@ -24,8 +24,10 @@ const echoOf = async (port: number, text: string): Promise<string> =>
 const untilUnlisted = (at: Stack, tunnelId: string): Promise<void> =>
   eventually(async () => expect(await at.tunnel(tunnelId)).toBeUndefined());
 
-describe.concurrent('a client that was killed', () => {
-  it('gets its port, tunnel id and session back when it starts again with the same arguments', async ({ harness }) => {
+describe.concurrent('a client that ends and restarts', () => {
+  it('gets its port, tunnel id and session back after a kill, if started with the same arguments', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     // The executable: what it had written down when it was killed is what the next one finds.
@@ -49,7 +51,9 @@ describe.concurrent('a client that was killed', () => {
     );
   });
 
-  it('keeps each of its tunnels apart: two of one config come back on their own ports', async ({ harness }) => {
+  it('is identified by its tunnel name: two killed clients of the same home return to their own ports', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const run = (name: string) => harness.tcp(stack, echo.port, { home, flags: ['--name', name] });
@@ -65,7 +69,7 @@ describe.concurrent('a client that was killed', () => {
     );
   });
 
-  it('is not mistaken for a second process with the same arguments, which is a second client', async ({ harness }) => {
+  it('is a second client with a separate port if a client with the same arguments is running', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const first = await harness.tcp(stack, echo.port, { home });
@@ -82,7 +86,7 @@ describe.concurrent('a client that was killed', () => {
     expect(first.events('reconnecting')).toEqual([]);
   });
 
-  it('holds its port for 30 s and not longer; late, it takes another without a word of complaint', async ({
+  it('keeps its port reserved for 30 s after a kill, and silently gets a new port if it returns later', async ({
     harness: slow,
   }) => {
     const clock = new FastClock(15);
@@ -114,7 +118,7 @@ describe.concurrent('a client that was killed', () => {
     expect([late.stderr, late.events('error')]).toEqual([[], []]);
   });
 
-  it('leaves nothing behind when it was told to stop: the port is free at once', async ({ harness }) => {
+  it('frees its port at once if it was stopped by SIGTERM', async ({ harness }) => {
     const alone = await harness.stack();
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();

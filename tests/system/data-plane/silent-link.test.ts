@@ -58,7 +58,7 @@ const msUntil = async (since: number, happened: Promise<unknown>): Promise<numbe
 };
 
 describe.concurrent('a link that goes silent', () => {
-  it('is noticed within 25 s on both sides, its visitors are let go, and it heals when it is back', async ({
+  it('is detected on both sides within 25 s, its visitors are disconnected, and the tunnel returns with the link', async ({
     harness,
   }) => {
     const linked = await startLinked(harness);
@@ -81,14 +81,14 @@ describe.concurrent('a link that goes silent', () => {
     await expectHealed(linked);
   });
 
-  it('heals over a new connection while the old one stays silent', async ({ harness }) => {
+  it('is replaced by a new connection while the old connection stays silent', async ({ harness }) => {
     const linked = await startLinked(harness);
     for (const connection of linked.relay.connections) connection.blackhole();
     await expectHealed(linked);
     expect(linked.tunnel.events('reconnecting')).toHaveLength(1);
   });
 
-  it('and whose client is killed and started again is taken over at once, while the edge believes in it', async ({
+  it('lets a killed and restarted client take over at once, while the edge still trusts the old link', async ({
     harness,
   }) => {
     const { stack, relay, tunnel, home, localPort, ready, sessionId } = await startLinked(harness);
@@ -102,10 +102,8 @@ describe.concurrent('a link that goes silent', () => {
   });
 });
 
-describe.concurrent('a link that only the client lost', () => {
-  it('is replaced in one step: the tunnel never leaves the list, and keeps port, id and session', async ({
-    harness,
-  }) => {
+describe.concurrent('a link lost only at the client', () => {
+  it('is replaced in a single step: the tunnel stays listed and keeps port, id and session', async ({ harness }) => {
     const linked = await startLinked(harness);
     const { stack, relay, tunnel, ready } = linked;
     for (const connection of relay.connections) connection.lose();

@@ -69,7 +69,7 @@ it.for([
   { carriers: 'plain', tls: false, flags: [] },
   { carriers: 'TLS', tls: true, flags: ['--tls', '--ca-file', TLS_CERT] },
 ])(
-  'bulk to readers that stop and go on is the sender’s own to the byte, in both directions, while others leave: $carriers carriers',
+  'readers that pause and resume get exactly the bytes of their own sender, in both directions, while other readers leave: $carriers carriers',
   {
     timeout: TIMEOUT_MS,
   },

@@ -118,7 +118,7 @@ const stall = async (harness: Harness, sockets: Promise<Socket>[], request: stri
 };
 
 export interface StalledKind {
-  readonly over: 'HTTP/1.1 in clear' | 'TLS' | 'HTTP/2';
+  readonly over: 'plain HTTP/1.1' | 'TLS' | 'HTTP/2';
   readonly what: string;
   /** `{host}`: the tunnel's. */
   readonly host?: string;
@@ -137,7 +137,7 @@ export const BODY = { what: 'a body', path: '/endless', isStalled: true } as con
 /** The server's memory hardly grows, and the metric of the bytes that wait for visitors stays small. */
 export const expectLittleKept = async (harness: Harness, kind: StalledKind): Promise<void> => {
   const { over, host = '{host}', path, times = 1, isStalled } = kind;
-  const isClear = over === 'HTTP/1.1 in clear';
+  const isClear = over === 'plain HTTP/1.1';
   const stack = await harness.stack({ tls: !isClear, env: INSPECTABLE });
   const { port } = harness.use(await startService());
   const { endpoint } = await openHttp(harness, stack, port, isClear ? [] : TLS_FLAGS);

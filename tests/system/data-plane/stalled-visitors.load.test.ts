@@ -3,13 +3,13 @@ import { it } from '../system-test.fixture.ts';
 import { BODY, expectLittleKept, NOBODY, STALLED_TIMEOUT_MS, type StalledKind } from './stalled-visitors.fixture.ts';
 
 const KINDS: readonly StalledKind[] = [
-  { over: 'HTTP/1.1 in clear', ...NOBODY, isStalled: true },
+  { over: 'plain HTTP/1.1', ...NOBODY, isStalled: true },
   { over: 'TLS', ...BODY },
   { over: 'HTTP/2', ...BODY },
 ];
 
 it.for(KINDS)(
-  'visitors who never read $what over $over cost the server little',
+  'visitors that never read $what over $over use little memory of the server',
   {
     timeout: STALLED_TIMEOUT_MS,
   },

@@ -54,7 +54,7 @@ const fateOf = async (bytes: Uint8Array, then: (socket: Socket) => void = () => 
 
 const expectServing = async (): Promise<void> => expect((await askSecurely(endpoint)).text).toBe('served');
 
-describe.concurrent('a first message is ended at once', () => {
+describe.concurrent('the HTTPS port closes a connection at once if its first message is invalid', () => {
   const big = extension(0x1234, Buffer.alloc(17 * 1024 - 200));
   it.for([
     ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')],
@@ -77,7 +77,7 @@ describe.concurrent('a first message is ended at once', () => {
   });
 });
 
-describe.concurrent('a host that is none gets the certificate of all', () => {
+describe.concurrent('the HTTPS port gives a TLS response to an unusual hello', () => {
   it.for([
     ['an IPv4 address', [serverNames('127.0.0.1')]],
     ['an IPv6 address', [serverNames('::1')]],
@@ -101,7 +101,7 @@ describe.concurrent('a host that is none gets the certificate of all', () => {
     await expectServing();
   });
 
-  it('ten names, in one extension and in ten', async () => {
+  it('ten server names, in a single extension or in ten extensions', async () => {
     const names = Array.from({ length: 10 }, (_, at) => `n${at}.localhost`);
     for (const bytes of [hello(serverNames(...names)), hello(...names.map((name) => serverNames(name)))]) {
       const { records, tookMs } = await fateOf(bytes);
@@ -112,7 +112,7 @@ describe.concurrent('a host that is none gets the certificate of all', () => {
   });
 });
 
-it('a hello cut at every byte ends with its visitor, and whole it is served in any pieces', async () => {
+it('a hello cut off at any byte gets no handshake, and a complete hello is served in pieces of any size', async () => {
   const whole = await helloOfNode({ servername: nameOf(endpoint), ALPNProtocols: ['http/1.1'] });
   for (let from = 0; from < whole.length; from += 50) {
     const cuts = Array.from({ length: Math.min(50, whole.length - from) }, (_, at) => from + at);
@@ -136,7 +136,7 @@ it('a hello cut at every byte ends with its visitor, and whole it is served in a
 /** Without the record's header. */
 const helloMessageOf = (record: Buffer): Buffer => record.subarray(5);
 
-it('nobody is told 112 where a certificate is for every name', async () => {
+it('with a certificate for every name, unknown hosts get a handshake instead of alert 112', async () => {
   for (const name of ['nobody.localhost', 'example.com', 'a.b.c.localhost', 'LOCALHOST.']) {
     const { records } = await fateOf(await helloOfNode({ servername: name }));
     expect(records).toEqual([22]);
@@ -171,7 +171,7 @@ const lifeOf = (
     });
   });
 
-describe.concurrent('who does not finish a first message is closed after ten seconds, without a word:', () => {
+describe.concurrent('a visitor that never completes its first message is disconnected silently after ten seconds', () => {
   it.for(['says nothing', 'sends one byte now and then', 'stops in the middle'] as const)(
     '%s',
     async (way, { harness: slow }) => {

@@ -72,7 +72,7 @@ const seenAt = async (port: number, host: string): Promise<string> => {
 
 const OWN_CERTIFICATE = 'DEPTH_ZERO_SELF_SIGNED_CERT';
 
-it('counts each connection once, as what it became', async ({ harness }) => {
+it('the edge counts each TLS connection once, by its outcome', async ({ harness }) => {
   const at = await harness.stack({ tls: true, limits: 'connections_per_address = 20' });
   const service = harness.use(await startTlsService(echo));
   const web = harness.use(await startWeb((_, response) => void response.end('web')));
@@ -101,7 +101,7 @@ it('counts each connection once, as what it became', async ({ harness }) => {
   await eventually(async () => expect(await seenAt(port, host)).toBe(SERVICE_CN));
 });
 
-it('keeps what comes behind the hello while the service is slow, byte-exact', async ({ harness }) => {
+it('a TLS tunnel keeps the bytes behind the hello, byte for byte, while the service is slow', async ({ harness }) => {
   const bytes = (host: string): Promise<Buffer> => helloOfNode({ servername: host });
   let release: () => void = () => {};
   const heard: Buffer[] = [];
@@ -120,7 +120,7 @@ it('keeps what comes behind the hello while the service is slow, byte-exact', as
   expect(hashOf(Buffer.concat(heard))).toBe(hashOf(sent));
 });
 
-it('holds little of 200 MB for visitors who do not read, half-closed or not', async ({ harness }) => {
+it('a TLS tunnel buffers little of 200 MB for visitors that do not read, half-closed or not', async ({ harness }) => {
   const piece = Buffer.alloc(1_000_000);
   const written = new Map<Socket, number>();
   const service = await startRaw(harness, (socket) => {
@@ -159,7 +159,7 @@ it('holds little of 200 MB for visitors who do not read, half-closed or not', as
   for (const visitor of visitors) visitor.destroy();
 });
 
-it('serves a thousand who come at once', async ({ harness }) => {
+it('a TLS tunnel serves 1,000 visitors at once', async ({ harness }) => {
   const service = await startRaw(harness, (socket) => void socket.once('data', () => socket.end('x')));
   const { port, host } = await open(harness, 'many', service.port);
   const first = await helloOfNode({ servername: host });
@@ -173,7 +173,7 @@ it('serves a thousand who come at once', async ({ harness }) => {
   expect(new Set(await Promise.all(fates))).toEqual(new Set(['x']));
 });
 
-it('shows the service of a name or the edge, never a wildcard of the other kind', async ({ harness }) => {
+it('the HTTPS port serves the exact name or the edge, never a wildcard of the other protocol', async ({ harness }) => {
   const service = harness.use(await startTlsService((socket) => socket.end('tls')));
   const web = harness.use(await startWeb((_, response) => void response.end('web')));
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, '--json', ...TLS_FLAGS];
@@ -202,7 +202,9 @@ it('shows the service of a name or the edge, never a wildcard of the other kind'
   expect(await seenAt(port, 'a.two.localhost')).toBe(OWN_CERTIFICATE);
 });
 
-it('refuses http in a group of tls, and tls in one of http', async ({ harness }) => {
+it('a group of TLS tunnels refuses HTTP members, and a group of HTTP tunnels refuses TLS members', async ({
+  harness,
+}) => {
   const key = join(await harness.folder(), 'key');
   writeFileSync(key, 'shared by both', { mode: 0o600 });
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, '--json', ...TLS_FLAGS];
@@ -218,7 +220,7 @@ it('refuses http in a group of tls, and tls in one of http', async ({ harness })
   }
 });
 
-it('fails no handshake while certificate files change', async ({ harness }) => {
+it('no handshake fails while certificate files change', async ({ harness }) => {
   const folder = await harness.folder();
   const cert = join(folder, 'cert.pem');
   const key = join(folder, 'key.pem');
@@ -250,7 +252,7 @@ it('fails no handshake while certificate files change', async ({ harness }) => {
   await eventually(async () => expect(await kinds(at)).toEqual({ terminated: seen.length }));
 });
 
-it('waits on SIGTERM for connections that are passed on, and not for half a hello', async ({ harness }) => {
+it('SIGTERM waits for TLS passthrough connections, but not for an incomplete hello', async ({ harness }) => {
   const at = await harness.stack({ tls: true });
   const service = harness.use(await startTlsService(echo));
   const { port, host } = await open(harness, 'drained', service.port, at);
@@ -266,7 +268,7 @@ it('waits on SIGTERM for connections that are passed on, and not for half a hell
   half.destroy();
 });
 
-it('does nothing for names that nobody has, however many come', async () => {
+it('a flood of unknown server names costs little memory and few log lines', async () => {
   const port = httpsPortOf(measured);
   const { pid, stdout, stderr } = measured.program;
   const flood = async (names: number): Promise<void> => {

@@ -39,7 +39,7 @@ const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise
   return Math.max(longestMs, stage.clock.monotonic() - lastAt);
 };
 
-it.concurrent('datagrams begin on carriers, move to UDP when both ends have proven it, and both say so', () =>
+it.concurrent('datagrams start on carriers and move to UDP once both ends have proven and reported the path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     expect(stage.ways).toEqual(['carrier probing', 'udp']);
@@ -53,7 +53,7 @@ it.concurrent('datagrams begin on carriers, move to UDP when both ends have prov
     expect(metrics).toContain('tunnel_udp_paths{path="carrier"} 0\n');
   }));
 
-it.concurrent('an edge that is told to end serves flows on the UDP path for its time, without a pause', () =>
+it.concurrent('a stopping edge serves flows on the UDP path for its drain time, without a pause', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('one');
@@ -67,7 +67,7 @@ it.concurrent('an edge that is told to end serves flows on the UDP path for its 
   }));
 
 it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
-  'when %s is blocked in use, visitors lose at most 5 s, and datagrams return to UDP when it is open again',
+  'if UDP is blocked in use (%s), visitors lose at most 5 s, and datagrams return to UDP once it is open again',
   (block) =>
     on({}, async (stage) => {
       await stage.settle('udp');
@@ -93,7 +93,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
 );
 
 it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
-  'a client whose UDP is blocked from the start (%s) never calls the path up, and neither does the edge',
+  'with UDP blocked from the start (%s), neither client nor edge uses the UDP path',
   (block) =>
     on({ block }, async (stage) => {
       await stage.echo('on carriers');
@@ -104,7 +104,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
     }),
 );
 
-it.concurrent('a client that moves is followed, with its next packet or PING, and nobody leaves the path', () =>
+it.concurrent('the edge follows a client to a new address at its next packet, and both stay on the UDP path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');
@@ -117,7 +117,7 @@ it.concurrent('a client that moves is followed, with its next packet or PING, an
     expect(stage.ways).toEqual(['carrier probing', 'udp']);
   }));
 
-it.concurrent('after a resume the keys are others: what was recorded before opens nothing', () =>
+it.concurrent('after a resume, recorded packets are refused because the keys have changed', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');
@@ -137,7 +137,7 @@ it.concurrent('after a resume the keys are others: what was recorded before open
     await stage.echo('after');
   }));
 
-it.concurrent('an edge that comes back offers a path of its own', () =>
+it.concurrent('a restarted edge offers a new UDP path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.restartEdge();
@@ -146,14 +146,14 @@ it.concurrent('an edge that comes back offers a path of its own', () =>
     await stage.echo('after');
   }));
 
-it.concurrent('with path = "carrier" nothing is opened, and both say off', () =>
+it.concurrent('with path = "carrier" no UDP port is opened, and client and edge report the path as off', () =>
   on({ path: 'carrier' }, async (stage) => {
     expect(stage.edge.addresses.udpPorts).toEqual([]);
     await stage.settle('carrier off');
     await stage.echo('on carriers');
   }));
 
-it.concurrent('a flow over UDP goes on while the edge drains', () =>
+it.concurrent('a flow on the UDP path continues while the edge drains', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');

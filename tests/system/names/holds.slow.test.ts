@@ -13,8 +13,8 @@ const clock = new FastClock(1);
 const it = itWith({ clock });
 const SPEED = 20;
 
-describe('a name of a client that was lost', () => {
-  it('is not another account’s after 40 s; its own account has it back', async ({ harness }) => {
+describe('the name of a lost client', () => {
+  it('is still refused to another account after 40 s, and returns to its own account', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: ROOMY_PLAN });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');
@@ -29,7 +29,7 @@ describe('a name of a client that was lost', () => {
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
-  it('is anybody’s after 30 s, and not before, where hold_days and grace_days are 0', async ({ harness }) => {
+  it('is free for any account after 30 s, and not before, if hold_days and grace_days are 0', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\nhold_days = 0\ngrace_days = 0` });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');
@@ -50,7 +50,7 @@ describe('a name of a client that was lost', () => {
 });
 
 describe('a released name', () => {
-  it('is anybody’s at once where grace_days is 0, a port too', async ({ harness }) => {
+  it('or port is free for any account at once if grace_days is 0', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\ngrace_days = 0` });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');

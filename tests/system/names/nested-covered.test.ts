@@ -33,7 +33,7 @@ const visit = (host: string, port: number): Promise<Answer> =>
     sent.on('error', reject).end();
   });
 
-it('a wildcard and what is exact below it are served where the certificate covers them', async ({ harness }) => {
+it('a wildcard and an exact name below it are served over HTTPS with a certificate for both', async ({ harness }) => {
   const urls: string[] = [];
   for (const name of ['shop', '*.shop', 'a.shop']) urls.push(await serve(harness, name));
   const port = Number(urls[0]?.split(':').at(-1)?.replace('/', ''));

@@ -9,7 +9,9 @@ import { it } from '../in-process.fixture.ts';
 const FIXTURES = join(ROOT, 'packages/testkit/fixtures/tls');
 const CERT = join(FIXTURES, 'renewed-cert.pem');
 
-it('are not sent to https where no certificate has them, and their owner is told', async ({ harness }) => {
+it('nested names without a certificate are served over plain HTTP, and their client gets a warning', async ({
+  harness,
+}) => {
   const stack = await harness.stack({
     server: 'domain = "edge.test"',
     tables: `[tls]\ncert_path = "${CERT}"\nkey_path = "${join(FIXTURES, 'renewed-key.pem')}"`,

@@ -27,9 +27,7 @@ beforeAll(async () => {
 }, PATIENCE_MS);
 afterAll(() => shared.close());
 
-it('two accounts that race for a name: one wins, and it is its alone on both edges from then on', async ({
-  harness,
-}) => {
+it('when two accounts race for a name, a single account wins and owns the name on both edges', async ({ harness }) => {
   const clients = await Promise.all([
     ann.enter(harness, west),
     ben.enter(harness, east),
@@ -56,7 +54,9 @@ it('two accounts that race for a name: one wins, and it is its alone on both edg
   for (const client of clients) await client.leave();
 }, 120_000);
 
-it('two accounts that race to reserve a port, with tunnels on it on the way: one wins', async ({ harness }) => {
+it('when two accounts race to reserve a port, a single account wins and only the winner can use the port', async ({
+  harness,
+}) => {
   for (let round = 0; round < 10; round += 1) {
     const port = west.tcpPorts.to - round;
     const wanted = { kind: 'tcp', label: String(port), region_id: 'west' };
@@ -75,7 +75,7 @@ it('two accounts that race to reserve a port, with tunnels on it on the way: one
   expect((await ann.reserve({ kind: 'tcp', region_id: 'nowhere' })).status).toBe(400);
 }, 120_000);
 
-it('a group of two accounts on one name restarts in either order, on either edge', async ({ harness }) => {
+it('a group of two accounts restarts in either order, on either edge', async ({ harness }) => {
   const name = freshName('pool');
   const member = { group: name, group_key_hash: keyHash('shared by both'), subdomain: name };
   for (const [first, second, edge] of [
@@ -96,7 +96,7 @@ it('a group of two accounts on one name restarts in either order, on either edge
   expect(await ben.reservation(name)).toBeUndefined();
 }, 60_000);
 
-it('a reserved name is known to both edges, and forgotten by both when it is released', async () => {
+it('a reserved name is known to both edges, and forgotten by both after its release', async () => {
   const name = freshName();
   const { id } = await reserved(ann, { kind: 'subdomain', label: name });
   for (const edge of [west, east])
@@ -107,7 +107,7 @@ it('a reserved name is known to both edges, and forgotten by both when it is rel
 });
 
 it(
-  'while the platform is away, accounts come back to their names, others get none, and assigned ones go on',
+  'while the platform is down, accounts can reopen their own names and get random names, but no new chosen names',
   async ({ harness }) => {
     const used = freshName('used');
     const kept = freshName('kept');
@@ -153,7 +153,7 @@ it(
 );
 
 it(
-  'a platform that is killed in the middle of many claims leaves no name with two owners',
+  'a platform killed during many claims leaves no name with two owners',
   async ({ harness }) => {
     const names = Array.from({ length: 60 }, () => freshName('killed'));
     const clients = await Promise.all([ann.enter(harness, west), ben.enter(harness, east)]);

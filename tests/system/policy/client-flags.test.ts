@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 
-it('a password from a file lets in, and rules of a file send requests to another local service', async ({
+it('a password from a file protects a tunnel, and rules from a file route requests to a second local service', async ({
   harness,
 }) => {
   const stack = await harness.stack();

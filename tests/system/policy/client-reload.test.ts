@@ -17,7 +17,7 @@ const started = async (trial: ClientTrial, ...flags: string[]) => {
 const ofShop = (trial: ClientTrial) => trial.edge.session.all('RegisterTunnel').filter(({ name }) => name === 'shop');
 
 describe.concurrent('a reload', () => {
-  it('brings a policy that changed under the same id, and nothing else is touched', async ({ harness }) => {
+  it('sends a changed policy under the same tunnel id, and changes no other tunnel', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -30,7 +30,7 @@ describe.concurrent('a reload', () => {
     expect(trial.edge.session.all('UnregisterTunnel')).toEqual([]);
   });
 
-  it('sees that a secret in a file has changed, and that a policy has not', async ({ harness }) => {
+  it('detects a changed secret file, and an unchanged policy', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('users', 'anna:one\n');
     trial.write('shop.yml', '- auth: { basic: { users_file: users } }\n');
@@ -43,7 +43,9 @@ describe.concurrent('a reload', () => {
     expect(ofShop(trial)).toHaveLength(2);
   });
 
-  it('of a policy that the edge refuses keeps the old one, says why, and ends with 4', async ({ harness }) => {
+  it('with a policy refused by the edge keeps the old policy, reports the reason, and ends with 4', async ({
+    harness,
+  }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -68,7 +70,7 @@ describe.concurrent('a reload', () => {
     expect(ofShop(trial)[0]?.policy).toEqual(shop?.policy);
   });
 
-  it('of a policy that is not good changes nothing, and ends with 2', async ({ harness }) => {
+  it('with an invalid policy sends no change, and ends with 2', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     const file = trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -80,7 +82,7 @@ describe.concurrent('a reload', () => {
     expect(ofShop(trial)).toHaveLength(1);
   });
 
-  it('comes by itself when a policy file is watched', async ({ harness }) => {
+  it('runs automatically with --watch when a policy file changes', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     const file = trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);

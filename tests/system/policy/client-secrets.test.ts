@@ -32,7 +32,9 @@ const filesIn = (folder: string): string[] =>
   });
 
 describe.concurrent('secrets of a policy', () => {
-  it('are in no log, event, state file or answer, and only those travel that must', async ({ harness }) => {
+  it('are in no log, event, state file or command output, and only required secrets reach the edge', async ({
+    harness,
+  }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', POLICY);
     trial.write('users', `bert:${PLANTED}-two\n`);

@@ -91,7 +91,9 @@ const expectNobodyGotThrough = ({ reached }: GuardedWeb): void => {
 
 const tls = async (harness: Harness) => harness.stack({ tls: true, tables: '[load_balancing]\nenabled = true' });
 
-it('alone: the same answers in both versions, and what is turned away counts for nobody', async ({ harness }) => {
+it('every policy action of a single tunnel gives the same response over HTTP/1.1 and HTTP/2, and rejected requests are not counted', async ({
+  harness,
+}) => {
   const stack = await tls(harness);
   const web = await startGuardedWeb(harness, stack, 1);
   for (const version of VERSIONS) await expectTurnedAway(visitorOf(harness, web.endpoint, version));
@@ -111,7 +113,9 @@ it('alone: the same answers in both versions, and what is turned away counts for
   expect([down.status, down.text, codeOf(down)]).toEqual([502, '<h1>Back soon</h1>', 'LOCAL_UNREACHABLE']);
 });
 
-it('in a group of three, and after one of them has died: the same', async ({ harness }) => {
+it('every policy action of a group of three gives the same response, even after the death of a member', async ({
+  harness,
+}) => {
   const stack = await tls(harness);
   const web = await startGuardedWeb(harness, stack, 3);
   const visitors = VERSIONS.map((version) => visitorOf(harness, web.endpoint, version));
@@ -127,7 +131,7 @@ it('in a group of three, and after one of them has died: the same', async ({ har
   expectNobodyGotThrough(web);
 });
 
-it('while one of three dies: whoever is turned away reads the same all along, in both versions, and reaches nobody', async ({
+it('while a member of three dies, strangers get the same rejections over HTTP/1.1 and HTTP/2, and reach no service', async ({
   harness,
 }) => {
   const stack = await tls(harness);

@@ -9,7 +9,7 @@ import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-gr
 // Clients wait before they come back, and visitors do not: the wait is short.
 const it = itWith({ clock: new FastClock(5) });
 
-it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', async ({
+it('after all sessions break during a policy roll, waiting members come back and follow the new policy', async ({
   harness,
 }) => {
   const stack = await harness.stack(GROUPS_ON);
@@ -45,7 +45,7 @@ it('sessions cut in the middle of a roll: members that wait for their turn come 
   for (const { program } of members) expect([program.exit, program.events('error')]).toEqual([null, []]);
 });
 
-it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', async ({
+it('after a kill of the edge during a policy roll, no client ends and no visitor is served without a policy', async ({
   harness,
 }) => {
   const stack = await harness.stack({ ...GROUPS_ON, fixedPorts: true });

@@ -7,8 +7,8 @@ import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-gr
 const ROLLS = 5;
 const TIMEOUT_MS = 120_000;
 
-describe.concurrent('a group under load', () => {
-  it('follows the highest revision in one step, five times, and no request fails or reaches a closed path', {
+describe.concurrent('the policy of a group', () => {
+  it('switches to the highest revision at once under load, five times, and no request fails or reaches a closed path', {
     timeout: TIMEOUT_MS,
   }, async ({ harness }) => {
     const stack = await harness.stack(GROUPS_ON);
@@ -39,7 +39,7 @@ describe.concurrent('a group under load', () => {
     for (const row of tunnels) expect(row).toMatchObject({ policy: { rules: 2, revision: ROLLS + 1 } });
   });
 
-  it('refuses a member that begins with an older one, which ends with the reason', async ({ harness }) => {
+  it('is not replaced by a new member with an older revision, which ends with the reason', async ({ harness }) => {
     const stack = await harness.stack(GROUPS_ON);
     const closed = (): void => {};
     const member = await RollingMember.start(harness, stack, { revision: 3, closed });
@@ -53,7 +53,7 @@ describe.concurrent('a group under load', () => {
     expect(revisionOf(await askHttp(endpoint))).toBe(3);
   });
 
-  it('runs its policy first when none of its members can serve', async ({ harness }) => {
+  it('applies even if no member is healthy', async ({ harness }) => {
     const stack = await harness.stack(GROUPS_ON);
     const dead = await startWeb(() => {});
     const { port } = dead;
@@ -70,7 +70,7 @@ describe.concurrent('a group under load', () => {
   });
 });
 
-it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({
+it('the policy view counts matches and responses of each rule, and a response of a rule is no request of the tunnel', async ({
   harness,
 }) => {
   const stack = await harness.stack(GROUPS_ON);

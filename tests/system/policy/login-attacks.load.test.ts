@@ -26,10 +26,8 @@ const rawStatus = (url: string, lines: readonly string[]): Promise<string> =>
     socket.write(`${first} HTTP/1.1\r\n${[`Host: ${host}`, 'Connection: close', ...fields].join('\r\n')}\r\n\r\n`);
   });
 
-describe.concurrent('no login', () => {
-  it('by the state of another browser, a state that was used, one of another tunnel, or one that was changed', async ({
-    harness,
-  }) => {
+describe.concurrent('a login', () => {
+  it('rejects the state of a different browser or tunnel, a used state, and a changed state', async ({ harness }) => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'shop' });
     const other = await openLoginTunnel(harness, stack, { name: 'other' });
@@ -60,7 +58,7 @@ describe.concurrent('no login', () => {
     expect((await ann.open(`${shop.url}/deep?x=1`)).text).toBe('served /deep?x=1');
   });
 
-  it('leads back to another host, or into another line', async ({ harness }) => {
+  it('never redirects to another host, and never injects a header', async ({ harness }) => {
     const stack = await harness.stack();
     const { url } = await openLoginTunnel(harness, stack, { name: 'back' });
     for (const [path, wanted] of [
@@ -89,9 +87,7 @@ describe.concurrent('no login', () => {
     }
   });
 
-  it('of a sibling tunnel counts here: neither its cookies for the whole domain, nor its forms, nor its sockets', async ({
-    harness,
-  }) => {
+  it('ignores cookies of a sibling tunnel, and rejects its cross-origin forms and sockets', async ({ harness }) => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'mine' });
     const evil = await openLoginTunnel(harness, stack, { name: 'evil' });
@@ -121,9 +117,7 @@ describe.concurrent('no login', () => {
     expect(await rawStatus(shop.url, ['GET /socket', ...socket])).toBe('101');
   });
 
-  it('is worth anything to another edge, or under another secret: rotated nobody is logged out, removed everybody is', async ({
-    harness,
-  }) => {
+  it('survives the rotation of the login secret, and ends when its secret is removed', async ({ harness }) => {
     const file = join(await harness.folder(), 'secrets');
     const first = '1'.repeat(40);
     const second = '2'.repeat(40);
@@ -153,8 +147,8 @@ describe.concurrent('no login', () => {
   });
 });
 
-describe.concurrent('a head that is odd', () => {
-  it('lets nobody in, reaches no service, and the edge goes on', async ({ harness }) => {
+describe.concurrent('a request with unusual headers', () => {
+  it('is not signed in, reaches no service, and leaves the edge working', async ({ harness }) => {
     const stack = await harness.stack();
     const { url, reached } = await openLoginTunnel(harness, stack, { name: 'odd' });
     const ann = new Browser();

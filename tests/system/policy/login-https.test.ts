@@ -6,7 +6,7 @@ import { dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 import { askUrl, Browser, openLoginTunnel } from './login.fixture.ts';
 
-it('no login cookie of plain http, of a sibling or in another name opens it; the right one does in both versions', async ({
+it('a login over HTTPS accepts only its __Host- cookie, over HTTP/1.1 and HTTP/2, and hides the cookie from the service', async ({
   harness,
 }) => {
   const stack = await harness.stack({ tls: true });

@@ -11,7 +11,7 @@ import { askUrl, Browser } from './login.fixture.ts';
 
 const SECRET = 'a secret that provider and tunnel share';
 
-it('people log in by way of the edge’s own address; no code and no state of one tunnel is good at another', async ({
+it('a login provider of the operator works through the callback of the edge, and codes, states and sessions are bound to a tunnel', async ({
   harness,
 }) => {
   const ports = harness.use(await claimPortBlock());

@@ -7,7 +7,7 @@ import { askUrl, Browser, type LoginTunnel, openLoginTunnel } from './login.fixt
 
 const ANN = 'ann@example.com';
 
-it('no login at a name that one account gave up opens it for the next, nor comes to its service', async ({
+it('a login at a released name is invalid under the next owner, and its cookie never reaches the next service', async ({
   harness,
 }) => {
   // Otherwise it changes hands after weeks.

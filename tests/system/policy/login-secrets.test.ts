@@ -98,9 +98,7 @@ const visitAll = async ({ url }: LoginTunnel, ann: Browser, eve: Browser): Promi
   return told;
 };
 
-it('no cookie, token, password or secret of the edge is seen by the service, shown, logged or kept', async ({
-  harness,
-}) => {
+it('no cookie, token, password or secret reaches the service, a view, a log or a file', async ({ harness }) => {
   const stack = await harness.stack();
   const tunnel = await openLoginTunnel(harness, stack, { name: 'planted', rules: RULES, env: { TUNNEL_DEBUG: '1' } });
   const { program, reached, home } = tunnel;

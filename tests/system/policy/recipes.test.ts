@@ -60,7 +60,7 @@ const tunnel = async (args: readonly string[]): Promise<Ended> => {
 
 const TUNNEL = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
-it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
+it(`docs/policy.md has ${RECIPES} recipes, each with a separate policy file and at least two test commands`, () => {
   expect(recipes).toHaveLength(RECIPES);
   for (const { title, files, commands } of recipes) {
     expect(
@@ -75,7 +75,7 @@ it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, 
 });
 
 describe.each(recipes)('$title', ({ files, commands }) => {
-  it('is a good policy', async () => {
+  it('is a valid policy', async () => {
     const [name = ''] = [...files.keys()].filter((file) => file.endsWith('.yml'));
     const services = commands
       .flatMap((words) => (words.includes('--services') ? ['--services', 'api'] : []))
@@ -92,7 +92,7 @@ describe.each(recipes)('$title', ({ files, commands }) => {
   });
 });
 
-it('a line that is not met is no proof: the exit code says so, and the executable says the same', async () => {
+it('a failed expectation ends `tunnel policy test` with 1, in the test process and as an executable', async () => {
   const words = recipes.flatMap(({ commands }) => commands)[0] ?? [];
   const unmet = words.map((word, index) => (words[index - 1] === '--expect' ? '418' : word));
   const ended = await tunnel(unmet);

@@ -11,7 +11,7 @@ import { ask, fateOf, visit } from '../visitor.fixture.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n';
 
-it('sockets, connections and a kept-alive visitor stay; what they ask next, and whoever comes next, meets the new rules', async ({
+it('after a policy reload, open sockets and connections stay, and new requests and connections meet the new rules', async ({
   harness,
 }) => {
   const stack = await harness.stack();

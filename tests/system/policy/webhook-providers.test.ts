@@ -80,7 +80,7 @@ const post = async (ask: Ask, provider: string, headers: Fields, body = BODY): P
 };
 
 it.for(VERSIONS)(
-  '%s: of seven providers what is real arrives to the byte, and nothing else arrives',
+  '%s: genuine webhooks of seven providers arrive byte for byte, and forged, old or foreign webhooks are rejected',
   async (version, { harness }) => {
     const { endpoint, came } = await start(harness);
     const ask = visitorOf(harness, endpoint, version);
@@ -104,7 +104,7 @@ it.for(VERSIONS)(
   },
 );
 
-it("the libraries' own check passes behind it, one good signature of several is enough, and a hundred are no way in", async ({
+it('a verified webhook passes the check of the provider library, a single valid signature among several suffices, and a hundred signatures are rejected', async ({
   harness,
 }) => {
   const { endpoint, came } = await start(harness);
