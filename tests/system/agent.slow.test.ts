@@ -1,5 +1,5 @@
-// Running clients, and the commands that find, query and change them over their sockets. A socket is named by a pid, so clients that
-// share a folder, hang or are killed are real programs.
+// Tests of commands that find, query and change running clients over their sockets. A socket is named after a pid, so clients that share
+// a folder, hang or are killed run as separate processes.
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ afterAll(() => shared.close());
 
 type Where = Pick<TunnelRun, 'home'> & Partial<Pick<TunnelRun, 'env'>>;
 
-/** A command that ends by itself. */
+/** Runs a command until it exits, and returns the exit code and output. */
 const ask = async (harness: Harness, where: Where, ...args: string[]) => {
   const program = await harness.run(args, where);
   const code = await program.exitCode();
@@ -40,10 +40,10 @@ interface Status {
 const statuses = async (harness: Harness, where: Where): Promise<Status[]> =>
   JSON.parse((await ask(harness, where, 'status', '--json')).out) as Status[];
 
-/** The pid by which a client is known: inside the test's process a client has the test's. */
+/** Returns the pid that a client reports. A client inside the test process reports the pid of the test process. */
 const pidOf = (program: TunnelProgram): number => (program.isInProcess ? process.pid : program.pid);
 
-/** `tunnel start` of a file with these tunnels, ready by the word of `tunnel ready`. */
+/** Runs `tunnel start` with a config file of the given tunnels, and waits until `tunnel ready` succeeds. */
 const start = async (harness: Harness, home: string, tunnels: string, programs = false): Promise<TunnelProgram> => {
   const file = join(home, '.tunnel', 'config.yml');
   mkdirSync(join(home, '.tunnel'), { recursive: true });
@@ -130,7 +130,7 @@ describe.concurrent('client control sockets', () => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const other = join(home, '.tunnel', 'run', `${process.pid}.sock`);
-    // A socket that nobody listens on, as a killed client leaves it.
+    // Kills the client, so that its socket has no listener, and renames the socket after a live process.
     await program.kill();
     renameSync(socketOf(home, program), other);
     expect(await ask(harness, { home }, 'status')).toEqual({ code: 0, out: 'no client is running', err: '' });
@@ -159,7 +159,8 @@ describe.concurrent('client control sockets', () => {
     expect(which.err).toContain(`2 clients are running: ${pidOf(first)} (`);
     expect(which.err).toContain(String(pidOf(second)));
     expect(await ask(harness, { home }, 'remove', 'x', '--client', String(pidOf(second)))).toMatchObject({ code: 0 });
-    // The second has found the file, too; the first was started for it, and then another one was.
+    // Both clients have read config.yml, but only the first was started with --config, so the path selects the first. After the third
+    // start the path is ambiguous.
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
     const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
@@ -171,7 +172,7 @@ describe.concurrent('client control sockets', () => {
   it('the socket is in the runtime folder if the home folder is not writable', async ({ harness }) => {
     const folder = await harness.folder();
     const runtime = await harness.folder();
-    // Also root cannot make a folder below a file.
+    // Not even root can create a folder below a file.
     const home = join(folder, 'home');
     mkdirSync(home);
     writeFileSync(join(home, '.tunnel'), '');

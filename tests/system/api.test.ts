@@ -1,4 +1,4 @@
-// The REST of a running edge: who sees which tunnels, and what closing one does to its client and its visitors.
+// Tests of the REST API of a running edge: which tunnels a caller sees, and the effect of closing a tunnel on its client and visitors.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     await eventually(async () => expect(await fateOf(one.assigned_port)).toBe('ECONNREFUSED'));
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`)).status).toBe(404);
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`, { method: 'DELETE' })).status).toBe(404);
-    // Not after the next connection either.
+    // The client does not reopen the tunnel after a reconnection either.
     await own.kill();
     await own.start();
     await program.waitFor('reconnected');

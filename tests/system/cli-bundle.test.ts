@@ -1,4 +1,5 @@
-// What a command of the client loads at once: a list of tools has to be there soon after the start of `tunnel mcp`, and nobody else pays for the protocol.
+// Tests of the chunks that a client command loads at once. `tunnel mcp` must list its tools soon after the start, and other commands must
+// not load the MCP protocol.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +14,7 @@ const chunks = new Map(
     .map((name) => [name, readFileSync(join(DIST, name), 'utf8')]),
 );
 
-/** The one with these words in it, and all that it imports at once. */
+/** Returns the text of the chunk that contains the words, together with all statically imported chunks. */
 const loadedWith = (words: string): string => {
   const [start = ''] = [...chunks].find(([, text]) => text.includes(words)) ?? [];
   const seen = new Set<string>();

@@ -1,4 +1,4 @@
-// An error that nobody caught: what is left of it, who goes on, and what a server that runs alone does.
+// Tests of uncaught errors: the crash report, the parts that keep running, and the exit of a standalone server.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, spawnProgram } from '@tunnel/testkit';
@@ -42,7 +42,7 @@ plainIt(
         await eventually(() => expect(pidOfPart(at.dataDir, part)).not.toBe(pid), SOON);
         const line = new RegExp(`"part":"${part}","msg":"a process is running again"`);
         await program.waitForLine(line, SOON);
-        // Others would be of tries to come back.
+        // Takes the first report of the part. Later reports could come from failed restarts.
         const report = crashesIn(at).find((one) => one.part === part);
         expect(report).toMatchObject({ part, exit_code: 1, error: { message: 'broken by tnl_[secret]' } });
         expect(report?.error.stack).toContain('raised');
@@ -50,7 +50,7 @@ plainIt(
         expect(report?.counters['rss_bytes']).toBeGreaterThan(1_000_000);
       }
       expect(crashesIn(at)[0]?.counters).toMatchObject({ sessions: 0, tunnels: 0, connections: 0 });
-      // The same process, at the same addresses.
+      // The parent is still the same process at the same addresses.
       expect(readFileSync(join(at.dataDir, 'run.json'), 'utf8')).toBe(run);
       const { pid, metrics_url, platform_url } = JSON.parse(run) as Record<string, string>;
       expect(pid).toBe(parent);
@@ -90,7 +90,7 @@ it('while the edge hangs, the API answers, with a warning where data of the edge
   expect((await person.pools()).warnings).toEqual([]);
   const edge = pidOfPart(stack.dataDir, 'edge');
   const control = stack.control;
-  // Stopped, not killed: it would be back before anybody could ask.
+  // The edge is stopped, not killed: a killed edge would be back before the first API call.
   process.kill(edge, 'SIGSTOP');
   try {
     const { warnings } = await person.pools();

@@ -1,4 +1,4 @@
-// A part of a stack that hangs, or comes back where nothing can be written. The load tests have what crashes leave behind.
+// Tests of a part of a stack that hangs, or restarts where no file can be written. The load tests cover crash reports.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -12,7 +12,7 @@ it('a part of a stack restarts even if its files cannot be written', () =>
     const program = use(await startServer(at));
     await waitUntilReady(program);
     const edge = pidOfPart(at.dataDir, 'edge');
-    // As on a full disk: root writes whatever the mode says, but not over a folder.
+    // Simulates a full disk. Root can write to files of any mode, but not over a folder.
     for (const name of ['edge.lock', 'edge-endpoints.jsonl', 'edge-journal', 'crashes']) {
       const path = join(at.dataDir, name);
       rmSync(path, { recursive: true, force: true });

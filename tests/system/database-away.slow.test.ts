@@ -1,4 +1,5 @@
-// A database that dies under load, or is not there yet: calls are told to come again, tunnels carry on, nothing is lost.
+// Tests of a database that dies under load or is missing at the start: API calls get a 503 with Retry-After, tunnels keep working, and no
+// usage is lost.
 import type { ApiError } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -16,7 +17,7 @@ const SOON = { timeoutMs: 30_000 };
 const WHOLE_TEST = { timeoutMs: 120_000 };
 const SIZE = 5000;
 
-/** Kills the database as often as it is started, until told to let it live. */
+/** Kills the database after every restart, until `end` is called. */
 const keepDown = (stack: Stack): { end(): Promise<void> } => {
   let isOver = false;
   const done = eventually(() => {
@@ -67,7 +68,7 @@ it('while the database is killed under load, the API returns 503, tunnels keep w
   await eventually(() => expect(visits).toBeGreaterThan(before + 10), SOON);
   await eventually(() => expect(seen.filter(isTellingToComeAgain).length).toBeGreaterThan(10), SOON);
   await down.end();
-  // What it said is shown when it does not come back.
+  // If the database does not come back, the failure shows the last log lines of the server.
   const said = (): string => stack.program.stderr.slice(-40).join('\n');
   await eventually(async () => expect(await healthOf(stack), said()).toEqual([200, 200]), SOON);
   const later = await person.call('/usage');
@@ -78,7 +79,7 @@ it('while the database is killed under load, the API returns 503, tunnels keep w
   const others = seen.filter((reply) => reply.status !== 200 && !isTellingToComeAgain(reply));
   expect(others.map(({ status, body }) => [status, body])).toEqual([]);
   expect([stack.program.exit, tunnel.exit]).toEqual([null, null]);
-  // A command of the operator finds the database that this server has started.
+  // An operator command finds the database that the server has started.
   expect(await spawnedServerCommand(stack, 'admin', 'invite', 'new@example.com')).toContainEqual(
     expect.stringMatching(/^https?:/),
   );

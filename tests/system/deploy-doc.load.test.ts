@@ -1,4 +1,4 @@
-// docs/deploy.md, run as it is written, on loopback: its files are good, and a teammate who follows it has a tunnel at the end.
+// Tests that follow docs/deploy.md literally, on loopback: its files are valid, and a teammate who follows the page gets a tunnel.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -35,7 +35,7 @@ describe('files in docs/deploy.md', () => {
     const ports = harness.use(await claimPortBlock());
     const loopback = await makeLoopback(harness, ports);
     const file = join(loopback.folder, 'server.toml');
-    // As it is written but for its folders: a check opens no port.
+    // The file is unchanged except for its folders. A config check opens no port.
     writeFileSync(file, fileOfPage(CONFIG).replaceAll('/etc/tunnel', join(loopback.folder, 'etc')));
     const checked = await node([SERVER_BIN, 'check-config', '--config', file, '--json']);
     const { ok, warnings } = JSON.parse(checked.stdout) as { ok: boolean; warnings: { key: string }[] };
@@ -52,7 +52,7 @@ describe('files in docs/deploy.md', () => {
     const file = join(await harness.folder(), 'tunnel-server.service');
     writeFileSync(file, fileOfPage(UNIT).replace('/usr/bin/node', process.execPath));
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    // Of other units of this machine it may say what it likes.
+    // Messages about other units of the machine are ignored.
     expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
   });
 
@@ -109,7 +109,7 @@ interface Called {
   readonly text: string;
 }
 
-/** What the browser does, by nginx. */
+/** Sends a request through nginx, as a browser does. */
 const call = (url: string, body?: object): Promise<Called> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search } = new URL(url);
@@ -155,7 +155,7 @@ it.runIf(hasNginx)(
     const teammate = { email: 'teammate@example.com', password: PASSWORD };
     expect((await call(`${publicUrl}/auth/register`, teammate)).status).toBe(403);
     const registered = await call(`${publicUrl}/auth/register`, { ...teammate, invite });
-    // The invitation proves the address: no second mail.
+    // The invitation proves the address, so no second mail is sent.
     expect([registered.status, JSON.parse(registered.text)]).toMatchObject([201, { email_verified: true }]);
 
     const home = await harness.folder();

@@ -1,4 +1,5 @@
-// Few descriptors and very many connections: each part of a stack keeps its share, so that a flood of one is no end of another.
+// Tests of a stack with few file descriptors and very many connections: every part of the stack keeps a share, so that a flood of the
+// visitor ports does not disable the API, for example.
 
 import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
@@ -18,7 +19,7 @@ const PROBE_TIMEOUT_MS = 10_000;
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** A status on a connection of its own; the words of the failure where there is none. */
+/** Requests a path over a new connection. Resolves with the status, or with the error message. */
 const statusOf = (port: number, path: string, host = `127.0.0.1:${port}`): Promise<number | string> =>
   new Promise((resolve) => {
     const request = httpRequest({ host: '127.0.0.1', port, path, agent: false, headers: { host } }, (response) => {
@@ -35,7 +36,7 @@ interface Flood {
   close(): void;
 }
 
-/** Silent connections, so many from each address in turn; those that are turned away are not tried again. */
+/** Opens silent connections from the given addresses in turn. Refused connections are not retried. */
 const flood = async (port: number, addresses: readonly string[]): Promise<Flood> => {
   const sockets: Socket[] = [];
   let dialled = 0;
@@ -63,7 +64,9 @@ const startLimited = async (harness: Harness): Promise<{ stack: Stack; endpoint:
   return { stack, endpoint };
 };
 
-/** Who else comes meanwhile; 426: the control port answers to those who do not speak its protocol. */
+/**
+ * Regular requests sent during a flood, with the expected status. The control port returns 426 to clients that do not speak its protocol.
+ */
 const probesOf = ({ run, controlPort }: Stack, { port, host }: PublicEndpoint) => ({
   control: { expected: 426, ask: () => statusOf(controlPort, '/_control') },
   rest: { expected: 200, ask: () => statusOf(portOf(run.api_url), '/api/status') },
@@ -83,7 +86,7 @@ const seriesOf = async ({ run }: Stack, name: string): Promise<Map<string, numbe
 
 const sumOf = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((sum, one) => sum + one, 0);
 
-/** One try to open a session; its end is `AuthOk`, the code of a refusal, or what became of the connection. */
+/** Tries to open a session. Resolves with `AuthOk`, the code of a refusal, or the error of the connection. */
 const tryKey = (port: number, token: string, localAddress: string): Promise<{ ws: WebSocket; end: string }> =>
   new Promise((resolve) => {
     const ws = new WebSocket(`ws://127.0.0.1:${port}/_control`, { localAddress });
@@ -100,7 +103,7 @@ const tryKey = (port: number, token: string, localAddress: string): Promise<{ ws
 const ONE = ['127.0.0.2'];
 const HUNDRED = Array.from({ length: 100 }, (_, n) => `127.0.1.${n + 1}`);
 
-// Only Linux has the whole of 127.0.0.0/8 without being told.
+// Only Linux routes the whole of 127.0.0.0/8 without configuration.
 describe.runIf(process.platform === 'linux')(
   `a flood of ${FLOOD} connections to a stack with ${DESCRIPTORS} descriptors`,
   () => {
@@ -124,7 +127,8 @@ describe.runIf(process.platform === 'linux')(
           while (!isOver || asked < 3) {
             asked += 1;
             let status = await ask();
-            // At the flooded port the oldest of a crowd of strangers gives way: on a busy machine that may be this one, which then comes again.
+            // A flooded port evicts the oldest connections of strangers. On a busy machine the probe can be evicted, too; the probe then
+            // tries again.
             if (status !== expected && name === flooded) status = await ask();
             if (status !== expected) failures.push(`${name} while ${flooded} is flooded: ${status}`);
           }
@@ -133,7 +137,7 @@ describe.runIf(process.platform === 'linux')(
         isOver = true;
         await Promise.all(probing);
         expect(failures.join('\n')).toBe('');
-        // What was turned away, or gave way, is counted; the rest is held. The last ones may still wait to be accepted.
+        // Refused and evicted connections are counted, and the rest stay open. The latest connections may still wait to be accepted.
         const limit = Math.max(...(await seriesOf(stack, 'tunnel_connections_limit')).values());
         await eventually(async () => {
           const refused = sumOf(await seriesOf(stack, 'tunnel_connections_refused_total')) - before;
@@ -173,10 +177,10 @@ describe.runIf(process.platform === 'linux')(
       };
       const flooding = Promise.all(Array.from({ length: 20 }, flooder));
       await eventually(() => expect(ends.get('SESSION_LIMIT')).toBeGreaterThan(0));
-      // With its carriers, while the flood goes on.
+      // The client opens the control connection and the carriers during the flood.
       await (await harness.tcp(stack, 9)).ready();
       await flooding;
-      // A flood that a busy machine takes long for outlives sessions that say nothing: each that was ended made room for one.
+      // On a busy machine the flood outlives silent sessions. Each session that ended has made room for the next.
       await eventually(() =>
         expect(open.filter((ws) => ws.readyState === WebSocket.OPEN).length).toBeLessThanOrEqual(12),
       );

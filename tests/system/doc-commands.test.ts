@@ -1,4 +1,4 @@
-// What the pages tell people to type exists: every command and every flag, in blocks and in running text, and every npm script.
+// Tests that all commands in the documentation exist: every command and flag, in blocks and in running text, and every npm script.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const SHELL_BLOCK = /^ *```sh\n([\s\S]*?)^ *```$/gm;
 const INLINE = /`([^`\n]+)`/g;
 const PROGRAM = /^(?:npx )?(tunnel|tunnel-server|hatchway) (.+)$/;
 
-/** A line of a shell without its comment, and each of the commands that it joins. */
+/** Splits a shell line into its commands, without the comment. */
 const commandsOf = (line: string): string[] =>
   line
     .replace(/(^|\s)#.*$/, '')
@@ -44,7 +44,7 @@ interface Typed {
   readonly page: string;
   readonly text: string;
   readonly program: string;
-  /** The words before the first flag that may name a command. */
+  /** Words before the first flag, which can name a command. */
   readonly words: readonly string[];
   readonly flags: readonly string[];
 }
@@ -61,7 +61,7 @@ const typed: Typed[] = PAGES.flatMap((page) =>
   }),
 );
 
-/** The help of each command of `tunnel`, by its words and by its other name; that this is what the program says is a test of its own. */
+/** Help text of every `tunnel` command, by name and alias. A separate test proves that the page matches the output of the program. */
 const reference = new Map(
   [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].flatMap(
     ([, path = '', help = '']) => {
@@ -75,7 +75,7 @@ const COMMAND_BELOW = /^ {2}([a-z][a-z-]*)\b/gm;
 
 const SERVER_PARENTS = [admin, alert, edgeCredential, oauthClient, signingKeys].map((make) => make(() => {}));
 
-/** The commands of `tunnel-server`, as its help lists them, and the commands below them. */
+/** Returns the `tunnel-server` commands from the output of --help, with subcommands. */
 const serverCommands = async (): Promise<Set<string>> => {
   const { stdout } = await node([SERVER_BIN, '--help']);
   const listed = stdout.slice(stdout.indexOf('\nRun:\n'), stdout.indexOf('\nExit codes:\n')).matchAll(COMMAND_BELOW);

@@ -51,7 +51,7 @@ describe('the embedded database', () => {
     const as = (who: string, name = 'tunnel'): Promise<unknown> =>
       ask(new Secret(`postgres:///${name}?host=${host}&${who}`), 'select 1');
     expect(await as(`user=tunnel&password=${readFileSync(file, 'utf8').trim()}`)).toBe(1);
-    // Whoever else may enter the folder of the socket: root, and the user that the server runs as.
+    // Users who can enter the socket folder, root and the user of the server, still need the password.
     await expect(as('user=tunnel&password=guessed')).rejects.toThrow('password authentication failed');
     await expect(as('user=tunnel')).rejects.toThrow('password');
     for (const name of ['tunnel', 'postgres', 'template1']) {

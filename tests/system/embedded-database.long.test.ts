@@ -1,4 +1,4 @@
-// The embedded database in places and with clusters that few people have, and its ends and starts that are rare.
+// Tests of the embedded database in unusual places, with unusual clusters, and with rare ends and starts.
 import {
   chmodSync,
   cpSync,
@@ -66,7 +66,7 @@ describe('an unusual data directory', () => {
       expect(await ask(url, 'select 1')).toBe(1);
       expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
     } finally {
-      // Only root could remove what is in it otherwise.
+      // Without write permission only root could remove the files of the folder.
       chmodSync(join(packageDir, 'native/lib'), 0o755);
     }
   });
@@ -167,7 +167,7 @@ describe('a database server that is stopped or killed', () => {
   });
 
   it.each([
-    // Killed after making the file and before writing to it, a server would leave every later one with a refusal.
+    // A server killed between the creation and the first write of a lock file would make every later server refuse to start.
     ['are empty', ''],
     ['name a program that is no database', `${process.pid}\n`],
   ])('starts despite lock files of a killed server that %s', async (_, text) => {

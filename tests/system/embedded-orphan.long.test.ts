@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 afterAll(() => harness.remove());
 
-/** A data directory whose cluster is there. */
+/** Returns a data directory with an existing cluster. */
 const usedFolder = async (): Promise<string> => {
   const folder = harness.folder();
   await copyDatabase(folder);

@@ -1,4 +1,4 @@
-// What somebody at a terminal reads when a server has started, with nothing in its configuration that calls for a warning.
+// Tests of the output of a server at a terminal after its start, with a configuration that causes no warning.
 import { expect } from 'vitest';
 import { it } from './in-process.fixture.ts';
 

@@ -1,4 +1,4 @@
-// The program of docs/library.md, run as it stands there: only the ports are those of the test.
+// Test that runs the program of docs/library.md as written, except for its ports.
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort, spawnProgram, temporaryDirectory } from '@tunnel/testkit';
@@ -21,7 +21,7 @@ it('the program in docs/library.md puts a page online, prints plain events, and 
 }) => {
   const stack = await harness.stack();
   const folder = harness.use(await temporaryDirectory()).path;
-  // As `npm install <path>` leaves it.
+  // Creates the same link as `npm install <path>`.
   await mkdir(join(folder, 'node_modules/@tunnel'), { recursive: true });
   await symlink(join(ROOT, 'packages/client'), join(folder, 'node_modules/@tunnel/client'));
   const written = await programOfThePage();

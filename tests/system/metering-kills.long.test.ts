@@ -1,4 +1,5 @@
-// kill -9 of the platform while it reports usage to the payment processor: the short version of tests/tools/billing/metering-kill.mjs.
+// Test of kill -9 of the platform while it reports usage to the payment processor. tests/tools/billing/metering-kill.mjs is the long
+// version.
 import { expect, it } from 'vitest';
 import { MeteringTrial } from './metering-trial.fixture.ts';
 

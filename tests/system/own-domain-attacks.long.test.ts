@@ -1,4 +1,4 @@
-// Own domains as an attacker would use them: other accounts' names, DNS servers that never answer, and hosts in unusual forms.
+// Tests of own domains as used by an attacker: names of other accounts, DNS servers that never answer, and unusual Host headers.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiError, CreatedKey, OwnDomainView } from '@tunnel/contract';
@@ -11,7 +11,7 @@ import type { Stack } from './stack.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const SOON = { timeoutMs: 20_000, intervalMs: 100 };
-/** Within which tunnels are closed. */
+/** Maximum time in milliseconds until the tunnels of a lost domain are closed. */
 const CLOSED_MS = 2000;
 
 interface World {
@@ -59,7 +59,7 @@ class Account {
     return this.person.call<OwnDomainView & ApiError>(`/domains/${id}/check`, { method: 'POST', body: {} });
   }
 
-  /** The state, as soon as it may be looked at again. */
+  /** Checks a domain as soon as the next check is allowed, and returns its state. */
   check(id: string): Promise<string> {
     return eventually(async () => {
       const { status, body } = await this.askedCheck(id);
@@ -79,7 +79,7 @@ class Account {
     expect((await this.person.call(`/domains/${id}`, { method: 'DELETE' })).status).toBe(204);
   }
 
-  /** A service that says this text, at the domain. */
+  /** Opens a tunnel from the domain to a service that responds with the text. */
   async serve(harness: Harness, domain: string, text: string, flags: readonly string[] = []): Promise<TunnelProgram> {
     const web = harness.use(await startWeb((_request, response) => void response.end(text)));
     return openWith(harness, this.#stack, this.key, ['http', web.port, '--domain', domain, ...flags]);
@@ -88,7 +88,7 @@ class Account {
 
 const portOf = ({ run }: Stack): number => Number(new URL(run.http_url).port);
 
-/** What a visitor of the host gets. */
+/** Returns the text that a visitor of the host gets, or the status with the error code. */
 const visitorOf =
   ({ stack }: World) =>
   async (host: string): Promise<string> => {
@@ -137,7 +137,7 @@ it('a domain moved between accounts has a single owner at a time, and only tunne
   await first.ready();
   expect(await visit(name)).toBe('ann');
   dns.set(name, 'CNAME', bobs.cname_target);
-  // Both ask at once, and nobody waits for the other.
+  // The two accounts request a check at the same time, without waiting for each other.
   const [, moved] = await Promise.all([ann.askedCheck(anns.id), bob.check(bobs.id)]);
   const from = performance.now();
   expect(moved).toBe('verified');
@@ -246,7 +246,7 @@ it('a deleted account keeps no domain: visitors get a 404, and its old DNS recor
   expect(deleted.status).toBeLessThan(300);
   expect(await program.exitCode()).not.toBe(0);
   await eventually(async () => expect(await visit('left.example')).toBe('404 TUNNEL_NOT_FOUND'), SOON);
-  // The record is still there, and is nobody's proof.
+  // The DNS record still exists, but verifies no other account.
   const bobs = await bob.add('left.example');
   expect(await bob.check(bobs.id)).toBe('pending');
 });

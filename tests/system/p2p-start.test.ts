@@ -1,4 +1,4 @@
-// How long `tunnel p2p connect` tries at its first start, and what it says when it gives up.
+// Tests of `tunnel p2p connect`: how long the first start keeps trying, and the error when the client gives up.
 import { eventually, FastClock, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, itWith } from './in-process.fixture.ts';

@@ -1,4 +1,5 @@
-// Two clients and an edge on this machine: what passes between peers, over the relay and direct, and how it ends.
+// Tests of two clients and an edge on the same machine: data between peers over the relay and over the direct path, and the end of a
+// connection.
 import { createHash } from 'node:crypto';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import type { Stack } from './stack.fixture.ts';
 import { UdpVisitor } from './udp-visitor.fixture.ts';
 
 const MB = 1_000_000;
-/** More than the largest window of a stream. */
+/** Size of a transfer in bytes, larger than the largest window of a stream. */
 const SIZE = 24 * MB;
 
 const shared = new Harness();
@@ -22,14 +23,14 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** There and back, with a half-close between. */
+/** Sends bytes to an echo service, half-closes, and returns the hash of the response. */
 const echoed = async (harness: Harness, port: number, bytes: Buffer): Promise<string> => {
   const socket = dial(harness, port);
   socket.end(bytes);
   return hashOf(await buffer(socket));
 };
 
-/** A service that sends these bytes to whoever comes, as fast as they are taken. */
+/** Starts a service that sends the bytes to every visitor, as fast as the visitor reads. */
 const startDownload = (bytes: Buffer) =>
   startTcpServer((socket) => {
     socket.end(bytes);
@@ -76,7 +77,7 @@ describe('TCP between peers', () => {
     const echo = harness.use(await startEchoServer());
     const folder = await harness.folder();
     const bin = join(folder, 'tunnel.js');
-    // Away from node_modules: as where there is no build of it.
+    // A copy outside node_modules simulates a system without a build of the transport.
     cpSync(join(ROOT, 'apps/cli/dist'), folder, { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const publisher = await publish(harness, stack, 'no-transport', echo.port);
@@ -107,7 +108,7 @@ describe('TCP between peers', () => {
     const began = performance.now();
     expect((await stack.api(`/api/tunnels/${publisher.tunnelId}`, { method: 'DELETE' })).status).toBe(204);
     await closed;
-    // Two seconds, and what a busy machine adds; a download that nobody ends goes on for ever.
+    // Two seconds, plus a tolerance for a busy machine. Without the deletion the download would never end.
     expect(performance.now() - began).toBeLessThan(10_000);
     expect(await publisher.program.exitCode()).toBe(4);
     for (const timer of timers) clearInterval(timer);
@@ -151,7 +152,7 @@ it('kill -9 of the edge costs a direct download no byte, and the peer is listed 
       if (taken >= until) return;
     }
   };
-  // What is not taken waits at the service: the download is under way for as long as the test likes.
+  // Unread bytes wait at the service, so the download lasts as long as the test needs.
   await take(4 * MB);
   await own.kill();
   await publisher.program.waitFor('reconnecting');

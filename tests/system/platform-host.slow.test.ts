@@ -1,4 +1,4 @@
-// The platform through the edge's own ports, as a public installation has it, with certificates from files.
+// Tests of the platform behind the public ports of the edge, as in a public installation, with certificates from files.
 import { readFileSync } from 'node:fs';
 import { request as requestPlain } from 'node:http';
 import { connect } from 'node:http2';

@@ -1,4 +1,4 @@
-// The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
+// Tests of the first steps of a user: sign up, verify the address, sign in, create a key, open tunnels, and see them in usage and groups.
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -21,7 +21,7 @@ it('a new user can sign up, open a tunnel, and see the tunnel in usage, requests
   const email = 'first@example.com';
   const account = { email, password: 'correct horse battery' };
   expect((await call(stack, '/auth/register', { method: 'POST', body: account })).status).toBe(201);
-  // Not before the address is verified.
+  // An account cannot sign in before its address is verified.
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(403);
 
   const person = await Person.signUp(stack);
@@ -29,7 +29,7 @@ it('a new user can sign up, open a tunnel, and see the tunnel in usage, requests
   const web = harness.use(await startWeb(hello));
   const tunnel = await openWith(harness, stack, key, ['http', web.port, '--subdomain', 'story']);
   const ready = await tunnel.ready();
-  // What the live view shows, too: from the platform by the edge to the client.
+  // The live view shows the same data, which the platform sends through the edge to the client.
   expect(ready).toMatchObject({
     account: person.email,
     plan: 'free',
@@ -129,7 +129,7 @@ it('a revoked key closes its sessions within 2 s with exit code 3, and a second 
   expect((await person.call(`/keys/${lost.id}`, { method: 'DELETE' })).status).toBe(204);
   await eventually(async () => expect((await askHttp(gone)).status).toBe(404), { timeoutMs: 20_000 });
   const tookMs = performance.now() - begun;
-  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  // The promise is two seconds on a quiet machine. Without a notification the edge would check the key again after a minute.
   expect(tookMs).toBeLessThan(15_000);
   expect(await closing.exitCode()).toBe(3);
   expect((await askHttp(endpoint)).text).toBe('hello');
@@ -169,7 +169,7 @@ it('the fourth tunnel of a free account is refused with exit code 4 and the limi
   stack,
 }) => {
   const person = await Person.signUp(stack, 'limited');
-  // The limit is the account's, whichever the key.
+  // The limit applies to the account, not to a single key.
   const keys = [await person.newKey('a'), await person.newKey('b')] as const;
   const web = harness.use(await startWeb(hello));
   const open = (number: number) => openWith(harness, stack, keys[number % 2 === 0 ? 0 : 1], ['http', web.port]);
@@ -195,7 +195,7 @@ it('an account deleted by its owner loses its tunnels at once with exit code 6, 
   const endpoint = endpointOf((await tunnel.ready()).public_url);
   const gone = await person.call('/auth/me', { method: 'DELETE', body: { password: 'correct horse battery' } });
   expect(gone.status).toBe(204);
-  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  // The promise is two seconds on a quiet machine. Without a notification the edge would check the key again after a minute.
   await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404), { timeoutMs: 20_000 });
   expect(await tunnel.exitCode()).toBe(6);
   expect((await person.call('/auth/me')).status).toBe(401);
@@ -226,7 +226,7 @@ it('MCP tools on a computer without access to the REST API of the edge work thro
   const person = await Person.signUp(stack, 'laptop');
   const { token } = await person.newKey();
   const web = harness.use(await startWeb(hello));
-  // Without --api: nothing listens beside the control plane on the usual port of the REST.
+  // Without --api the client expects the REST API at its usual port beside the control port, where no server listens.
   const args = ['mcp', '--server', stack.control];
   const mcp = new McpProgram(await harness.run(args, { env: { TUNNEL_API_KEY: token } }));
   const useTool = async (name: string, input: object) => {

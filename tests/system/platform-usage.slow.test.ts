@@ -1,4 +1,4 @@
-// What an account is charged for equals what was carried, whoever dies in between.
+// Tests that an account is charged for exactly the traffic carried, even if a client or a service dies meanwhile.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { countedEcho, countedWeb } from './counted-service.fixture.ts';
@@ -48,7 +48,7 @@ it('traffic of a killed client is charged once', async ({ harness, stack }) => {
   const { tunnel_id, assigned_port } = await first.ready();
   await sendAndReadAll(assigned_port, Buffer.alloc(70_000, 'a'));
   await first.kill();
-  // It comes back to the same tunnel: the entry goes on.
+  // The client resumes the same tunnel, so its usage entry continues.
   const second = await openWith(harness, stack, key, ['tcp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
   await sendAndReadAll(assigned_port, Buffer.alloc(5000, 'b'));

@@ -1,4 +1,5 @@
-// `tunnel reserve`, `reservations` and `release` as two people use them beside each other: commands and a stack inside the test's process.
+// Tests of `tunnel reserve`, `reservations` and `release` as used by two people side by side. Commands and stack run inside the test
+// process.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -28,7 +29,7 @@ it('a reserved name is refused to other accounts, can be used and listed by its 
   ]);
   const [reserved] = await listOf(ann);
   expect(reserved).toMatchObject({ kind: 'subdomain', label: 'card', state: 'reserved', active_tunnels: 0 });
-  // The same again is the same one, and what --json prints is what the platform says.
+  // A repeated reservation returns the same reservation, and --json prints the response of the platform.
   expect(JSON.parse((await ann.tunnel(['reserve', 'card', '--json'])).out)).toEqual(reserved);
   expect(await ann.person.get('/reservations')).toEqual([reserved]);
 
@@ -97,7 +98,7 @@ it('a port can be chosen by the platform or the user; invalid reservations and r
   expect(await ann.tunnel(['reserve', 'card'])).toMatchObject({ code: 3 });
 });
 
-// The last of this file: its stack has a second region from here on.
+// Must stay the last test of the file, because it adds a second region to the shared stack.
 it('a reserved port belongs to a single region, which must be named if there are several; a reserved name belongs to all regions', async ({
   harness,
   stack,

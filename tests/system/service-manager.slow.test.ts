@@ -1,4 +1,4 @@
-// Server and client under a service manager that listens: they say when they are ready, reload, stop, and that they live.
+// Tests of server and client under a service manager: the programs report readiness, reloads and stops, and send signs of life.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ describe.runIf(canHearNotifications)('a service manager', () => {
     await eventually(() => expect(manager.told).toEqual(['READY=1']));
     await eventually(() => expect(manager.signsOfLife).toBeGreaterThan(1));
     await stack.stop();
-    // The parts and the database have said nothing.
+    // The parts and the database of the stack send no notifications.
     expect(manager.told).toEqual(['READY=1', 'STOPPING=1']);
   });
 
@@ -44,7 +44,7 @@ describe.runIf(canHearNotifications)('a service manager', () => {
   });
 });
 
-/** As in a container that runs as a number: no line in /etc/passwd. */
+/** Uid without a line in /etc/passwd, as in a container that runs under a numeric uid. */
 const NAMELESS_UID = 54_321;
 
 describe.runIf(process.getuid?.() === 0)('the systemd unit for a uid without a user name', () => {

@@ -1,4 +1,4 @@
-// Keys that sign access tokens, rotated by the command beside a stack that runs, while people use it.
+// Tests of the keys that sign access tokens: a command rotates the keys beside a running stack while people use it.
 import { readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, spawnProgram } from '@tunnel/testkit';

@@ -1,4 +1,5 @@
-// The payment processor's stand-in alone, as anybody's tests use it: by the official SDK, with webhooks that the SDK believes.
+// Tests of the standalone simulator of the payment processor, as other test suites use it: through the official SDK, with webhooks that
+// the SDK accepts.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// A tls tunnel of an account: what it is charged for, what people are shown of it, and that its host is nobody else's.
+// Test of a TLS tunnel of an account: the charges, the entry in the usage, and the name, which is refused to other accounts.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TLS_FLAGS } from './https-visitor.fixture.ts';

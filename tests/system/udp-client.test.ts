@@ -1,4 +1,4 @@
-// `tunnel udp` as its user has it: how it ends, what it says of a service that comes and goes, and what it refuses.
+// Tests of `tunnel udp` as a user runs the command: its exit, its messages about a service that stops and returns, and refused starts.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startUdpEcho } from '@tunnel/testkit';
@@ -50,7 +50,7 @@ describe.concurrent('tunnel udp', () => {
     const visitor = await visit(harness, port);
     await visitor.askUntilAnswered('there');
     await echo.close();
-    // Of its own, which nobody has answered: the other may have asked once more than it was told.
+    // Uses a new visitor without any response, because the first visitor may have repeated its question.
     const late = await visit(harness, port);
     let said = 0;
     await eventually(() => {
@@ -58,7 +58,7 @@ describe.concurrent('tunnel udp', () => {
       said += 1;
       expect(program.events('error')).toMatchObject([{ code: 'CLIENT_LOCAL_DIAL', fatal: false }]);
     });
-    // The client tells the edge, where each is counted once.
+    // The client reports dropped datagrams to the edge, where every datagram is counted once.
     await eventually(async () => {
       const { flows, dropped } = await flowsOf(stack, tunnelId);
       expect(flows.find(({ visitor: name }) => name === late.name)?.dropped).toBe(said);

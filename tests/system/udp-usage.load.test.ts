@@ -1,4 +1,4 @@
-// What an account is charged for its udp tunnels equals what passed: flows and payloads, each once, whoever dies in between.
+// Tests that an account is charged exactly for the flows and payloads of its UDP tunnels, each once, even if the client or the edge dies.
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { it, openWith, Person, startEdgeOf } from './platform-test.fixture.ts';
@@ -6,7 +6,7 @@ import { isUdpPortFree, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-/** Asks so many times, one after the other, and gives the bytes that passed both ways. */
+/** Sends questions in turn, and returns the number of bytes passed in the two directions. */
 const talk = async (visitor: UdpVisitor, times: number, size: number): Promise<number> => {
   for (let n = 0; n < times; n += 1) expect((await visitor.ask(Buffer.alloc(size, 'u'))).length).toBe(size);
   return 2 * times * size;
@@ -20,7 +20,7 @@ it('known UDP datagrams are charged to the byte, and each flow once', async ({ h
   let bytes = 0;
   for (const size of [0, 1, 1200, 30_000]) {
     const visitor = harness.use(await UdpVisitor.of(assigned_port));
-    // More than 8 KiB go only to one that has shown to be there.
+    // Only a confirmed visitor can receive more than 8 KiB.
     bytes += (await talk(visitor, 1, 1)) + (await talk(visitor, 5, size));
   }
   await eventually(async () => {
@@ -46,7 +46,7 @@ it('traffic of a killed UDP client is charged, and the client returns to the sam
   visitor.say('dropped, and not charged');
   const second = await openWith(harness, stack, key, ['udp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
-  // The flow is still the one that it was.
+  // The flow is still the same as before the kill.
   bytes += await talk(visitor, 3, 500);
   await eventually(async () => {
     const { request_count, bytes_proxied } = await person.entry(tunnel_id);
@@ -76,7 +76,7 @@ it('a killed edge loses at most the UDP traffic of its last 100 ms', async ({ ha
     return log;
   }, SOON);
   const charged = entries.find((entry) => entry.tunnel_id === tunnel_id)?.bytes_proxied ?? 0;
-  // The journal may have been written between the question and its answer: each is charged by itself.
+  // The journal may have been written between the question and its response, which are charged separately.
   expect([written, written + last / 2, written + last]).toContain(charged);
 });
 

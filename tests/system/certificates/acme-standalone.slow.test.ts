@@ -1,4 +1,5 @@
-// An edge without a platform gets its certificates by itself: by both challenges, on all its ports, and again without a failed request.
+// Tests of an edge without a platform that orders certificates: by tls-alpn-01 and by http-01, for all ports, and with renewals that fail
+// no request.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -36,7 +37,8 @@ it('a standalone edge gets certificates for its domain and reserved names by tls
   await stage.start();
   const { control } = stage.running.addresses;
   await eventually(() => stage.serialOf(DOMAIN), soon);
-  // The same one for clients, who were refused until then and never spoken to in clear.
+  // The control port serves clients with the same certificate. Before the certificate was issued, clients were refused, never served
+  // unencrypted.
   expect(await stage.serialOf(DOMAIN, control.port)).toBe(await stage.serialOf(DOMAIN));
   await eventually(() => stage.serialOf(SHOP), soon);
   expect(stage.authority.orders.map(({ names }) => names.join()).sort()).toEqual([SHOP, DOMAIN]);
@@ -44,13 +46,13 @@ it('a standalone edge gets certificates for its domain and reserved names by tls
   const tunnel = await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
   expect(tunnel.publicUrl).toBe(`https://${SHOP}:${stage.target.tlsPort}`);
   expect([await stage.ask(SHOP), await stage.askHttp2(SHOP)]).toEqual([200, 200]);
-  // What no certificate covers is served in clear, and refused in TLS.
+  // A host without a certificate is served over plain HTTP and refused over TLS.
   const other = await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'other' });
   expect(other.publicUrl).toBe(`http://other.${DOMAIN}:${stage.target.httpPort}`);
   await expect(stage.ask(`other.${DOMAIN}`)).rejects.toThrow(/unrecognized name/i);
 });
 
-/** Of a connection that reads until it has one. */
+/** Waits for the TLS session ticket of a connection that is being read, then closes the connection. */
 const ticketOf = (socket: TLSSocket): Promise<Buffer> =>
   new Promise((resolve) => {
     socket.once('session', (session) => {
@@ -111,7 +113,7 @@ it('the edge answers http-01 on every host and passes unknown challenge tokens t
   await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
   const asked = await plain(stage.target.httpPort, SHOP, '/.well-known/acme-challenge/a-token-of-the-service');
   expect(asked).toMatch(/^HTTP\/1\.1 200 [^]*hello$/);
-  // Everything else is sent to the port with the certificate.
+  // Any other path is redirected to the HTTPS port.
   expect(await plain(stage.target.httpPort, SHOP, '/')).toMatch(/^HTTP\/1\.1 308 /);
 });
 

@@ -1,4 +1,5 @@
-// Wildcards of an edge that runs alone: by its own responder, by the operator's program, and by programs that fail; what is wrong is refused at the start.
+// Tests of wildcard certificates of a standalone edge: through the built-in responder, through the operator's program, and with programs
+// that fail. Invalid settings are refused at the start.
 
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
@@ -83,7 +84,7 @@ for (const [what, text, said] of FAILING) {
   }) => {
     const hook = await writeHook(harness, `#!/bin/sh\n${text}\n`);
     const secret = 's3cret-of-the-provider';
-    // The program has the environment of the process that it is started by.
+    // The dns_exec program inherits the environment of the server process.
     vi.stubEnv('PROVIDER_TOKEN', secret);
     onTestFinished(() => void vi.unstubAllEnvs());
     const edge = await AcmeStack.start(harness, { acme: `dns = "exec"\ndns_exec = "${hook}"` });

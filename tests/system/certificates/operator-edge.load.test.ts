@@ -1,4 +1,5 @@
-// What an operator sees and does beside an edge that orders its certificates itself: the executable of the edge, and commands inside the test's process.
+// Tests of certificate commands beside an edge that orders its own certificates. The edge is an executable; the commands run inside the
+// test process.
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';

@@ -1,4 +1,5 @@
-// Certificates of a stack, and of a platform that runs alone with TLS on its own port, as an operator and a person with an account meet them.
+// Tests of certificates of a stack, and of a standalone platform with TLS on its own port, as seen by an operator and by a person with an
+// account.
 import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -43,7 +44,7 @@ it('certificates of a running stack are listed and renewed; a lost key file is l
   expect(await eventually(() => stage.serialOf(DOMAIN), SOON)).toBe(second);
 });
 
-/** Leads every name to this machine, as the operator's DNS would. */
+/** Starts a proxy that connects every host name to localhost, as DNS records of the operator would. */
 const startProxy = async (harness: Harness): Promise<string> => {
   const proxy = createServer();
   const open = new Set<Duplex>();

@@ -1,4 +1,5 @@
-// Connections under a session that break one by one: the session and its tunnels go on, and what is missing is dialled again.
+// Tests of the connections below a session that break in turn: the session and the tunnels stay, and the client dials the missing
+// connection again.
 import {
   deterministicBytes,
   eventually,
@@ -33,7 +34,7 @@ const startLinked = async (harness: Harness, localPort: number): Promise<Linked>
   return { stack, relay, tunnel, ready, sessionId: (await stack.tunnel(ready.tunnel_id))?.session_id };
 };
 
-/** All carriers are there, on both sides. */
+/** Waits until all carriers are visible at the client and the edge. */
 const untilComplete = ({ stack, relay }: { stack: Stack; relay: Relay }): Promise<void> =>
   eventually(
     async () => {
@@ -62,7 +63,7 @@ describe.concurrent('a session', () => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
-    // More than three carriers take when streams of a near path share them, 64 each: every one has some.
+    // More streams than three carriers take at 64 each on a near path, so that every carrier gets some.
     const visitors = await Promise.all(Array.from({ length: 200 }, () => visit(ready.assigned_port)));
     for (const visitor of visitors) expect(await ask(visitor, 'before')).toBe('before');
     connectionsTo(relay, '/_carrier')[0]?.reset();
@@ -95,7 +96,7 @@ describe.concurrent('a session', () => {
     const source = harness.use(await startTcpServer((socket) => void socket.end(bytes)));
     const linked = await startLinked(harness, source.port);
     const { relay, tunnel, ready } = linked;
-    // Nothing is read yet, so that the transfer cannot be over before the cut.
+    // The visitor does not read yet, so that the transfer cannot finish before the cut.
     const visitor = await visit(ready.assigned_port);
     await eventually(() => expect(source.totalConnections).toBe(1));
     connectionsTo(relay, '/_control')[0]?.reset();

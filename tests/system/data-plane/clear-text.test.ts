@@ -1,4 +1,4 @@
-// What an edge refuses to say in clear, as an operator meets it: the start, run.json, and the REST itself.
+// Tests of unencrypted connections that an edge refuses, as seen by an operator: at the start, in run.json, and at the REST API.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type Harness, it } from '../in-process.fixture.ts';
 import { runServerInProcess } from '../server-in-process.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from '../stack.fixture.ts';
 
-/** What `tunnel-server edge` says and ends with, when it does not start. */
+/** Starts `tunnel-server edge` with settings that prevent the start, and returns the exit code and stderr. */
 const refusalOf = async (harness: Harness, server: string): Promise<{ code: number | null; text: string }> => {
   const dir = await harness.folder();
   const file = join(dir, 'server.toml');

@@ -1,4 +1,4 @@
-// Ends on purpose: what is under way finishes, nothing new begins, and the exit code says that all went well.
+// Tests of planned stops: running transfers finish, new connections are refused, and the exit code reports success.
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -17,7 +17,7 @@ interface UnderWay {
   readonly visitor: Socket;
 }
 
-/** In the middle of a download: far more is to come than all buffers hold, and nothing was read yet. */
+/** Starts a download that cannot finish yet: far more bytes remain than all buffers hold, and the visitor does not read. */
 const startDownload = async (
   harness: Harness,
   options: StackOptions,
@@ -32,7 +32,7 @@ const startDownload = async (
   return { stack, tunnel, ready, visitor };
 };
 
-/** Someone who talks and waits. */
+/** Starts a conversation with a visitor that has sent a message, received the echo, and waits. */
 const startTalk = async (
   harness: Harness,
   options: StackOptions,
@@ -47,7 +47,7 @@ const startTalk = async (
   return { stack, tunnel, ready, visitor };
 };
 
-/** The other side may close now: the visitor has all and says goodbye. */
+/** Reads the whole download, then closes the visitor's side, so that the client or edge can close. */
 const finishDownload = async (visitor: Socket): Promise<void> => {
   expect(hashOf(await readAll(visitor))).toBe(HASH);
   visitor.end();
@@ -75,12 +75,12 @@ describe.concurrent('stopping the edge by signal', () => {
 
   it('SIGTERM does not wait for clients and tunnels without visitors', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    // The executable: nothing may keep its process alive.
+    // The edge runs as an executable, to prove that no open handle keeps the process alive.
     const stack = await harness.stack({ programs: true });
     const tunnels = [await harness.tcp(stack, echo.port), await harness.tcp(stack, echo.port)];
     const { assigned_port: port } = await tunnels[0]!.ready();
     await tunnels[1]!.ready();
-    // One who was there and has gone leaves nothing that would have to be waited for.
+    // A visitor that came and left must not delay the stop.
     expect((await sendAndReadAll(port, Buffer.from('hi'))).toString()).toBe('hi');
     const since = performance.now();
     stack.program.signal('SIGTERM');
@@ -118,7 +118,7 @@ describe.concurrent('stopping the client by signal', () => {
   }) => {
     const { stack, tunnel, ready, visitor } = await startDownload(harness, {});
     tunnel.signal('SIGTERM');
-    // The same signal, as it comes from a terminal and once more through npm.
+    // The same signal arrives twice, from the terminal and again through npm.
     tunnel.signal('SIGTERM');
     await eventually(async () => expect(await stack.tunnels()).toEqual([]));
     expect(await fateOf(ready.assigned_port)).toBe('ECONNREFUSED');

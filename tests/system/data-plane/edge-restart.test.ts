@@ -1,4 +1,4 @@
-// An edge that dies and comes back on its ports: the client is there again by itself.
+// Tests of an edge that dies and restarts on the same ports: clients reconnect automatically.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
@@ -34,7 +34,7 @@ describe.concurrent('a killed edge', () => {
     const bytes = deterministicBytes(1_000_000, 3);
     expect(hashOf(await sendAndReadAll(port, bytes))).toBe(hashOf(bytes));
     expect((await stack.tunnels()).map((row) => row.assigned_port)).toEqual([port]);
-    // The address stayed, so there is nothing to announce again.
+    // The address is unchanged, so the client announces no second ready event.
     expect(tunnel.events('ready')).toHaveLength(1);
     expect(tunnel.events('error')).toEqual([]);
   });
@@ -57,13 +57,13 @@ describe.concurrent('a killed edge', () => {
   it('holds every name and port for its clients after a restart, and refuses other accounts and the operator', async ({
     harness,
   }) => {
-    // The executable: what it had written down when it was killed is what it knows afterwards.
+    // The edge runs as an executable, so that only the state on disk survives the kill.
     const stack = await startEdgeWithStranger(harness, { programs: true });
     const programs = await startClients(harness, stack);
     const before = await endpointsOf(stack);
     expect(before).toHaveLength(8);
     const idsBefore = (await stack.tunnels()).map((row) => row.tunnel_id);
-    // They cannot be quicker than the strangers.
+    // Stopped clients cannot reconnect before the strangers try.
     for (const program of programs) program.signal('SIGSTOP');
     await stack.kill();
     await stack.start();
@@ -90,7 +90,7 @@ describe.concurrent('a killed edge', () => {
     const { tunnel, ready } = await openHttp(harness, stack, web.port);
     const { hostname } = new URL(ready.public_url);
     const subdomain = hostname.slice(0, hostname.indexOf('.'));
-    // It is written down a moment after the client is told.
+    // The edge writes the endpoint to disk a moment after it reports the tunnel to the client.
     const kept = join(stack.dataDir, 'edge-endpoints.jsonl');
     await eventually(() => expect(readFileSync(kept, 'utf8')).toContain(subdomain));
     tunnel.signal('SIGSTOP');

@@ -1,4 +1,4 @@
-// What the edge keeps of requests, what of it is shown, and how one is sent again.
+// Tests of captured requests: the data that the edge keeps, the data that the API shows, and replays.
 import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -23,7 +23,7 @@ interface Capture {
 const shared = new Harness();
 let stack: Stack;
 let web: WebService;
-/** What the service was sent, in its order. */
+/** Requests that the service received, in order of arrival. */
 const served: { url: string; authorization: string | undefined; body: string }[] = [];
 
 beforeAll(async () => {
@@ -105,7 +105,7 @@ describe('captured requests', () => {
     expect(sent[1]).toEqual(sent[0]);
     expect(sent[0]).toMatchObject({ authorization: 'Bearer SECRET', body: FORM.body });
     await eventually(async () => expect((await capturesOf(ready.tunnel_id))[0]?.replay_of).toBe(original?.id));
-    // One id for each, at the edge and in the terminal.
+    // Edge and terminal use the same id for a request.
     const shown = [await tunnel.waitFor('request'), await tunnel.waitFor('request', { nth: 2 })].map(({ id }) => id);
     expect(shown).toEqual((await capturesOf(ready.tunnel_id)).map(({ id }) => id).reverse());
     const unknown = await stack.api(path.replace(original?.id ?? '', 'req_unknown'), { method: 'POST' });

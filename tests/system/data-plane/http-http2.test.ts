@@ -1,4 +1,4 @@
-// Visitors of HTTP/2: streams of one connection that are slow, leave or stand still do not touch the others.
+// Tests of HTTP/2 visitors: a slow, canceled or stalled stream does not affect the remaining streams of the connection.
 import { once } from 'node:events';
 import type { ClientHttp2Stream } from 'node:http2';
 import { deterministicBytes, eventually } from '@tunnel/testkit';
@@ -100,7 +100,7 @@ describe.concurrent('HTTP/2', () => {
         pump();
       }),
     );
-    // Executables: their memory is looked at.
+    // Edge and client run as executables, so that the memory of the processes can be measured.
     const own = await harness.stack({ tls: true, programs: true });
     const { tunnel, endpoint } = await openHttp(harness, own, web.port, TLS_FLAGS, { programs: true });
     const session = dialHttp2(harness, endpoint);
@@ -121,7 +121,7 @@ describe.concurrent('HTTP/2', () => {
       },
       { timeoutMs: 30_000, intervalMs: 500 },
     );
-    // Each stands still by its own window: the connection is as good as a fresh one.
+    // Each stream stalls at its own flow-control window, so the connection serves requests as well as a fresh connection.
     expect((await askHttp2(dialHttp2(harness, endpoint), '/small')).body.toString()).toBe('small');
     expect((await askHttp2(session, '/small')).body.toString()).toBe('small');
     pids.forEach((pid, index) => expect(residentMb(pid) - (before[index] ?? 0)).toBeLessThan(150));

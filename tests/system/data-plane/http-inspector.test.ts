@@ -1,4 +1,4 @@
-// The inspector that `tunnel http` opens on this machine: for its own page alone.
+// Tests of the inspector that `tunnel http` opens on localhost for requests of its own page only.
 import { cpSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -20,7 +20,7 @@ const shared = new Harness();
 let stack: Stack;
 let web: WebService;
 const served: string[] = [];
-/** Of the inspector. */
+/** Address of the inspector. */
 let inspector: PublicEndpoint;
 let endpoint: PublicEndpoint;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Of the page, and of nothing else in the program. */
+/** Text of the inspector page, found in no other file of the program. */
 const PAGE_WORDS = 'back to the list';
 
 interface Summary {

@@ -1,4 +1,5 @@
-// What the edge answers by itself: too many connections, and what is no request. Each can be read, and the port stays good.
+// Tests of error responses of the edge itself: for too many connections and for malformed requests. Visitors can read each response, and
+// the port keeps working.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -16,7 +17,7 @@ import { it } from '../in-process.fixture.ts';
 
 const JSON_PLEASE = { accept: 'application/json' };
 
-/** A keep-alive connection that was served once and stays open. */
+/** Opens a keep-alive connection that has received a response and stays open. */
 const stay = async (endpoint: PublicEndpoint): Promise<Socket> => {
   const socket = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
   await readUntil(socket, /\r\n\r\nhere/);
@@ -67,7 +68,7 @@ describe.concurrent('malformed requests', () => {
       }),
     );
     const { endpoint } = await openHttp(harness, await harness.stack(), web.port);
-    // A stack of its own: on a busy machine any head may take a second.
+    // Only this stack has a short header timeout: on a busy machine any header can take a second.
     const impatient = await harness.stack({ server: 'head_timeout_secs = 1' });
     const hasty = await openHttp(harness, impatient, web.port);
     const answerTo = async (text: string, at = endpoint): Promise<string> => {
@@ -84,7 +85,7 @@ describe.concurrent('malformed requests', () => {
     expect(await answerTo(`GET / HTTP/1.1\r\nHost: {host}\r\nX: ${'x'.repeat(33 * 1024)}\r\n\r\n`)).toBe('431');
     expect(await answerTo('CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n')).toMatch(/^(400|405|501)$/);
     expect(seen).toBe(0);
-    // The port is as good as before.
+    // The port still serves valid requests.
     expect((await askHttp(endpoint)).text).toBe('here');
   });
 });

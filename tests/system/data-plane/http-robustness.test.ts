@@ -1,4 +1,5 @@
-// Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
+// Tests of misbehaving visitors and services: every visitor gets a response or a reset, well-behaved visitors are not affected, and
+// memory stays flat.
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, freePort, startRelay, startTcpServer } from '@tunnel/testkit';
@@ -18,7 +19,7 @@ import type { Stack, TunnelRow } from '../stack.fixture.ts';
 import { endOf } from '../visitor.fixture.ts';
 
 const shared = new Harness();
-/** For tests that count nothing on it. */
+/** Shared stack for tests that read no counters of the stack. */
 let common: Stack;
 beforeAll(async () => {
   common = await shared.stack();
@@ -54,7 +55,7 @@ describe.concurrent('visitors that stop reading', () => {
         pump();
       }),
     );
-    // Executables: their memory is looked at.
+    // Edge and client run as executables, so that the memory of the processes can be measured.
     const stack = await harness.stack({ programs: true });
     const { tunnel, endpoint } = await openHttp(harness, stack, web.port, [], { programs: true });
     expect((await askHttp(endpoint)).text).toBe('here');
@@ -66,7 +67,7 @@ describe.concurrent('visitors that stop reading', () => {
       socket.pause();
       stalled.push(socket);
     }
-    // Stuck: the service cannot write any more.
+    // Waits until the service cannot write any more.
     let last = -1;
     await eventually(
       () => {
@@ -160,7 +161,7 @@ describe.concurrent('a local service', () => {
     );
     const stack = await harness.stack({ server: 'first_byte_timeout_secs = 1' });
     const { endpoint } = await openHttp(harness, stack, web.port);
-    // On a busy machine the first byte may come too late: then it is asked for again.
+    // On a busy machine even the first byte can miss the timeout. The request is then repeated.
     const dripped = eventually(
       async () => {
         const { status, text } = await askHttp(endpoint, { path: '/drip' });
@@ -198,7 +199,7 @@ describe.concurrent('a local service', () => {
 
   it('that closes idle connections at any time loses no request', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('served')));
-    // Shorter than any pause between the requests below.
+    // Idle timeout of the service in milliseconds, shorter than any pause between requests of this test.
     web.server.keepAliveTimeout = 1;
     const { endpoint } = await openHttp(harness, common, web.port);
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });

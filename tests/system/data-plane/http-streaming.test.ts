@@ -1,4 +1,4 @@
-// Nothing is held back: what one side has said is at the other side while it still speaks.
+// Tests of streaming: data arrives at the receiver while the sender is still sending.
 import { once } from 'node:events';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { deterministicBytes, hashOf } from '@tunnel/testkit';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A request whose body is still to be written. */
+/** Starts a request. The caller writes the body. */
 const begin = (endpoint: PublicEndpoint, method: string, headers: Record<string, string> = {}): ClientRequest => {
   const sent = httpRequest({
     hostname: '127.0.0.1',
@@ -66,7 +66,7 @@ describe('server-sent events', () => {
     const { endpoint } = await openHttp(harness, stack, web.port);
     const sent = begin(endpoint, 'GET', { accept: 'text/event-stream' });
     sent.end();
-    // The head comes without any event behind it.
+    // The response headers arrive before the first event.
     const response = await responseOf(sent);
     const delays: number[] = [];
     for (let nth = 1; nth <= EVENTS; nth += 1) {
@@ -76,7 +76,8 @@ describe('server-sent events', () => {
       delays.push(performance.now() - (sentAt[nth - 1] as number));
     }
     sent.destroy();
-    // Milliseconds on a quiet machine; what is held back would wait for the next one for ever.
+    // The delay is a few milliseconds on a quiet machine. A buffered event would never arrive, because the test sends the next event only
+    // afterwards.
     expect(median(delays)).toBeLessThan(1000);
   });
 });
@@ -190,7 +191,7 @@ describe.concurrent('a connection', () => {
   it('carries pipelined requests and returns their responses in order', async ({ harness }) => {
     const web = harness.use(
       await startWeb((request, response) => {
-        // The first answer is the slowest to come.
+        // The first response takes longest.
         const delay = request.url === '/1' ? 100 : 0;
         setTimeout(() => response.end(`answer to ${request.url}`), delay);
       }),

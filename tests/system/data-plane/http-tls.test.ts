@@ -1,4 +1,4 @@
-// Public HTTPS: HTTP/2 and HTTP/1.1 on one port, the way from plain HTTP, and a certificate that is renewed in place.
+// Tests of public HTTPS: HTTP/2 and HTTP/1.1 on the same port, the redirect from plain HTTP, and a certificate that is replaced on disk.
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { Stack } from '../stack.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
-/** Of an echo service that is also a WebSocket server. */
+/** Public endpoint of an echo service that also accepts WebSockets. */
 let endpoint: PublicEndpoint;
 let publicUrl: string;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-// `tunnel http`: its name, its life, and what reaches the local service of a visitor's request.
+// Tests of `tunnel http`: names, lifetime, and the visitor requests that reach the local service.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,7 @@ import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
-/** Tells what it was asked. */
+/** Local service that returns every request as JSON. */
 let mirror: WebService;
 beforeAll(async () => {
   stack = await shared.stack();
@@ -134,7 +134,7 @@ describe.concurrent('a subdomain', () => {
   ] as const)(
     'that is not valid is refused with exit code 4 and the reason: %s',
     async ([name, reason], { harness }) => {
-      // What nobody could have meant is not repeated at length.
+      // The error message shows at most 40 characters of an invalid name.
       const shown = name.slice(0, 40);
       const program = await runHttp(harness, stack, mirror.port, [`--subdomain=${name}`]);
       expect(await program.exitCode()).toBe(4);
@@ -213,7 +213,7 @@ describe.concurrent('a local service that speaks TLS', () => {
     const port = await startSecure(harness);
     const { ready, endpoint } = await openHttp(harness, stack, port, ['--https', '--local-tls-no-verify']);
     expect((await askHttp(endpoint)).text).toBe('over TLS');
-    // For visitors, the REST and the bill it is an http tunnel.
+    // For visitors, the REST API and billing, a tunnel with --https is an HTTP tunnel.
     expect(await stack.tunnel(ready.tunnel_id)).toMatchObject({ protocol: 'http' });
   });
 

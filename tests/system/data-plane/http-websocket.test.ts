@@ -1,4 +1,4 @@
-// WebSockets through a tunnel: after the switch the edge carries bytes and changes none.
+// Tests of WebSockets through a tunnel: after the upgrade, the edge passes bytes unchanged.
 import { once } from 'node:events';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Before the first thing comes from the other side. */
+/** Opens a WebSocket without waiting for the service. */
 const begin = (path: string, options: { perMessageDeflate?: boolean } = {}): WebSocket => {
   const socket = new WebSocket(`ws://127.0.0.1:${endpoint.port}${path}`, {
     headers: { host: endpoint.host },
@@ -117,7 +117,7 @@ describe.concurrent('a WebSocket', () => {
       });
     });
     (await dial('/vanish')).terminate();
-    // 1006: without a closing frame.
+    // Close code 1006 means a connection without a close frame.
     expect(await closed).toBe(1006);
   });
 

@@ -1,4 +1,4 @@
-// The bounds of [limits]: each is kept, and each says so clearly.
+// Tests of the limits in [limits]: each limit is enforced and reported with a clear error.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ describe.concurrent('[limits]', () => {
     });
     for (const { assigned_port: port } of served) expect(await echoOf(port, 'hi')).toBe('hi');
     expect(await stack.tunnels()).toHaveLength(2);
-    // A limit of one session is not one of its owner.
+    // The limit counts per session, so a second session of the same owner can open a tunnel.
     await (await harness.tcp(stack, echo.port)).ready();
     expect(await stack.tunnels()).toHaveLength(3);
   });
@@ -101,7 +101,7 @@ describe.concurrent('[limits]', () => {
     for (const nth of [1, 2]) expect(await echoOf((await modest.ready(nth)).assigned_port, 'hi')).toBe('hi');
   });
 
-  // Only Linux has the whole of 127.0.0.0/8 without being told.
+  // Only Linux routes the whole of 127.0.0.0/8 without configuration.
   it.runIf(process.platform === 'linux')(
     'connections_per_address: each source address has a separate count',
     async ({ harness }) => {
@@ -134,9 +134,9 @@ describe.concurrent('[limits]', () => {
     const program = await harness.tcp(stack, 9);
     const { reason, delay_ms: delayMs } = await program.waitFor('reconnecting');
     expect(reason).toMatch(/^too many invalid API keys from this address; try again in \d+ s$/);
-    // It waits as long as it was told to; trying earlier could only be refused again.
+    // The client waits as long as the response demands; an earlier attempt would be refused again.
     expect(delayMs).toBeGreaterThan(20_000);
-    // Who asks for nothing secret is not concerned.
+    // Requests without a key are not limited.
     expect((await fetch(`${stack.run.api_url}/api/status`)).status).toBe(200);
   });
 });

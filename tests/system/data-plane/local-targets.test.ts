@@ -1,4 +1,4 @@
-// What a tunnel may lead to beside a port: a folder that the client serves, and a Unix socket.
+// Tests of tunnel targets other than a port: a folder served by the client, and a Unix socket.
 import { mkdirSync, readdirSync, readlinkSync, renameSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Long enough for the windows of streams to grow. */
+/** 20 MB, enough data for stream windows to grow. */
 const BIG = deterministicBytes(20_000_000, 3);
 
-/** `tunnel …ARGS --json` at the stack. */
+/** Runs `tunnel …ARGS --json` at the shared stack, and waits until the tunnel is ready. */
 const open = async (harness: Harness, args: readonly string[], home?: string): Promise<OpenTunnel> => {
   const where = ['--json', '--server', stack.control, '--token-file', stack.tokenFile];
   const tunnel = await harness.run([...args, ...where], home === undefined ? {} : { home });
@@ -29,7 +29,7 @@ const open = async (harness: Harness, args: readonly string[], home?: string): P
   return { tunnel, ready, endpoint: endpointOf(ready.public_url) };
 };
 
-/** A folder with something in it, and something beside it that nobody may see. */
+/** Creates a folder with public files, a hidden file, and a link to a secret folder beside it. */
 const makeSite = async (harness: Harness): Promise<string> => {
   const above = await harness.folder();
   const site = join(above, 'site');
@@ -43,7 +43,7 @@ const makeSite = async (harness: Harness): Promise<string> => {
   return site;
 };
 
-/** Of the test's process, in which the client runs. */
+/** Counts the open files below the folder in the test process, where the client runs. */
 const handlesInto = (folder: string): number =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -125,7 +125,7 @@ describe('`tunnel files`', () => {
 
   it('keeps no file open after its visitor has left', async ({ harness }) => {
     const site = await makeSite(harness);
-    // More than all buffers hold; nothing of it is ever read.
+    // The file is larger than all buffers, and no visitor reads any byte.
     writeFileSync(join(site, 'huge.bin'), '');
     truncateSync(join(site, 'huge.bin'), 100_000_000);
     const { endpoint } = await open(harness, ['files', site, '--no-inspect']);

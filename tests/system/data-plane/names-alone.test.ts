@@ -1,4 +1,4 @@
-// Names that belong to somebody at an edge that runs alone: its rows are in names.json, its accounts are those of [[auth.keys]].
+// Tests of names owned by accounts at a standalone edge. Names are stored in names.json, and the accounts come from [[auth.keys]].
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const run = (
     env: { TUNNEL_API_KEY: `key-${account}` },
   });
 
-/** `ready`, or what it was refused with. */
+/** Waits for the tunnel, and returns `ready` or the message with which the tunnel was refused. */
 const outcomeOf = async (program: TunnelProgram): Promise<string> =>
   eventually(
     () => {

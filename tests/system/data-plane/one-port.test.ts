@@ -1,4 +1,5 @@
-// The real client at the ports that visitors use: by ALPN, by path through somebody who opens TLS, and in clear; and what is left of them when they are closed.
+// Tests of real clients at the public ports of visitors: by ALPN, by path through a proxy that terminates TLS, and unencrypted. Other
+// tests close the public ports to clients.
 
 import { readFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
@@ -27,14 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** `localhost` and the port of one of its public addresses. */
+/** Returns `localhost` with the port of a public URL of the stack. */
 const at = (stack: Stack, which: 'http_url' | 'https_url'): string =>
   `localhost:${new URL((stack.run as unknown as Record<string, string>)[which] ?? '').port}`;
 
 const expectServed = async (port: number): Promise<void> =>
   expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
 
-/** As a company's proxy, or nginx: TLS ends here, ALPN with it, and bytes go on to another port, in clear or in TLS of its own. */
+/** Starts a relay like a company proxy or nginx: the relay terminates TLS and ALPN, and passes the decrypted bytes to another port. */
 const startTlsRelay = async (
   target: number,
 ): Promise<{ port: number; alpn: string[]; cut(): void; close(): Promise<void> }> => {
@@ -76,7 +77,7 @@ describe.concurrent('a client connects', () => {
     const web = harness.use(await startWeb((request, response) => void response.end(`${request.url}`)));
     const flags = [...TLS_FLAGS, '--server', at(secure, 'https_url')];
     const { endpoint } = await openHttp(harness, secure, web.port, flags);
-    // Paths of the control plane are the service's own where the host is a tunnel.
+    // On the host of a tunnel, paths of the control plane belong to the local service.
     for (const path of ['/_control', '/_speed?bytes=1', '/one']) {
       expect((await askSecurely(endpoint, path)).text).toBe(path);
     }

@@ -1,4 +1,4 @@
-// Own domains from end to end: visitors who name the host of somebody's own reach its tunnel, whatever they speak.
+// Tests of own domains from end to end: visitors of the host of an own domain reach its tunnel over every protocol.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -18,7 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A service that says its name, and the operator's tunnel to it: the operator needs no proof. */
+/**
+ * Publishes a service that returns the given text at an own domain. The tunnel uses the admin token, because the operator needs no proof
+ * of ownership.
+ */
 const publish = async (harness: Harness, domain: string, text: string, flags: readonly string[] = []) => {
   const web = harness.use(await startWeb((request, response) => void response.end(`${text} ${request.headers.host}`)));
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, ...TLS_FLAGS];
@@ -66,7 +69,7 @@ describe.concurrent('an own domain', () => {
     const pieces: Buffer[] = [];
     for await (const piece of reused) pieces.push(piece as Buffer);
     expect(Buffer.concat(pieces).toString()).toMatch(/^any /);
-    // Its client has gone without a word: the wildcard does not get its visitors.
+    // The client of the exact name was killed. The wildcard must not get its visitors.
     await program.kill();
     await eventually(async () => expect((await askSecurely({ host: 'one.example.net', port })).status).toBe(502));
     expect(any.ready.public_url).toBe(`https://*.example.net:${port}`);
@@ -86,7 +89,7 @@ describe.concurrent('an own domain', () => {
       try {
         for await (const piece of request) pieces.push(piece as Buffer);
       } catch (error) {
-        // From Node.js 24 on its HTTP/2 refuses some of them before the edge sees them.
+        // From Node.js 24 on, the HTTP/2 client rejects some of the requests before they reach the edge.
         if (!(error as Error).message.includes('NGHTTP2_PROTOCOL_ERROR')) throw error;
         return 'refused';
       }

@@ -1,4 +1,5 @@
-// Real clients behind proxies: control and all carriers go through, the proxy comes back, and one that says no ends the start with 5.
+// Tests of real clients behind proxies: the control connection and all carriers use the proxy, the client survives a restart of the
+// proxy, and a wrong proxy password ends the start with 5.
 import {
   deterministicBytes,
   eventually,

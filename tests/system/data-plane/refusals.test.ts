@@ -1,4 +1,4 @@
-// What cannot work is said in one clear line, with the exit code of its kind, and never in a loop.
+// Tests of starts that cannot succeed: the problem is reported in a clear line, with the exit code for its kind, and never in a loop.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -16,7 +16,7 @@ import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const FIRST_CONNECT_MS = 30_000;
-/** A clock on which that passes in a second. */
+/** Returns a clock on which the 30 s of the first connection attempt pass in a second. */
 const fastClock = (): FastClock => new FastClock(30);
 
 const shared = new Harness();
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Two lines for people: what happened, and what to do about it. */
+/** Expects two lines on stderr: the problem, and the remedy. */
 const expectComplaint = (program: TunnelProgram, what: string | RegExp, next: string): void => {
   expect(program.stderr).toEqual([
     typeof what === 'string' ? `tunnel: ${what}` : expect.stringMatching(what),
@@ -152,7 +152,7 @@ describe.concurrent('a public port', () => {
     const program = await harness.tcp(alone, 9, { flags: ['--remote-port', String(port)] });
     expect(await program.exitCode()).toBe(4);
     expect(program.stderr[0]).toBe(`tunnel: tcp-9: port ${port} is already in use`);
-    // Nobody asked for that one: it is passed over.
+    // Tunnels without a requested port skip the busy port.
     const others = await Promise.all([harness.tcp(alone, 9), harness.tcp(alone, 9)]);
     for (const other of others) expect((await other.ready()).assigned_port).not.toBe(port);
   });

@@ -1,4 +1,5 @@
-// A client that dies and comes back: what it finds again, for how long, and what others may have meanwhile.
+// Tests of a client that dies and restarts: the port and tunnel after the restart, the time limit, and the ports open to other clients
+// meanwhile.
 import { readFileSync } from 'node:fs';
 import { connect } from '@tunnel/client';
 import type { Clock } from '@tunnel/runtime';
@@ -30,7 +31,7 @@ describe.concurrent('a client that ends and restarts', () => {
   }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
-    // The executable: what it had written down when it was killed is what the next one finds.
+    // The client runs as an executable, so that the next client finds only the state on disk at the time of the kill.
     const first = await harness.tcp(stack, echo.port, { home, programs: true });
     const before = await first.ready();
     const rowBefore = await stack.tunnel(before.tunnel_id);
@@ -45,7 +46,7 @@ describe.concurrent('a client that ends and restarts', () => {
     await eventually(async () =>
       expect(await stack.tunnel(after.tunnel_id)).toMatchObject({
         session_id: rowBefore?.session_id,
-        // The counts go on, too: it is the same tunnel.
+        // Counters continue, because the tunnel is the same.
         request_count: 2,
       }),
     );
@@ -91,7 +92,7 @@ describe.concurrent('a client that ends and restarts', () => {
   }) => {
     const clock = new FastClock(15);
     const harness = slow.use(new Harness({ clock }));
-    // A stack of its own: another test could take the port that has become free.
+    // A separate stack, because a parallel test could take the freed port of a shared stack.
     const alone = await harness.stack();
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
@@ -135,7 +136,7 @@ describe.concurrent('a client that ends and restarts', () => {
   });
 });
 
-/** Asks for the port until it is given out, and gives it back. */
+/** Requests the port until the edge grants the request, and releases the port. */
 const untilFree = async (harness: Harness, at: Stack, port: number, clock: Clock): Promise<void> => {
   const client = await connect({ server: at.control, token: readFileSync(at.tokenFile, 'utf8').trim(), clock });
   harness.use({ close: () => client.close() });

@@ -1,4 +1,4 @@
-// Links that go silent without closing: both sides notice by themselves, and the tunnel comes back as it was.
+// Tests of links that go silent without closing: client and edge detect the failure automatically, and the tunnel returns unchanged.
 import { eventually, FastClock, type Relay, startEchoServer, startRelay } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { type Harness, itWith } from '../in-process.fixture.ts';
@@ -7,9 +7,9 @@ import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
 import { ask, endOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
 const DEAD_AFTER_MS = 25_000;
-/** For two busy cores and the polling of the test: less than a second of real time. */
+/** Tolerance in milliseconds for two busy cores and the polling of the test: less than a second of real time. */
 const SLACK_MS = 12_000;
-/** Of everything here; 25 s pass in two. */
+/** Clock of client, edge and test: 25 s pass in 2 s of real time. */
 const clock = new FastClock(12.5);
 
 const it = itWith({ clock });
@@ -24,7 +24,7 @@ interface Linked {
   readonly sessionId: string | undefined;
 }
 
-/** A client that reaches its edge through a relay. */
+/** Starts a client with a relay between client and edge. */
 const startLinked = async (harness: Harness): Promise<Linked> => {
   const echo = harness.use(await startEchoServer());
   const stack = await harness.stack();
@@ -33,7 +33,7 @@ const startLinked = async (harness: Harness): Promise<Linked> => {
   const tunnel = await harness.tcp(stack, echo.port, { home, server: `127.0.0.1:${relay.port}` });
   const ready = await tunnel.ready();
   const sessionId = (await stack.tunnel(ready.tunnel_id))?.session_id;
-  // One control connection and four carriers.
+  // The client opens a control connection and four carriers.
   await eventually(() => expect(relay.openConnections).toBe(5));
   return { stack, relay, tunnel, home, localPort: echo.port, ready, sessionId };
 };
@@ -41,7 +41,7 @@ const startLinked = async (harness: Harness): Promise<Linked> => {
 const expectServed = async ({ assigned_port: port }: ReadyEvent): Promise<void> =>
   expect((await sendAndReadAll(port, Buffer.from('served'))).toString()).toBe('served');
 
-/** The same port, the same tunnel, the same session, and one line about it. */
+/** Expects a resumed session with the same port and tunnel, and no second ready event. */
 const expectHealed = async ({ stack, tunnel, ready, sessionId }: Linked): Promise<void> => {
   expect(await tunnel.waitFor('reconnected')).toMatchObject({ resumed: true });
   await expectServed(ready);

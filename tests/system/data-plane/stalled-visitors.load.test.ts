@@ -1,4 +1,5 @@
-// Visitors who ask and never read cost the server little: one kind for each of the ways that bytes take out of it. The long tests have the others.
+// Tests of visitors that send requests and never read responses, which must cost the server little. The load tests cover every path that
+// bytes take out of the server; the long tests cover the remaining kinds of visitors.
 import { it } from '../system-test.fixture.ts';
 import { BODY, expectLittleKept, NOBODY, STALLED_TIMEOUT_MS, type StalledKind } from './stalled-visitors.fixture.ts';
 

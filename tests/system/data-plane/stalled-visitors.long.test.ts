@@ -1,4 +1,4 @@
-// The kinds of visitors who never read that the load tests leave out.
+// Tests of the kinds of stalled visitors that the load tests leave out.
 import { it } from '../system-test.fixture.ts';
 import {
   BODY,

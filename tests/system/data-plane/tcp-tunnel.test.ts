@@ -1,4 +1,5 @@
-// `tunnel tcp` and `tunnel start` from end to end: what a visitor sends is what the local service gets, and back.
+// Tests of `tunnel tcp` and `tunnel start` from end to end: the local service gets exactly the bytes that a visitor sends, and vice
+// versa.
 
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -141,7 +142,7 @@ describe.concurrent('a TCP tunnel', () => {
   });
 
   it('never lets a transfer that was cut off look complete, in either direction', async ({ harness }) => {
-    // Our own ends on both sides: a plain net.Socket may call a reset right behind bytes an end.
+    // Both ends are adopted sockets, because a plain net.Socket can report a reset right after data as an orderly end.
     const atService: RecordingReader[] = [];
     const ends: ByteDuplex[] = [];
     const service = harness.use(
@@ -157,7 +158,7 @@ describe.concurrent('a TCP tunnel', () => {
     const { assigned_port: port } = await (await harness.tcp(stack, service.port)).ready();
     const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 15_000, clock: systemClock });
     const first = new RecordingReader(await dial());
-    // Only now: a reset that is quicker than the visitor's connect would be a connect that failed.
+    // The reset must follow the connect: an earlier reset would make the visitor's connect fail.
     await eventually(() => expect(ends).toHaveLength(1));
     ends[0]?.write(Buffer.from('half of it'), 0, 10, false);
     ends[0]?.reset(CUT_OFF);

@@ -1,4 +1,4 @@
-// `tunnel tls` from end to end: visitors shake hands with the local service itself, and the edge passes on what it cannot read.
+// Tests of `tunnel tls` from end to end: visitors shake hands with the local service, and the edge passes on bytes that it cannot read.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -195,7 +195,7 @@ describe.concurrent('a TLS tunnel', () => {
       const all = Buffer.concat(heard);
       const end = all.indexOf('\r\n');
       expect(all.length).toBeGreaterThan(end + 100);
-      // The first record of TLS right behind the line.
+      // The first TLS record follows right after the PROXY line.
       expect(all[end + 2]).toBe(22);
       return all.toString('latin1', 0, end);
     });
@@ -221,7 +221,7 @@ describe.concurrent('nested names of TLS tunnels', () => {
     const said = async (host: string): Promise<string> => (await readAll(await visitTls(port, host))).toString();
     expect(await said('a.nest.localhost')).toBe('exact');
     expect(await said('b.nest.localhost')).toBe('any');
-    // A wildcard covers one label: these are the edge's own business.
+    // A wildcard covers a single label, so the edge uses its own certificate for deeper and shorter names.
     for (const host of ['nest.localhost', 'a.b.nest.localhost']) {
       await expect(visitTls(port, host)).rejects.toThrow('self-signed');
     }
@@ -301,7 +301,7 @@ it('a group of two TLS tunnels keeps serving while a member dies, and is listed 
   expect(second?.public_url).toBe(first?.public_url);
   const port = first?.assigned_port ?? 0;
   const served = async (): Promise<string> => (await readAll(await visitTls(port, 'pair.localhost'))).toString();
-  // As soon as both are known to be healthy.
+  // Visitors reach the two members as soon as the edge knows the health of the members.
   const seen = new Set<string>();
   await eventually(async () => {
     seen.add(await served());
@@ -331,7 +331,7 @@ it('an edge without an HTTPS port refuses a TLS tunnel with TUNNEL_TLS_UNAVAILAB
   expect(await tunnel.exitCode()).toBe(4);
 });
 
-/** Writes every byte by itself, each in a segment of its own. */
+/** Returns a stream that writes every byte as a separate TCP segment. */
 const drip = (wire: Socket): Duplex => {
   wire.setNoDelay(true);
   return new Duplex({

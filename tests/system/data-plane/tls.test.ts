@@ -1,4 +1,4 @@
-// A control port that speaks TLS: who is trusted, and what is said to those who meet the wrong kind.
+// Tests of TLS on the control port: which servers a client trusts, and the errors if only one side uses TLS.
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deterministicBytes, hashOf, startEchoServer } from '@tunnel/testkit';

@@ -1,10 +1,11 @@
-// The UDP path between client and edge over a network that blocks, moves and replays: real sockets and a fast clock.
+// Tests of the UDP path between client and edge over a network that blocks, moves and replays packets, with real sockets and a fast
+// clock.
 import { SEALED_KIND } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { UdpPathStage, type UdpPathStageOptions } from './udp-path.fixture.ts';
 
-/** All of them wait, so they wait together, each on a stage of its own. */
+/** Runs a test on a separate stage. Most of the time is spent waiting, so the tests of the file run concurrently. */
 const on = async (options: UdpPathStageOptions, act: (stage: UdpPathStage) => Promise<void>): Promise<void> => {
   const stage = await UdpPathStage.open(options);
   try {
@@ -14,11 +15,11 @@ const on = async (options: UdpPathStageOptions, act: (stage: UdpPathStage) => Pr
   }
 };
 
-/** Datagrams that the client sent over UDP. */
+/** Returns the number of datagrams that the client sent over UDP. */
 const sentByUdp = (stage: UdpPathStage): number =>
   (stage.udp?.sent ?? []).filter(([kind]) => kind === SEALED_KIND.DATAGRAM).length;
 
-/** A visitor who says something every 20 ms of real time; the longest time of the stage's clock without an answer. */
+/** Lets a visitor send a word every 20 ms of real time. Returns the longest time without a response, on the clock of the stage. */
 const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise<number> => {
   let said = 0;
   let heard = 0;
@@ -28,7 +29,7 @@ const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise
     stage.say(`word ${said}`);
     said += 1;
     await new Promise((resolve) => setTimeout(resolve, 20));
-    // Any word that is newer: on a busy machine the last one is still under way each time.
+    // Accepts any newer word: on a busy machine the latest word is always still in transit.
     let newest = said;
     while (newest > heard && !stage.heard(`word ${newest - 1}`)) newest -= 1;
     if (newest === heard) continue;
@@ -46,7 +47,7 @@ it.concurrent('datagrams start on carriers and move to UDP once both ends have p
     await stage.echo('over udp');
     await stage.echo('again');
     await eventually(() => expect(sentByUdp(stage)).toBeGreaterThan(0));
-    // Larger than the path bears: the carrier takes it.
+    // A datagram that is too large for the UDP path travels on the carrier.
     await stage.echo('x'.repeat(20_000));
     const metrics = await (await fetch(`http://127.0.0.1:${stage.edge.addresses.metrics.port}/metrics`)).text();
     expect(metrics).toContain('tunnel_udp_paths{path="udp"} 1\n');
@@ -61,7 +62,7 @@ it.concurrent('a stopping edge serves flows on the UDP path for its drain time, 
     const stopped = stage.edge.stop({ drainMs: 5000 });
     const startedAt = stage.clock.monotonic();
     const longestMs = await chat(stage, async () => stage.clock.monotonic() - startedAt > 3000);
-    // Without the rule it would be silent for all of the three seconds.
+    // Without the drain rule the flow would be silent for all three seconds.
     expect(longestMs).toBeLessThan(2500);
     await stopped;
   }));
@@ -73,7 +74,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
       await stage.settle('udp');
       const udp = stage.udp as NonNullable<UdpPathStage['udp']>;
       const startedAt = stage.clock.monotonic();
-      // Long enough to be a path that holds, short of the next idle ping.
+      // Long enough for the path to count as stable, and shorter than the interval of idle pings.
       await chat(stage, async () => stage.clock.monotonic() - startedAt > 1000);
       udp.block = block;
       const isLeft = async (): Promise<boolean> => (await stage.edgeWay()) !== 'udp' && stage.ways.at(-1) !== 'udp';
@@ -82,7 +83,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
         if (leftAt > stage.clock.monotonic() && (await isLeft())) leftAt = stage.clock.monotonic();
         return stage.clock.monotonic() - leftAt > 500;
       });
-      // Five seconds, and what a busy machine adds; who never leaves the path is silent until the test ends.
+      // Five seconds, plus a tolerance for a busy machine. A side that never leaves the path would stay silent until the end of the test.
       expect(silentMs).toBeLessThan(9000);
       await stage.echo('on carriers');
       udp.block = 'nothing';
@@ -110,7 +111,7 @@ it.concurrent('the edge follows a client to a new address at its next packet, an
     await stage.echo('before');
     for (let move = 0; move < 5; move += 1) {
       stage.udp?.changeAddresses();
-      // The client's next packet shows where it is: its PING, at the latest, or the answer of its service.
+      // The next packet of the client reveals the new address: a PING at the latest, or the response of the service.
       await stage.echo(`after move ${move}`);
     }
     await eventually(async () => expect(await stage.edgeWay()).toBe('udp'));

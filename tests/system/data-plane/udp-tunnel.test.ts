@@ -1,5 +1,5 @@
-// `tunnel udp` from end to end: what a visitor sends is what the local service gets, whole and once, and back; and what becomes of flows when
-// the client, the edge or the tunnel goes.
+// Tests of `tunnel udp` from end to end: the local service gets each datagram of a visitor whole and once, and vice versa. Further tests
+// cover flows after the end of the client, the edge or the tunnel.
 import { deterministicBytes, eventually, startUdpEcho, startUdpService } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../in-process.fixture.ts';

@@ -1,4 +1,4 @@
-// Names below a name: whose they are, and which tunnel a visitor of one reaches.
+// Tests of nested names: the account that owns a name, and the tunnel that visitors reach.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { Harness, it } from '../in-process.fixture.ts';

@@ -1,4 +1,5 @@
-// One platform, two edges elsewhere: a name is one account's on both, whoever comes first, and while the platform is away or has died in the middle.
+// Tests of a platform with two remote edges: a name belongs to the same account on both edges, whichever account asked first, even while
+// the platform is down or was killed midway.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Harness, it } from '../in-process.fixture.ts';
@@ -70,7 +71,7 @@ it('when two accounts race to reserve a port, a single account wins and only the
     expect(await loser.ask(harness, west, ask)).toBe(`TUNNEL_PORT_IN_USE: port ${port} is already in use`);
     expect(await winner.ask(harness, west, ask)).toBe(`ok ${port}`);
   }
-  // Ports are each region's own, and with two of them one has to be named.
+  // Ports belong to a region. With two regions, a reservation must name the region.
   expect((await ann.reserve({ kind: 'tcp' })).status).toBe(400);
   expect((await ann.reserve({ kind: 'tcp', region_id: 'nowhere' })).status).toBe(400);
 }, 120_000);
@@ -114,7 +115,7 @@ it(
     const unknown = freshName('unknown');
     await reserved(ann, { kind: 'subdomain', label: kept });
     await eventually(async () => expect(await fateOfVisit(east, kept)).toBe('502 TUNNEL_AWAY'), SOON);
-    // Both keys are known at both edges from before.
+    // The two edges learn the keys of the two accounts before the platform stops.
     expect(await ann.ask(harness, west, { subdomain: used })).toBe(`ok ${used}`);
     expect(await ben.ask(harness, west, {})).toMatch(/^ok /);
     expect(await ann.ask(harness, east, {})).toMatch(/^ok /);
@@ -136,7 +137,7 @@ it(
       expect(await ben.ask(harness, edge, { subdomain: unknown })).toBe(away);
       expect(await ben.ask(harness, edge, {})).toMatch(/^ok /);
     }
-    // Not even after the edge itself has died: what it knew is in its data directory.
+    // The name is known even after a kill of the edge, because the edge stores it in its data directory.
     await west.kill();
     await west.start();
     await eventually(async () => expect(await fateOfVisit(west, kept)).toBe('502 TUNNEL_AWAY'), SOON);
@@ -168,7 +169,7 @@ it(
       expect(owners.length).toBeLessThanOrEqual(1);
       const rows = await Promise.all([ann.reservation(name), ben.reservation(name)]);
       expect(rows.filter((row) => row !== undefined).length).toBeLessThanOrEqual(1);
-      // Who was told that it is theirs has it.
+      // An account that got the name from the edge also owns the name at the platform.
       if (anns[at] === `ok ${name}`) expect(rows[0]).toBeDefined();
       if (bens[at] === `ok ${name}`) expect(rows[1]).toBeDefined();
     }

@@ -1,4 +1,5 @@
-// Two accounts at one platform: what one of them used or reserved is not the other's, in no way of asking.
+// Tests of two accounts at the same platform: a name used or reserved by the first account is refused to the second in every way of
+// asking.
 import { readFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Used once by ann, who has left in order. */
+/** Returns a name that ann used once and left with a clean exit. */
 const usedByAnn = async (harness: Harness): Promise<string> => {
   const name = freshName();
   expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
@@ -71,9 +72,9 @@ describe('a name', () => {
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
     expect((await ann.release(id)).status).toBe(204);
-    // Released, it looks like any name to its visitors, and is nobody else's.
+    // For visitors the released name looks unknown, but the name still belongs to its account.
     await eventually(async () => expect(await fateOfVisit(stack, name)).toBe('404 TUNNEL_NOT_FOUND'), SOON);
-    // Its time begins when the end of its last tunnel has been told.
+    // The grace period begins once the platform has learned of the end of the last tunnel.
     await eventually(
       async () =>
         expect(await ann.reservation(name)).toMatchObject({ state: 'released', expires_at: expect.any(String) }),
@@ -190,12 +191,12 @@ describe.concurrent('a name used by ann is refused to ben', () => {
     expect(await ben.ask(harness, stack, asGroup(name, 'two'))).toMatch(/^GROUP_KEY_MISMATCH: /);
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ben.ask(harness, stack, { subdomain: `*.${name}` })).toMatch(/^TUNNEL_SUBDOMAIN_IN_USE: /);
-    // The right one opens it, and does not make it his.
+    // The right group key admits ben's tunnel, but does not make ben the owner.
     expect(await ben.ask(harness, stack, asGroup(name, 'one'))).toBe(`ok ${name}`);
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ben.reservation(name)).toBeUndefined();
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
-    // Alone was its last use: the key of a group before it opens nothing any more, or still does; it is never his.
+    // The last use was a single tunnel. An earlier group key may or may not still work, but ben never owns the name.
     expect(await ben.reservation(name)).toBeUndefined();
   });
 
@@ -277,7 +278,7 @@ describe('a port', () => {
     const port = freePortOf(3);
     const client = await ann.enter(harness, stack);
     expect(await client.ask({ protocol: 'tcp', remote_port: port })).toBe(`ok ${port}`);
-    // The platform hears of ports that are nobody's from the edge's records.
+    // The platform learns of unreserved ports from the records of the edge.
     await eventually(
       async () => expect((await ann.person.log()).map(({ label }) => label)).toContain(String(port)),
       SOON,

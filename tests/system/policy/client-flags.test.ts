@@ -1,4 +1,5 @@
-// `tunnel http` with flags that make rules, through a real edge: who comes in, where requests go, and what people are told of it.
+// Test of `tunnel http` with flags that create rules, through a real edge: the visitors admitted, the routing of requests, and the guard
+// shown to the user.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-// An edge that does not guard a tunnel never publishes it: the client sees to that, whatever the edge says.
+// Tests that a tunnel with a policy is never published without the policy. The client ensures that, even if the edge does not.
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';

@@ -1,4 +1,5 @@
-// The PROXY protocol through a real edge: a local TCP service reads who the visitor is before the visitor's first byte.
+// Tests of the PROXY protocol through a real edge: a local TCP service learns the address of a visitor before the first byte of the
+// visitor.
 import { connect, type Socket } from 'node:net';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';

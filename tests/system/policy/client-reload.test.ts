@@ -1,4 +1,4 @@
-// Policies of a client that runs: what a reload does with one that changed, and with one that the edge refuses.
+// Tests of the policies of a running client: a reload of a changed policy, and of a policy that the edge refuses.
 import { writeFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -63,7 +63,7 @@ describe.concurrent('a reload', () => {
     expect(await trial.ask('reload')).toEqual({ code: 4, out: '', err: refusal });
     const [status] = JSON.parse((await trial.ask('status', '--json')).out) as { tunnels: { state: string }[] }[];
     expect(status?.tunnels.map(({ state }) => state)).toEqual(['open', 'open']);
-    // After a loss it is asked for as it is in force.
+    // After a lost connection the client registers the tunnel with the policy in force.
     trial.edge.script = {};
     trial.edge.session.cut();
     await program.waitFor('reconnected');
@@ -87,7 +87,7 @@ describe.concurrent('a reload', () => {
     const file = trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
     const { program } = await started(trial, '--watch');
-    // Written until it is seen: the watch begins when it begins.
+    // Writes the file repeatedly, because the watch may start after the first write.
     let status = 404;
     await eventually(
       () => {

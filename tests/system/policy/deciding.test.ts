@@ -1,4 +1,4 @@
-// While it is decided: order in a pipeline, visitors that leave, bodies that are asked for, upgrades, and an edge that is told to stop.
+// Tests of requests during a rule decision: pipeline order, visitors that leave, requested bodies, upgrades, and a stopping edge.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const BODY = JSON.stringify({ event: 'push', text: 'z'.repeat(2000) });
 const SIGNATURE = `sha256=${createHmac('sha256', SECRET).update(BODY).digest('hex')}`;
 const AUTHORIZATION = `Authorization: Basic ${Buffer.from('me:the password').toString('base64')}`;
 
-/** A password is checked by scrypt, which takes its time: that is the slow decision. */
+/** Policy with a slow decision: passwords are checked with scrypt, which takes time. */
 const POLICY = `
 - { match: { path: "/hook" }, verify_webhook: { provider: github, secret: "${SECRET}" } }
 - { match: { path: ["/slow/**", "/ws"] }, auth: { basic: { users: { me: "the password" } } } }
@@ -114,7 +114,7 @@ describe.concurrent('requests that wait for a rule decision', () => {
 
   it('with an incomplete body are answered before a stopping edge exits with 0', async ({ harness }) => {
     const { endpoint, stack, urls } = await start(harness);
-    // Forged, so that the answer is the edge's own: its client may leave an edge that stops before a body is whole.
+    // With a forged body the edge itself responds. A client can leave a stopping edge before the body is complete.
     const forged = BODY.replace('push', 'pull');
     const socket = await sendRaw(endpoint, [...POST_HOOK, '', forged.slice(0, 700)].join('\r\n'));
     await eventually(async () => expect(await stack.metric('tunnel_policy_held_bytes')).toBe(700));

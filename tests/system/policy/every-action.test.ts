@@ -1,5 +1,5 @@
-// Every action once over HTTP/1.1 and once over HTTP/2, alone, in a group of three, and after one of them has died: the answer is the same, and
-// nobody who was turned away ever reached a service.
+// Tests of every policy action over HTTP/1.1 and HTTP/2: in a single tunnel, in a group of three, and after the death of a member. The
+// responses are the same, and no rejected request ever reaches a service.
 import { createHmac } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -25,7 +25,7 @@ const signature = (body: string): Record<string, string> => ({
 });
 const codeOf = ({ headers }: Awaited<ReturnType<Ask>>): unknown => headers['x-tunnel-error'];
 
-/** Whoever is turned away: what it is told. A wrong password as well, of which there may be ten in a minute. */
+/** Expects the rejection of every kind of stranger, including a wrong password, of which ten are allowed per minute. */
 const expectTurnedAway = async (ask: Ask): Promise<void> => {
   expect((await ask('/auth/x', { headers: basic('a wrong one') })).status).toBe(401);
   await expectStrangersOut(ask);
@@ -57,7 +57,7 @@ const expectStrangersOut = async (ask: Ask): Promise<void> => {
   expect([head.status, head.headers['content-length'], head.text]).toEqual([503, '12', '']);
 };
 
-/** Whoever passes: what the service gets, and what comes back. */
+/** Expects allowed requests to pass, and checks the request at the service and the response at the visitor. */
 const expectServed = async (ask: Ask, { reached }: GuardedWeb): Promise<void> => {
   const last = () => reached.at(-1)!;
   expect((await ask('/allow/x')).text).toBe('own /allow/x');
@@ -147,7 +147,7 @@ it('while a member of three dies, strangers get the same rejections over HTTP/1.
   });
   const more = async (): Promise<void> => {
     const before = [...rounds];
-    // A loop that found something else has ended with it.
+    // A loop ends with an error after an unexpected response, and the wait ends as well.
     const seen = eventually(() => expect(rounds.every((count, nth) => count > (before[nth] ?? 0))).toBe(true));
     await Promise.race([seen, Promise.all(loops)]);
   };

@@ -1,4 +1,5 @@
-// The policy of a running group changes member by member: no visitor notices, and nobody is served by an older one again.
+// Tests of a policy that changes member by member in a running group: no visitor notices the change, and no visitor is served by an older
+// policy again.
 import { describe, expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
@@ -25,7 +26,7 @@ describe.concurrent('the policy of a group', () => {
     for (let revision = 2; revision <= ROLLS + 1; revision += 1) {
       for (const member of members) {
         await member.roll(revision);
-        // From the first answer on it is everybody's.
+        // From the first response on, the new revision applies to every visitor.
         visitors.floor = revision;
         await visitors.more(3);
       }
@@ -58,7 +59,7 @@ describe.concurrent('the policy of a group', () => {
     const dead = await startWeb(() => {});
     const { port } = dead;
     await dead.close();
-    // Nobody is healthy: strangers are turned away all the same, and learn nothing of it.
+    // No member is healthy. Strangers are rejected all the same, and do not learn of the problem.
     const flags = ['--group', 'dead', '--group-key-env', 'GROUP_KEY', '--health', 'tcp', '--deny-cidr', '127.0.0.0/8'];
     const where = ['--server', stack.control, '--token-file', stack.tokenFile];
     const program = await harness.run(['http', String(port), '--json', ...where, ...flags], {
@@ -88,6 +89,6 @@ it('the policy view counts matches and responses of each rule, and a response of
     [1, 'says 0', 2, 0],
     [2, 'closed', 1, 1],
   ]);
-  // What a rule answered is no request of the member.
+  // A response of a rule is not counted as a request of the member.
   expect((await stack.tunnel(tunnel_id))?.request_count).toBe(1);
 });

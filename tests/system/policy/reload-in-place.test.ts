@@ -1,4 +1,5 @@
-// A policy that changes by a reload while visitors are there: it is in force from the next request and the next connection on, and whoever is in stays.
+// Test of a policy that changes by a reload while visitors are connected: the new policy applies from the next request and connection on,
+// and open connections stay.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Rules in front of ports: connections and flows are judged by their address before anybody behind them hears of it.
+// Tests of rules in front of ports: connections and flows are judged by their address before they reach a service.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
