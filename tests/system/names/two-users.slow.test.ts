@@ -131,7 +131,7 @@ describe.concurrent('a name used by ann is refused to ben', () => {
     ['with letters that look the same', (name: string) => name.replace('o', 'о')],
     ['with the kelvin sign and others that fold', (name: string) => name.replace('s', 'ſ')],
     ['in 254 characters', (name: string) => `${name}${'x'.repeat(254 - name.length)}`],
-  ] as const)('%s, an invalid name', async ([, spelling], { harness }) => {
+  ] as const)('%s, which is an invalid name', async ([, spelling], { harness }) => {
     const name = await usedByAnn(harness);
     const said = await ben.ask(harness, stack, { subdomain: spelling(name) });
     expect(said).toMatch(/^(?:TUNNEL_SUBDOMAIN_INVALID|TUNNEL_SUBDOMAIN_IN_USE): /);

@@ -41,7 +41,7 @@ describe.concurrent('a TCP tunnel with --proxy-protocol', () => {
     );
   });
 
-  it('v2 passes both ports in binary form', async ({ harness }) => {
+  it('v2 passes the visitor port and the public port in binary form', async ({ harness }) => {
     const { heard, port, from } = await visit(harness, 'v2');
     const header = heard.subarray(0, heard.length - 5);
     expect(header.subarray(0, 13).toString('hex')).toBe('0d0a0d0a000d0a515549540a21');

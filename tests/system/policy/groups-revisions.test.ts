@@ -40,7 +40,9 @@ describe.concurrent('the policy of a group', () => {
     for (const row of tunnels) expect(row).toMatchObject({ policy: { rules: 2, revision: ROLLS + 1 } });
   });
 
-  it('is not replaced by a new member with an older revision, which ends with the reason', async ({ harness }) => {
+  it('is not replaced by a new member with an older revision, and the new member ends with the reason', async ({
+    harness,
+  }) => {
     const stack = await harness.stack(GROUPS_ON);
     const closed = (): void => {};
     const member = await RollingMember.start(harness, stack, { revision: 3, closed });
