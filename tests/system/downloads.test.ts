@@ -92,7 +92,10 @@ const fetchRelease = async (): Promise<void> => {
 
 const SHELLS = ['sh', 'dash', 'bash', 'busybox'].filter((name) => pathOf(name) !== undefined);
 
-describe('install', () => {
+/** The release of the test has stand-ins for Linux only. */
+const canInstall = process.platform === 'linux' && pathOf('curl') !== undefined;
+
+describe.runIf(canInstall)('install', () => {
   it('without files says so, and exits with 1', async ({ harness }) => {
     const { install, home } = await makeComputer(harness, {});
     const { code, stdout, stderr } = await install();
