@@ -1,4 +1,4 @@
-// docs/deploy.md, run as it is written, on loopback: its files are good, and a teammate who follows it has a tunnel at the end.
+// Runs docs/deploy.md as written, on loopback: the files on the page are valid, and a teammate who follows the page gets a tunnel.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -30,12 +30,12 @@ const CONFIG = '/etc/tunnel/server.toml';
 const UNIT = '/etc/systemd/system/tunnel-server.service';
 const PASSWORD = 'correct horse battery';
 
-describe('the files of the page', () => {
-  it('server.toml is good, and warns of nothing but the payments that the page names', async ({ harness }) => {
+describe('the files in docs/deploy.md', () => {
+  it('include a valid server.toml with a warning only about the payments named on the page', async ({ harness }) => {
     const ports = harness.use(await claimPortBlock());
     const loopback = await makeLoopback(harness, ports);
     const file = join(loopback.folder, 'server.toml');
-    // As it is written but for its folders: a check opens no port.
+    // The page's server.toml with other folders. The config check opens no port.
     writeFileSync(file, fileOfPage(CONFIG).replaceAll('/etc/tunnel', join(loopback.folder, 'etc')));
     const checked = await node([SERVER_BIN, 'check-config', '--config', file, '--json']);
     const { ok, warnings } = JSON.parse(checked.stdout) as { ok: boolean; warnings: { key: string }[] };
@@ -48,15 +48,15 @@ describe('the files of the page', () => {
     });
   });
 
-  it.runIf(hasSystemd)('the unit is one that systemd takes', async ({ harness }) => {
+  it.runIf(hasSystemd)('include a unit that systemd accepts', async ({ harness }) => {
     const file = join(await harness.folder(), 'tunnel-server.service');
     writeFileSync(file, fileOfPage(UNIT).replace('/usr/bin/node', process.execPath));
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    // Of other units of this machine it may say what it likes.
+    // systemd-analyze may also report problems of other units on this machine, which are ignored.
     expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
   });
 
-  it.runIf(hasSystemd)('the unit gives the server little that it does not need', async ({ harness }) => {
+  it.runIf(hasSystemd)('include a unit that restricts the server to what it needs', async ({ harness }) => {
     const file = join(await harness.folder(), 'tunnel-server.service');
     writeFileSync(file, fileOfPage(UNIT));
     const args = ['security', '--offline=true', '--threshold=25', file];
@@ -68,7 +68,7 @@ describe('the files of the page', () => {
     expect(stderr).toBe('');
   });
 
-  it('every shell block is something that a shell can read', () => {
+  it('have only valid shell commands in their shell blocks', () => {
     for (const block of shellBlocksOfPage()) {
       expect(spawnSync('bash', ['-n'], { input: block, encoding: 'utf8' }).stderr, block).toBe('');
     }
@@ -109,7 +109,7 @@ interface Called {
   readonly text: string;
 }
 
-/** What the browser does, by nginx. */
+/** Starts nginx, which terminates TLS for the browser's requests. */
 const call = (url: string, body?: object): Promise<Called> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search } = new URL(url);
@@ -132,7 +132,7 @@ const call = (url: string, body?: object): Promise<Called> =>
     sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
   });
 
-it.runIf(hasNginx)('whoever follows the page has accounts by mail, and a teammate a tunnel', async ({ harness }) => {
+it.runIf(hasNginx)('an operator who follows docs/deploy.md can invite by mail, and the invited teammate can open a tunnel', async ({ harness }) => {
   const mail = await MailServer.start(harness);
   const ports = harness.use(await claimPortBlock());
   const loopback = await makeLoopback(harness, ports, mail.port);

@@ -232,7 +232,7 @@ describe('`tunnel-mcp`', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('goes also when a shell in between is killed, and the host keeps its end of the pipe', async () => {
+  it('exits when a shell in between is killed, even if the host keeps its end of the pipe open', async () => {
     const shell = spawn('sh', ['-c', 'exec 3<&0; "$0" "$@" <&3 & echo $! >&2; wait', MCP.command, ...args()], {
       env: environment(),
       cwd: home,

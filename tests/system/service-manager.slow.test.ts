@@ -47,8 +47,8 @@ describe.runIf(canHearNotifications)('a service manager', () => {
 /** Uid without a line in /etc/passwd, as in a container that runs under a numeric uid. */
 const NAMELESS_UID = 54_321;
 
-describe.runIf(process.getuid?.() === 0)('the unit of a user without a name', () => {
-  it.for(['--print', '--system'])('is printed all the same (%s)', (flag) => {
+describe.runIf(process.getuid?.() === 0)('the systemd unit for a uid without a user name', () => {
+  it.for(['--print', '--system'])('is printed (%s)', (flag) => {
     const { command, args } = commandOf(['service', 'install', '--print', flag, '--config', '/etc/tunnel/config.yml']);
     const { status, stdout, stderr } = spawnSync(command, args, {
       uid: NAMELESS_UID,

@@ -1,4 +1,4 @@
-// A `tunnel --json`, as an executable or inside the test's process, and the events it prints.
+// A `tunnel --json` client, as an executable or inside the test process, with the events that it prints.
 import { join, resolve } from 'node:path';
 import type { Clock } from '@tunnel/runtime';
 import { eventually, type Program, type ProgramExit, spawnProgram } from '@tunnel/testkit';

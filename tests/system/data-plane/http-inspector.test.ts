@@ -115,7 +115,7 @@ describe.concurrent('the inspector', () => {
   });
 
   it.runIf(TUNNEL_BIN.endsWith('.mjs'))(
-    'whose file an update of the program has taken away costs no tunnel',
+    'is off if an update of the program has removed its file, and the tunnel still works',
     async ({ harness }) => {
       const copy = await harness.folder();
       const isKept = (path: string): boolean =>

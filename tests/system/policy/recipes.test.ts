@@ -61,7 +61,7 @@ const tunnel = async (args: readonly string[]): Promise<Ended> => {
   return { code, stdout: io.out(), stderr: io.err() };
 };
 
-it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
+it(`docs/policy.md has ${RECIPES} recipes, each with a separate policy file and at least two test commands`, () => {
   expect(recipes).toHaveLength(RECIPES);
   for (const { title, files, commands } of recipes) {
     expect(
