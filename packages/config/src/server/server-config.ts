@@ -172,7 +172,11 @@ const platformFindings = ({ platform, server, database }: ServerConfig): Finding
       : []),
     ...(server.platform_url === ''
       ? []
-      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is set')),
+      : needed(
+          ['server', 'platform_credential_file'],
+          server.platform_credential_file,
+          '`server.platform_url` is set',
+        )),
   ];
 };
 
