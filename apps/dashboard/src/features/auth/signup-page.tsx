@@ -39,7 +39,7 @@ const BELOW = (
 );
 
 const Pending = () => (
-  <AuthCard title="Create an account" description="Put localhost online in seconds." below={BELOW}>
+  <AuthCard title="Create an account" description="Give services on your computer a public URL." below={BELOW}>
     <SkeletonLines count={6} />
   </AuthCard>
 );
@@ -80,7 +80,12 @@ const SignupForm = ({ invite, invited }: SignupFormProps) => {
   const atName = fieldProblem(error, 'display_name');
   const atPassword = fieldProblem(error, 'password');
   return (
-    <AuthCard key="form" title="Create an account" description="Put localhost online in seconds." below={BELOW}>
+    <AuthCard
+      key="form"
+      title="Create an account"
+      description="Give services on your computer a public URL."
+      below={BELOW}
+    >
       <AuthForm
         action="Create account"
         error={error}

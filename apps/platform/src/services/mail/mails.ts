@@ -39,7 +39,7 @@ export const invitationMail = (publicUrl: string, recipient: string, token: stri
   renderMail({
     recipient,
     subject: 'You are invited to Hatchway',
-    opening: `You have been invited to Hatchway, where you can put localhost online. Sign up with ${recipient}.`,
+    opening: `You have been invited to Hatchway, which gives services on your computer a public URL. Sign up with ${recipient}.`,
     action: 'Accept the invitation',
     link: invitationLink(publicUrl, token),
     closing: [
