@@ -16,7 +16,7 @@ export type PathState =
       readonly kind: 'probing';
       /** Start time of this attempt. Can be in the future, so that two peers start at the same time. */
       readonly triedAt: number;
-      /** Number of the attempt in the round, starting with 1. */
+      /** Number of the probing attempt in the current round, starting with 1. */
       readonly attempt: number;
       readonly nextProbeAt: number;
       readonly history: PathHistory;
@@ -25,7 +25,7 @@ export type PathState =
       readonly kind: 'up';
       readonly since: number;
       readonly answeredAt: number;
-      /** True if data was sent on the path since the last answer. */
+      /** True if data was sent on the UDP path since the last answer. */
       readonly isInUse: boolean;
       readonly history: PathHistory;
     }
@@ -60,19 +60,19 @@ export type PathEvent =
   /** Data is sent on the path. Reported only while `wantsUse` returns true, not for every datagram. */
   | { readonly kind: 'used' }
   | { readonly kind: 'tick' }
-  /** The addresses of this machine changed. */
+  /** The IP addresses of this machine changed, so the UDP path may have changed as well. */
   | { readonly kind: 'addresses-changed' }
   | { readonly kind: 'switched-off' };
 
 export type PathEffect =
-  /** Send a probe to every possible address of the other side. */
+  /** Send a probe for the UDP path to every possible address of the other side. */
   | { readonly kind: 'send-probe' }
-  /** Send a ping on the path in use. */
+  /** Send a ping on the UDP path in use, to check that it still works. */
   | { readonly kind: 'send-ping' }
   | { readonly kind: 'use' }
-  /** Return to the fallback immediately. */
+  /** Stop using the UDP path and return to the fallback (carrier or relay) immediately. */
   | { readonly kind: 'leave'; readonly reason: PathReason }
-  /** Request a tick at this time. Replaces an earlier request. */
+  /** Request a timer tick for the path machine at this time. Replaces an earlier request. */
   | { readonly kind: 'wake'; readonly at: number };
 
 export type PathStep = readonly [PathState, readonly PathEffect[]];
@@ -85,7 +85,7 @@ const LIMITS = MUX_LIMITS;
 
 export const isPathUsed = (state: PathState): boolean => state.kind === 'up' || state.kind === 'doubtful';
 
-/** Returns true if the next use must be reported. */
+/** Returns true if the owner must report the next time that data is sent on the path. */
 export const wantsUse = (state: PathState): boolean => state.kind === 'up' && !state.isInUse;
 
 /**

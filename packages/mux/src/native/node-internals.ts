@@ -22,17 +22,17 @@ export interface StaticReader {
 interface SocketHandle {
   reading: boolean;
   useUserBuffer?: (buffer: Buffer) => void;
-  /** Returns 0 while the connection is open in at least one direction. */
+  /** Queries the peer's address. Returns 0 while the connection is open in at least one direction. */
   getpeername?: (out: object) => number;
-  /** TCP only. */
+  /** Resets the connection. Exists only on TCP handles. */
   reset?: (request: object) => number;
   readStart(): void;
   readStop(): void;
-  /** Bytes queued in libuv that the kernel has not accepted. */
+  /** Bytes queued in libuv for the socket that the kernel has not accepted. */
   writeQueueSize?: number;
-  /** Bytes passed to libuv in total. */
+  /** Total bytes of the socket passed to libuv for writing. */
   bytesWritten?: number;
-  /** Handle of the connection below TLS. */
+  /** Handle of the TCP connection below a TLS handle. */
   _parent?: SocketHandle;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
@@ -54,7 +54,7 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
     return fallback(socket, reader);
   }
   socket.pause();
-  // Chunks already buffered by the stream layer would be lost otherwise.
+  // Chunks already buffered by Node's stream layer are passed to the reader first, because they would be lost otherwise.
   for (const chunk of takeBuffered(inside)) reader.onChunk(chunk);
   const first = reader.nextView();
   if (first === null) return fallback(socket, reader);
@@ -82,7 +82,7 @@ export const readInto = (socket: net.Socket, view: Buffer): void => {
  */
 export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
   socket.pause();
-  // Removes the listener of the fallback.
+  // Removes the fallback's 'data' listener from the socket.
   socket.removeAllListeners('data');
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();

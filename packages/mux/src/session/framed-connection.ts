@@ -149,7 +149,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.lane.took(end - start);
     const stream = this.#find(streamId, 'datagram');
     if (stream === undefined) return;
-    // A datagram split between two reads is in the parser's memory.
+    // A datagram split between two reads lies in the frame parser's memory instead of the current read buffer.
     const whole = bytes === this.#current ? this.#current : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     if (!stream.handleDatagram(whole, start, end)) this.#parser.fail(`datagram does not fit stream ${streamId}`);
   }
