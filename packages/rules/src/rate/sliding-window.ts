@@ -13,7 +13,7 @@ export interface WindowRules {
 }
 
 export interface KeyedWindowRules extends WindowRules {
-  /** Maximum number of remembered keys. */
+  /** Maximum number of keys whose events are remembered. */
   readonly keys: number;
 }
 
@@ -24,7 +24,7 @@ interface Portion {
 
 export class SlidingWindow {
   readonly #rules: WindowRules;
-  /** Oldest portion first. */
+  /** Events in the window, as portions that expire together, oldest first. */
   #portions: Portion[] = [];
   #count = 0;
 
@@ -48,7 +48,7 @@ export class SlidingWindow {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Returns true if the events started a new portion. */
+  /** Counts events in the window. Returns true if the events started a new portion. */
   record(now: number, count = 1): boolean {
     this.#leave(now);
     this.#count += count;
@@ -70,7 +70,7 @@ export class SlidingWindow {
     return waitMs;
   }
 
-  /** Removes the last event. Returns true if the window is now empty. */
+  /** Removes the last event of the window. Returns true if the window is now empty. */
   forgive(): boolean {
     const last = this.#portions.at(-1);
     if (last === undefined) return true;
@@ -140,7 +140,7 @@ export class SlidingWindows {
     const window = this.#windows.get(key) ?? new KeyedWindow(key, this.#rules);
     if (!window.record(now, count)) return;
     this.#windows.set(key, window);
-    // The window now has the latest portion.
+    // Moves the key's window to the end of the list, because it now has the latest portion.
     this.#order.delete(window.node);
     window.node = this.#order.add(window);
     this.#forget(now);
