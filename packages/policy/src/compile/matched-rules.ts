@@ -3,7 +3,7 @@ import type { RuleRef } from '../policy-step.ts';
 
 const NONE: readonly RuleRef[] = [];
 
-/** Rules matched by the last request that passed. */
+/** Policy rules that matched the last request that passed. Shared by requests that match the same rules. */
 export interface LastMatched {
   rules: readonly RuleRef[];
 }

@@ -1,11 +1,11 @@
-// Schema of `verify_webhook` in both dialects: provider and secrets.
+// Schema of the action `verify_webhook` in files and on the wire: provider and secrets.
 
 import type * as z from 'zod';
 import { WEBHOOK_PROVIDERS } from '../policy.ts';
 import { variableName } from './policy-auth.ts';
 import { type Dialect, fileName, headerName, list, oneOf, refuseBoth, size, table, text } from './policy-values.ts';
 
-/** Default maximum size of a webhook body. */
+/** Default maximum size of a webhook's body. */
 const POLICY_WEBHOOK_DEFAULT_BYTES = 1024 * 1024;
 /**
  * Largest size that a rule can allow. The body is buffered before the service gets a byte.
