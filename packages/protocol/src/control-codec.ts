@@ -1,4 +1,4 @@
-// Encodes and decodes control messages as JSON text.
+// Encodes and decodes the messages of a control connection as JSON text.
 import { Fault } from '@tunnel/errors';
 import {
   CONTROL_TEXT_MAX_CHARS,
