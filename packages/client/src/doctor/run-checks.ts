@@ -23,12 +23,12 @@ export type Probes = readonly (readonly [id: CheckId, probe: Probe])[];
 
 export interface CheckRun {
   readonly clock: Clock;
-  /** Timeout for all probes together. */
+  /** Timeout for all checks together. */
   readonly withinMs: number;
-  /** If aborted, the remaining checks are skipped. */
+  /** Signal that ends the run. If aborted, the remaining checks are skipped. */
   readonly stop: AbortSignal;
   readonly onBegin: (id: CheckId, done: number, total: number) => void;
-  /** Describes an unexpected error of a probe, without secrets. */
+  /** Describes an unexpected error of a check, without secrets. */
   readonly wordsOf: (error: unknown) => string;
 }
 

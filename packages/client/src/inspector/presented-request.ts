@@ -113,7 +113,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 /** File name in the curl command for a body that is not text, incomplete, or cannot be typed in a terminal. */
 const BODY_FILE = 'body.bin';
 
-/** Returns a curl command for a POSIX shell. */
+/** Returns a curl command for a POSIX shell that repeats the request. */
 export const curlCommand = ({ method, origin, path, headers, body }: CurlSource): string => {
   const text = body.is_whole && isTypeable(body.text) ? body.text : null;
   const words = [`curl ${quoted(origin.replace(/\/+$/, '') + path)}`];

@@ -23,7 +23,7 @@ import type { DropReason, Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 import type { ListenerOptions, PeerListener, StreamOpener } from './tcp-listener.ts';
 
-/** Idle time after which a sender is forgotten. */
+/** Idle time after which a local sender of datagrams is forgotten. */
 export const PEER_FLOW_IDLE_MS = 60_000;
 /** Idle time after which a sender with one datagram and a response is forgotten. */
 const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
@@ -89,7 +89,7 @@ class UdpListener implements PeerListener, Guarded {
     this.#flows = new FlowTable(options, clock.monotonic());
     this.#look = clock.setInterval(() => this.#flows.expire(clock.monotonic()), CLIENT_LIMITS.CLIENT_TICK_MS);
     guard.listen(socket, 'message', this, 'peer.udp', (bytes: Buffer, from: RemoteInfo) => this.#receive(bytes, from));
-    // An error of a departed sender must not end the listener.
+    // A socket error caused by a sender that is gone must not end the listener.
     guard.listen(socket, 'error', this, 'peer.udp', () => {});
   }
 
@@ -106,7 +106,7 @@ class UdpListener implements PeerListener, Guarded {
     this.#options.report(error, where);
   }
 
-  /** Sends a response. The memory is borrowed for the call. */
+  /** Sends a response datagram to the local sender. The memory is borrowed for the call. */
   reply(flow: Flow<PeerFlow>, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
     if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#options.clock.monotonic())) return false;
