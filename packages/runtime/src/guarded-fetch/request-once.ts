@@ -21,7 +21,7 @@ export interface RequestPlan {
   readonly addresses: readonly string[] | null;
   /** Maximum size of the response body; a longer body is an error. 0: only the head is read. */
   readonly maxBytes: number;
-  /** TLS context for https. */
+  /** Returns the TLS context for a request over https. */
   readonly secureContext: () => SecureContext;
   readonly signal: AbortSignal;
 }

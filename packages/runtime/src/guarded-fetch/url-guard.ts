@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
-/** Maximum length of a URL. */
+/** Maximum length of a URL to fetch. */
 const FETCH_URL_MAX_CHARS = 2048;
 
 /**
