@@ -64,7 +64,7 @@ const wrongValue = (source: ConfigSource, path: ConfigPath, words: { expected: s
     ...words,
   });
 
-/** The description of a value that is absent. */
+/** Word in error messages for a config value that is absent. */
 const NOTHING = 'nothing';
 
 const refuseUnknownKey = (source: ConfigSource, path: ConfigPath): ConfigProblem =>
