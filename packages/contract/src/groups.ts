@@ -4,7 +4,7 @@ import { clientName, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
-/** Protocols that support load balancing. */
+/** Tunnel protocols that support load balancing. */
 export const groupProtocol = shownProtocol.extract(['http', 'tcp']);
 export type GroupProtocol = z.infer<typeof groupProtocol>;
 
