@@ -32,9 +32,9 @@ const SEMICOLON = 0x3b;
 const SIZE_MAX_DIGITS = 16;
 
 export class ChunkedBody implements BodyScanner {
-  /** Reason for the error in a malformed body. */
+  /** Why the chunked body is malformed. Null while no error was found. */
   problem: string | null = null;
-  /** Trailers, available when the body is complete. */
+  /** Trailer fields of the chunked body, available when the body is complete. */
   trailers: readonly HeaderField[] = NO_TRAILERS;
   readonly #form: ChunkedForm;
   readonly #bounds: Http1Bounds;

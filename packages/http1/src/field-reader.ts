@@ -29,7 +29,7 @@ export class FieldReader {
   readonly fields: HeaderField[] = [];
   hostCount = 0;
   host = '';
-  /** Value of Content-Length, or null if the field is absent. */
+  /** Value of the message's Content-Length, or null if the field is absent. */
   contentLength: number | null = null;
   codingCount = 0;
   coding = '';
