@@ -33,7 +33,7 @@ const ALPN = 16;
 /** Parses a ClientHello. `bytes` are all bytes received so far; bytes after the hello are ignored. */
 export const readClientHello = (bytes: Buffer): HelloReading => {
   const pieces: Buffer[] = [];
-  /** Number of bytes of the message in the records read so far. */
+  /** Number of bytes of the ClientHello in the TLS records read so far. */
   let had = 0;
   /** Size of the message, or of its header while the header is incomplete. */
   let needed = MESSAGE_HEADER_BYTES;
@@ -79,7 +79,7 @@ const joined = (pieces: readonly Buffer[], length: number): Buffer =>
 const readMessage = (bytes: Buffer, end: number): HelloReading => {
   const extensionsAt = skipToExtensions(bytes, end);
   if (extensionsAt === null) return BAD;
-  // A TLS 1.2 hello can have no extensions.
+  // A ClientHello of TLS 1.2 can have no extensions.
   if (extensionsAt === end) return { kind: 'hello', hello: { sni: null, alpn: [] } };
   const hello = readExtensions(bytes, extensionsAt, end);
   return hello === null ? BAD : { kind: 'hello', hello };
