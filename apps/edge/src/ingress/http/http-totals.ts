@@ -33,13 +33,13 @@ export class DurationCounts {
 export const STATUS_CLASSES: readonly number[] = [1, 2, 3, 4, 5];
 
 export class HttpTotals {
-  /** Requests sent to tunnels. */
+  /** Number of HTTP requests sent to tunnels. */
   requests = 0;
   bytesToClient = 0;
   bytesToVisitor = 0;
-  /** Connections closed because the edge queued more for them than allowed. */
+  /** HTTP connections closed because the edge queued more for them than allowed. */
   overruns = 0;
-  /** Connections closed because the queues of all visitors together were too large. */
+  /** HTTP connections closed because the queues of all visitors together were too large. */
   shed = 0;
   /** Responses to visitors by status class, including error pages of the edge. Entry 0 is unused. */
   readonly responses: number[] = [0, 0, 0, 0, 0, 0];
