@@ -38,7 +38,7 @@ export interface Upstream {
 
 /** A client connected to this process. Its session gets a new mux with each connection; the old mux lets its streams finish. */
 export class MuxUpstream implements Upstream {
-  /** Mux of the client's current connection. Null while the client is disconnected. */
+  /** Mux session on the client's current connection. Null while the client is disconnected. */
   mux: MuxSession | null;
 
   constructor(mux: MuxSession | null = null) {
@@ -72,7 +72,7 @@ export class MuxUpstream implements Upstream {
   }
 }
 
-/** Returns the error shown to a visitor for a refused stream. */
+/** Returns the error shown to a visitor when the client refused the stream. */
 export const faultOfRefusal = ({ code, text }: StreamReason): Fault =>
   code === 'dial-refused' || code === 'dial-timeout'
     ? new Fault('LOCAL_UNREACHABLE', { reason: text })

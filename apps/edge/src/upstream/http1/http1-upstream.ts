@@ -166,7 +166,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     const response = this.#response;
     let at = start;
     response.goesOn = true;
-    // The handler may cancel the request in the middle.
+    // The response's handler may cancel the request in the middle of the data.
     while (at < end && !this.isOver && (response.phase === 'head' || response.phase === 'body')) {
       at = response.take(bytes, at, end, borrowed);
     }
