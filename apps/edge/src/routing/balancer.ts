@@ -20,7 +20,7 @@ export const MEMBER_TRIES_MS = 60_000;
 
 /** Lease of a member for a public connection, which counts for the member. Only the balancer changes the member. */
 export class Lease {
-  /** Member of the lease. If null, the connection counts for no member. */
+  /** Member of the group that serves the leased connection. If null, the connection counts for no member. */
   member: Tunnel | null = null;
   /** True if the member's service has responded. Later failures do not change the member that served the connection. */
   isServed = false;
@@ -29,7 +29,7 @@ export class Lease {
 /** Members that failed for a connection or request. Further attempts are limited by the number of failed members and by time. */
 export class FailedMembers {
   readonly members: Tunnel[] = [];
-  /** Time at which the first member failed. */
+  /** Time at which the first member failed to serve the connection. */
   readonly sinceMs: number;
 
   constructor(nowMs: number) {
@@ -48,7 +48,7 @@ export interface BalancerOptions {
   readonly random: () => number;
 }
 
-/** Required similarity of the next member to the failed member. */
+/** How similar the next member must be to the member that failed. */
 export type NextMember = 'any' | 'same-local-protocol';
 
 export class Balancer {
