@@ -44,7 +44,7 @@ interface DocumentRules<T> {
   readonly freshMs: number;
   /** Parses a response. Throws if the response is not a valid document of this kind. */
   readonly read: (provider: ProviderRef, body: Buffer) => Promise<T> | T;
-  /** Serializes the cached parts as JSON, to estimate their size. */
+  /** Serializes the cached parts of a provider's document as JSON, to estimate their size. */
   readonly textOf: (value: T) => string;
 }
 
@@ -55,7 +55,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
  */
 const EARLY = 0.9;
 
-/** Cache for documents of one kind, by provider and URL. */
+/** Cache for documents of sign-in providers of one kind, by provider and URL. */
 class Documents<T> {
   readonly #calls: ProviderCalls;
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -77,7 +77,7 @@ class Documents<T> {
     this.#rules = rules;
   }
 
-  /** Returns a document from the cache or the provider. Rejects with `ProviderAway`. */
+  /** Returns a provider's document from the cache or the provider. Rejects with `ProviderAway`. */
   async get(asked: ProviderRef, url: string): Promise<T> {
     const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
@@ -207,7 +207,7 @@ export class ProviderDocuments {
 /** Returns the URL of the metadata: below the issuer's path, if it has one (OpenID Connect Discovery 1.0, 4). */
 const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
-/** Parses a provider's metadata. Rejects metadata that names a different issuer. */
+/** Parses a sign-in provider's metadata. Rejects metadata that names a different issuer. */
 const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
   const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
   const whole = await oauth.processDiscoveryResponse(new URL(provider.issuer), response);
