@@ -153,7 +153,7 @@ const sendAuthOk = (
   });
 };
 
-/** Returns the fields displayed on the client's screen. */
+/** Returns the fields of AuthOk that the client displays: account, plan, region and dashboard. */
 const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }: AuthenticateContext['region']) => ({
   account,
   plan,
@@ -178,7 +178,7 @@ export class AuthFailures {
     this.#refused = new SlidingWindows({ ...REFUSED_KEYS, perWindow: options.perMinute });
   }
 
-  /** Rejected keys since the start. */
+  /** Number of rejected API keys since the start. */
   get total(): number {
     return this.#total;
   }
