@@ -252,7 +252,7 @@ const datagramPath = z.object({
 const clientDropReason = z.enum(['behind', 'path', 'away', 'local', 'too-large']);
 
 const datagramDrop = z.object({
-  /** Address of the visitor whose datagrams were dropped. Empty if the client no longer knows it. */
+  /** Address of the visitor who sent or should have received the dropped datagrams. Empty if the client no longer knows it. */
   visitor: z.string().max(300),
   /** `in`: from the visitor, passed by the edge to the client. `out`: from the local service. */
   direction: z.enum(['in', 'out']),

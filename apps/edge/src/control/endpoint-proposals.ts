@@ -9,7 +9,7 @@ import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/regist
 
 export interface Proposal {
   readonly wanted: WantedEndpoint;
-  /** Endpoint whose ownership the backend must check, or null if no check is needed. */
+  /** Endpoint for which the backend must check the owner, or null if no check is needed. */
   readonly asked: RequestedEndpoint | null;
   /**
    * Custom domain that must belong to the account. Null if there is no domain, or if an open group on the domain admits the member by its

@@ -61,7 +61,7 @@ export class SpeedTests {
   /** Serves a speed test. Rejected API keys are counted for `address`. */
   serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
     const { clock, report } = this.#options;
-    // Cuts off a speed test whose client neither reads nor sends.
+    // Cuts off a speed test if its client neither reads nor sends.
     const deadline = clock.setTimeout(() => request.socket.destroy(), SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
     // Errors are ignored: the close event already handles disconnects.

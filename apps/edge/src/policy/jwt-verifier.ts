@@ -42,7 +42,7 @@ export interface WantedToken {
   readonly mayBeEndless?: boolean | undefined;
 }
 
-/** The tenant and visitor on whose behalf the edge calls the issuer of a JWT. */
+/** The tenant and visitor for which the edge calls the issuer of a JWT. */
 export type JwtCaller = Omit<ProviderRef, 'issuer'>;
 
 const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };

@@ -38,7 +38,7 @@ export class HttpTap {
   readonly #open: RequestOpener;
   /** Observed requests without a complete response, in the order of their responses. */
   readonly #pending: Pending[] = [];
-  /** The request whose body is currently passing. */
+  /** The request with the body that is currently passing. */
   #current: Pending | null = null;
   /** True while an interim response passes, which does not answer the first of `#pending`. */
   #isInterim = false;

@@ -70,7 +70,7 @@ const send = (
     id = seen?.id ?? '';
     return seen;
   });
-  // Ends a replay whose response does not end within the timeout.
+  // Ends a replay if the response does not end within the timeout.
   const timer = clock.setTimeout(() => tap.over(), INSPECTOR_REPLAY_TIMEOUT_MS);
   tap.request(bytes, 0, bytes.length);
   local.read({

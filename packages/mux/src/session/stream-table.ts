@@ -16,7 +16,7 @@ const LAST_ID = 0xffff_0000;
 export class StreamTable {
   readonly #parity: number;
   readonly #streams = new StreamIdMap<FramedStream>();
-  /** Streams whose OPEN the peer has not answered yet, in order of opening. */
+  /** Streams opened here that the peer has not answered yet, in order of opening. */
   readonly #opening = new LinkedSet<FramedStream>();
   #nextId: number;
   #lastPeerId = 0;
@@ -83,7 +83,7 @@ export class StreamTable {
     return this.#streams.delete(stream.id);
   }
 
-  /** Removes and returns streams whose OPEN the peer has not answered in time. */
+  /** Removes and returns streams opened here that the peer has not answered in time. */
   *overdue(nowMs: number): Generator<FramedStream> {
     for (let stream = this.#opening.first; stream !== null; stream = this.#opening.first) {
       // Streams are in order of opening, so the first younger stream ends the loop.

@@ -48,14 +48,14 @@ export class AuthRun {
   readonly #request: PolicyRequest;
   readonly #holder: SessionHolder;
   #stage: Stage = 'token';
-  /** Session of a signed-in visitor whom this rule does not accept. */
+  /** Session of a signed-in visitor who is not accepted by this rule. */
   #refused: LoggedIn | null = null;
   /**
    * True if the login cookie is valid but another site sent the request. Then only credentials that browsers do not add automatically are
    * accepted.
    */
   #isCrossOrigin = false;
-  /** Name of the user whose password is being checked. */
+  /** Name of the user in the password check that is in progress. */
   #user = '';
 
   constructor(rule: CompiledAuth, login: LoginProvider | null, request: PolicyRequest, holder: SessionHolder) {

@@ -13,7 +13,7 @@ export interface WindowRules {
 }
 
 export interface KeyedWindowRules extends WindowRules {
-  /** Maximum number of keys whose events are remembered. */
+  /** Maximum number of keys with remembered events. */
   readonly keys: number;
 }
 

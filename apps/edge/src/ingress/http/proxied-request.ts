@@ -43,7 +43,7 @@ export interface LeaseHolder {
   onLeased(routeKey: string, lease: Lease): void;
 }
 
-/** Lease holder of an HTTP/1.1 connection, whose requests are sequential and share one lease. */
+/** Lease holder of an HTTP/1.1 connection: its requests are sequential and share one lease. */
 export class OneLease implements LeaseHolder {
   readonly authCache = new ConnectionAuthCache();
   readonly #lease: Lease;

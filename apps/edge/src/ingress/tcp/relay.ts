@@ -22,7 +22,7 @@ export interface UnservedVisitor {
   reset(reason: StreamReason): void;
 }
 
-/** Answers a visitor whom no member serves. Takes over the connection until it calls `onOver`, exactly once. */
+/** Answers a visitor that no member serves. Takes over the connection until it calls `onOver`, exactly once. */
 export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => void) => UnservedVisitor;
 
 export interface RelayOptions {
@@ -120,7 +120,7 @@ export class Relay {
     this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
   }
 
-  /** Rejects a visitor of a tls tunnel whose client is disconnected. */
+  /** Rejects a visitor of a tls tunnel with a disconnected client. */
   turnAwayFrom(socket: AcceptedSocket): void {
     this.#turnAway(socket, 'no-tunnel', {}, new Fault('TUNNEL_AWAY'));
   }
@@ -151,7 +151,7 @@ export class Relay {
     unserved.start();
   }
 
-  /** Stops accepting visitors. Visitors for whom no member was found are reset. */
+  /** Stops accepting visitors. Visitors that no member serves are reset. */
   drain(): void {
     this.#isDraining = true;
     for (const unserved of this.#unserved) unserved.reset(SHUTTING_DOWN);

@@ -74,7 +74,7 @@ export class H2cConnection implements UpstreamAnswer {
   /** Open calls as counted by Node. An abandoned call stays open until both sides have closed it. */
   #calls = 0;
   #callsEver = 0;
-  /** Number of calls whose requester still waits for the response. */
+  /** Number of calls with a requester that still waits for the response. */
   #wantedCalls = 0;
   /** Time since which no requester waits on this h2c connection. Monotonic milliseconds. */
   #unusedSinceMs: number;

@@ -201,7 +201,7 @@ export class H2cUpstream extends UpstreamRequest {
     this.handler.onEnd(this.requestDone);
   }
 
-  /** Handles an h2c call whose stream ended before the response. */
+  /** Handles an h2c call if its stream ended before the response. */
   #onBroken(stream: ClientHttp2Stream): void {
     this.letGo();
     // The service reports that it has not processed the request (RFC 9113, 8.7), or the stream was queued and never sent.

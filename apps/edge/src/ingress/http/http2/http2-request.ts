@@ -140,7 +140,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#held = null;
   }
 
-  /** Rejects a request whose body is larger than the policy allows. */
+  /** Rejects a request with a body larger than the policy allows. */
   onBodyTooLarge(): void {
     this.#request.refuseBody(this.#response.isBegun);
   }
