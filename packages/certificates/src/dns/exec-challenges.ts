@@ -90,7 +90,7 @@ export class ExecChallenges implements DnsChallenges {
       child.stdout.on('data', (chunk: Buffer) => outputs[0].push(chunk));
       child.stderr.on('data', (chunk: Buffer) => outputs[1].push(chunk));
       child.once('error', (error: NodeJS.ErrnoException) => {
-        // Also emitted if a signal could not be sent. Then the program keeps running.
+        // The 'error' event is also emitted if a signal could not be sent. Then the DNS program keeps running.
         if (child.pid !== undefined) return;
         problem = startProblem(program, error);
         end();

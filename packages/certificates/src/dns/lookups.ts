@@ -32,7 +32,10 @@ const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 const ABSENT: DnsAnswer = { kind: 'absent' };
 const NAME_MAX_CHARS = 253;
 
-/** Every lookup holds a socket, and the name servers of strangers must not be flooded. The queue holds ten seconds of lookups. */
+/**
+ * Limits for DNS lookups: each holds a socket, and the name servers of strangers must not be flooded. The queue holds ten seconds of
+ * lookups.
+ */
 const LOOKUPS = { atOnce: 50, perSecond: 20, waitingMax: 200 };
 
 export class DnsLookups {

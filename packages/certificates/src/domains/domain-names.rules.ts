@@ -52,7 +52,7 @@ const NOT_IN_NAMES = /[\s%/\\:@?#[\]<>^|*_\p{Cc}]/u;
  * Unicode tables, and edge, platform and later versions must agree.
  */
 const hostOf = (text: string, toAscii: (name: string) => string): string | null => {
-  // Checked before the mapping, which takes time by length and never shortens a name.
+  // The length is checked before the mapping to ASCII, which takes time by length and never shortens a name.
   if (text.length > DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
   const name = text.endsWith('.') ? text.slice(0, -1) : text;
   if (ASCII.test(name)) return name.toLowerCase();

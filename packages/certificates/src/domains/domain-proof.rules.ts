@@ -99,7 +99,7 @@ export const judgeProof = (token: string, { tokens, complete }: ProofFindings): 
 
 export const valuesOf = (answer: DnsAnswer): readonly string[] => (answer.kind === 'found' ? answer.values : []);
 
-/** Only the first name below the edge's domain counts. Later names belong to the operator. */
+/** Returns the proof token in a chain of CNAMEs. Only the first name below the edge's domain counts; later names belong to the operator. */
 const tokenInChain = (chain: DnsAnswer, domain: string): string | null => {
   const ours = valuesOf(chain)
     .map(foldName)

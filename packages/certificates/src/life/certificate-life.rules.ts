@@ -44,7 +44,7 @@ export interface RenewalWindow {
 }
 
 interface OpenOrder {
-  /** Null if the order was about to be created. The authority may know it, but another order does no harm. */
+  /** URL of the open order. Null if the order was about to be created: the authority may know it, but another order does no harm. */
   readonly url: string | null;
   /** Time after which the open order is given up and a new one is created. */
   readonly until: number;
@@ -177,7 +177,7 @@ const startOver = ({ notBefore, notAfter }: CertificateDates, now: number): Cert
 type Failed = Extract<CertificateEvent, { kind: 'order-failed' }>;
 
 const failOrder = (life: CertificateLife, event: Failed, now: number, chance: number): CertificateLife => {
-  // Only once: if the authority repeats the error, it counts as a refusal.
+  // The order is repeated without `replaces` only once: if the authority repeats the error, it counts as a refusal.
   if (event.why === 'already-replaced' && !life.wasReplaced) {
     return { ...life, order: null, wasReplaced: true, tryAt: now };
   }

@@ -182,7 +182,7 @@ export class CertificateKeeper {
       if (error instanceof LeaseLost || signal.aborted) {
         logger.debug({ names }, 'another platform works on the certificate');
       } else {
-        // Usually a wrong key file. After it is corrected, all work continues where it stopped.
+        // An error here is usually a wrong key file. After the file is corrected, all orders continue where they stopped.
         this.#pause();
         logger.error({ names, reason: messageOf(error) }, 'cannot order certificates; retrying in a minute');
       }
@@ -284,7 +284,7 @@ class ClaimedCertificate {
     try {
       await step();
     } catch (error) {
-      // After an abort or a key file problem the order is still valid.
+      // After an abort or a problem with the key file, the certificate order is still valid.
       if (this.#signal.aborted || error instanceof LeaseLost) throw error;
       if (error instanceof Fault && error.code === 'CERTIFICATE_KEY_FILE') throw error;
       if (isUnknownAccount(error)) await this.#account.isUnknown();
@@ -310,7 +310,7 @@ class ClaimedCertificate {
 
 const NO_INFO = { window: null, retryAfterMs: null };
 
-/** If the authority gives no information, it is asked again later; until then the lifetime decides. */
+/** If the authority gives no renewal information, it is asked again later; until then the certificate's lifetime decides. */
 const noInfo = (error: unknown) => ({
   window: null,
   retryAfterMs: error instanceof AcmeProblem ? error.retryAfterMs : null,

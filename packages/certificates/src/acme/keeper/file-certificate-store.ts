@@ -214,7 +214,7 @@ export class FileCertificateStore implements CertificateStore {
     try {
       writeAtomicSync(join(this.#dir, file), JSON.stringify(value), { flush: true, soleWriter: true });
     } catch (error) {
-      // Usually a full disk, which says nothing about the certificate and ends when space is free again.
+      // A failed write is usually a full disk, which says nothing about the certificate and ends when space is free again.
       const reason = error instanceof Error ? error.message : String(error);
       throw new Fault('CERTIFICATE_STORE_AWAY', { reason }, { cause: error });
     }
