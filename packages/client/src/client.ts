@@ -143,7 +143,7 @@ class TunnelClient implements Client {
     this.#peers = this.#makePeers();
     this.#connection = this.#makeConnection();
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
-    // With new names, the saved session is ignored, because it would restore the old names.
+    // With the option for new names, the saved session is ignored, because it would restore the old names.
     const saved = settings.newNames ? null : (this.#store?.load() ?? null);
     this.#resume = saved;
     this.#registry.restore(saved?.tunnels ?? []);

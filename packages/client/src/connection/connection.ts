@@ -197,7 +197,7 @@ export class Connection {
 
   #wait(fault: Fault, { planned, atLeastMs }: { planned: boolean; atLeastMs: number }): void {
     const backoffMs = this.#backoff.nextDelayMs();
-    // If the first connect has a deadline, the pause is capped so that the client does not sleep past the deadline.
+    // If the first connection to the edge has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const hasDeadline = !this.#everUp && !this.#settings.wait;
     const delayMs = Math.max(
       hasDeadline ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs,

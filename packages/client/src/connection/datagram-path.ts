@@ -119,7 +119,7 @@ export class DatagramPath {
     try {
       await socket.connect({ address, port });
     } catch {
-      // No route to the edge right now. The path stays unproven, and the next retry opens another socket.
+      // The UDP socket has no route to the edge right now. The path stays unproven, and the next retry opens another socket.
       return socket.close();
     }
     if (path !== this.#path) return socket.close();

@@ -82,7 +82,8 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     minVersion: options.minTlsVersion,
     ...preferredCiphers(),
     rejectUnauthorized: security.verify,
-    // For a given socket Node has no other way to know the host name, which is needed to verify the certificate.
+    // The host name is passed explicitly to verify the server's certificate, because for a given socket Node.js has no other way to know
+    // it.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ...(security.ca === undefined ? {} : { ca: security.ca }),
   });

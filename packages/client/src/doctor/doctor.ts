@@ -31,7 +31,10 @@ const DOCTOR_TARGET_WITHIN_MS = 3000;
 export interface DoctorOptions {
   readonly config: ConfigFacts;
   readonly keyFile: KeyFileFacts;
-  /** Null if the config file cannot be read, because the server is unknown then. With an empty key, only checks without a key run. */
+  /**
+   * Connection options. Null if the config file cannot be read, because the server is unknown then. With an empty key, only checks
+   * without a key run.
+   */
   readonly connect: ConnectOptions | null;
   readonly tunnels: readonly ClientSpec[];
   readonly platform: (signal: AbortSignal) => Promise<PlatformFacts>;

@@ -36,7 +36,7 @@ export const runChecks = async (probes: Probes, run: CheckRun): Promise<Diagnosi
   const late = new AbortController();
   const timer = run.clock.setTimeout(() => late.abort(new Error('timed out')), run.withinMs);
   const signal = AbortSignal.any([late.signal, run.stop]);
-  // Every probe adds listeners to the signal, so the limit on listeners is lifted. The signal ends with the run.
+  // Every check adds listeners to the abort signal, so the limit on listeners is lifted. The signal ends with the run.
   setMaxListeners(0, signal);
   const found = new Map<CheckId, Finding>();
   const checks: Check[] = [];

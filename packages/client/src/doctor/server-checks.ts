@@ -68,7 +68,7 @@ export class ServerChecks {
 
   readonly #hasKey: boolean;
 
-  /** Without a key, the settings hold a placeholder that must not be sent. */
+  /** `hasKey` is false without an API key: the settings then hold a placeholder that must not be sent. */
   constructor(settings: ClientSettings, hasKey: boolean) {
     this.#settings = settings;
     this.#hasKey = hasKey;

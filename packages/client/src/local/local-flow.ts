@@ -51,7 +51,7 @@ export class LocalFlow implements DatagramReader {
   /** Payload bytes forwarded in this flow, from the visitor to the service and back. */
   bytesAToB = 0;
   bytesBToA = 0;
-  /** Set by every datagram and cleared by silentFor(), so that no clock is read per datagram. */
+  /** True if the flow had a datagram since the last silentFor(), so that no clock is read per datagram. */
   #isActive = true;
   #lastActiveAt: number;
   #state: 'connecting' | 'open' | 'closed' = 'connecting';

@@ -357,7 +357,7 @@ export class PeerLink implements PeerConnection {
   #wait(atLeastMs: number): void {
     const { clock, wait } = this.#options;
     const backoffMs = this.#backoff.nextDelayMs();
-    // If the first join has a deadline, the pause is capped so that the client does not sleep past the deadline.
+    // If the first join of a p2p tunnel has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const isShort = !this.#hasBeenReady && !wait;
     const delayMs = isShort ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs;
     const timer = clock.setTimeout(

@@ -27,7 +27,7 @@ export interface ConnectPeerOptions {
   readonly listenPort?: number;
   /** False allows only the relay, without attempts to connect directly. */
   readonly direct?: boolean;
-  /** If true, the first join is retried without limit. Otherwise a refusal is final after 30 s. */
+  /** If true, the first attempt to join the p2p tunnel is repeated without limit. Otherwise a refusal is final after 30 s. */
   readonly wait?: boolean;
 }
 

@@ -31,7 +31,7 @@ const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
 const PEER_FLOW_UNCONFIRMED_BYTES = 8 * 1024;
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
-/** No loop detection: unlike an edge, a client's listener cannot be its own visitor. */
+/** Turns off the detection of datagram loops: unlike an edge, a client's listener cannot be its own visitor. */
 const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }, pathPorts: [] };
 
 /** Returns the flow limits, with an edge's defaults. Loopback addresses cannot be forged from other machines. */

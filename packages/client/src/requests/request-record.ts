@@ -82,7 +82,7 @@ interface RecordFacts {
   readonly service: string | undefined;
   readonly at: number;
   readonly replay: Replay | null;
-  /** Null if the request is only counted and neither heads nor bodies are captured. */
+  /** Store of the captured request. Null if the request is only counted and neither heads nor bodies are captured. */
   readonly keeper: Keeper | null;
 }
 

@@ -92,7 +92,7 @@ export interface Tunnel {
   /** Host of the local service. Null for a Unix socket or a folder, as is localPort. */
   readonly localHost: string | null;
   readonly localPort: number | null;
-  /** Empty until the edge has answered. Can change if the client reconnects late. */
+  /** Id of the tunnel at the edge. Empty until the edge has answered. Can change if the client reconnects late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
   /** Public port of the tunnel. Null for a tunnel with a name instead of a port. */

@@ -23,7 +23,8 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
       type: 5,
       ...(credentials === null ? {} : { userId: credentials.user.reveal(), password: credentials.password.reveal() }),
     },
-    // Longer than our dial timeout, so that our timeout fires first. The package's default of 30 s would use its own timer.
+    // Timeout of the `socks` package, longer than our own, so that ours fires first. The package's default of 30 s would use its own
+    // timer.
     timeout: CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS * 2,
   });
   await new Promise<void>((resolve, reject) => {

@@ -61,7 +61,7 @@ export class FileServer {
     try {
       await this.#choose(request, response);
     } catch {
-      // No free descriptors or a broken disk: a temporary error without details for visitors.
+      // An error such as no free descriptors or a broken disk: visitors get a temporary error without details.
       if (response.headersSent) response.destroy();
       else answerShortly(response, 503, { 'Retry-After': '5' });
     }
@@ -169,7 +169,7 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
  */
 const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
   const length = Number(response.getHeader('content-length'));
-  // For an empty file `send` would read one byte, which may exist by now.
+  // Nothing is read of an empty file: the `send` package would read one byte, which may exist by now.
   if (length === 0) {
     bytes.destroy();
     response.end();
