@@ -26,7 +26,7 @@ export const groupMemberSummary = z
   .object({
     tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
     session_id: z.string(),
-    // Optional fields are omitted by older edges: the platform may be newer than its edges.
+    // Older edges omit the optional fields of a group member: the platform may be newer than its edges.
     name: z
       .string()
       .optional()
