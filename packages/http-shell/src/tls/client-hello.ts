@@ -43,7 +43,7 @@ export const readClientHello = (bytes: Buffer): HelloReading => {
     const start = at + RECORD_HEADER_BYTES;
     if (bytes.length < start) return more(start);
     const length = bytes.readUInt16BE(at + 3);
-    // Empty records are forbidden. Without this check, a hello could consist of any number of records.
+    // Empty TLS records are forbidden. Without this check, a ClientHello could consist of any number of records.
     if (length === 0 || length > RECORD_MAX_BYTES) return BAD;
     const piece = bytes.subarray(start, start + length);
     if (had === 0 && piece.length > 0 && piece[0] !== CLIENT_HELLO) return BAD;
