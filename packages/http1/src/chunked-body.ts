@@ -65,7 +65,7 @@ export class ChunkedBody implements BodyScanner {
         at += 1;
       }
     }
-    // Do not pass on malformed bytes: the receiver must not mistake a part of the body for the whole body.
+    // Malformed bytes of a body are not passed on: the receiver must not mistake a part of the body for the whole body.
     if (this.#state === 'bad') return BODY_BAD;
     this.#endRun(at, sink);
     return this.#state === 'done' ? at : BODY_INCOMPLETE;

@@ -37,7 +37,7 @@ export class FieldReader {
   keepAlive = false;
   /** True if `Connection: upgrade` was sent. Otherwise `Upgrade` has no effect. */
   upgradeOption = false;
-  /** Further names in `Connection`, in lower case. Fields with these names are not passed on. */
+  /** Further names in the header `Connection`, in lower case. Header fields with these names are not passed on. */
   named: string[] | null = null;
   upgrade: string | null = null;
   expectContinue = false;
