@@ -133,7 +133,7 @@ export class CarrierReader implements StaticReader {
     this.#finished = true;
     if (this.#block === null) return;
     this.#handOn();
-    // This call can come from within a delivery of the same block, before it is known which reader keeps a part.
+    // The block is not reused: finish() can be called within a delivery of the block, before it is known which reader keeps a part.
     this.#held = true;
     this.#giveBack();
   }

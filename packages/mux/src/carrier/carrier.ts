@@ -105,7 +105,7 @@ class SocketCarrier implements Carrier, Guarded {
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
-  /** False after end(): a late PONG after the end would break off frames still in transit. */
+  /** Whether the carrier sends further frames. False after end(): a late PONG after the end would break off frames still in transit. */
   get #takesFrames(): boolean {
     return !this.#ended && this.#closed === null;
   }

@@ -42,7 +42,7 @@ export type PathState =
 interface PathHistory {
   /** Consecutive rounds that failed, or that led to a path which lasted only a moment. */
   readonly failures: number;
-  /** Why the path was not used last time. Null if no round has completed yet. */
+  /** Why the UDP path was not used last time. Null if no round of probes has completed yet. */
   readonly verdict: 'no-answer' | 'went-silent' | null;
 }
 
@@ -179,7 +179,10 @@ const probe = (state: ProbingState, now: number): PathStep => {
 
 // ---- up, and in doubt ----
 
-/** Only answers count. A side that still hears the other side but is no longer heard must leave the path, too. */
+/**
+ * Decides whether a path in use has been silent for too long. Only answers count: a side that hears the other side but is no longer heard
+ * must leave the path, too.
+ */
 const settle = (state: UpState, now: number): PathStep => {
   const quietMs = state.isInUse ? LIMITS.PATH_USED_QUIET_MS : LIMITS.PATH_IDLE_QUIET_MS;
   const doubtAt = state.answeredAt + quietMs;
@@ -204,7 +207,7 @@ const ask = (state: DoubtfulState, now: number): PathStep => {
     ...state,
     pings: pings + 1,
     nextPingAt: now + LIMITS.PATH_DOUBT_PING_EVERY_MS,
-    // After a pause of the process, too few pings were sent to give up, and answers may still be unread.
+    // After a pause of the process, too few pings were sent to give up the path, and answers may still be unread.
     giveUpAt: now >= giveUpAt ? now + LIMITS.PATH_DOUBT_MS / 2 : giveUpAt,
   };
   return [next, [{ kind: 'send-ping' }, { kind: 'wake', at: Math.min(next.nextPingAt, next.giveUpAt) }]];

@@ -40,5 +40,5 @@ export class TickFlush {
   }
 }
 
-/** Shared by all carriers and sockets, because a process has a single event loop. */
+/** Calls listeners at the end of an event loop turn. Shared by all carriers and sockets, because a process has a single event loop. */
 export const tickFlush = new TickFlush();

@@ -50,12 +50,12 @@ class Dial {
     let error: number | undefined;
     if (address.family === 'unix') error = handle.connect(request, address.path);
     else {
-      // Set before the handle has a file descriptor; libuv applies the option when it creates the descriptor.
+      // TCP_NODELAY is set before the handle has a file descriptor; libuv applies the option when it creates the descriptor.
       handle.setNoDelay(true);
       if (address.family === 4) error = handle.connect(request, address.host, address.port);
       else error = handle.connect6(request, address.host, address.port);
     }
-    // Some Node.js versions return undefined for Unix sockets and report errors by callback.
+    // When connecting to Unix sockets, some Node.js versions return undefined and report errors by callback.
     if (typeof error === 'number' && error !== 0) this.#fail(failureOf(error, address));
   }
 

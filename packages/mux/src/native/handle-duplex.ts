@@ -261,8 +261,8 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   #sendEnd(): void {
-    // Both directions are done: close() sends the same FIN to the peer, after all written bytes. TLS needs a shutdown for its closing
-    // alert.
+    // Both directions of the connection are done: close() sends the same FIN to the peer, after all written bytes. TLS needs a shutdown
+    // for its closing alert.
     if (this.#input === 'ended' && this.#handle === this.wire) {
       this.#finish();
       return this.#tellFlushed();

@@ -37,7 +37,7 @@ interface SocketHandle {
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
 
-/** If false, all sockets use the fallback. For tests, and for Node.js versions with different internals. */
+/** If false, all sockets read through the stream layer of Node.js. For tests, and for Node.js versions with different internals. */
 let staticAllowed = process.env['TUNNEL_STATIC_READ'] !== 'off';
 
 export const allowStaticReads = (allowed: boolean): void => {
@@ -61,7 +61,7 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
   inside[symbols.buffer] = first;
   inside[symbols.callback] = (n: number) => reader.onRead(n);
   inside[symbols.next] = () => reader.nextView();
-  // Must be called only once per socket, because every call adds a listener inside Node.js.
+  // useUserBuffer() must be called only once per socket, because every call adds a listener inside Node.js.
   inside._handle.useUserBuffer(first);
   return 'static';
 };

@@ -95,7 +95,8 @@ export const beginTls = (
   const below: TlsHandle['_parent'] = duplex.wire;
   if (wrap === null) throw new Error('TLS on native handles is not available');
   const tls = wrap(below, context.context, true, false);
-  // Both handles reference each other. Node.js holds only the lower handle, so the TLS handle would be garbage-collected.
+  // The TLS handle and the handle below reference each other. Node.js holds only the lower handle, so the TLS handle would be
+  // garbage-collected.
   below.tls = tls;
   tls._parent = below;
   tls._secureContext = context;

@@ -26,7 +26,7 @@ export const CARRIER_FIRST_PINGS = 8;
 /** A path with a shorter round trip counts as near: packet loss and buffered data have no lasting effect there. */
 export const CARRIER_NEAR_UNDER_MS = 4;
 
-/** Shorter round trips are scheduler noise. A loopback stream grows like a stream on a 5 ms path. */
+/** Shortest round trip assumed for a carrier. Shorter values are scheduler noise; a loopback stream's window grows like on a 5 ms path. */
 const SHORTEST_ROUND_TRIP_MS = 5;
 /** Round trip at which the initial window becomes noticeable: 256 KiB per round trip are 13 MB/s. */
 const LONG_ROUND_TRIP_MS = 20;
