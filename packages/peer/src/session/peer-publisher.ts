@@ -15,7 +15,7 @@ import { relayCarrier } from './relay-handshake.ts';
 const PEER_HANDSHAKES_MAX = 256;
 /** Maximum number of sessions per publisher. An edge allows 100 peers unless its operator configures more. */
 const PEER_SESSIONS_MAX = 4096;
-/** How long a peer without a path is kept in case it reconnects. */
+/** How long a subscriber without a path is kept in case it reconnects. */
 export const PEER_ABSENT_MS = 30_000;
 
 /** A subscriber of a p2p tunnel as seen by its publisher. */

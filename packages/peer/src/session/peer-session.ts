@@ -237,7 +237,7 @@ export class PeerSession {
       if (now - this.#tickedAt < 1000) return;
       this.#tickedAt = now;
       this.#mux.tick(now);
-      // No event reports the end of a carrier that finished its last streams.
+      // Closed carriers are forgotten here, because no event reports the end of a carrier that finished its last streams.
       for (const [id, carrier] of this.#carriers) if (carrier.isClosed) this.#carriers.delete(id);
     } catch (error) {
       this.#settings.report(error, 'peer.look');
