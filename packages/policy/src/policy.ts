@@ -29,7 +29,7 @@ export interface Match {
   readonly method?: readonly string[] | undefined;
   /** Globs for the request path. A rule matches if any glob matches. */
   readonly path?: readonly string[] | undefined;
-  /** By lower-case name: whether the header is present, or globs for its value. */
+  /** Conditions on headers by lower-case name: whether the header is present, or globs for its value. */
   readonly header?: Readonly<Record<string, boolean | readonly string[]>> | undefined;
   /** Addresses and networks of visitors for which a rule matches. */
   readonly address?: readonly string[] | undefined;

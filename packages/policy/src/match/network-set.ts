@@ -106,7 +106,7 @@ const wordsOf = (ranges: readonly Range[], family: Range['family']): number[] =>
 const inWords = (value: bigint, width: number): number[] =>
   Array.from({ length: width }, (_, index) => Number((value >> BigInt(32 * (width - 1 - index))) & 0xffffffffn));
 
-/** Only the last range that begins at or before the address can contain it. */
+/** Searches the address in the sorted IPv4 ranges: only the last range that begins at or before the address can contain it. */
 const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => {
   let low = 0;
   let high = words / 2;

@@ -161,7 +161,8 @@ const cors = (dialect: Dialect): z.ZodType => {
     credentials: flag().default(false),
     max_age_secs: wholeNumber(0, POLICY_CORS_MAX_AGE_SECS).default(600),
   }).superRefine(({ origins, credentials }, context) => {
-    // Every site could then read private data of the visitor. Browsers reject the combination as well.
+    // Rejects CORS credentials for any origin: every site could then read private data of the visitor. Browsers reject the combination as
+    // well.
     if (!credentials || !origins.includes('*')) return;
     context.addIssue({ code: 'custom', path: ['credentials'], message: 'false when `origins` has "*"' });
   });

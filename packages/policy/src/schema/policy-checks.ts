@@ -59,7 +59,7 @@ const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout
   ];
 };
 
-/** Only the address of a connection is known, so every other condition is rejected. */
+/** Checks the conditions of a rule for TCP or UDP: only the address of a connection is known, so every other condition is rejected. */
 const matchProblems = (match: Match | undefined, path: Path, refuse: Refuse): PolicyProblem[] => {
   if (match === undefined) return [];
   const foreign = REQUEST_FIELDS.filter((field) => match[field] !== undefined);

@@ -240,7 +240,7 @@ export const changeableHeader = (): z.ZodType<string> =>
     value.toLowerCase(),
   );
 
-/** Only visible ASCII, blank and tab, because the value is written into a head unchanged. */
+/** Returns whether a header value has only visible ASCII, blanks and tabs, because it is written into a head unchanged. */
 const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
 const HEADER_VALUE = 'visible ASCII characters and spaces, without line breaks';
 
@@ -294,7 +294,7 @@ export const isTable = (value: unknown): value is Readonly<Record<string, unknow
 
 export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'query', 'user', 'request_id'];
 
-/** Also finds misspelled placeholders: `{ user }`, `{user-agent}`. Text with quotes or colons is no placeholder. */
+/** Matches placeholders, even misspelled: `{ user }`, `{user-agent}`. Text with quotes or colons is no placeholder. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
 /**

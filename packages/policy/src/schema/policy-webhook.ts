@@ -78,7 +78,7 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
     context.addIssue({ code: 'custom', path: [foreign], message: 'left out unless `provider` is hmac' });
   }
   if (given.provider !== 'standard') return;
-  // Any other secret could never verify a webhook. Reported here, before the first webhook arrives.
+  // Checks the form of webhook secrets: any other secret could never verify a webhook. Reported here, before the first webhook arrives.
   const [key, known] =
     given.secret === undefined ? (['secrets', given.secrets ?? []] as const) : (['secret', [given.secret]] as const);
   if (!known.every(isStandardSecret)) context.addIssue({ code: 'custom', path: [key], message: STANDARD });
