@@ -39,7 +39,7 @@ export const decodeControl = (text: string): Decoded => {
 
 /** Encodes a message. Texts for people are cut to the receiver's limit; the sender must keep all other fields within their limits. */
 export const encodeControl = (message: ControlMessageInput): string => {
-  // Only top-level fields are cut, because a policy may have a header or claim with the same name.
+  // Only top-level texts of a message are cut, because a policy may have a header or claim with the same name.
   const cut: Record<string, unknown> = {};
   for (const key of ['message', 'reason'] as const) {
     const text: unknown = (message as Record<string, unknown>)[key];

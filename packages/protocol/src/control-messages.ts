@@ -155,7 +155,7 @@ const registerTunnel = z.object({
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),
-  /** Checked by the receiver's schema, so that errors can name the rule. Here only the frame size limits it. */
+  /** Policy of the tunnel. Checked by the receiver's schema, so that errors can name the rule. Here only the frame size limits it. */
   policy: z.unknown().optional(),
   /** Revision of a group's policy. A member with a higher revision replaces the policy of all members. */
   policy_revision: z.int().min(0).optional(),

@@ -4,11 +4,11 @@ import { encodeFrame, FRAME, readUint32, writeFrameHeader, writeUint32 } from '.
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, encodeText, parseJson } from './text-codec.ts';
 
-/** Same limit as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of a tunnel id in OPEN, as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_TUNNEL_ID_MAX_CHARS = 100;
-/** Room for an address and a port. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of the visitor's address and port in OPEN. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_VISITOR_MAX_CHARS = 300;
-/** Same limit as ids on the control connection. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of a peer id in OPEN, as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_PEER_ID_MAX_CHARS = 100;
 /** Maximum length of the public address in OPEN: room for an address and a port, in visible ASCII. */
 export const OPEN_PUBLIC_ADDRESS_MAX_CHARS = 100;
