@@ -132,7 +132,7 @@ export class Admission {
   readonly refusals = new Map<string, number>();
   readonly #used = { visitors: 0, control: 0, api: 0 };
   readonly #visitors = new ConnectionsByNetwork<Ticket>();
-  /** Per listener, so that a flood of one API does not push out a metrics scrape. */
+  /** API connections by network, separately per listener, so that a flood of one API does not push out a metrics scrape. */
   readonly #callers = {
     rest: new ConnectionsByNetwork<Ticket>(),
     metrics: new ConnectionsByNetwork<Ticket>(),

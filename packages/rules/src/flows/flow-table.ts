@@ -19,7 +19,10 @@ export const DROP_REASONS = [
   'path',
   /** The tunnel or address has reached its limit of flows, all of them confirmed. */
   'limit',
-  /** All flows of the edge are taken: the datagram belongs to a reclaimed flow, or to a new flow while no account exceeds its share. */
+  /**
+   * Drop reason: all flows of the edge are taken. The datagram belongs to a reclaimed flow, or to a new flow while no account exceeds its
+   * share.
+   */
   'share',
   /** Drop reason: the visitor's address prefix opens too many new flows per second. */
   'rate',

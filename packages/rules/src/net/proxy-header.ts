@@ -44,7 +44,7 @@ const addressesOf = (visitor: SocketAddress | null, reached: SocketAddress): Add
   if (visitor === null || source === null) return null;
   const target = bytesOf(reached.host) ?? source.map(() => 0);
   const ports = { sourcePort: visitor.port, targetPort: reached.port };
-  // Both addresses must have the same family, so IPv4 is mapped to IPv6 if needed.
+  // Both addresses in a PROXY header must have the same family, so IPv4 is mapped to IPv6 if needed.
   const isIpv4 = source.length === IPV4_BYTES && target.length === IPV4_BYTES;
   return isIpv4
     ? { isIpv4, source, target, ...ports }

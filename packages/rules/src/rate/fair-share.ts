@@ -107,7 +107,7 @@ export class FairShare {
     return first !== null && first.rank > this.perHolder ? first.name : null;
   }
 
-  /** Every take() must be followed by give() for the same holder and total count. */
+  /** Adds to a holder's amount. Every take() must be followed by give() for the same holder and total count. */
   take(name: string, count = 1): void {
     let holder = this.#of.get(name);
     if (holder === undefined) {

@@ -57,13 +57,13 @@ export class SlidingWindow {
       last.count += count;
       return false;
     }
-    // Most windows have a single portion. An array that grows from empty would allocate room for seventeen.
+    // Most sliding windows have a single portion. An array that grows from empty would allocate room for seventeen.
     if (last === undefined) this.#portions = [{ atMs: now, count }];
     else this.#portions.push({ atMs: now, count });
     return true;
   }
 
-  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
+  /** Counts the events if the window has room, and returns 0; otherwise returns the milliseconds until they fit. */
   take(now: number, count = 1): number {
     const waitMs = this.retryAfterMs(now, count);
     if (waitMs === 0) this.record(now, count);
@@ -146,7 +146,7 @@ export class SlidingWindows {
     this.#forget(now);
   }
 
-  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
+  /** Counts the events if the key's window has room, and returns 0; otherwise returns the milliseconds until they fit. */
   take(key: string, now: number, count = 1): number {
     const waitMs = this.retryAfterMs(key, now, count);
     if (waitMs === 0) this.record(key, now, count);

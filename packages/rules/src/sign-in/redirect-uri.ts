@@ -6,7 +6,7 @@ import ipaddr from 'ipaddr.js';
 import { RULE_LIMITS } from '../limits.ts';
 
 const HOST = '(?:[a-z0-9-]+(?:\\.[a-z0-9-]+)*\\.?|\\[[0-9a-f:.]+\\])(?::\\d{1,5})?';
-/** No blank, no backslash (parsers read it as a slash), and no fragment. */
+/** Pattern of the path and query of a redirect URI: no blank, no backslash (parsers read it as a slash), and no fragment. */
 const REST = '(?:[/?][!-"$-\\[\\]-~]*)?';
 const HTTPS = new RegExp(`^https://${HOST}${REST}$`, 'i');
 const LOOPBACK = new RegExp(`^(http://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]))(?::\\d{1,5})?(${REST})$`);

@@ -119,7 +119,8 @@ export type RefreshDecision =
 
 export const decideRefresh = (token: ShownToken | null, now: number, rules: RefreshRules): RefreshDecision => {
   if (token === null || now >= token.expiresAt) return 'invalid';
-  // Checked before the family, because suspending an account revokes its families, and the owner should learn the reason.
+  // The account's suspension is checked before the token family, because suspending an account revokes its families, and the owner should
+  // learn the reason.
   if (token.userStatus === 'suspended') return 'suspended';
   if (token.familyRevoked) return 'invalid';
   if (token.rotatedAt === null) return 'rotate';
