@@ -58,7 +58,7 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     return this.#entries.get(key, { allowStale: true });
   }
 
-  /** With `ttlMs` of 0 or less, the entry has already expired: an older entry of the key is removed. */
+  /** Caches a value. With `ttlMs` of 0 or less, the entry has already expired: an older entry of the key is removed. */
   set(key: K, value: V, ttlMs = this.#ttlMs): void {
     if (ttlMs === undefined) this.#entries.set(key, value);
     else if (ttlMs > 0) this.#entries.set(key, value, { ttl: Math.max(SHORTER_MS, ttlMs - SHORTER_MS) });

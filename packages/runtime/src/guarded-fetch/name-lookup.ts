@@ -16,7 +16,7 @@ export interface NameLookupOptions {
 }
 
 const LOOPBACK = ['127.0.0.1', '::1'];
-/** No answer, as opposed to an answer that the name does not exist. */
+/** Error codes of DNS lookups without an answer, as opposed to the answer that the name does not exist. */
 const SILENCE = new Set(['ETIMEOUT', 'ECANCELLED']);
 
 /**

@@ -66,7 +66,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
       if (maxBytes === 0) return answer(Buffer.alloc(0));
       readBody(response, maxBytes).then(answer, giveUp);
     });
-    // Only the first rejection counts. A destroyed request may also emit an error.
+    // Only the first error of the request counts. A destroyed request may also emit an error.
     request.on('error', reject);
     request.on('close', () => {
       signal.removeEventListener('abort', abort);

@@ -18,7 +18,7 @@ export type UrlReading =
   | { readonly kind: 'refused'; readonly host: string; readonly reason: string };
 
 export type UrlVerdict =
-  /** All addresses have passed. The request goes to one of them, even if the name changes. */
+  /** All addresses of the URL's host are allowed. The request goes to one of them, even if the name changes. */
   | { readonly kind: 'pinned'; readonly addresses: readonly string[] }
   | { readonly kind: 'refused' | 'unresolved'; readonly reason: string };
 

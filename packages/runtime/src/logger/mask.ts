@@ -48,7 +48,7 @@ const maskEntries = (value: object, levels: number): Record<string, unknown> => 
   return out;
 };
 
-/** Undefined, null and booleans reveal no secret, and show whether a value was given. */
+/** Whether a value with a secret name is masked. Undefined, null and booleans reveal no secret, and show whether a value was given. */
 const hides = (value: unknown): boolean => value !== undefined && value !== null && typeof value !== 'boolean';
 
 const maskValue = (value: unknown, levels: number): unknown => {
