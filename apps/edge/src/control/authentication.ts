@@ -146,7 +146,7 @@ const sendAuthOk = (
       path: CARRIER_PATH,
       tokens: session.upstream.mux === null ? [] : muxes.issueTokens(session.upstream.mux, count),
     },
-    // Omitted if empty, so that the bytes are identical to protocol version 1.
+    // The list of capabilities is omitted if empty, so that the bytes of AuthOk are identical to protocol version 1.
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
     ...(profile === undefined ? {} : shownFields(profile, region)),
     ...(ports.length === 0 ? {} : { local_ports: [...ports] }),

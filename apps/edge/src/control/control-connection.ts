@@ -335,7 +335,7 @@ export class ControlConnection implements Guarded {
     const pending = this.#receive(text);
     if (pending === undefined) return;
     this.#isBusy = true;
-    // Not paused after a close, because the response to the close frame has to be read.
+    // Reading is not paused after a close, because the client's response to the close frame has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
       .catch((error: unknown) => this.#fail(error))

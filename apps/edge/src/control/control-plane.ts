@@ -311,7 +311,8 @@ export class ControlPlane {
     const pace = new ControlRateLimiter(this.#controlRateLimits, this.#accountBuckets);
     const registrationPace = new ControlRateLimiter(this.#registrationPace, this.#registrationBuckets);
     const peer = peerOf(request, this.#callerAddress);
-    // Before authentication, frames are charged to the network; otherwise each new connection would start with a full token bucket.
+    // Before authentication, control messages are charged to the client's network; otherwise each new connection would start with a full
+    // token bucket.
     pace.chargeTo(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,

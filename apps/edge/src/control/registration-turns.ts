@@ -53,7 +53,7 @@ export class RegistrationTurns {
     return !this.#isBusy && this.#queue.length === 0;
   }
 
-  /** Whether reading should pause. Frames already read (at most 64 KiB) are still queued. */
+  /** True if too many registrations are queued, so that reading should pause. Frames already read (at most 64 KiB) are still queued. */
   get isFull(): boolean {
     return this.#isFull;
   }

@@ -288,7 +288,7 @@ const backendQuestion = (
   };
 };
 
-/** Whether the name was chosen by the user. Names of groups always are, because all members have to know the name. */
+/** Whether the tunnel's name was chosen by the user. Names of groups always are, because all members have to know the name. */
 const isCustomName = (wanted: WantedEndpoint): boolean =>
   wanted.kind === 'group'
     ? wanted.wanted.endpoint.kind === 'name'

@@ -79,7 +79,7 @@ export class JwtVerifier {
       requiredClaims: mayBeEndless ? [] : ['exp'],
       currentDate: new Date(this.#clock.now()),
     };
-    // Do not call the provider for a token that can never be valid.
+    // The provider is not called for a JWT that can never be valid.
     if (!isTried(token, options)) return null;
     const url = await this.#documents.keyUrlOf(provider, wanted.keysUrl);
     try {

@@ -9,13 +9,13 @@ import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import { POLICY_CACHE_CHARS_MAX } from './limits.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
 
-/** How long a provider's metadata is fresh. Afterwards the metadata is fetched again. */
+/** How long the cached metadata of a sign-in provider is fresh. Afterwards the metadata is fetched again. */
 export const PROVIDER_METADATA_FRESH_MS = 3600 * 1000;
-/** How long a provider's keys are fresh. Afterwards the keys are fetched again. */
+/** How long the cached keys of a sign-in provider are fresh. Afterwards the keys are fetched again. */
 export const PROVIDER_KEYS_FRESH_MS = 600_000;
 /** Maximum number of keys in a key set. A larger set is rejected. */
 const PROVIDER_KEYS_MAX = 100;
-/** How long metadata and keys can be used while the provider is unavailable. */
+/** How long cached metadata and keys can be used while the sign-in provider is unavailable. */
 export const PROVIDER_STALE_MS = 24 * 3600 * 1000;
 /**
  * Minimum interval between fetches of a key set because of tokens with an unknown key. Also the retry interval for a provider that is
@@ -88,7 +88,7 @@ class Documents<T> {
     const { freshMs } = this.#rules;
     if (age < freshMs * EARLY || now - kept.failedAt < PROVIDER_KEYS_AGAIN_MS) return kept.value;
     const fetching = this.#fetch(provider, url).catch(() => kept.value);
-    // No request waits for a provider that has failed before, because the wait would be five seconds each time.
+    // No request waits for a sign-in provider that has failed before, because the wait would be five seconds each time.
     return age < freshMs || kept.failedAt !== NEVER ? kept.value : fetching;
   }
 

@@ -99,7 +99,7 @@ export class Balancer {
     if (last === undefined || group === null || nowMs - failed.sinceMs >= MEMBER_TRIES_MS) return null;
     const fits = (member: Tunnel): boolean => kind === 'any' || member.http?.localProtocol === last.http?.localProtocol;
     const { member } = lease;
-    // With HTTP/2, another request of the same connection may have moved the lease meanwhile.
+    // With HTTP/2, another request of the same connection may have moved the connection's lease to another member.
     const isElsewhere = member !== null && !failed.members.includes(member) && group.isHealthy(member) && fits(member);
     return isElsewhere ? member : this.#move(lease, group, failed.members, fits);
   }
@@ -147,12 +147,12 @@ export class Balancer {
       return route.isHealthy(member) && (route.healthyCount === 1 || member.upstream.isConnected);
     }
     if (member.tunnelId !== route.tunnelId) return false;
-    // After a new registration, the tunnel has the same id but a different object and session.
+    // After a new registration, the leased tunnel has the same id but a different object and session.
     lease.member = route;
     return true;
   }
 
-  /** Counts the connection for a member. Returns null on success, otherwise the refusal. */
+  /** Counts the visitor's connection for a member. Returns null on success, otherwise the refusal. */
   #enter(lease: Lease, member: Tunnel): Refusal | null {
     if (!this.#counts.begin(member.tunnelId)) {
       const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perKey });

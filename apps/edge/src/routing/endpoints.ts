@@ -262,7 +262,7 @@ export class PortRegistry {
     const closing = this.#closing.get(port);
     const release = (): void => {
       this.#leases.release(port, owner);
-      // If the hold has expired, the port may belong to a different owner by now.
+      // If the hold of the released port has expired, the port may belong to a different owner by now.
       if (this.#leases.useOf(port, this.#clock.monotonic()) === undefined) this.#listeners.free?.(port);
     };
     if (closing === undefined) release();

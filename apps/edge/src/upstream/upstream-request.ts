@@ -87,7 +87,7 @@ export class InterimHeads {
   #count = 0;
   #bytes = 0;
 
-  /** Counts an interim head. Returns the problem if a limit is exceeded, otherwise null. */
+  /** Counts an interim response head (1xx). Returns the problem if a limit is exceeded, otherwise null. */
   take(bytes: number): string | null {
     this.#count += 1;
     this.#bytes += bytes;
@@ -107,9 +107,9 @@ export abstract class UpstreamRequest implements Guarded {
   protected requestTrailers: readonly HeaderField[] = NO_TRAILERS;
   /** Whether any part of the request may have reached the service. */
   protected isSent = false;
-  /** Whether any byte of a response has arrived, even of an interim response. */
+  /** Whether any byte of the service's response has arrived, even of an interim response. */
   protected hasAnswer = false;
-  /** Whether another member may still serve the request. Until then, the request is counted as provisional. */
+  /** Whether another group member may still serve the request. Until then, the request is counted as provisional. */
   #isPendingFailover: boolean;
   /** Body bytes received before the connection to the service was open. Above a limit, reading from the visitor is paused. */
   protected waiting: ByteQueue | null = null;
@@ -136,7 +136,7 @@ export abstract class UpstreamRequest implements Guarded {
 
   /** True if the final response head is missing or incomplete. */
   protected abstract readonly awaitsHead: boolean;
-  /** Whether the service or the path to it currently accepts no more of the body. */
+  /** Whether the service or the path to it currently accepts no more of the request body. */
   protected abstract readonly isBehind: boolean;
   /** Releases the request's connection to the service. Called once. */
   protected abstract letGo(reason: StreamReason): void;
@@ -150,7 +150,7 @@ export abstract class UpstreamRequest implements Guarded {
     return !this.request.hasBody && isSafe(this.request.head.method);
   }
 
-  /** Whether to retry on the same service. While its client is disconnected, other members of the group are tried first. */
+  /** Whether to retry the request on the same service. While its client is disconnected, other members of the group are tried first. */
   protected get isConnected(): boolean {
     return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
   }

@@ -9,7 +9,7 @@ export const EDGE_BUCKETS_SECS = [
   0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ] as const;
 
-/** Counts durations by bucket. Avoids the label lookup that makes prom-client's histogram slow. */
+/** Counts durations of requests by bucket. Avoids the label lookup that makes prom-client's histogram slow. */
 export class DurationCounts {
   readonly boundsSecs: readonly number[];
   /** One entry more than the bounds: the last entry counts durations above the highest bound. */

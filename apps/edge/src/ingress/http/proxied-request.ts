@@ -177,7 +177,7 @@ export class ProxiedRequest {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Whether the body must be parsed, to count its bytes or to remove trailers. */
+  /** Whether the request body must be parsed, to count its bytes or to remove trailers. */
   get isBodyRead(): boolean {
     return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
   }
@@ -331,7 +331,7 @@ export class ProxiedRequest {
   answered(status: number): void {
     const nowMs = this.#owner.services.preciseNow();
     const wholeMs = nowMs - this.startedMs;
-    // While a request body is in transit, the time depends on the visitor, so no edge time is recorded.
+    // While a request body is in transit, the service's time depends on the visitor, so no edge time is recorded.
     const serviceMs = this.#body === null ? (this.#upstream?.serviceMs(nowMs) ?? null) : null;
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
   }

@@ -62,7 +62,7 @@ class RefusingOwner implements VisitorOwner {
     this.#visitors.delete(visitor);
   }
 
-  // No tunnel receives any of the requests, so the following methods do nothing.
+  // No tunnel receives any request of a refused visitor, so the following methods do nothing.
   countRequest(): void {}
 
   onPolicyAnswered(): undefined {}

@@ -209,7 +209,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return this.#pass?.changes?.maxBody ?? null;
   }
 
-  /** Whether trailers must be filtered, because a token can be sent in trailers too. */
+  /** Whether request trailers must be filtered, because a token can be sent in trailers too. */
   get hidesTrailers(): boolean {
     return tokenHeadersOf(this.#inForce).length > 0;
   }

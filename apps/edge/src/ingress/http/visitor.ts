@@ -33,7 +33,7 @@ export interface Visitor extends HeldConnection, Guarded {
 export interface VisitorDuplex extends ByteDuplex {
   readonly queuedBytes: number;
   readonly takenBytes: number;
-  /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset. */
+  /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset, so the state must be queried. */
   readonly hasLostPeer: boolean;
   /** Abandons the read buffer: the bytes read last were passed to a receiver that does not report when the memory is free. */
   abandonReadBuffer(): void;

@@ -32,7 +32,10 @@ export type DecideFlow = (visitor: string, tunnel: Tunnel) => FlowVerdict | Prom
 
 export interface UdpPortOptions {
   readonly routeOn: (port: number) => Route | undefined;
-  /** Counts flows separately from connections: source addresses can be forged, and a flood must not use up the owner's TCP connections. */
+  /**
+   * Balancer that counts UDP flows separately from connections: source addresses can be forged, and a flood must not use up the owner's
+   * TCP connections.
+   */
   readonly balancer: Balancer;
   /** The edge's rules for UDP flows. A tunnel can override the idle time. */
   readonly rules: FlowRules;

@@ -64,7 +64,7 @@ export class UdpSocket {
     const at = this.#blocks.used;
     bytes.copy(block, at, start, end);
     socket.send(block, at, end - start, port, address);
-    // Usually the kernel has copied the datagram already, and the room can be reused. Otherwise libuv reads it later.
+    // Usually the kernel has copied the sent datagram already, and its memory can be reused. Otherwise libuv reads it later.
     this.#isBehind = socket.getSendQueueCount() > 0;
     if (this.#isBehind) this.#blocks.used += end - start;
     return true;

@@ -105,7 +105,7 @@ export class H2cConnection implements UpstreamAnswer {
     return this.#state === 'opening' || this.#state === 'open';
   }
 
-  /** Whether the client has reconnected, or its carrier is being replaced. New calls then need a new stream. */
+  /** Whether the client has reconnected, or its carrier is being replaced. New h2c calls then need a new stream. */
   #isRetiring(): boolean {
     return this.#stream === null
       ? this.#askedOn !== this.#options.service.upstream.connection
@@ -168,7 +168,7 @@ export class H2cConnection implements UpstreamAnswer {
     this.#waiting = [];
     for (const waiter of waiting) {
       try {
-        // If the service accepts no calls at all, the first request still waits in Node's queue.
+        // If the service accepts no h2c calls at all, the first request still waits in the queue of Node.js.
         if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
         else this.#options.onExcess(waiter);
       } catch (error) {

@@ -24,7 +24,7 @@ export class H2cUpstream extends UpstreamRequest {
   #connection: H2cConnection | null = null;
   #stream: ClientHttp2Stream | null = null;
   #isSecondTry = false;
-  /** Whether body bytes were passed to Node, so that the request cannot be sent again. */
+  /** Whether bytes of the request body were passed to Node.js, so that the request cannot be sent again. */
   #hasGivenBody = false;
   #response: ResponseHead | null = null;
   /** Remaining bytes of a service's response with Content-Length. */

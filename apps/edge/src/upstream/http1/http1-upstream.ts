@@ -26,7 +26,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
   protected isBehind = false;
   readonly #idle: IdleStreams;
   readonly #response: ResponseReader;
-  /** Whether the body arrives as data without a length and is chunked here. */
+  /** Whether the request body arrives as data without a length and is chunked here. */
   readonly #framesChunks: boolean;
   #opening: PendingStream | null = null;
   #stream: UpstreamStream | null = null;

@@ -96,7 +96,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.#owner.services.now();
   }
 
-  /** Whether the connection accepts no further requests: the edge is shutting down, or early bytes were lost. */
+  /** Whether the visitor's connection accepts no further requests: the edge is shutting down, or early bytes were lost. */
   get endsAfterAnswer(): boolean {
     return this.#owner.isDraining || this.input.hasLostBytes;
   }
@@ -121,7 +121,10 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.input.onData(bytes, start, end, borrowed);
   }
 
-  /** Whether the waiting bytes belong to a body or to a client's connection. Such bytes must not be lost, so reading pauses instead. */
+  /**
+   * Whether the visitor's waiting bytes belong to a request body or to a client's connection. Such bytes must not be lost, so reading
+   * pauses instead.
+   */
   get isBodyWaiting(): boolean {
     return (this.#phase === 'deciding' && !this.#body.isWhole) || this.#phase === 'leaving';
   }
@@ -383,7 +386,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     else this.#closeAfterResponse();
   }
 
-  /** Does not apply after status 101, where a terminal may be silent for an hour. */
+  /** Whether the visitor's connection makes no progress. Does not apply after status 101, where a terminal may be silent for an hour. */
   #isStalled(nowMs: number): boolean {
     if (this.#phase === 'upgraded' || this.#isClosed()) return false;
     return this.#stalls.isOver(nowMs, this.#end, this.input);

@@ -70,7 +70,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     return this.#response.queuedBytes;
   }
 
-  /** Whether the stream is closed in HTTP/2 terms. Node may still wait for a write. */
+  /** Whether the request's stream is closed in HTTP/2 terms. Node.js may still wait for a write. */
   get isClosed(): boolean {
     return this.#stream.closed;
   }
