@@ -206,7 +206,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     return false;
   }
 
-  /** Returns true if the writer can continue, or false while its memory is still in use by the carrier. */
+  /** Returns true if the stream's writer can continue, or false while its memory is still in use by the carrier. */
   #free(): boolean {
     if (!this.#inFlight) return true;
     this.#stopped = true;
