@@ -17,7 +17,7 @@ interface Held {
 
 export interface CacheBounds {
   readonly entriesMax: number;
-  /** Maximum total characters: lengths of the keys plus the value sizes passed to `set`. */
+  /** Maximum total size of the cache in characters: lengths of the keys plus the value sizes passed to `set`. */
   readonly charsMax: number;
 }
 

@@ -127,7 +127,7 @@ export class Http1Input {
  * The visitor is still read meanwhile, to notice a disconnect, so the size is limited here.
  */
 class PipelinedBytes {
-  /** Piece that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
+  /** Piece of pipelined bytes that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
   #front: Buffer | null = null;
   readonly #queue = new ByteQueue();
   #isLost = false;
