@@ -73,7 +73,7 @@ export interface TunnelKind extends ProtocolTraits {
   readonly forwardFlow: FlowForwarder | null;
   /** Capability that the edge must support. Null if every edge supports the kind. */
   readonly capability: string | null;
-  /** Port omitted in a Host header. Null if the header always contains the port. */
+  /** Port that the Host header omits, because it is the protocol's default. Null if the header always contains the port. */
   readonly defaultPort: number | null;
   /** True if the local service may speak HTTP/2 without TLS. */
   readonly takesH2c: boolean;
