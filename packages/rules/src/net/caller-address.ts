@@ -63,7 +63,8 @@ export class TrustedProxies {
   callerOf(peer: string, forwardedFor: string | undefined): Caller {
     let address = plainAddress(peer);
     const hops = forwardedFor === undefined ? [] : forwardedFor.split(',').map((hop) => hop.trim());
-    // From right to left: every entry was written by the hop after it, so it counts only while that hop is trusted.
+    // X-Forwarded-For is read from right to left: every entry was written by the hop after it, so it counts only while that hop is
+    // trusted.
     while (this.trusts(address)) {
       const before = plainAddress(hops.at(-1) ?? '');
       // An entry of X-Forwarded-For that is no address was not written by a trusted proxy.
