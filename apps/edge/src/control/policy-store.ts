@@ -35,7 +35,7 @@ interface Kept {
   readonly owners: Map<string, number>;
   /** Number of holders of the policy in use by a tunnel or group. */
   users: number;
-  /** Number of closed holders waiting for a disconnected client. The policy stays in memory until then. */
+  /** Number of the policy's closed holders that wait for a disconnected client. The policy stays in memory until then. */
   awaited: number;
 }
 
