@@ -30,7 +30,7 @@ const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'reques
 
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
-/** Commands below the headings of the help. */
+/** Commands of `tunnel`, grouped under the headings of the help. */
 export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];
 
 export interface ProgramOptions {

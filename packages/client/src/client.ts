@@ -44,22 +44,22 @@ export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing
 
 export interface Client {
   readonly state: ClientState;
-  /** Null while disconnected. */
+  /** Facts about the session with the edge. Null while disconnected. */
   readonly session: SessionFacts | null;
   readonly tunnels: readonly Tunnel[];
-  /** Number of visitors being served. */
+  /** Number of visitors of all tunnels being served. */
   readonly openConnections: number;
   /** Resolves with the edge's response. Rejects with the edge's fault if the tunnel is refused. */
   open(tunnel: TunnelOptions | ClientSpec, options?: OpenOptions): Promise<Tunnel>;
-  /** Returns the first tunnel with the name. */
+  /** Returns the client's first tunnel with the name. */
   find(name: string): Tunnel | undefined;
-  /** Connections to tunnels published by other clients. */
+  /** Connections of this client to p2p tunnels published by other clients. */
   readonly peerConnections: readonly PeerConnection[];
   /**
    * Connects to a tunnel published by another client. Resolves when the relay connection is proven; rejects with the reason of a failure.
    */
   connectPeer(options: ConnectPeerOptions): Promise<PeerConnection>;
-  /** Subscribes to status events. Returns a function that ends the subscription. */
+  /** Subscribes to the client's status events. Returns a function that ends the subscription. */
   onStatus(listener: StatusListener): () => void;
   /**
    * Subscribes to requests of http tunnels, on connections opened from now on. Observing costs some performance. Returns a function that
@@ -109,7 +109,7 @@ class TunnelClient implements Client {
   readonly #requests: RequestReporter;
   #inspector: Promise<Inspector | null> | null = null;
   #inspectorPort: number | null = null;
-  /** Ports of the last session's edge, kept while disconnected. */
+  /** REST and metrics ports of the edge in the last session, kept while disconnected. */
   #edgePorts: readonly number[] = [];
   readonly #endpoints: AssignedEndpoints | null;
   /** Account of the last session. If the edge names no account, a hash of the key. */
@@ -121,7 +121,7 @@ class TunnelClient implements Client {
   #resume: { readonly sessionId: string; readonly secret: string } | null;
   #ticks = 0;
   #lastFault: Fault | null = null;
-  /** Set from a reconnect until every tunnel was answered. */
+  /** Announcement of a reconnect, set until the edge has answered for every tunnel. */
   #announce: { readonly resumed: boolean } | null = null;
   #cutDrain: () => void = () => {};
   #resolveClosed: (fault: Fault | undefined) => void = () => {};
@@ -143,7 +143,7 @@ class TunnelClient implements Client {
     this.#peers = this.#makePeers();
     this.#connection = this.#makeConnection();
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
-    // With new names, the saved session is ignored, because it would restore the old names.
+    // With the option for new names, the saved session is ignored, because it would restore the old names.
     const saved = settings.newNames ? null : (this.#store?.load() ?? null);
     this.#resume = saved;
     this.#registry.restore(saved?.tunnels ?? []);

@@ -6,7 +6,7 @@ const MiB = 1024 * KiB;
 export const CLIENT_LIMITS = {
   /** Maximum pause between attempts of the first start, so that several attempts fit into its 30 s. */
   FIRST_CONNECT_RETRY_MAX_MS: 5000,
-  /** Timeout of a registration while the edge answers no other registration. */
+  /** Timeout of a tunnel's registration while the edge answers no other registration. */
   REGISTER_TIMEOUT_MS: 15_000,
   /** Timeout of a proxy: connect, TLS if used, and the proxy's response, before the server is contacted. */
   PROXY_DIAL_TIMEOUT_MS: 15_000,

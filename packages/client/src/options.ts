@@ -26,13 +26,13 @@ export interface ConnectOptions extends SecurityOptions {
    * by edges, so that the next start requests them again. If undefined, nothing is written.
    */
   readonly stateDir?: string | undefined;
-  /** Tells clients with the same `stateDir` apart, by the tunnels they open. */
+  /** Distinguishes clients with the same `stateDir`, by the tunnels they open. */
   readonly stateKey?: string | undefined;
   /** If true, names and ports assigned in earlier runs are forgotten instead of requested again. */
   readonly newNames?: boolean | undefined;
-  /** Called for all events, even before connect() returns. */
+  /** Called for all status events, even before connect() returns. */
   readonly onStatus?: StatusListener | undefined;
-  /** Name of the program, sent to the edge. */
+  /** Name of the program that embeds the client, sent to the edge. */
   readonly agent?: string | undefined;
   /** Name of this computer in lists of tunnels: 1 to 64 printable characters. Default: the host name. */
   readonly clientName?: string | undefined;
@@ -42,7 +42,7 @@ export interface ConnectOptions extends SecurityOptions {
   readonly clock?: Clock | undefined;
   /** Random number in [0, 1) for the jitter of retries. */
   readonly random?: (() => number) | undefined;
-  /** Aborts the attempt to connect. */
+  /** Signal that aborts the attempt to connect. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface ClientSettings extends ConnectionSettings {
 
 const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
 
-/** Throws a Fault for invalid options. */
+/** Checks the options of connect(). Throws a Fault if they are invalid. */
 export const checkOptions = (options: ConnectOptions): ClientSettings => {
   const address = parseServerAddress(options.server);
   const given: string | Secret | undefined = options.token;

@@ -27,7 +27,7 @@ export type StatusListener = (event: StatusEvent) => void;
 export class StatusEmitter {
   readonly #listeners = new Set<StatusListener>();
 
-  /** Subscribes to events. Returns a function that ends the subscription. */
+  /** Subscribes to the client's status events. Returns a function that ends the subscription. */
   on(listener: StatusListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

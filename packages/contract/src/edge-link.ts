@@ -54,7 +54,7 @@ export type Heartbeat = z.infer<typeof heartbeat>;
 
 export const heartbeatAnswer = z.object({
   edge_id: z.string(),
-  /** Number of the platform's latest change. */
+  /** Number of the platform's latest change, so that the edge notices missed changes. */
   last_change: count,
   /** URL of the platform's pages. Omitted by older platforms. */
   public_url: z.string().max(2048).optional(),
@@ -69,7 +69,7 @@ export const keyQuestion = z.object({ token_hash: z.string().regex(/^[0-9a-f]{64
 export const accountRights = z.object({
   account_id: z.string(),
   plan: z.string(),
-  /** Maximum tunnels of the account. Null for no limit. */
+  /** Maximum open tunnels of the account. Null for no limit. */
   tunnel_limit: count.nullable(),
   allow_custom_subdomains: z.boolean(),
 });
@@ -81,7 +81,7 @@ export type AccountRights = z.infer<typeof accountRights>;
  */
 export const accountProfile = z.object({
   email: z.string().max(320),
-  /** URL of the platform's pages. */
+  /** URL of the platform's pages (the dashboard). */
   dashboard_url: z.string().max(2048),
 });
 export type AccountProfile = z.infer<typeof accountProfile>;
@@ -128,7 +128,7 @@ export const tunnelQuestion = z.object({
   name: z.string().max(200),
   client_name: clientName,
   protocol: z.enum(['http', 'tcp', 'udp', 'p2p']),
-  /** Whether the client requested a subdomain by name. */
+  /** Whether the client requested the tunnel's subdomain by name. */
   custom_subdomain: z.boolean(),
   /** Public endpoint claimed by the tunnel. Omitted by tunnels without a public endpoint, and by older edges; no name is claimed then. */
   endpoint: wantedEndpoint.optional(),

@@ -4,7 +4,7 @@ import { clientName, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
-/** Protocols that support load balancing. */
+/** Tunnel protocols that support load balancing. */
 export const groupProtocol = shownProtocol.extract(['http', 'tcp']);
 export type GroupProtocol = z.infer<typeof groupProtocol>;
 
@@ -26,7 +26,7 @@ export const groupMemberSummary = z
   .object({
     tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
     session_id: z.string(),
-    // Optional fields are omitted by older edges: the platform may be newer than its edges.
+    // Older edges omit the optional fields of a group member: the platform may be newer than its edges.
     name: z
       .string()
       .optional()

@@ -29,7 +29,7 @@ const someEmail = z.string().meta({ pattern: NO_NUL, examples: [EMAIL_EXAMPLE] }
 const displayName = z
   .string()
   .trim()
-  // Counts code points, as users and JSON Schema do, instead of UTF-16 units.
+  // The length of a display name is counted in code points, as users and JSON Schema do, instead of UTF-16 units.
   .refine((name) => [...name].length <= DISPLAY_NAME_MAX_CHARACTERS, {
     error: `must have at most ${DISPLAY_NAME_MAX_CHARACTERS} characters`,
   })

@@ -31,7 +31,7 @@ export interface PlatformClientOptions {
 export interface PlatformCall<T> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** Schema of the response body. Null if the response has no body. */
+  /** Schema of the call's response body. Null if the response has no body. */
   readonly answer: z.ZodType<T, T> | null;
   readonly body?: object;
   readonly bearer?: boolean;

@@ -104,7 +104,7 @@ export class PlatformClient {
     this.#caller = new PlatformCaller(options);
   }
 
-  /** Returns who can sign up, and the email address of an invitation. */
+  /** Fetches who can sign up, and the email address of an invitation. */
   signUpTerms(invite?: string): Promise<SignUpTerms> {
     const query = invite === undefined ? '' : `?invite=${encodeURIComponent(invite)}`;
     return this.#ask({ method: 'GET', path: `/auth/sign-up${query}`, answer: signUpTerms });
@@ -176,7 +176,7 @@ export class PlatformClient {
     return this.#ask({ method: 'POST', path: '/auth/email', body, bearer: true, answer: messageBody });
   }
 
-  /** Deletes the account. The deletion cannot be undone. */
+  /** Deletes the user's account. The deletion cannot be undone. */
   deleteAccount(body: AccountDeletion): Promise<void> {
     return this.#ask<never>({ method: 'DELETE', path: '/auth/me', body, bearer: true, answer: null });
   }
@@ -347,7 +347,7 @@ export class PlatformClient {
     return this.#ask({ method: 'POST', path, body, bearer: true, answer: oauthDecided });
   }
 
-  /** Returns the apps connected to the account. */
+  /** Fetches the apps connected to the user's account. */
   oauthGrants(): Promise<OauthGrants> {
     return this.#get('/oauth/grants', oauthGrants);
   }

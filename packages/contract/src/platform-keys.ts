@@ -50,7 +50,7 @@ export const newKey = z
     label: z
       .string()
       .trim()
-      // Counts code points, as users and JSON Schema do, instead of UTF-16 units.
+      // The length of an API key's label is counted in code points, as users and JSON Schema do, instead of UTF-16 units.
       .refine((label) => label !== '' && [...label].length <= KEY_LABEL_MAX_CHARACTERS, { error: LABEL_RULE })
       .meta({
         description: 'A label for the key. Surrounding spaces are trimmed.',

@@ -4,7 +4,7 @@ import { clientName, type ShownProtocol, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
-/** Defaults and limits of the numeric query parameters. */
+/** Defaults and limits of numeric query parameters about usage: days of the chart, and page of the tunnel log. */
 export const CHART_DAYS = { default: 30, min: 1, max: 90 } as const;
 export const TUNNEL_LOG_LIMIT = { default: 20, min: 1, max: 100 } as const;
 export const TUNNEL_LOG_OFFSET = { default: 0, min: 0 } as const;

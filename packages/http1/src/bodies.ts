@@ -4,7 +4,7 @@ import { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
 import type { FieldPairs } from './fields.ts';
 import { BODY_INCOMPLETE, type BodyScanner, type BodySink, type Framing } from './framing.ts';
 
-/** Creates the scanner for a framing. Returns null if no body follows. */
+/** Creates the scanner that finds the end of a message body. Returns null if no body follows. */
 export const createBodyScanner = (framing: Framing, form: ChunkedForm = 'chunks'): BodyScanner | null => {
   switch (framing.kind) {
     case 'none':
@@ -18,7 +18,7 @@ export const createBodyScanner = (framing: Framing, form: ChunkedForm = 'chunks'
   }
 };
 
-/** Scanner for a body of known length, which only counts bytes. */
+/** Scanner for a message body of known length, which only counts bytes. */
 export class LengthBody implements BodyScanner {
   readonly problem = null;
   #remaining: number;

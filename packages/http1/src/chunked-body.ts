@@ -32,9 +32,9 @@ const SEMICOLON = 0x3b;
 const SIZE_MAX_DIGITS = 16;
 
 export class ChunkedBody implements BodyScanner {
-  /** Reason for the error in a malformed body. */
+  /** Why the chunked body is malformed. Null while no error was found. */
   problem: string | null = null;
-  /** Trailers, available when the body is complete. */
+  /** Trailer fields of the chunked body, available when the body is complete. */
   trailers: readonly HeaderField[] = NO_TRAILERS;
   readonly #form: ChunkedForm;
   readonly #bounds: Http1Bounds;
@@ -65,7 +65,7 @@ export class ChunkedBody implements BodyScanner {
         at += 1;
       }
     }
-    // Do not pass on malformed bytes: the receiver must not mistake a part of the body for the whole body.
+    // Malformed bytes of a body are not passed on: the receiver must not mistake a part of the body for the whole body.
     if (this.#state === 'bad') return BODY_BAD;
     this.#endRun(at, sink);
     return this.#state === 'done' ? at : BODY_INCOMPLETE;

@@ -7,7 +7,7 @@ type OwnHeader = readonly [name: string, value: string];
 export interface EdgeResponse {
   readonly status: number;
   readonly headers: readonly OwnHeader[];
-  /** Response body, one character per byte. */
+  /** Body of the edge's response, one character per byte. */
   readonly body: string;
 }
 
@@ -132,15 +132,15 @@ const hostAndPort = (url: string): string =>
 export interface ErrorWords {
   readonly code: string;
   readonly status: number;
-  /** Description of the error from the catalogue. */
+  /** Description of the error, from the error catalogue. */
   readonly message: string;
-  /** Next step, and the person who can take it. */
+  /** What to do about the error, and who can do it. */
   readonly next: string;
   /** Accept header of the request, or null if the request has no Accept header or could not be parsed. */
   readonly accept: string | null;
   readonly requestId?: string | undefined;
   readonly retryAfterSecs?: number | undefined;
-  /** Button, shown only on the HTML page. */
+  /** Button below the error, shown only on the HTML page. */
   readonly button?: PageButton | undefined;
 }
 
@@ -194,7 +194,7 @@ interface PageWords {
   readonly heading: string;
   readonly text: string;
   readonly button?: PageButton | undefined;
-  /** Footer of the page, as HTML markup. */
+  /** Footer of the edge's page, as HTML markup. */
   readonly foot?: string | undefined;
 }
 

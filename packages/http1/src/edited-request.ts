@@ -11,7 +11,7 @@ import { parseRequestHead, type RequestHead } from './request-head.ts';
 /** A user's changes to a stored request. Absent parts stay unchanged. */
 export interface RequestEdit {
   readonly method?: string | undefined;
-  /** New path, including the query. */
+  /** New path of the request, including the query. */
   readonly path?: string | undefined;
   /** The complete list of new headers. If Host is not included, the stored Host is kept. */
   readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
@@ -20,7 +20,7 @@ export interface RequestEdit {
 
 export interface EditedBody {
   readonly bytes: number;
-  /** True if the body was replaced. A new body is plain text. */
+  /** True if the request's body was replaced. A new body is plain text. */
   readonly isNew: boolean;
   /** True if the body contains values that are hidden from users under the stored content type. */
   readonly hasSecrets: boolean;
@@ -75,7 +75,7 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
     const lower = name.toLowerCase();
     if (OWN_FIELDS.has(lower) || stored.connectionNames?.includes(lower) === true) continue;
     if (!body.isNew) lines.push(`${name}: ${value}`);
-    // A body written by a user is UTF-8 and not compressed.
+    // A request body written by a user is UTF-8 and not compressed.
     else if (lower === 'content-type') lines.push(`${name}: ${value.replace(CHARSET, '; charset=utf-8')}`);
     else if (lower !== 'content-encoding') lines.push(`${name}: ${value}`);
   }

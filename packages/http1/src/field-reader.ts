@@ -29,7 +29,7 @@ export class FieldReader {
   readonly fields: HeaderField[] = [];
   hostCount = 0;
   host = '';
-  /** Value of Content-Length, or null if the field is absent. */
+  /** Value of the message's Content-Length, or null if the field is absent. */
   contentLength: number | null = null;
   codingCount = 0;
   coding = '';
@@ -37,7 +37,7 @@ export class FieldReader {
   keepAlive = false;
   /** True if `Connection: upgrade` was sent. Otherwise `Upgrade` has no effect. */
   upgradeOption = false;
-  /** Further names in `Connection`, in lower case. Fields with these names are not passed on. */
+  /** Further names in the header `Connection`, in lower case. Header fields with these names are not passed on. */
   named: string[] | null = null;
   upgrade: string | null = null;
   expectContinue = false;

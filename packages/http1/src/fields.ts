@@ -6,9 +6,9 @@ export interface HeaderField {
   readonly nameLength: number;
   readonly name: string;
   readonly lower: string;
-  /** Field value without surrounding blanks. */
+  /** Value of the header field without surrounding blanks. */
   readonly value: string;
-  /** The field line as written in HTTP/1.1, including CRLF. */
+  /** The header field's line as written in HTTP/1.1, including CRLF. */
   readonly line: string;
 }
 
@@ -68,7 +68,7 @@ export class PartField implements HeaderField {
   readonly role: FieldRole;
   readonly name: string;
   readonly value: string;
-  /** Field value as given, with surrounding blanks. */
+  /** Value of the header field as given, with surrounding blanks. */
   readonly given: string;
 
   constructor(name: string, given: string, role: FieldRole) {
@@ -140,7 +140,7 @@ export const onlyValueOf = (fields: readonly HeaderField[], lower: string): stri
 
 /** Role of a field name for a proxy. This is the only list of roles; the parser, the rewriting of heads and the trailers use it. */
 export type FieldRole =
-  /** A field that a proxy passes on unchanged. */
+  /** A header field that a proxy passes on unchanged. */
   | 'ordinary'
   | 'host'
   | 'length'

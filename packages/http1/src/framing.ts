@@ -6,7 +6,7 @@ export type Framing =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly length: number }
   | { readonly kind: 'chunked' }
-  /** The body ends with the connection. Only responses can use this framing. */
+  /** The message body ends with the connection. Only responses can use this framing. */
   | { readonly kind: 'until-close' };
 
 export const NO_BODY: Framing = { kind: 'none' };
@@ -56,15 +56,15 @@ export const BODY_BAD = -2;
  * returned.
  */
 export interface BodySink {
-  /** Receives `bytes[start, end)` of the piece that is being pushed. */
+  /** Receives body data: `bytes[start, end)` of the piece that is being pushed. */
   forward(start: number, end: number): void;
-  /** Receives text that replaces omitted bytes, one character per byte. */
+  /** Receives text that replaces omitted bytes of the body, one character per byte. */
   text(piece: string): void;
 }
 
 /** Finds the end of a body in passing bytes, and tells the sink which bytes to pass on. Stores no body bytes. */
 export interface BodyScanner {
-  /** Reason for the error, once `push` has returned BODY_BAD. */
+  /** Why the body is malformed, once `push` has returned BODY_BAD. */
   readonly problem: string | null;
   /**
    * Scans `bytes[start, end)`. Returns the index after the body's last byte, or one of the codes above. Must not be called again after

@@ -10,12 +10,12 @@ export const NOT_PLAIN = 0;
 
 /** Facts about a plain head. One object per reader, overwritten by every successful scan. */
 export interface PlainHead {
-  /** Offsets of a request's target, which is a path. */
+  /** Offsets of the target (a path) in a scanned request head. */
   targetFrom: number;
   targetTo: number;
-  /** Status code of a response. */
+  /** Status code in a scanned response head. */
   status: number;
-  /** Value of Content-Length, or -1 if the field is absent. */
+  /** Value of Content-Length in the scanned head, or -1 if the field is absent. */
   contentLength: number;
   isChunked: boolean;
   /** Offsets of the value of the first Content-Type. The offsets are equal if the field is absent. */
@@ -177,7 +177,7 @@ const notes = (
 const hasOneBlank = (bytes: Uint8Array, colon: number, value: number): boolean =>
   value - colon <= 2 && bytes[colon + 1] !== HTAB;
 
-/** Parses a Content-Length. Returns -1 if the value is not plain digits. */
+/** Parses the value of Content-Length. Returns -1 if it is not plain digits. */
 const lengthAt = (bytes: Uint8Array, from: number, to: number): number => {
   if (to === from || to - from > LENGTH_DIGITS_MAX) return -1;
   let length = 0;

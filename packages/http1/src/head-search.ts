@@ -16,7 +16,7 @@ export interface HeadSearch {
   seenBytes: number;
   /** Size of the empty lines before the request line, and thus the offset of the head. */
   leadBytes: number;
-  /** Number of bytes of the last line, which is still incomplete. */
+  /** Number of bytes of the head's last line, which is still incomplete. */
   lineBytes: number;
   endsInCr: boolean;
 }

@@ -15,7 +15,7 @@ export const HTTP1_LIMITS = {
   HTTP_FIELDS_MAX: 128,
   /** Maximum number of empty lines tolerated before a request line (RFC 9112, 2.2). */
   HTTP_EMPTY_LINES_MAX: 2,
-  /** Maximum total size of the extensions of a chunk line. */
+  /** Maximum total size of the extensions of a chunk line in a chunked body. */
   HTTP_CHUNK_EXTENSION_MAX_BYTES: 4 * KiB,
   /** Maximum total size of the trailers of a message. */
   HTTP_TRAILERS_MAX_BYTES: 8 * KiB,

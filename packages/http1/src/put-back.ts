@@ -7,7 +7,7 @@ export type PutBack = { readonly kind: 'text'; readonly text: string } | { reado
 
 const PROBLEM: PutBack = { kind: 'problem' };
 
-/** Secrets of a stored text, by name. */
+/** Secrets hidden from a stored text, by name, to be put back into an edited text. */
 export class StoredSecrets {
   readonly #values = new Map<string, string[]>();
 

@@ -42,7 +42,7 @@ export const isSecretName = (name: string): boolean => {
 export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    // Treat `_` like `-`, as some services and senders do.
+    // Treats `_` in field names like `-`, as some services and senders do.
     const plain = lower.replaceAll('_', '-');
     const isSame = (other: string): boolean => other.replaceAll('_', '-') === plain;
     const isSecret = SECRET_FIELDS.has(plain) || (isSecretName(plain) && !OPEN_FIELDS.has(plain));
@@ -106,7 +106,7 @@ const redactMultipart = (body: string, boundary: string, replace: ReplaceSecret)
     .join(`--${boundary}`);
 };
 
-/** Decodes a name, because the service reads `to%6ben` as `token`. */
+/** Decodes a parameter's name, because the service reads `to%6ben` as `token`. */
 const decoded = (name: string): string => {
   try {
     return decodeURIComponent(name);

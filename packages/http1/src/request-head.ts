@@ -136,9 +136,9 @@ const servedUpgrade = (upgrade: string): string | null => {
 /** A request head given in parts, such as from HTTP/2, instead of as text. */
 export interface RequestParts {
   readonly method: string;
-  /** Value of the pseudo-header field `:path`. */
+  /** Value of the request's pseudo-header field `:path`. */
   readonly path: string;
-  /** Value of `:authority`, or of Host. */
+  /** Value of the request's `:authority`, or of Host. */
   readonly authority: string;
   /**
    * Header fields without pseudo-header fields and without Host. Content-Length is trusted, because the HTTP/2 code has checked it
@@ -184,7 +184,7 @@ export const requestHeadFromParts = (
   let text: string | null = null;
   return {
     ...head,
-    // Rendered on demand, because only captures need the text.
+    // The head's text is rendered on demand, because only captures need it.
     get text(): string {
       text ??= `${requestLine}${linesOf(given)}\r\n`;
       return text;

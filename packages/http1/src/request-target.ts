@@ -5,7 +5,7 @@ import { HTTP1_LIMITS } from './limits.ts';
 
 export interface Target {
   readonly kind: 'target';
-  /** Path and query of the target (origin-form), or `*`. */
+  /** Path and query of the request target (origin-form), or `*`. */
   readonly path: string;
   /** Authority of a target in absolute form; null if the authority is in Host. */
   readonly authority: string | null;

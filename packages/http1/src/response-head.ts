@@ -19,7 +19,7 @@ export interface ResponseHead {
   readonly version: HttpVersion;
   readonly headers: readonly HeaderField[];
   readonly framing: Framing;
-  /** Value of Content-Length, even if no body follows (HEAD, 304). */
+  /** Value of the response's Content-Length, even if no body follows (HEAD, 304). */
   readonly contentLength: number | null;
   /** True if `Transfer-Encoding: chunked` was sent, even if no body follows. */
   readonly isChunked: boolean;
@@ -63,9 +63,9 @@ export const parseResponseHead = (
 
 /** A response head given in parts, such as from HTTP/2. */
 export interface ResponseParts {
-  /** Value of the pseudo-header field `:status`, as received. */
+  /** Value of the response's pseudo-header field `:status`, as received. */
   readonly status: string;
-  /** Header fields without pseudo-header fields. */
+  /** Header fields of the response without pseudo-header fields. */
   readonly fields: FieldPairs;
   /** True if no body follows; HTTP/1.1 then uses a length of 0. Otherwise a body without a length is sent in chunks. */
   readonly endsHere: boolean;

@@ -146,11 +146,11 @@ interface VisitorResponseOptions {
 export interface VisitorResponse {
   /** Response head for the visitor, one character per byte. Empty if nothing can be sent: a 1xx response in HTTP/1.0. */
   readonly text: string;
-  /** Framing by which the visitor finds the end of the body. */
+  /** Framing of the response for the visitor, by which the visitor finds the end of the body. */
   readonly framing: Framing;
   /** Form in which a chunked body must be passed on to the visitor. */
   readonly form: ChunkedForm;
-  /** False if the connection must be closed after the body. */
+  /** False if the visitor's connection must be closed after the response body. */
   readonly keepAlive: boolean;
 }
 
@@ -223,7 +223,7 @@ const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string
   for (const field of head.headers) {
     const passes = isKept(field.role) && !isNamed(field, head.connectionNames);
     const isLine = passes && field instanceof LineField;
-    // A field removed by a rule also ends the slice.
+    // A field removed by a rule also ends the slice of head text that is copied unchanged.
     if (from !== -1 && (!isLine || field.from !== to)) {
       lines += source.slice(from, to);
       from = -1;

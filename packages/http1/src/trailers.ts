@@ -7,7 +7,7 @@ import { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
 
 export interface Trailers {
   readonly kind: 'trailers';
-  /** The trailer lines to pass on, including the final empty line. */
+  /** Trailer lines of a chunked body to pass on, including the final empty line. */
   readonly text: string;
   readonly fields: readonly HeaderField[];
 }

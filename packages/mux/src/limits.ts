@@ -28,7 +28,7 @@ export const MUX_LIMITS = {
   SEALED_PACKETS_PER_KEY: 2 ** 28,
   /** Maximum number of PINGs waiting for their PONG. The oldest is dropped first. */
   PATH_PINGS_UNANSWERED_MAX: 32,
-  /** PINGs answered per second and path. Bursts can be twice as large. */
+  /** Maximum number of PINGs answered per second on a UDP path. Bursts can be twice as large. */
   PATH_PINGS_ANSWERED_PER_SECOND: 50,
   /** Size of the shared buffer for reads from idle and slow sockets. */
   SOCKET_SCRATCH_BYTES: 64 * KiB,
@@ -42,9 +42,9 @@ export const MUX_LIMITS = {
   PATH_TRY_MS: 3000,
   /** First phase of an attempt, with frequent probes: hole punching needs both sides to send at the same time. */
   PATH_DENSE_MS: 500,
-  /** Interval between probes in the first phase of an attempt. */
+  /** Interval between probes of a UDP path in the first phase of an attempt. */
   PATH_DENSE_EVERY_MS: 50,
-  /** Interval between probes in the rest of an attempt. */
+  /** Interval between probes of a UDP path in the rest of an attempt. */
   PATH_THIN_EVERY_MS: 250,
   /**
    * Silence on a path in use before a ping is sent. Together with PATH_DOUBT_MS a dead path is detected after 4 s; the documented limit is
@@ -56,7 +56,7 @@ export const MUX_LIMITS = {
    * NAT bindings alive, of which the shortest expire after 20 s.
    */
   PATH_IDLE_QUIET_MS: 10_000,
-  /** How long pings can stay unanswered before the path is abandoned. */
+  /** How long pings on a UDP path can stay unanswered before the path is abandoned. */
   PATH_DOUBT_MS: 2000,
   /**
    * Interval between pings on a doubtful path: 20 pings in total, so that neither packet loss nor full local buffers end a working path.
@@ -66,11 +66,11 @@ export const MUX_LIMITS = {
   PATH_DOUBT_PINGS_MIN: 2,
   /** A path that lasted this long counts as stable: retry pauses start again with the shortest. */
   PATH_STABLE_MS: 10_000,
-  /** Pause after the first failed round, or after a path went silent. */
+  /** Pause after the first failed round of probes for a UDP path, or after a path went silent. */
   PATH_RETRY_FIRST_MS: 5000,
-  /** Pause after the second failed round. */
+  /** Pause after the second failed round of probes for a UDP path. */
   PATH_RETRY_SECOND_MS: 30_000,
-  /** Pause after the third failed round. */
+  /** Pause after the third failed round of probes for a UDP path. */
   PATH_RETRY_THIRD_MS: 120_000,
   /** Pause after every later failed round. Retries never stop, because networks change without notice. */
   PATH_RETRY_LATER_MS: 600_000,

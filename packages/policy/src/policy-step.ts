@@ -7,10 +7,10 @@ import type { ActionName, BasicAuth, JwtAuth, LoginProvider } from './policy.ts'
 /** A visitor's request as rules see it, without the raw head. */
 export interface PolicyRequest {
   readonly method: string;
-  /** Path as received, with its query. */
+  /** Path of the request as received, with its query. */
   readonly path: string;
   readonly headers: readonly HeaderField[];
-  /** Host name in lower case, without port. */
+  /** Host name of the request in lower case, without port. */
   readonly host: string;
   /** `host[:port]` as sent by the visitor. Together with the scheme it is the tunnel's origin. */
   readonly authority: string;
@@ -23,7 +23,7 @@ export interface PolicyRequest {
   readonly requestId: string;
 }
 
-/** Reference to a rule, counted from 1. */
+/** Reference to a rule by its list and its number, counted from 1. */
 export interface RuleRef {
   readonly list: 'operator' | 'tunnel';
   readonly index: number;
@@ -34,19 +34,19 @@ export interface RuleRef {
 export type AuthMethod = 'basic' | 'token' | 'jwt' | 'login';
 
 export interface Identity {
-  /** E-mail address, user name, token name or `sub`. */
+  /** The authenticated user: e-mail address, user name, token name or `sub`. */
   readonly user: string;
   readonly method: AuthMethod;
 }
 
-/** Content of a decrypted login cookie. */
+/** Signed-in visitor: content of a decrypted login cookie. */
 export interface LoggedIn {
   readonly sub: string;
   readonly email: string | null;
   readonly emailVerified: boolean;
-  /** Claims of the session, limited to those named in rules. */
+  /** Claims of the visitor's session, limited to those named in rules. */
   readonly claims: Readonly<Record<string, readonly string[]>>;
-  /** Unix time in seconds. */
+  /** When the visitor's session expires, as Unix time in seconds. */
   readonly expiresAt: number;
 }
 
@@ -58,15 +58,15 @@ export type PolicyEffect =
       readonly auth: BasicAuth;
       readonly user: string;
       readonly password: string;
-      /** Null for an unknown user. The check takes the same time. */
+      /** Hash of the user's password. Null for an unknown user; the check takes the same time. */
       readonly hash: string | null;
     }
   | { readonly kind: 'verify-jwt'; readonly auth: JwtAuth; readonly token: string }
-  /** `sealed`: values of the login cookies as received. */
+  /** Decrypt the login cookie. `sealed`: values of the login cookies as received. */
   | { readonly kind: 'open-cookie'; readonly login: LoginProvider; readonly sealed: readonly string[] }
-  /** An unauthenticated visitor opened a page: redirect to the provider. */
+  /** Redirect the visitor to the sign-in provider, because an unauthenticated visitor opened a page. */
   | { readonly kind: 'begin-login'; readonly login: LoginProvider; readonly returnPath: string }
-  /** Request for `/.tunnel/callback`. `query` includes the `?`. */
+  /** Complete the sign-in: the visitor requested `/.tunnel/callback`. `query` includes the `?`. */
   | {
       readonly kind: 'finish-login';
       readonly login: LoginProvider;
@@ -90,11 +90,11 @@ export type PolicyEvent =
   | { readonly kind: 'password-checked'; readonly isRight: boolean }
   /** `claims` is null if the token is invalid, or not from this issuer for this audience. */
   | { readonly kind: 'jwt-verified'; readonly claims: Readonly<Record<string, unknown>> | null }
-  /** `session` is null if no cookie decrypts. */
+  /** The login cookie was decrypted. `session` is null if no cookie decrypts. */
   | { readonly kind: 'cookie-opened'; readonly session: LoggedIn | null }
   | { readonly kind: 'login-begun'; readonly location: string; readonly setCookies: readonly string[] }
   | { readonly kind: 'login-finished'; readonly returnPath: string; readonly setCookies: readonly string[] }
-  /** The complete body, which is small for webhooks. */
+  /** The complete request body, which is small for webhooks. */
   | { readonly kind: 'body-held'; readonly body: Uint8Array }
   | { readonly kind: 'body-too-large' }
   | { readonly kind: 'token-taken'; readonly retryAfterSecs: number | null }
@@ -102,12 +102,12 @@ export type PolicyEvent =
 
 // ---- results ----
 
-/** Changes to a request. Null fields stay as received. */
+/** Changes that rules make to a request. Null fields stay as received. */
 export interface RequestChanges {
-  /** New path with its query. */
+  /** New path of the request with its query. */
   readonly path: string | null;
   readonly service: string | null;
-  /** Names in lower case. `_` and `-` differ; every occurrence is removed. */
+  /** Header fields to remove, in lower case. `_` and `-` differ; every occurrence is removed. */
   readonly remove: readonly string[];
   /** Names of visitor fields to remove in any spelling with `-` or `_`. */
   readonly removeSpellings: readonly string[];
@@ -130,9 +130,9 @@ export type ResponseEdit =
       readonly add: readonly HeaderPair[];
       readonly remove: readonly string[];
     }
-  /** Replaces the service's CORS fields with `fields` and adds `Vary: Origin`. */
+  /** Edit that replaces the service's CORS fields with `fields` and adds `Vary: Origin`. */
   | { readonly kind: 'cors'; readonly fields: readonly HeaderPair[] }
-  /** Replaces the edge's HTML page for 502, 503 and 504. */
+  /** Edit that replaces the edge's HTML page for 502, 503 and 504 with the tunnel's page. */
   | { readonly kind: 'error-page'; readonly body: string }
   /**
    * For a visitor with a login cookie. `private` adds `Cache-Control: private` unless the response has Cache-Control; `guard-cookies` drops
@@ -154,7 +154,7 @@ export type PolicyAnswer =
 
 export interface Pass {
   readonly kind: 'pass';
-  /** Null if the request stays as received. */
+  /** Changes to the request by rules. Null if the request stays as received. */
   readonly changes: RequestChanges | null;
   readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
@@ -166,7 +166,7 @@ export interface Pass {
 export interface Answer {
   readonly kind: 'answer';
   readonly answer: PolicyAnswer;
-  /** The rule that answered. Null for the edge's sign-in paths. */
+  /** The rule that answered the request. Null for the edge's sign-in paths. */
   readonly rule: RuleRef | null;
   readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
@@ -176,22 +176,22 @@ export interface Answer {
 export interface EffectStep {
   readonly kind: 'effect';
   readonly effect: PolicyEffect;
-  /** Opaque state for `resume`. */
+  /** Opaque state of the suspended evaluation, to pass to `resume`. */
   readonly state: PolicyState;
 }
 
 export type PolicyStep = Pass | Answer | EffectStep;
 
-/** A suspended evaluation. Only the evaluator looks inside. */
+/** A suspended evaluation of a policy. Only the evaluator looks inside. */
 export interface PolicyState {
   readonly waiting: PolicyEffect['kind'];
 }
 
 /** Synchronous cryptography passed in by the caller, because this package does not import Node. */
 export interface PolicyDigests {
-  /** Lower-case hex digest of the UTF-8 text. */
+  /** Returns the SHA-256 digest of the UTF-8 text in lower-case hex. */
   sha256Hex(text: string): string;
   hmac(algorithm: 'sha1' | 'sha256' | 'sha512', key: Uint8Array, parts: readonly Uint8Array[]): Uint8Array;
-  /** Compares in constant time. Returns false for different lengths. */
+  /** Compares two digests in constant time. Returns false for different lengths. */
   equal(a: Uint8Array, b: Uint8Array): boolean;
 }

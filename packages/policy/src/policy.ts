@@ -27,37 +27,37 @@ export type LoginProvider = LoginSession &
 /** Conditions of a rule. Every field must match; entries of a list are alternatives. */
 export interface Match {
   readonly method?: readonly string[] | undefined;
-  /** Globs for the path. */
+  /** Globs for the request path. A rule matches if any glob matches. */
   readonly path?: readonly string[] | undefined;
-  /** By lower-case name: whether the header is present, or globs for its value. */
+  /** Conditions on headers by lower-case name: whether the header is present, or globs for its value. */
   readonly header?: Readonly<Record<string, boolean | readonly string[]>> | undefined;
-  /** Addresses and networks of visitors. */
+  /** Addresses and networks of visitors for which a rule matches. */
   readonly address?: readonly string[] | undefined;
-  /** A nested match that must fail. */
+  /** A nested condition that must not match. */
   readonly not?: Match | undefined;
 }
 
 export interface Claims {
-  /** Accepted values of a claim. Every listed claim must match. */
+  /** Accepted values of each claim of a JWT or session. Every listed claim must match. */
   readonly [claim: string]: readonly string[];
 }
 
 export interface BasicAuth {
   readonly realm: string;
-  /** `$scrypt$ln=14,r=8,p=1$salt$hash` by user name. */
+  /** Password hashes by user name, in the form `$scrypt$ln=14,r=8,p=1$salt$hash`. */
   readonly users: Readonly<Record<string, string>>;
 }
 
 export interface TokenAuth {
   readonly name: string;
-  /** Digest in lower-case hex. */
+  /** SHA-256 digest of the token in lower-case hex. */
   readonly sha256: string;
 }
 
 export interface JwtAuth {
   readonly issuer: string;
   readonly audience: readonly string[];
-  /** URL of the key set. Undefined for discovery at the issuer. */
+  /** URL of the JWT key set. Undefined for discovery at the issuer. */
   readonly jwks_url?: string | undefined;
   readonly claims?: Claims | undefined;
 }
@@ -70,11 +70,11 @@ export interface LoginAuth {
   readonly claims?: Claims | undefined;
 }
 
-/** Authentication methods. Any of them suffices. */
+/** Authentication methods that a rule accepts. Any of them suffices. */
 export interface Auth {
   readonly basic?: BasicAuth | undefined;
   readonly tokens?: readonly TokenAuth[] | undefined;
-  /** Field name in lower case. */
+  /** Name of the header field with the token, in lower case. */
   readonly token_header: string;
   readonly jwt?: JwtAuth | undefined;
   readonly login?: LoginAuth | undefined;
@@ -86,7 +86,7 @@ export interface VerifyWebhook {
   readonly provider: (typeof WEBHOOK_PROVIDERS)[number];
   readonly secrets: readonly string[];
   readonly max_bytes: number;
-  /** `header`, `algorithm`, `encoding` and `prefix` are only for the provider `hmac`. */
+  /** `header`, `algorithm`, `encoding` and `prefix` of the webhook's signature are only for the provider `hmac`. */
   readonly header?: string | undefined;
   readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
   readonly encoding?: 'hex' | 'base64' | undefined;
@@ -97,7 +97,7 @@ export interface RateLimit {
   readonly requests: number;
   readonly per_secs: number;
   readonly burst: number;
-  /** `address`, `user`, `tunnel`, or `header:NAME` with a lower-case name. */
+  /** What a rate limit counts by: `address`, `user`, `tunnel`, or `header:NAME` with a lower-case name. */
   readonly by: string;
 }
 
@@ -149,7 +149,7 @@ interface RuleBase {
   readonly match?: Match | undefined;
 }
 
-/** A rule has exactly one action. */
+/** Policy rule with exactly one action. */
 export type Rule = { [A in ActionName]: RuleBase & { readonly [K in A]: Actions[A] } }[ActionName];
 
 export const ACTION_NAMES = [

@@ -1,4 +1,4 @@
-// Encodes and decodes control messages as JSON text.
+// Encodes and decodes the messages of a control connection as JSON text.
 import { Fault } from '@tunnel/errors';
 import {
   CONTROL_TEXT_MAX_CHARS,
@@ -39,7 +39,7 @@ export const decodeControl = (text: string): Decoded => {
 
 /** Encodes a message. Texts for people are cut to the receiver's limit; the sender must keep all other fields within their limits. */
 export const encodeControl = (message: ControlMessageInput): string => {
-  // Only top-level fields are cut, because a policy may have a header or claim with the same name.
+  // Only top-level texts of a message are cut, because a policy may have a header or claim with the same name.
   const cut: Record<string, unknown> = {};
   for (const key of ['message', 'reason'] as const) {
     const text: unknown = (message as Record<string, unknown>)[key];

@@ -9,11 +9,11 @@ export const CONTROL_TEXT_MAX_CHARS = 1000;
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
-/** Text for people. encodeControl cuts longer texts. */
+/** Text in a control message that is shown to people. encodeControl cuts longer texts. */
 const textForPeople = z.string().max(CONTROL_TEXT_MAX_CHARS);
 /** Error code from the sender's catalogue. Codes unknown to the receiver are allowed. */
 const code = z.string().min(1).max(100);
-/** Secret sent unchanged in an HTTP header. */
+/** Secret in a control message that is sent unchanged in an HTTP header, such as a carrier token. */
 const secret = z
   .string()
   .max(200)
@@ -31,11 +31,11 @@ const capabilities = z.array(z.string().min(1).max(64)).max(64).optional();
 const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
 /** Name of a p2p tunnel. The receiver checks the syntax and reports errors. */
 const p2pName = z.string().max(300);
-/** SHA-256 of the secret. The secret itself is never sent. */
+/** SHA-256 of a p2p tunnel's secret. The secret itself is never sent. */
 const p2pSecretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
 /** Service type behind a p2p tunnel. Both ends must use the same type. */
 const p2pService = z.enum(['tcp', 'udp']);
-/** Name of a client's service, sent unchanged in OPEN. */
+/** Name of a client's local service, sent unchanged in OPEN. */
 const serviceName = z
   .string()
   .max(WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS)
@@ -92,13 +92,13 @@ const authOk = z.object({
   ping_interval_secs: seconds,
   dead_after_secs: seconds,
   carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
-  /** Capabilities offered in Auth that the edge supports. */
+  /** Capabilities offered in Auth that the edge also supports. */
   capabilities,
   /** Display data from an edge with a platform: account, plan, region, and dashboard URL. */
   account: z.string().max(320).optional(),
   plan: z.string().max(100).optional(),
   region: z.object({ id: z.string().max(100), name: z.string().max(200) }).optional(),
-  /** `<dashboard_url>/tunnels/<tunnel_id>` is the page of a tunnel. */
+  /** Address of the dashboard. `<dashboard_url>/tunnels/<tunnel_id>` is the page of a tunnel. */
   dashboard_url: address.optional(),
   /**
    * Management ports of the edge (REST, metrics), sent only to clients on the edge's machine. The client refuses to publish these ports.
@@ -121,15 +121,15 @@ const registerTunnel = z.object({
   tunnel_id: id.optional(),
   name: z.string().max(200),
   protocol: tunnelProtocol,
-  /** Local address behind the tunnel, for display at the edge. */
+  /** Address of the local service behind the tunnel, for display at the edge. */
   local_addr: z.string().max(300).default(''),
-  /** Required port. Registration fails if the port is taken. */
+  /** Required public port of the tunnel. Registration fails if the port is taken. */
   remote_port: port.optional(),
-  /** Preferred port. Another port is assigned if the port is taken. */
+  /** Preferred public port of the tunnel. Another port is assigned if the port is taken. */
   preferred_port: port.optional(),
-  /** Required subdomain. Registration fails if the name is taken. */
+  /** Required subdomain of the tunnel. Registration fails if the name is taken. */
   subdomain: z.string().max(300).optional(),
-  /** Preferred subdomain. Another name is assigned if the name is taken. */
+  /** Preferred subdomain of the tunnel. Another name is assigned if the name is taken. */
   preferred_subdomain: z.string().max(300).optional(),
   /** Custom domain for http, https and tls, instead of a subdomain. Checked by the receiver. */
   domain: z.string().max(300).optional(),
@@ -143,7 +143,7 @@ const registerTunnel = z.object({
     .default('keep'),
   /** Protocol of the local HTTP service. */
   local_protocol: z.enum(['http1', 'h2c']).default('http1'),
-  /** True if requests can be captured for inspection and replay. */
+  /** True if the tunnel's requests can be captured for inspection and replay. */
   capture: z.boolean().default(true),
   /** Idle timeout of a UDP flow in seconds. The edge's default applies if undefined. */
   idle_secs: z.int().min(5).max(3600).optional(),
@@ -155,7 +155,7 @@ const registerTunnel = z.object({
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),
-  /** Checked by the receiver's schema, so that errors can name the rule. Here only the frame size limits it. */
+  /** Policy of the tunnel. Checked by the receiver's schema, so that errors can name the rule. Here only the frame size limits it. */
   policy: z.unknown().optional(),
   /** Revision of a group's policy. A member with a higher revision replaces the policy of all members. */
   policy_revision: z.int().min(0).optional(),
@@ -225,7 +225,7 @@ const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: textFor
 
 // ---- the UDP path of datagrams (capability `datagram`), peers (capability `p2p`) ----
 
-/** AES-256 key in base64url without padding. */
+/** AES-256 key of a UDP path in base64url without padding. */
 const pathKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url');
 const sealedPath = z.object({
   id: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 lower-case hex digits'),
@@ -252,7 +252,7 @@ const datagramPath = z.object({
 const clientDropReason = z.enum(['behind', 'path', 'away', 'local', 'too-large']);
 
 const datagramDrop = z.object({
-  /** Address of the visitor. Empty if the client no longer knows it. */
+  /** Address of the visitor who sent or should have received the dropped datagrams. Empty if the client no longer knows it. */
   visitor: z.string().max(300),
   /** `in`: from the visitor, passed by the edge to the client. `out`: from the local service. */
   direction: z.enum(['in', 'out']),
@@ -282,7 +282,7 @@ const connectPeer = z.object({
 });
 const peerConnected = z.object({ type: z.literal('PeerConnected'), request_id: requestId, peer_id: id });
 
-/** Answers ConnectPeer (request_id), or ends a join (only peer_id). */
+/** Rejects a ConnectPeer (with request_id), or ends a peer's existing join (only peer_id). */
 const peerError = z.object({
   type: z.literal('PeerError'),
   request_id: requestId.optional(),
@@ -292,10 +292,10 @@ const peerError = z.object({
   retryable: z.boolean(),
 });
 
-/** The subscriber leaves. */
+/** Sent by a subscriber that leaves a p2p tunnel. */
 const disconnectPeer = z.object({ type: z.literal('DisconnectPeer'), peer_id: id });
 
-/** Sent to the publisher when a subscriber joins. */
+/** Sent to the publisher of a p2p tunnel when a subscriber joins. */
 const peerJoined = z.object({ type: z.literal('PeerJoined'), tunnel_id: id, peer_id: id, client_addr: clientAddr });
 const peerGone = z.object({
   type: z.literal('PeerGone'),
@@ -304,7 +304,7 @@ const peerGone = z.object({
   reason: z.enum(['left', 'dismissed', 'revoked', 'lost']),
 });
 
-/** Why a peer uses the relay. Empty while the path is direct. */
+/** Why a p2p peer uses the relay. Empty while the path is direct. */
 const relayReason = z.enum([
   '',
   'punching',
@@ -316,7 +316,7 @@ const relayReason = z.enum([
   'no-transport',
 ]);
 
-/** Outcome of an attempt to connect directly. */
+/** Outcome of an attempt to connect two p2p peers directly. */
 const directOutcome = z.enum(['direct', 'udp-blocked', 'random-ports', 'no-answer', 'no-transport']);
 export type DirectOutcome = z.infer<typeof directOutcome>;
 
@@ -328,9 +328,9 @@ const peerReport = z.object({
   path: z.enum(['direct', 'relay']),
   reason: relayReason,
   rtt_ms: z.number().min(0).max(1e9).nullable(),
-  /** Bytes since the peer joined, both directions. */
+  /** Bytes on the direct path since the peer joined, in both directions. */
   direct_bytes: z.int().min(0),
-  /** Outcome of an attempt that has just ended. */
+  /** Outcome of an attempt to connect directly that has just ended. */
   attempt: directOutcome.optional(),
 });
 
@@ -343,12 +343,12 @@ const peerReport = z.object({
 const edgeAnswered = z.object({
   type: z.literal('EdgeAnswered'),
   tunnel_id: id,
-  /** Request id as used in captures. */
+  /** Id of the visitor's request, as used in captures. */
   request_id: requestId,
-  /** Start time of the request. */
+  /** Start time of the visitor's request. */
   at: z.iso.datetime(),
   method: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_METHOD_MAX_CHARS),
-  /** Path with query, redacted as in captures. The sender cuts longer paths. */
+  /** Path of the visitor's request with query, redacted as in captures. The sender cuts longer paths. */
   path: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_PATH_MAX_CHARS),
   status: z.int().min(100).max(999),
   /** Null if the response is not an error, for example a redirect by a rule. */
@@ -405,7 +405,7 @@ export type ControlMessage = z.infer<typeof controlMessage>;
 export type ControlType = ControlMessage['type'];
 export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T }>;
 
-/** Message type for senders: fields with defaults can be omitted. */
+/** Control message as senders write it: fields with defaults can be omitted. */
 export type ControlMessageInput = z.input<typeof controlMessage>;
 
 export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);

@@ -41,12 +41,12 @@ export class FrameParser {
     return this.#state;
   }
 
-  /** Why the parser rejects further bytes. Null while no violation was found. */
+  /** Protocol violation because of which the parser rejects further bytes. Null while none was found. */
   get failure(): string | null {
     return this.#failure;
   }
 
-  /** Parses bytes[start, end). Returns false after a protocol violation. */
+  /** Parses frames from bytes[start, end). Returns false after a protocol violation. */
   push(bytes: Uint8Array, start: number, end: number): boolean {
     let at = start;
     while (at < end && this.#state !== 'failed') {
@@ -99,7 +99,7 @@ export class FrameParser {
   #takeData(bytes: Uint8Array, at: number, end: number): number {
     const stop = Math.min(end, at + this.#need);
     this.#need -= stop - at;
-    // The state changes before the call, because the handler may call fail().
+    // The parser's state changes before the handler is called, because the handler may call fail().
     if (this.#need === 0) this.#state = 'header';
     this.#handler.onData(this.#streamId, bytes, at, stop);
     return stop;

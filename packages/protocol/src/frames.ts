@@ -28,10 +28,10 @@ export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 /** Payload size of PING and PONG. PONG echoes the eight bytes of the PING. */
 export const PING_PAYLOAD_BYTES = 8;
 
-/** Payload size of OPENED and WINDOW: a u32. */
+/** Payload size of OPENED and WINDOW frames: a u32. */
 const CREDIT_PAYLOAD_BYTES = 4;
 
-/** Payload size of SEEN: a u64. */
+/** Payload size of a SEEN frame: a u64. */
 const SEEN_PAYLOAD_BYTES = 8;
 
 /** Writes a frame header at `offset`. The caller ensures room for 8 bytes and a valid length. */
@@ -98,10 +98,10 @@ export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
   [FRAME.OPEN_COMPACT]: kind('stream', 5, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, CAPABILITY.COMPACT_OPEN),
 };
 
-/** Requirements by frame type. Undefined for types not available in the session. */
+/** Requirements for the frames of a session by frame type. Undefined for types not available in the session. */
 export type FrameTable = readonly (FrameKind | undefined)[];
 
-/** Returns the frames available with these capabilities. */
+/** Returns the frame types available in a session with these capabilities. */
 export const frameTable = (
   capabilities: readonly string[],
   kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
@@ -223,7 +223,7 @@ export const encodeSeen = (takenBytes: number): Uint8Array => {
   return encodeFrame(FRAME.SEEN, 0, payload);
 };
 
-/** Returns null if the value is too large to be real. */
+/** Decodes the payload of a SEEN frame. Returns null if the value is too large to be real. */
 export const decodeSeen = (payload: Uint8Array): number | null => {
   if (payload.length !== SEEN_PAYLOAD_BYTES) return null;
   const bytes = readUint32(payload, 0) * 2 ** 32 + readUint32(payload, 4);

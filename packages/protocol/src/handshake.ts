@@ -5,19 +5,19 @@ export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
 
 /** Extensions of version 1 by name: frame types, control messages, and fields that must not be ignored. */
 export const CAPABILITY = {
-  /** Datagram streams, DATAGRAM and SEEN frames, and DatagramPath, for UDP tunnels. */
+  /** Capability for UDP tunnels: datagram streams, DATAGRAM and SEEN frames, and DatagramPath. */
   DATAGRAM: 'datagram',
-  /** Peers that join a publisher: ConnectPeer and related messages. */
+  /** Capability for p2p tunnels: peers that join a publisher with ConnectPeer and related messages. */
   P2P: 'p2p',
-  /** DatagramDrops, so that the edge can count datagrams dropped by clients. */
+  /** Capability for DatagramDrops messages, so that the edge can count datagrams dropped by clients. */
   DATAGRAM_DROPS: 'datagram-drops',
-  /** OPEN_COMPACT instead of OPEN. */
+  /** Capability for the frame OPEN_COMPACT, sent instead of OPEN. */
   COMPACT_OPEN: 'compact-open',
   /** Policies of tunnels: who can visit, and how requests are handled. An edge without support would publish the service to everyone. */
   POLICY: 'policy',
   /** Tunnels with protocol `tls`, and `domain` in RegisterTunnel. An edge without support would reject the frame or assign another name. */
   TLS: 'tls',
-  /** EdgeAnswered and EdgeAnsweredMore: requests answered by the edge itself. */
+  /** Capability for EdgeAnswered and EdgeAnsweredMore, which report requests answered by the edge itself. */
   EDGE_ANSWERS: 'edge-answers',
 } as const;
 
@@ -33,7 +33,7 @@ export const agreeOn = <T>(offered: readonly T[], known: readonly T[]): T[] =>
 
 export const CONTROL_PATH = '/_control';
 export const CARRIER_PATH = '/_carrier';
-/** Path for GET and POST of test data, to measure throughput. */
+/** URL path of the edge for GET and POST of test data, to measure throughput. */
 export const SPEED_PATH = '/_speed';
 
 /** Protocol name in the HTTP upgrade of a carrier. */

@@ -16,20 +16,20 @@ export const WIRE_LIMITS = {
   CONTROL_SEND_QUEUE_MAX_BYTES: 1 * MiB,
   /** Time for authentication after connecting. The client waits as long for the answer. */
   CONTROL_AUTH_TIMEOUT_MS: 10_000,
-  /** Interval between pings. Two pings fit into CONTROL_DEAD_AFTER_MS. */
+  /** Interval between pings on a control connection. Two pings fit into CONTROL_DEAD_AFTER_MS. */
   CONTROL_PING_INTERVAL_MS: 10_000,
   /**
    * Silence after which either side treats the connection as lost.
    * @limit tunnels: Client connection, silence before the connection counts as lost | `CONTROL_DEAD`; the client reconnects
    */
   CONTROL_DEAD_AFTER_MS: 25_000,
-  /** Client-side timeout for connect, TLS and WebSocket upgrade together. */
+  /** Timeout of the client for a control connection: connect, TLS and WebSocket upgrade together. */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
   /** EdgeAnswered messages per second and tunnel. Further requests are reported as a count. */
   EDGE_ANSWERS_PER_SECOND: 20,
-  /** Maximum length of the path in EdgeAnswered. The edge cuts longer paths. */
+  /** Maximum length of the request path in EdgeAnswered. The edge cuts longer paths. */
   EDGE_ANSWERED_PATH_MAX_CHARS: 500,
-  /** Maximum length of the method in EdgeAnswered. The edge cuts longer methods. */
+  /** Maximum length of the request method in EdgeAnswered. The edge cuts longer methods. */
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
   /**
    * Maximum number of service names in a registration.
@@ -40,13 +40,13 @@ export const WIRE_LIMITS = {
   FRAME_HEADER_BYTES: 8,
   /** Maximum DATA payload, the size of a read buffer. Larger frames would delay other streams of the carrier. */
   FRAME_DATA_MAX_BYTES: 256 * KiB,
-  /** Maximum payload of frames other than DATA, which are buffered whole. */
+  /** Maximum payload of frames other than DATA, because such frames are buffered whole. */
   FRAME_CONTROL_MAX_BYTES: 4 * KiB,
   /** Maximum UDP payload over IPv4. */
   DATAGRAM_MAX_BYTES: 65_507,
   /** Maximum number of rows in DatagramDrops, about 10 KB. Further rows follow in the next message. */
   DATAGRAM_DROPS_PER_MESSAGE: 100,
-  /** Maximum length of a service name, in visible ASCII. */
+  /** Maximum length of a local service's name, in visible ASCII. */
   OPEN_SERVICE_MAX_CHARS: 32,
   /** Maximum window of a stream: 1 Gbit/s over a path of 130 ms. More credit is a protocol violation. */
   STREAM_WINDOW_MAX_BYTES: 16 * MiB,

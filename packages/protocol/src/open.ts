@@ -4,13 +4,13 @@ import { encodeFrame, FRAME, readUint32, writeFrameHeader, writeUint32 } from '.
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, encodeText, parseJson } from './text-codec.ts';
 
-/** Same limit as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of a tunnel id in OPEN, as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_TUNNEL_ID_MAX_CHARS = 100;
-/** Room for an address and a port. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of the visitor's address and port in OPEN. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_VISITOR_MAX_CHARS = 300;
-/** Same limit as ids on the control connection. Small enough for OPEN to fit its frame with any escaping. */
+/** Maximum length of a peer id in OPEN, as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_PEER_ID_MAX_CHARS = 100;
-/** Room for an address and a port, in visible ASCII. */
+/** Maximum length of the public address in OPEN: room for an address and a port, in visible ASCII. */
 export const OPEN_PUBLIC_ADDRESS_MAX_CHARS = 100;
 
 /** Metadata of a new stream, sent by the opener. */
@@ -24,7 +24,7 @@ export interface StreamHead {
   readonly peerId?: string;
   /** Name of the client's service chosen by a policy. Undefined for the tunnel's default service. */
   readonly service?: string;
-  /** Public address as host:port, for clients that write PROXY headers. */
+  /** Public address that the visitor reached, as host:port, for clients that write PROXY headers. */
   readonly publicAddress?: string;
 }
 

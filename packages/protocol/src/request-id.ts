@@ -14,7 +14,7 @@ export const carrierTagOf = (tokenHash: string): string =>
 
 /** Stream that transports a request. */
 export interface RequestStream {
-  /** Empty if both ends have no common tag. */
+  /** Tag of the stream's carrier. Empty if both ends have no common tag. */
   readonly carrierTag: string;
   /** Stream id, unique on its carrier. */
   readonly id: number;

@@ -14,10 +14,10 @@ const lenient = new TextDecoder('utf-8', { fatal: false });
 
 export const encodeText = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
 
-/** Replaces invalid UTF-8 with U+FFFD, for reasons shown to people. */
+/** Decodes UTF-8 and replaces invalid bytes with U+FFFD, for reasons shown to people. */
 export const decodeTextLoosely = (bytes: Uint8Array): string => lenient.decode(bytes);
 
-/** Returns null for invalid UTF-8. */
+/** Decodes UTF-8. Returns null if the bytes are invalid. */
 export const decodeText = (bytes: Uint8Array): string | null => {
   try {
     return strict.decode(bytes);
@@ -30,7 +30,7 @@ export const decodeText = (bytes: Uint8Array): string | null => {
 export const isLongerThan = (text: string, limit: number): boolean =>
   text.length > limit || (text.length * 3 > limit && encodeText(text).length > limit);
 
-/** Encodes at most `maxBytes` of UTF-8, cut between two characters. */
+/** Encodes a text as at most `maxBytes` of UTF-8, cut between two characters. */
 export const encodeTextCut = (text: string, maxBytes: number): Uint8Array => {
   // A character has at least one byte, so characters beyond `maxBytes` cannot fit.
   const bytes = encodeText(text.slice(0, maxBytes));
@@ -40,14 +40,14 @@ export const encodeTextCut = (text: string, maxBytes: number): Uint8Array => {
   return bytes.subarray(0, end);
 };
 
-/** Cuts to at most `maxLength` UTF-16 units, never within a surrogate pair. */
+/** Cuts a text to at most `maxLength` UTF-16 units, never within a surrogate pair. */
 export const cutText = (text: string, maxLength: number): string => {
   if (text.length <= maxLength) return text;
   const last = text.charCodeAt(maxLength - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? maxLength - 1 : maxLength);
 };
 
-/** Returns undefined for invalid JSON. */
+/** Parses a text as JSON. Returns undefined if it is invalid. */
 export const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text) as unknown;

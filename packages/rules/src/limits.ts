@@ -30,7 +30,7 @@ export const RULE_LIMITS = {
    * @limit tunnels: p2p secret, maximum length | `CLIENT_P2P_SECRET_LONG`
    */
   P2P_SECRET_MAX_BYTES: 1024,
-  /** Health transitions kept per tunnel; the oldest are dropped first. */
+  /** Number of health transitions kept per tunnel; the oldest are dropped first. */
   HEALTH_HISTORY_MAX: 50,
   /** Maximum size of a visitor's ClientHello; a connection with a longer one is closed. With post-quantum keys a ClientHello has 1.5 KB. */
   TLS_HELLO_MAX_BYTES: 16_384,
@@ -40,6 +40,6 @@ export const RULE_LIMITS = {
    * @limit operator: Certificates for single names of the server within 7 days | further orders wait
    */
   CERTIFICATE_NAMES_MAX: 40,
-  /** Window in which certificates for single names are counted. */
+  /** Time window in which an account's certificates for single names are counted. */
   CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
 } as const;

@@ -3,13 +3,13 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
 
 export interface CacheOptions<K, V> {
-  /** Maximum number of entries. */
+  /** Maximum number of entries in the cache. */
   readonly max: number;
-  /** Required if entries expire. */
+  /** Clock of the cache. Required if entries expire. */
   readonly clock?: Pick<Clock, 'monotonic'>;
   /** Lifetime of an entry. Undefined: until eviction. `set` can override it per entry. */
   readonly ttlMs?: number;
-  /** True keeps an expired entry readable by `last` until eviction. */
+  /** True keeps an expired entry of the cache readable by `last` until eviction. */
   readonly keepsExpired?: boolean;
   /** Called for every entry that leaves: evicted, expired, deleted, or replaced by another value. */
   readonly onLeave?: (value: V, key: K) => void;
@@ -39,7 +39,7 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     });
   }
 
-  /** Number of entries, including expired entries not accessed since. */
+  /** Number of entries in the cache, including expired entries not accessed since. */
   get size(): number {
     return this.#entries.size;
   }
@@ -48,17 +48,17 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     return this.#entries.get(key);
   }
 
-  /** Returns the value without marking it as used. */
+  /** Returns a cached value without marking it as used. */
   peek(key: K): V | undefined {
     return this.#entries.peek(key);
   }
 
-  /** Returns the value even if expired, if the cache keeps expired entries. */
+  /** Returns a cached value even if expired, if the cache keeps expired entries. */
   last(key: K): V | undefined {
     return this.#entries.get(key, { allowStale: true });
   }
 
-  /** With `ttlMs` of 0 or less, the entry has already expired: an older entry of the key is removed. */
+  /** Caches a value. With `ttlMs` of 0 or less, the entry has already expired: an older entry of the key is removed. */
   set(key: K, value: V, ttlMs = this.#ttlMs): void {
     if (ttlMs === undefined) this.#entries.set(key, value);
     else if (ttlMs > 0) this.#entries.set(key, value, { ttl: Math.max(SHORTER_MS, ttlMs - SHORTER_MS) });
@@ -69,7 +69,7 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     this.#entries.delete(key);
   }
 
-  /** Deletes the key only if it has this value. */
+  /** Deletes the key from the cache only if it has this value. */
   deleteValue(key: K, value: V): void {
     if (this.#entries.peek(key, { allowStale: true }) === value) this.#entries.delete(key);
   }
@@ -78,12 +78,12 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     this.#entries.clear();
   }
 
-  /** Keys of unexpired entries, least recently used first. */
+  /** Keys of unexpired cache entries, least recently used first. */
   keys(): K[] {
     return [...this.#entries.rkeys()];
   }
 
-  /** Values of unexpired entries, least recently used first. */
+  /** Values of unexpired cache entries, least recently used first. */
   values(): V[] {
     return [...this.#entries.rvalues()].filter((value) => value !== undefined);
   }

@@ -9,7 +9,7 @@ export interface Timer {
 export interface Clock {
   /** Unix time in milliseconds. May jump when the machine's clock is set. */
   now(): number;
-  /** Monotonic milliseconds, for durations. */
+  /** Monotonic time in milliseconds, for durations. */
   monotonic(): number;
   setTimeout(fn: () => void, ms: number): Timer;
   setInterval(fn: () => void, ms: number): Timer;

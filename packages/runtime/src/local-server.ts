@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 
 export interface LocalServerOptions {
   readonly connectionsMax: number;
-  /** Timeout for the head and for the whole request. Undefined: Node's default. */
+  /** Timeout for receiving a request: for its head, and for the whole. Undefined: Node's default. */
   readonly requestTimeoutMs?: number;
-  /** Interval of checks for slow requests. */
+  /** Interval at which the server checks for slow requests. */
   readonly lookEveryMs?: number;
   readonly respond: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** Called for internal and system errors. The affected request is aborted. */
+  /** Called for internal and system errors of the server. The affected request is aborted. */
   readonly onProblem: (reason: string) => void;
 }
 
@@ -18,7 +18,7 @@ export const createLocalServer = (options: LocalServerOptions): Server => {
   const { requestTimeoutMs, lookEveryMs, respond, onProblem } = options;
   const server = createServer({
     maxHeaderSize: HEAD_MAX_BYTES,
-    // The handler checks Host, or does not need it.
+    // The Host header is not required, because the handler checks Host, or does not need it.
     requireHostHeader: false,
     ...(requestTimeoutMs === undefined ? {} : { headersTimeout: requestTimeoutMs, requestTimeout: requestTimeoutMs }),
     ...(lookEveryMs === undefined ? {} : { connectionsCheckingInterval: lookEveryMs }),
@@ -33,7 +33,7 @@ export const createLocalServer = (options: LocalServerOptions): Server => {
   return server;
 };
 
-/** Closes the server and all open connections, including event streams. */
+/** Closes a local HTTP server and all its open connections, including event streams. */
 export const closeLocalServer = async (server: Server): Promise<void> => {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeAllConnections();

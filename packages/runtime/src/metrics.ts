@@ -12,9 +12,9 @@ export interface Metrics {
   histogram(name: string, help: string, buckets: readonly number[], labelNames?: readonly string[]): Histogram<string>;
   /** Registers a histogram that is counted elsewhere, for code where an observation must cost almost nothing. */
   histogramOf(name: string, help: string, labels: Readonly<Record<string, string>>, counts: BucketCounts): void;
-  /** Registers dynamic series. `read` returns the current series at scrape time. */
+  /** Registers a metric with dynamic series. `read` returns the current series at scrape time. */
   seriesOf(name: string, help: string, type: 'counter' | 'gauge', read: () => readonly Sample[]): void;
-  /** Returns the metrics in Prometheus text format. */
+  /** Returns all metrics in Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -27,7 +27,7 @@ export interface Sample {
 /** Counts of a histogram, read at scrape time. */
 export interface BucketCounts {
   readonly boundsSecs: readonly number[];
-  /** Counts per bucket, not cumulative; one more than the bounds. */
+  /** Counts per bucket of the histogram, not cumulative; one more than the bounds. */
   readonly counts: readonly number[];
   readonly sumSecs: number;
 }
@@ -63,7 +63,7 @@ export const createMetrics = (options: MetricsOptions = {}): Metrics => {
   };
 };
 
-/** The registry only uses the name and values of a metric. */
+/** Registers a metric that is read at scrape time. The registry only uses its name and values. */
 const registerRead = (register: Registry, name: string, read: () => object): void => {
   register.registerMetric({ name, get: async () => read() } as unknown as Gauge<string>);
 };

@@ -64,7 +64,7 @@ class RandomBytes {
 
 const RANDOM_BYTES = new RandomBytes();
 
-/** `randomId('tun')` returns `tun_` and 20 base62 characters (119 bits). */
+/** Creates a random id: `randomId('tun')` returns `tun_` and 20 base62 characters (119 bits). */
 export const randomId = (prefix: string, characters = ID_CHARACTERS): string => {
   let id = '';
   while (id.length < characters) {

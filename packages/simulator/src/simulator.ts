@@ -12,15 +12,15 @@ import { Store } from './state/store.ts';
 import { HttpServer } from './web/http-server.ts';
 import { Webhooks } from './web/webhooks.ts';
 
-/** Interval of checks, because periods also end without a call. */
+/** Interval of checks for ended billing periods, because periods also end without a call. */
 const LOOK_MS = 10_000;
 
 export interface SimulatorOptions {
-  /** Folder of the state. */
+  /** Folder in which the simulator stores its state. */
   readonly folder: string;
-  /** Loopback host only, because control calls need no key. */
+  /** Host to listen on: loopback only, because control calls need no key. */
   readonly host: string;
-  /** 0 picks a free port. */
+  /** Port to listen on. 0 picks a free port. */
   readonly port: number;
   /** Name of the port setting in messages: a configuration key or a flag. */
   readonly portKey: string;
@@ -55,7 +55,7 @@ export class Simulator {
     return `http://${host.includes(':') ? `[${host.replaceAll(/[[\]]/g, '')}]` : host}:${this.#running.server.port}`;
   }
 
-  /** Available before the start: created at the first use of the folder. */
+  /** API key of the simulator. Available before the start: created at the first use of the folder. */
   get secretKey(): Secret {
     return this.#ownSecrets().secretKey;
   }

@@ -28,7 +28,7 @@ type ConnectKey = 'p2p_connect' | 'listen_port' | 'listen_host';
 
 type Named<K extends SpecKey> = { readonly [N in K as LibraryName<N>]?: LibraryValue<N> | undefined };
 
-/** A published tunnel with the option names of the client library. */
+/** Options of a published tunnel, with the option names of the client library. */
 export type LibraryTunnel = { readonly protocol: Proto; readonly name?: string | undefined } & Named<
   Exclude<SpecKey, ConnectKey>
 >;

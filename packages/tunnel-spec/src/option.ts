@@ -8,7 +8,7 @@ export type Proto = TunnelProtocol;
 /** Commands that publish or connect to a service. `files` opens an http tunnel. */
 export type TunnelCommand = 'http' | 'files' | 'tcp' | 'tls' | 'udp' | 'p2p publish' | 'p2p connect';
 
-/** Headings in the `--help` of a command, in display order. */
+/** Headings under which `--help` of a command lists its flags, in display order. */
 export type FlagHeading = 'address' | 'service' | 'access' | 'balancing' | 'health' | 'output';
 
 /** Conversion from the text after a flag to the option's value. */
@@ -18,11 +18,11 @@ export type FlagValue =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'whole'; readonly from: number; readonly to: number }
   | { readonly kind: 'seconds'; readonly to: number }
-  /** `tcp` or `http:/path`: sets `type` and `path` of the health check. */
+  /** Flag value `tcp` or `http:/path`: sets `type` and `path` of the health check. */
   | { readonly kind: 'probe' }
-  /** `[host:]port`: sets `listen_host` and `listen_port`. */
+  /** Flag value `[host:]port`: sets `listen_host` and `listen_port`. */
   | { readonly kind: 'listen' }
-  /** `name=port`, a repeatable flag: adds an entry to a table. */
+  /** Flag value `name=port` of a repeatable flag: adds an entry to a table. */
   | { readonly kind: 'named ports' }
   /** A flag without text, which sets a fixed value. */
   | { readonly kind: 'is'; readonly value: boolean | string };
@@ -33,21 +33,21 @@ export interface Flag {
   /** Placeholder for the flag's value in the help, such as `<name>`. Absent for a flag without a value. */
   readonly shown?: string;
   readonly value: FlagValue;
-  /** Values accepted by a command that supports only some of the choices. */
+  /** Values that a flag accepts for a command that supports only some of the choices. */
   readonly choicesFor?: Readonly<Partial<Record<TunnelCommand, readonly string[]>>>;
   readonly help: string;
-  /** Help text for a command that describes the flag differently. */
+  /** Help text of the flag for a command that describes the flag differently. */
   readonly helpFor?: Readonly<Partial<Record<TunnelCommand, string>>>;
   readonly heading: FlagHeading;
   /** Lists the flag among the common flags, about a dozen, at the top of `--help`. */
   readonly isCommon?: true;
-  /** Shows the option's default in the help. */
+  /** Shows the option's default in the flag's help. */
   readonly showsDefault?: true;
   /** Commands with this flag. Default: every command for one of the option's protocols. */
   readonly commands?: readonly TunnelCommand[];
 }
 
-/** A row of docs/configuration.md. The default value comes from the option's schema. */
+/** Texts for the option's row in docs/configuration.md. The default value comes from the option's schema. */
 export interface OptionDocs {
   /** Text in the column "Type" of docs/configuration.md. */
   readonly type: string;
@@ -60,7 +60,7 @@ export interface OptionDocs {
   readonly isRequired?: true;
 }
 
-/** A key of a nested table, such as `health_check.path`. */
+/** A key of a table inside an option, such as `health_check.path`. */
 export interface OptionField {
   readonly docs: OptionDocs;
   readonly flag?: Flag;
@@ -101,5 +101,5 @@ export const WITH_HOST = ['http', 'tcp', 'tls', 'udp', 'p2p publish'] as const s
 /** Commands that publish a service on a port or a Unix socket. The client can check the health of both. */
 export const WITH_SOCKET = ['http', 'tcp', 'tls'] as const satisfies readonly TunnelCommand[];
 
-/** Checks the type of option rows and keeps their exact types. */
+/** Checks the type of a table of options and keeps the exact types of its rows. */
 export const rows = <const R extends Readonly<Record<string, Option>>>(table: R): R => table;

@@ -6,7 +6,7 @@ import { P2P_OPTIONS } from './rows/p2p-options.ts';
 import { POLICY_OPTIONS } from './rows/policy-options.ts';
 import { PUBLIC_OPTIONS } from './rows/public-options.ts';
 
-/** All options in the order used by error messages and the docs. */
+/** All tunnel options, in the order used by error messages and the docs. */
 export const OPTIONS = {
   ...LOCAL_OPTIONS,
   ...PUBLIC_OPTIONS,

@@ -19,7 +19,7 @@ export interface P2pOffer {
   readonly allow: P2pAudience;
 }
 
-/** The p2p fields in the registration of a tunnel. */
+/** The p2p fields of the message with which a client registers a tunnel. */
 export interface P2pOfferFields {
   readonly p2p_name?: string | undefined;
   readonly p2p_secret_hash?: string | undefined;

@@ -110,7 +110,7 @@ export const hasOtherTarget = (before: EntryFields, after: EntryFields): boolean
 
 const keysOf = (reload: ReloadClass): readonly string[] => OPTION_KEYS.filter((key) => optionOf(key).reload === reload);
 
-/** Options that the edge can change on an open tunnel. */
+/** Tunnel options that the edge can change while the tunnel is open. */
 const UPDATED: readonly string[] = keysOf('update');
 
 const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => ({
@@ -118,7 +118,7 @@ const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => (
   ...Object.fromEntries(UPDATED.map((key) => [key, other[key]])),
 });
 
-/** Options used only by the client, such as the local target. */
+/** Tunnel options used only by the client, such as the local target. */
 const RETARGETED: readonly string[] = keysOf('retarget');
 
 /** Returns true if the entries differ only in the target, so that the tunnel can stay open. */

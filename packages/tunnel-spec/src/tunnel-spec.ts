@@ -20,7 +20,7 @@ export interface ConcealedText {
   reveal(): string;
 }
 
-/** Type of an option's value in a spec. */
+/** Type of an option's value in a tunnel's spec. */
 export type OptionValue<K extends OptionKey> = Options[K] extends { readonly isSecret: true }
   ? ConcealedText | string
   : Exclude<z.input<Options[K]['schema']>, undefined>;
@@ -35,7 +35,7 @@ type SpecOf<P extends Proto> = { readonly proto: P } & {
 /** The options of a tunnel. An absent option has its default. */
 export type TunnelSpec = { [P in Proto]: SpecOf<P> }[Proto];
 
-/** Protocols in the order used by error messages. */
+/** Tunnel protocols in the order used by error messages. */
 export const PROTOS = Object.keys(TUNNEL_PROTOCOLS) as Proto[];
 
 export const OPTION_KEYS = Object.keys(OPTIONS) as OptionKey[];

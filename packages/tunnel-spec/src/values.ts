@@ -6,7 +6,7 @@ export const conceal = <S extends z.ZodType>(schema: S): S => schema.meta({ conc
 
 export const isConcealed = (schema: z.core.$ZodType): boolean => z.globalRegistry.get(schema)?.['concealed'] === true;
 
-/** Schema of a table. Unknown keys are rejected. */
+/** Schema of a config table. Unknown keys are rejected. */
 export const table = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape, { error: 'a table' });
 
 export const filledText = (expected = 'a string that is not empty') =>

@@ -5,16 +5,16 @@ import { Fault, type FaultValues } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 
-/** Response timeout of calls that make the client wait for the edge. */
+/** Response timeout of calls to a running client that make the client wait for the edge. */
 const AGENT_SLOW_ANSWER_TIMEOUT_MS = 40_000;
-/** Maximum size of a client's response, enough for ten thousand tunnels. */
+/** Maximum size of a running client's response, enough for ten thousand tunnels. */
 const AGENT_ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 export interface AgentCall {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly json?: object;
-  /** True if the client waits for the edge before it responds. */
+  /** True for a call that makes the running client wait for the edge before it responds. */
   readonly isSlow?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -26,7 +26,7 @@ export interface AgentReply {
 
 /** The error of a call without a valid response: no client listens on the socket, or the listener does not speak the client's protocol. */
 export class NoAnswer extends Error {
-  /** True if no process listens on the socket any more. */
+  /** True if no client process listens on the socket any more. */
   readonly isDead: boolean;
 
   constructor(cause: unknown) {
@@ -54,7 +54,7 @@ const tryCall = async (socketPath: string, call: AgentCall, clock: Clock): Promi
       const response = await send(socketPath, call, clock);
       return { status: response.statusCode ?? 0, json: await readJson(response) };
     } catch (error) {
-      // Only GET requests are retried, because they change nothing.
+      // Of the calls to a running client, only GET requests are retried, because they change nothing.
       const isPassing = PASSING.has((error as NodeJS.ErrnoException).code) && (call.method ?? 'GET') === 'GET';
       if (!isPassing || attempt === TRIES) throw new NoAnswer(error);
       await new Promise<void>((resolve) => void clock.setTimeout(resolve, TRY_EVERY_MS));

@@ -19,10 +19,10 @@ export interface TunnelStatus {
   readonly source: TunnelSource;
   readonly state: RunningTunnelState;
   readonly group: string | null;
-  /** Null without a health check, and until the health is known. */
+  /** Health of the tunnel's local service. Null without a health check, and until the health is known. */
   readonly healthy: boolean | null;
   readonly request_count: number;
-  /** Bytes proxied in both directions together. */
+  /** Bytes that passed through the tunnel, in both directions together. */
   readonly bytes_proxied: number;
   readonly last_error: string | null;
 }
@@ -55,6 +55,6 @@ export interface LogEntry {
   readonly at: string;
   /** Text of the event for people. Empty for an event meant only for programs. */
   readonly text: string;
-  /** The event for programs. Null for an event meant only for people. */
+  /** The log entry as an event for programs. Null for an entry meant only for people. */
   readonly event: JsonEvent | null;
 }

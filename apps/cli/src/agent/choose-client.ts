@@ -17,7 +17,7 @@ export const addClientFlag = (command: Command): Command =>
   command.addOption(new Option('--client <pid|config>', 'Client to use, if several are running'));
 
 export interface FoundClients {
-  /** Running clients that responded, oldest first. */
+  /** Running clients that responded to a status request, oldest first. */
   readonly clients: readonly FoundClient[];
   /** Pids of clients that accept connections on their socket but do not respond. */
   readonly silent: readonly number[];

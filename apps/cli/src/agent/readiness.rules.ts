@@ -5,7 +5,7 @@
 export type TunnelSource = 'file' | 'flags' | 'runtime' | 'mcp';
 
 export interface ReadinessFacts {
-  /** State of the client. Only a `connected` client can be ready. */
+  /** Connection state of the running client. Only a `connected` client can be ready. */
   readonly state: 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed';
   readonly tunnels: readonly {
     readonly name: string;

@@ -16,7 +16,7 @@ type Surroundings = Pick<Io, 'env' | 'home'>;
 
 interface Folder {
   readonly path: string;
-  /** Parent folder, which must exist. Missing parent folders are not created. */
+  /** Parent folder of the socket folder, which must exist. Missing parent folders are not created. */
   readonly above: string;
   /**
    * True if all users can write to the parent folder. A socket folder readable by other users was then not created by a client, and is
@@ -60,7 +60,7 @@ const ownFolder = (path: string): { uid: number; mode: number } => {
 export interface SocketChoice {
   /** Paths where a client of this process can listen, in order of preference. */
   readonly paths: readonly string[];
-  /** Reasons why the remaining folders cannot be used. */
+  /** Reasons why other folders cannot hold the client's socket. */
   readonly problems: string[];
 }
 

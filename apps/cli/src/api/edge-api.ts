@@ -11,14 +11,14 @@ export interface ApiOptions {
   readonly api: string | undefined;
   /** host:port of the control plane. The REST API is expected on the same host, unless `api` is set. */
   readonly server: string;
-  /** False if unencrypted connections are allowed. */
+  /** TLS setting for the REST API. False if unencrypted connections are allowed. */
   readonly tls: boolean | undefined;
 }
 
 export interface ApiAddress {
   /** Base URL of the REST API. */
   readonly url: URL;
-  /** True if unencrypted connections are allowed only to this computer. */
+  /** True if unencrypted connections to the REST API are allowed only to this computer. */
   readonly loopbackOnly: boolean;
 }
 
@@ -81,7 +81,7 @@ export const askEdge = async <T>(
   return understand(url, call, await answerOf(source, url, call, signal));
 };
 
-/** Sends a command to an edge that responds without content (204). */
+/** Sends a command to an edge's REST API, which responds without content (204). */
 export const tellEdge = async (
   source: EdgeSource,
   call: { readonly method: 'DELETE'; readonly path: string },

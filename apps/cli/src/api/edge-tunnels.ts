@@ -24,7 +24,7 @@ export const ACCOUNT_TUNNELS_MAX = 10_000;
 export interface NextRequest {
   readonly method?: string | undefined;
   readonly pathContains?: string | undefined;
-  /** Cursor of the previous response. Null waits for requests from now on. */
+  /** Cursor of the previous response. Null waits for captured requests from now on. */
   readonly after: string | null;
   readonly seconds: number;
 }

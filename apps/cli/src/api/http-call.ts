@@ -70,7 +70,7 @@ export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?
   });
   return new Promise((resolve, reject) => {
     request.once('error', reject);
-    // Without a listener for `upgrade`, Node.js closes the connection and reports nothing.
+    // Without a listener for `upgrade`, Node.js closes a connection upgraded by the server and reports nothing.
     request.once('upgrade', (response, upgraded) => {
       upgraded.destroy();
       reject(new Error(`the response was HTTP ${response.statusCode}`));

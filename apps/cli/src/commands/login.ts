@@ -191,7 +191,7 @@ const replaceLogin = async (file: LoginFile, login: SavedLogin, proxyFor: ProxyF
     return found;
   });
   if (before === null || before.platform.url !== login.platform.url) return;
-  // Best effort, because the sign-in itself has succeeded.
+  // Ending the previous sign-in is best effort, because the new sign-in itself has succeeded.
   await platformClient(login.platform, proxyFor)
     .logOut(before.refreshToken)
     .catch(() => {});

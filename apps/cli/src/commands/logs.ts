@@ -86,7 +86,7 @@ class LogLines {
   }
 }
 
-/** Columns of a duration such as `999 ms local`. */
+/** Width of the column with a request's duration, such as `999 ms local`. */
 const LOCAL_WIDTH = 14;
 
 /**

@@ -80,7 +80,7 @@ const reloading = (
     new ConfigWatch({
       file,
       clock: io.clock,
-      // The outputs report the result of the reload.
+      // Errors of the reload are ignored here, because the outputs report its result.
       onChange: () => void running?.reload?.().catch(() => {}),
       onTrouble: ({ code, message }) =>
         io.stderr.write(
@@ -124,7 +124,7 @@ const contentOf = (
   wait: boolean,
   io: Io,
 ): FileContent => {
-  // An editor can truncate the file before it writes the new text.
+  // An empty config file is rejected: an editor can truncate the file before it writes the new text.
   if (text.trim() === '') throw misuse(`${path} is empty`);
   const chosen = chosenOf(values, names);
   const { tunnels, peers } = planTunnels(chosen, io, wait);

@@ -14,7 +14,7 @@ export interface Word {
 export type Values = readonly string[] | 'anything' | 'files' | 'folders' | 'names' | 'clients';
 
 export interface Flag extends Word {
-  /** Values of the flag. Null for a flag without a value. */
+  /** Values to complete after the flag. Null for a flag without a value. */
   readonly values: Values | null;
 }
 
@@ -73,7 +73,7 @@ const valuesOfArgument = (argument: Argument, path: readonly string[]): Values =
   return VALUES[argument.name()] ?? 'anything';
 };
 
-/** Returns `path|flag` for every flag with a value. */
+/** Returns `path|flag` for every flag with a value, as used by completion scripts. */
 export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
   all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
 

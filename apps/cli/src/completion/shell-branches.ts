@@ -5,9 +5,9 @@ import { type CommandWords, flagsWithValues, positionsByValues, type Values, typ
 /** The syntax of one shell for quoted text and for the branches of a completion script. */
 export interface ShellSyntax {
   readonly quoted: (text: string) => string;
-  /** Separator between the alternatives of a pattern. */
+  /** Separator between the alternatives of a shell pattern. */
   readonly or: string;
-  /** Formats the branch for the name of a subcommand. */
+  /** Formats the branch of a completion script for the name of a subcommand. */
   readonly step: (pattern: string, at: string) => string;
   /** Formats the branch with the possible next flags (below: the possible next commands). */
   readonly flags: (pattern: string, words: readonly Word[]) => string;
@@ -21,9 +21,9 @@ export interface Branches {
   readonly flags: string;
   readonly commands: string;
   readonly values: string;
-  /** Pattern of the flags with a value. */
+  /** Shell pattern that matches the flags with a value. */
   readonly takesValue: string;
-  /** Pattern of the commands with a repeatable argument. */
+  /** Shell pattern that matches the commands with a repeatable argument. */
   readonly repeated: string;
 }
 

@@ -119,7 +119,7 @@ const withoutDefaults = (proto: Proto, entry: FlagEntry): FlagEntry =>
   );
 
 const checkTlsFlags = ({ domain, subdomain, group, health }: TunnelFlags): void => {
-  // A group without a subdomain uses its name as the subdomain.
+  // A tls tunnel in a group needs no subdomain, because the group's name is used as the subdomain.
   if (domain === undefined && subdomain === undefined && group === undefined) {
     throw misuse('a tls tunnel needs --subdomain or --domain, because visitors are routed by host name.');
   }

@@ -86,7 +86,7 @@ const withEntry = (text: string, entry: readonly string[]): string | null => {
     const below = lines.slice(at + 1);
     const next = below.findIndex((line) => /^[^\s#]/.test(line));
     const block = next < 0 ? below : below.slice(0, next);
-    // Comments at the left margin belong to the key below the comment.
+    // Comments at the left margin of config.yml belong to the key below the comment.
     const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
     const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
     added = at + 1 + length;

@@ -11,7 +11,7 @@ import { fileFault, writePrivateFile } from '../io/private-files.ts';
 
 export interface LoadedConfig {
   readonly path: string;
-  /** SHA-256 of the text that contains the values. */
+  /** SHA-256 of the config file's text. */
   readonly hash: string;
   readonly values: ClientConfig;
 }

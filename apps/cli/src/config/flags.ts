@@ -98,7 +98,7 @@ export const addRequestFlags = (command: Command): Command =>
     .option('--no-inspect', 'Turn off the local inspector')
     .option('--quiet', 'Hide request logs');
 
-/** Flags for extra output of a run. */
+/** Values of the flags for extra output of a run, such as a QR code. */
 export interface ComfortFlags {
   readonly qr?: boolean;
   readonly open?: boolean;

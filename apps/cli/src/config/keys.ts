@@ -30,7 +30,7 @@ export const writtenConfigPath = (flag: string | undefined, io: Io): string => {
   return existsSync(named) ? realpathSync(named) : named;
 };
 
-/** Throws the errors of `saveConfigKeys`, without writing the file. */
+/** Checks a change of config keys: throws the errors of `saveConfigKeys`, without writing the file. */
 export const checkConfigKeys = (file: string, changes: ConfigChanges, io: Pick<Io, 'env' | 'home'>): void =>
   void changedConfig(file, changes, io);
 

@@ -15,7 +15,7 @@ import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { FLAG_GROUPS, wholeNumber } from './flags.ts';
 
-/** Flags parsed by commander, by the flag's name in camel case. */
+/** Values of a command's flags as parsed by commander, by the flag's name in camel case. */
 export type TypedFlags = Readonly<Record<string, unknown>>;
 
 /** Config keys of one tunnel, without `proto`, local target and secrets. */
@@ -80,7 +80,7 @@ const optionFor = (row: FlagRow, command: TunnelCommand): Option => {
   return option.makeOptionMandatory(value.kind === 'listen');
 };
 
-/** Values from earlier uses of the same flag. */
+/** Values from earlier uses of the same repeatable flag on the command line. */
 type Before = readonly string[] | undefined;
 
 /** Returns the parser for a flag's text, or null if the text is the value. */

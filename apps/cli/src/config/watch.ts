@@ -21,7 +21,7 @@ export interface ConfigWatchOptions {
  */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions;
-  /** File system watchers by folder. */
+  /** File system watchers of the folders with watched config files. */
   readonly #watchers = new Map<string, FSWatcher>();
   #quiet: Timer | null = null;
   /** Hash of the content last reported, or of the content at the start. Null for a missing file, which has no content. */
@@ -40,7 +40,7 @@ export class ConfigWatch {
   start(): void {
     const isNew = this.#watchers.size === 0;
     const folders = foldersOf(this.#options.file);
-    // The symbolic link may have a new target in another folder.
+    // A config file's symbolic link may have a new target in another folder.
     for (const [folder, watcher] of this.#watchers) {
       if (folders.has(folder)) continue;
       watcher.close();

@@ -25,9 +25,9 @@ const FIRST_EXAMPLES = 2;
 export interface Page {
   /** Long flags of the options to show first, without a heading for their subject. */
   readonly common: readonly string[];
-  /** Command lines without the prompt. The first two lines are for newcomers. */
+  /** Example command lines for the help, without the prompt. The first two lines are for newcomers. */
   readonly examples: readonly string[];
-  /** Text at the end of the full help. */
+  /** Text at the end of the command's full help. */
   readonly note?: string;
 }
 

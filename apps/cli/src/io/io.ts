@@ -7,7 +7,7 @@ export interface TextOutput {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
-  /** Bytes written by the program and not read yet. */
+  /** Bytes that the program has written to the output and that are not read yet. */
   readonly writableLength?: number | undefined;
 }
 

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { writeAtomicSync } from '@tunnel/runtime';
 
 export interface WriteOptions {
-  /** Mode of the file. Default: accessible only to the owner. */
+  /** Permissions of the written file. Default: accessible only to the owner. */
   readonly mode?: number;
 }
 

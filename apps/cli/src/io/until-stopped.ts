@@ -7,7 +7,7 @@ export interface Stop {
   /** Aborts on the first signal, when the reader of stdout has closed the pipe, or when `ask` is called. */
   readonly asked: AbortSignal;
   ask(): void;
-  /** Resolves on a second signal. */
+  /** Resolves on a second stop signal, which ends the command at once. */
   readonly atOnce: Promise<ExitCode>;
 }
 

@@ -13,7 +13,7 @@ import { MCP_TUNNELS_MAX } from './limits.ts';
 
 export interface StatusSources {
   readonly io: Io;
-  /** The running client. Null until the client has connected. */
+  /** The client that `tunnel mcp` runs. Null until it has connected. */
   readonly running: RunningClient | null;
   readonly allow: readonly string[];
   readonly edge: () => Promise<EdgeStatus>;

@@ -45,7 +45,7 @@ export interface LocalHostFlags extends ModelClientFlags {
 
 export interface LocalHostOptions extends Omit<ModelClientOptions, 'flags' | 'allow'> {
   readonly flags: LocalHostFlags;
-  /** Returns the allowed targets, or null if the user has set none. */
+  /** Returns the local targets that the model may publish, or null if the user has set none. */
   readonly allow: () => readonly string[] | null;
 }
 

@@ -3,7 +3,7 @@
 import ipaddr from 'ipaddr.js';
 
 export interface AllowedTarget {
-  /** Host in the spelling of `sameHost`. */
+  /** Host of an allowed local target, in the spelling of `sameHost`. */
   readonly host: string;
   readonly from: number;
   readonly to: number;

@@ -26,9 +26,9 @@ export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSec
 export interface ModelClientOptions {
   readonly flags: ModelClientFlags;
   readonly io: Io;
-  /** Returns the currently allowed targets. */
+  /** Returns the local targets that the model may currently publish. */
   readonly allow: () => readonly string[];
-  /** Outputs that show or log events. */
+  /** Outputs that show or log events of the client. */
   readonly outputs: readonly Partial<Output>[];
   /** Called for `tunnel stop`, which stops the whole MCP server. */
   readonly onStop: () => void;
@@ -42,7 +42,7 @@ interface Connected {
 export class ModelClient {
   readonly #options: ModelClientOptions;
   readonly #connecting: SingleFlight<Connected>;
-  /** Timers of the tunnels with a time to live. */
+  /** Timers that close tunnels with a time to live. */
   readonly #endings = new Map<Tunnel, Timer>();
   #connected: Connected | null = null;
 
@@ -51,7 +51,7 @@ export class ModelClient {
     this.#connecting = new SingleFlight((signal) => this.#connect(signal));
   }
 
-  /** The running client. Null until the client is connected. */
+  /** The running client of `tunnel mcp`. Null until it is connected. */
   get running(): ClientRun | null {
     return this.#connected?.running ?? null;
   }

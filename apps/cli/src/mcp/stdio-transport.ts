@@ -10,7 +10,7 @@ export const MCP_LINE_MAX_BYTES = 4 * 1024 * 1024;
  * follow.
  */
 export const MCP_HELD_MAX_BYTES = 1024 * 1024;
-/** Maximum calls in progress. A response has at most 256 KiB. */
+/** Maximum MCP calls in progress over stdin and stdout. A response has at most 256 KiB. */
 export const MCP_CALLS_MAX = 256;
 
 /** Error codes of JSON-RPC 2.0. `busy` is from the range reserved for servers. */
@@ -20,16 +20,16 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Resolves when no more input can arrive. */
+  /** Resolves when no more MCP messages can arrive on stdin. */
   readonly ended: Promise<void>;
   readonly #stdin: NodeJS.ReadableStream;
   readonly #stdout: Io['stdout'];
-  /** Parts of an incomplete line. */
+  /** Parts of an incomplete line read from stdin. */
   #parts: Buffer[] = [];
   #bytes = 0;
   /** True while the rest of a line over the size limit is skipped. */
   #isSkipping = false;
-  /** Ids of accepted requests without a response. */
+  /** Ids of accepted MCP requests without a response. */
   readonly #underWay = new Set<unknown>();
   /** True while the host does not read responses. New input is then held without processing. */
   #isFull = false;
@@ -154,7 +154,7 @@ export class StdioTransport implements Transport {
       }
       this.#underWay.add(message.id);
     }
-    // A canceled call gets no response.
+    // A canceled MCP call gets no response, so it no longer counts as in progress.
     if ('method' in message && message.method === 'notifications/cancelled') {
       this.#underWay.delete(message.params?.['requestId']);
     }

@@ -35,7 +35,7 @@ export class BatchedLines {
     io.beforeCrash(() => this.flush());
   }
 
-  /** Adds a line. `line` includes its line break. */
+  /** Adds a line of output to the batch. `line` includes its line break. */
   add(line: string): void {
     if (this.#waiting.length + line.length > this.#room) {
       this.#dropped += 1;
@@ -50,7 +50,7 @@ export class BatchedLines {
     }
   }
 
-  /** Writes all queued lines immediately. */
+  /** Writes all batched lines to stdout immediately. */
   flush(): void {
     const { stdout } = this.#io;
     const text = this.#waiting;
@@ -60,7 +60,7 @@ export class BatchedLines {
     if (this.#dropped > 0 && this.#room > 0) this.#tellDropped();
   }
 
-  /** Writes all queued lines. Later lines are written without a delay. */
+  /** Writes all batched lines to stdout. Later lines are written without a delay. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();

@@ -18,7 +18,7 @@ interface Signs {
 }
 
 const DRAWN: Signs = { marks: { ok: '✓', warn: '!', fail: '✗', skip: '·' }, line: ' ── ' };
-/** Marks in ASCII, for a locale that cannot show Unicode marks. */
+/** Marks of check results in ASCII, for a locale that cannot show Unicode marks. */
 const TYPED: Signs = { marks: { ok: 'ok', warn: 'warn', fail: 'FAIL', skip: '-' }, line: ' -- ' };
 
 const COLOUR_OF: Readonly<Record<CheckStatus, 'green' | 'yellow' | 'red' | 'dim'>> = {
@@ -83,7 +83,7 @@ const picture = (
   io: TextIo,
 ): string[] => {
   const hops = HOPS.map(([hop, name]) => ({ hop, name, status: statusOfHop(hop, checks) }))
-    // Without a proxy, the path has no proxy hop.
+    // Without a proxy, the drawn path has no proxy hop.
     .filter(({ hop, status }) => hop !== 'proxy' || status !== 'skip');
   const parts = [...hops.map(({ name, status }) => `${name} ${mark(status)}`), 'visitors'];
   const width = hops.reduce((sum, { name, status }) => sum + name.length + signs.marks[status].length + 5, 10);

@@ -11,9 +11,9 @@ type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
 
 export interface GroupOutput {
   show(read: ReadGroups): void;
-  /** Called when the edge can no longer be reached. The command retries. */
+  /** Called when the edge that reports groups can no longer be reached. The command retries. */
   lost(fault: Fault): void;
-  /** Called when the edge can be reached again. */
+  /** Called when the edge that reports groups can be reached again. */
   back(): void;
 }
 

@@ -45,7 +45,7 @@ const BATCHED: ReadonlySet<string> = new Set(['request', 'edge_answered']);
 
 export const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`;
 
-/** Returns the event printed in place of dropped lines. */
+/** Returns the JSON event printed in place of lines that had to be dropped. */
 export const droppedEvent = (lines: number, clock: Pick<Clock, 'now'>): JsonEvent => ({
   event: 'log_dropped',
   at: new Date(clock.now()).toISOString(),

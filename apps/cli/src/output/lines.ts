@@ -287,7 +287,7 @@ export const nameWidthOf = (names: Iterable<string>): number => {
 /** Returns a tunnel name, cut and padded to its column. */
 export const paddedName = (name: string, width: number): string => padded(cutVisible(oneLine(name), NAME_MOST), width);
 
-/** Content of a request line. */
+/** Content of a line about a request. */
 export interface LineFacts {
   readonly name: string;
   readonly at: number;
@@ -325,7 +325,7 @@ export const factsLine = (facts: LineFacts, shape: LineShape): string => {
   if (width === undefined) return `${lead} ${method} ${path} ${status} ${outcome.trimStart()}${tail}`;
   const others = METHOD_WIDTH + visibleLength(outcome) + tail.length + 7;
   const isTooNarrow = width < visibleLength(lead) + others + PATH_LEAST;
-  // A narrow window has no room for the time.
+  // A narrow window has no room for the time in a request's line.
   const first = isTooNarrow ? name : lead;
   const room = Math.max(PATH_LEAST, width - visibleLength(first) - others);
   const dim = colours?.dim ?? String;

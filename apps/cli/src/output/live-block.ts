@@ -25,7 +25,7 @@ export interface BlockFacts {
   readonly upMs: number | null;
   /** Description of the connections that may still finish during a stop. Empty if no connection is open. */
   readonly draining: string;
-  /** The last known session. */
+  /** Facts about the last known session with the edge. */
   readonly session: SessionFacts | null;
   readonly inspector: { readonly url: string | null } | null;
   readonly tunnels: readonly Tunnel[];

@@ -62,7 +62,7 @@ const PATH_MOST = 60;
 
 /** Lines of a tunnel's captured requests, oldest first: time, method, path, status, total duration, and the id for `tunnel replay`. */
 export class CapturedLines {
-  /** Column widths in a pipe: the widest method and path so far. */
+  /** Widths of a request line's columns in a pipe: the widest method and path so far. */
   #methodWidth = 0;
   #pathWidth = 0;
   #isFirst = true;
@@ -122,5 +122,5 @@ const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLoo
 
 /** Length of a date with the space behind it, such as `2030-01-31 `. */
 const DAY_LENGTH = 11;
-/** Length of a time, such as `07:08:09`. */
+/** Length of a time in a request line, such as `07:08:09`. */
 const TIME_LENGTH = 8;

@@ -177,9 +177,9 @@ const CLOSED_NAMES_MAX = 1000;
 
 /** Open tunnels or peer connections in the order in which their names first appeared. A tunnel reopened by a reload keeps its place. */
 class InPlace<T extends { readonly name: string }> {
-  /** Entries by name. Null if no entry with the name is open. */
+  /** Entries of the block by tunnel name. Null if no entry with the name is open. */
   readonly #byName = new Map<string, T | null>();
-  /** Number of closed entries since closed names were last forgotten. */
+  /** Number of tunnels that have closed since names of closed tunnels were last forgotten. */
   #closed = 0;
   /** The list and the name width are computed on demand, because thousands of tunnels can open one after another. */
   #all: readonly T[] | null = null;
@@ -194,7 +194,7 @@ class InPlace<T extends { readonly name: string }> {
     return this.all.length;
   }
 
-  /** Columns of the longest name. */
+  /** Width of the longest tunnel name in columns. */
   get nameWidth(): number {
     this.#nameWidth ??= nameWidthOf(this.all.map(({ name }) => name));
     return this.#nameWidth;

@@ -13,7 +13,7 @@ export const addressOf = (one: Reservation): string => oneLine(one.public_addres
 const ORDER = ['reserved', 'held', 'released'];
 
 interface ReservationsShown {
-  /** Maximum number of reserved names. Null without a maximum. */
+  /** Maximum number of names that the account can reserve. Null without a maximum. */
   readonly limit: number | null;
   /** True to list names chosen by the edge, false to only count such names. */
   readonly isWhole: boolean;

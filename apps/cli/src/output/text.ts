@@ -111,7 +111,7 @@ export const dollarsText = (cents: number): string =>
   `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
 
 export interface DayValue {
-  /** Date in the form YYYY-MM-DD. */
+  /** Date of a day's value in the form YYYY-MM-DD. */
   readonly date: string;
   readonly value: number;
 }

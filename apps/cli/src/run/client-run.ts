@@ -281,7 +281,7 @@ class Entry implements RunningTunnel {
     return this.tunnel?.state === 'open' || this.connection?.state === 'connected' ? 'open' : 'opening';
   }
 
-  /** True once a closed tunnel has no visitors left. */
+  /** True if the tunnel or connection serves no visitor any more. */
   get isOver(): boolean {
     return ((this.tunnel ?? this.connection)?.counts.open ?? 0) === 0;
   }

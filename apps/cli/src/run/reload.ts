@@ -22,11 +22,11 @@ export interface FileContent {
 }
 
 export interface ReloaderOptions {
-  /** Configuration at the start of the client. */
+  /** Configuration with which the client was started. */
   readonly started: ClientConfig;
   /** Reads the config file. Throws for an invalid file, before anything has changed. */
   readonly read: () => FileContent;
-  /** Called after the content has been applied. */
+  /** Called after the content of a reloaded config file has been applied. */
   readonly onApplied?: (content: FileContent) => void;
 }
 

@@ -44,7 +44,7 @@ export class Systemd {
     return code === 0 ? 'ready' : 'failed';
   }
 
-  /** Clears a failed state of the unit. */
+  /** Clears the failed state of a systemd unit. */
   async resetFailed(unit: string): Promise<void> {
     await this.#run('systemctl', ['reset-failed', unit]);
   }
@@ -94,7 +94,7 @@ export class Systemd {
   }
 }
 
-/** Exit code of a systemd program ended by its timeout. */
+/** Exit code that stands for a systemd program that did not end in time. */
 const LATE = -1;
 
 const refused = (reason: string): Fault => new Fault('CLIENT_SERVICE', { reason: oneLine(reason) });

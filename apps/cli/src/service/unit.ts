@@ -10,7 +10,7 @@ export interface UnitFacts {
   readonly config: string;
   /** Name of the user for a system service, with access to the user's files. Null for root, but without root's capabilities. */
   readonly user: string | null;
-  /** Folders writable for a system service. */
+  /** Folders that a system service may write to. */
   readonly writable: readonly string[];
 }
 
@@ -106,7 +106,7 @@ const oneLineOf = (text: string): string => {
   throw misuse(`a path in a unit file cannot contain control characters: ${JSON.stringify(text)}`);
 };
 
-/** Escapes `%`, which begins a specifier everywhere in a unit. */
+/** Escapes `%`, which begins a specifier everywhere in a systemd unit. */
 const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
 
 const commandLine = ([program = '', ...args]: readonly string[]): string => {
@@ -122,7 +122,7 @@ const commandLine = ([program = '', ...args]: readonly string[]): string => {
 
 const pathList = (path: string): string => inQuotes(`-${unexpanded(path)}`);
 
-/** Escapes specifiers, backslashes and quotes. */
+/** Escapes specifiers, backslashes and quotes for a systemd unit. */
 const unexpanded = (text: string): string => escaped(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"');
 
 const inQuotes = (word: string): string => (/^[\w@:,.+/=-]+$/.test(word) ? word : `"${word}"`);

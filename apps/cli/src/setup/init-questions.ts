@@ -16,7 +16,7 @@ export interface WantedTunnel {
 export const TUNNEL_WORDS = ['http', 'https', 'tcp', 'udp'] as const;
 export type TunnelWord = (typeof TUNNEL_WORDS)[number];
 
-/** Checks typed text. Returns an error message, or null for valid text. */
+/** Checks a typed answer. Returns an error message, or null for a valid answer. */
 export type Check = (text: string) => string | null;
 
 export class InitQuestions {
@@ -25,7 +25,7 @@ export class InitQuestions {
 
   private constructor(prompts: Prompts, io: Pick<Io, 'stdin' | 'stderr'>) {
     this.#prompts = prompts;
-    // Questions are printed to stderr, so that stdout can be piped.
+    // Questions of `tunnel init` are printed to stderr, so that stdout can be piped.
     const input = io.stdin as Readable;
     this.#streams = { input, output: asStream(io.stderr), signal: endOf(input) };
   }

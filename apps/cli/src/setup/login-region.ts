@@ -23,7 +23,7 @@ export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere
 /** Returns true if the id has the form of an edge's `region.id`. Checked because the id comes from the platform. */
 const isNameable = (id: string): boolean => id !== '' && id.length <= REGION_TEXT_MAX_CHARS && oneLine(id) === id;
 
-/** Maximum length of a DNS name. */
+/** Maximum length of the DNS name of an edge. */
 const HOST_MAX_CHARS = 253;
 
 const isAddress = (text: string): boolean => {

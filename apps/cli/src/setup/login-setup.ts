@@ -200,7 +200,7 @@ const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note:
 interface RegionChoice {
   readonly regions: readonly UsageRegion[];
   readonly config: LoadedConfig | null;
-  /** True if the server of another platform must be replaced. */
+  /** True if the config names the server of another platform, which must be replaced. */
   readonly startsOver: boolean;
 }
 

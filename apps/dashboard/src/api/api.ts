@@ -35,7 +35,7 @@ export const renewingFetch =
     const text = await answer.text();
     if (text.includes(`"${WRONG_PASSWORD}"`)) return { status: 401, headers: answer.headers, text: async () => text };
     const now = session.accessToken;
-    // A concurrent request may have renewed the token already.
+    // A concurrent request may have renewed the access token already.
     const token = now !== '' && sent !== `Bearer ${now}` ? now : await session.renew();
     return fetch(url, { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } });
   };

@@ -24,7 +24,7 @@ export interface SessionEnvironment {
   /** Runs the work while holding a lock shared by all tabs, so that only a single tab works at a time. */
   withLock<T>(work: () => Promise<T>): Promise<T>;
   after(ms: number, act: () => void): () => void;
-  /** Sends a message to the other tabs. */
+  /** Sends a message about the session to the other tabs of this browser. */
   post(message: SessionMessage): void;
   /** Returns whether this browser remembers a sign-in without a later sign-out. */
   wasSignedIn(): boolean;

@@ -5,7 +5,7 @@ const SSE_RETRY_MS = 2000;
 /** Maximum events queued for a consumer. Further events are dropped, and the consumer is notified of the number. */
 export const SSE_QUEUE_MAX = 256;
 
-/** Marks a position in the queue where events were dropped. */
+/** Marks a position in the stream's queue where events were dropped. */
 interface Lag {
   missed: number;
 }
@@ -51,13 +51,13 @@ export class EventStream {
     this.#wake?.();
   }
 
-  /** Ends the stream after the consumer has read all queued events. */
+  /** Ends the event stream after the consumer has read all queued events. */
   end(): void {
     if (this.#state === 'open') this.#state = 'ending';
     this.#wake?.();
   }
 
-  /** Ends the stream at once and discards all queued events. */
+  /** Ends the event stream at once and discards all queued events. */
   cut(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';

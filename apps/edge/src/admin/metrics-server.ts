@@ -80,7 +80,7 @@ export interface EdgeFigures {
   readonly datagramPaths: () => {
     readonly clients: Readonly<Record<'udp' | 'carrier', number>>;
     readonly refused: Readonly<Record<string, number>>;
-    /** Number of datagrams from clients for closed flows. */
+    /** Number of datagrams that clients sent for UDP flows that are closed. */
     readonly unopened: number;
   };
   readonly authFailures: () => number;

@@ -8,7 +8,7 @@ export interface HeartbeatsOptions {
   readonly logger: Logger;
   readonly link: Pick<PlatformLink, 'heartbeat' | 'isPaused'>;
   readonly everyMs: number;
-  /** Returns the current content of a heartbeat. */
+  /** Returns the current content of a heartbeat, which the edge sends to the platform. */
   readonly describe: () => Heartbeat;
   /** Called when a heartbeat is sent. Returns the function to call with the response. */
   readonly onSent: () => (answer: HeartbeatAnswer) => void;

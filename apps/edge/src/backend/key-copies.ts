@@ -35,7 +35,7 @@ export interface KeyCopiesOptions {
   readonly credential: Secret;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Returns the keys to store, called at the time of each write. */
+  /** Returns the verified API keys to store on disk, called at the time of each write. */
   readonly read: () => readonly KeptKey[];
 }
 

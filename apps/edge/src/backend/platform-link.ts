@@ -209,7 +209,7 @@ export class PlatformLink {
 
   async #within<T>(ending: AbortController, call: () => Promise<T>, { pauses, timeoutMs }: CallTerms): Promise<T> {
     const { clock } = this.#options;
-    // Rejects on abort, because the fetch function may ignore the signal.
+    // Rejects a call to the platform on abort, because the fetch function may ignore the signal.
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no response in time')));
     });

@@ -27,7 +27,7 @@ interface StandaloneOptions {
     /** Custom domains of the key's account, without a proof of ownership: the operator vouches for the domains. */
     readonly domains: readonly string[];
   }[];
-  /** Settings of the `[names]` section. */
+  /** Hold and grace times of names, from the section `[names]` of server.toml. */
   readonly names: NameTimes;
   /** Folder of names.json. Undefined if names are kept only while the process runs. */
   readonly dataDir?: string | undefined;
@@ -86,12 +86,12 @@ export class StandaloneBackend implements Backend {
 
   streamEnded(): void {}
 
-  /** Never calls the listener, because keys change only with a restart. */
+  /** The listener for revoked keys is never called, because keys change only with a restart. */
   onRevoked(): () => void {
     return () => {};
   }
 
-  /** Never calls the listener, because domains change only with a restart. */
+  /** The listener for changed domains is never called, because domains change only with a restart. */
   onDomainsChanged(): () => void {
     return () => {};
   }

@@ -1,10 +1,10 @@
 // Splits a streamed response of the platform into lines, each with a JSON object, until the stream ends.
 
 export interface ReadingLines {
-  /** Maximum length of a line in the stream. */
+  /** Maximum length in bytes of a line in a stream from the platform. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
-  /** Called when data of the stream has arrived. */
+  /** Called when data of the platform's stream has arrived. */
   readonly onChunk?: () => void;
 }
 

@@ -40,7 +40,7 @@ export class UsageMeter {
     const onChange = (): void => void this.#changed.add(metered);
     const metered: Metered = { tunnelId, counters, requests: 0, bytes: 0, onChange };
     this.#metered.set(tunnelId, metered);
-    // The counters may have changed before the tunnel was watched.
+    // The tunnel's counters may have changed before the meter watched the tunnel.
     onChange();
   }
 

@@ -30,22 +30,22 @@ export interface ReplayOrder extends Pick<ReplayRequest, 'visitorAddress' | 'edi
   readonly requestId: string;
 }
 
-/** Selects a page of captured requests. */
+/** Which page of a tunnel's captured requests to list. */
 export interface ListOrder {
   readonly tunnelId: string;
   readonly limit: number;
-  /** `next_cursor` of an earlier response. Undefined to start with the newest request. */
+  /** Cursor of the page: `next_cursor` of an earlier response. Undefined to start with the newest request. */
   readonly cursor?: string | undefined;
   /** Selects requests answered by a rule (true) or passed to the service (false). Undefined for both. */
   readonly isAnswered?: boolean | undefined;
 }
 
-/** Selects the request to wait for, and the maximum time. */
+/** Which captured request to wait for, and the maximum time. */
 export interface AwaitOrder {
   readonly tunnelId: string;
-  /** HTTP method, compared without case. Undefined for any method. */
+  /** HTTP method of the awaited request, compared without case. Undefined for any method. */
   readonly method?: string | undefined;
-  /** Text contained in the path as shown. Redacted parts cannot be matched. */
+  /** Text that the awaited request's path as shown must contain. Redacted parts cannot be matched. */
   readonly pathContains?: string | undefined;
   /** Cursor of the previous wait. Undefined for requests that finish from now on. */
   readonly after?: string | undefined;
@@ -54,7 +54,7 @@ export interface AwaitOrder {
 }
 
 interface CaptureAccess {
-  /** Tunnel of the captures. Undefined if the tunnel has closed. */
+  /** Tunnel of the captured requests. Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly view: CaptureView;
 }

@@ -37,14 +37,14 @@ export const CAPTURE_KEPT_AFTER_END_MS = 3600 * 1000;
  * Maximum remembered closed tunnels, for which the list of requests is empty instead of "unknown tunnel". The oldest are forgotten first.
  */
 export const CAPTURE_TUNNELS_REMEMBERED = 20_000;
-/** Interval at which expired captures are dropped. */
+/** Interval at which expired captured requests are dropped. */
 export const CAPTURE_SWEEP_MS = 10_000;
 
 export interface CaptureStoreOptions {
-  /** Setting of `[capture]` in server.toml: capture requests at all. */
+  /** Whether requests are captured at all: setting in `[capture]` of server.toml. */
   readonly enabled: boolean;
   readonly bodies: boolean;
-  /** Setting `[limits] account_share`. */
+  /** Share of the capture memory for an account: setting `[limits] account_share`. */
   readonly accountShare: number;
   readonly clock: Clock;
   /** Distinguishes request ids of the current run from ids of earlier runs. */
@@ -61,16 +61,16 @@ export interface CaptureDetails {
   readonly sequence?: number | undefined;
 }
 
-/** Origin of a replayed request. */
+/** Original of a replayed request. */
 export interface ReplaySource {
   readonly original: CaptureRecorder;
   readonly isEdited: boolean;
 }
 
 export interface CapturePage {
-  /** Captured requests, newest first. */
+  /** Captured requests of the page, newest first. */
   readonly recorders: readonly CaptureRecorder[];
-  /** Whether older requests exist, or existed and were dropped. */
+  /** True if older captured requests exist, or existed and were dropped. */
   readonly truncated: boolean;
   /** Cursor of the next page, with older requests. Null if no older requests are kept. */
   readonly nextCursor: string | null;
@@ -83,20 +83,20 @@ export interface WantedCaptures {
   readonly isWanted?: ((recorder: CaptureRecorder) => boolean) | undefined;
 }
 
-/** A closed tunnel without captures, remembered for access checks. */
+/** A closed tunnel without captured requests, remembered for access checks. */
 interface Remembered {
   readonly owner: Owner;
   readonly isTruncated: boolean;
 }
 
 export class CaptureStore implements TunnelWatcher {
-  /** Callers that wait for a request to finish. */
+  /** API callers that wait for a captured request to finish. */
   readonly waits: RequestWaits;
   readonly #options: CaptureStoreOptions;
   /** Tunnels with at least one captured request. */
   readonly #byTunnel = new Map<string, TunnelCaptures>();
   readonly #remembered = new Map<string, Remembered>();
-  /** Captured bytes of each account, including its closed tunnels. */
+  /** Bytes of captured requests of each account, including its closed tunnels. */
   readonly #shares: FairShare;
   /** Tunnels with captures by account; the tunnel with the oldest request comes first. */
   readonly #byAccount = new Map<string, Ranking<TunnelCaptures>>();
@@ -166,7 +166,7 @@ export class CaptureStore implements TunnelWatcher {
 
   #add({ tunnelId, owner }: Tunnel): TunnelCaptures {
     const captures = new TunnelCaptures(tunnelId, owner, this);
-    // The tunnel has just closed.
+    // The tunnel of the captured request has just closed.
     if (this.#remembered.delete(tunnelId)) captures.endedMs = this.#options.clock.monotonic();
     this.#byTunnel.set(tunnelId, captures);
     return captures;
@@ -256,7 +256,7 @@ export class CaptureStore implements TunnelWatcher {
       ?.find((recorder) => this.idOf(recorder) === requestId || this.#unsentId(recorder) === requestId);
   }
 
-  /** Returns a cursor for the current moment, for finishedSince(). */
+  /** Returns a cursor for the current moment, to list requests that finish later with finishedSince(). */
   cursor(): string {
     return `${this.#options.runId}-${Math.floor(this.#options.clock.monotonic())}`;
   }
@@ -297,7 +297,7 @@ export class CaptureStore implements TunnelWatcher {
     else if (captures.size === 0) this.#drop(captures);
   }
 
-  /** Ranks a tunnel by its oldest request. */
+  /** Ranks a tunnel of an account by its oldest captured request. */
   #rank(captures: TunnelCaptures): void {
     const { account, oldest } = captures;
     let tunnels = this.#byAccount.get(account);
@@ -356,7 +356,7 @@ const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.start
 /** Number of removed entries at the front before the array is compacted. Compacting at each request would move all entries. */
 const GAP_MAX = 256;
 
-/** Most recent requests of a tunnel, oldest first. */
+/** Most recent captured requests of a tunnel, oldest first. */
 class TunnelCaptures implements CaptureBuffer, Ranked {
   readonly tunnelId: string;
   readonly owner: Owner;
@@ -367,14 +367,14 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
   bytes = 0;
   /** Time at which the tunnel closed, in monotonic milliseconds. Null while the tunnel is open. */
   endedMs: number | null = null;
-  /** Whether older requests were dropped. */
+  /** True if older captured requests of the tunnel were dropped. */
   isTruncated = false;
   readonly #store: CaptureStore;
-  /** Removed entries are null. */
+  /** Captured requests of the tunnel, oldest first. Removed entries are null. */
   readonly #recorders: (CaptureRecorder | null)[] = [];
-  /** Number of removed entries at the front. */
+  /** Number of removed entries at the front of the list of captured requests. */
   #gap = 0;
-  /** Number and bytes of requests answered by a rule. */
+  /** Number and bytes of captured requests that a rule answered. */
   #answered = 0;
   #answeredBytes = 0;
 
@@ -398,7 +398,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
     return this.#answeredBytes * 4 > this.bytes;
   }
 
-  /** Returns the most recent requests, newest first. */
+  /** Returns the most recent captured requests of the tunnel, newest first. */
   newest(limit: number): CaptureRecorder[] {
     return this.#kept().slice(-limit).reverse();
   }

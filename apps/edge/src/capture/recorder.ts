@@ -20,28 +20,28 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
-/** Keeps captured requests within limits. */
+/** Buffer that keeps a tunnel's captured requests within limits. */
 export interface CaptureBuffer {
   /** Called when more bytes of a request are kept. The request or others may be dropped. */
   onGrown(recorder: CaptureRecorder, bytes: number): void;
-  /** Removes a request as if it had never existed. */
+  /** Removes a captured request as if it had never existed. */
   onDiscarded(recorder: CaptureRecorder): void;
-  /** Called when the request has finished. */
+  /** Called when the captured request has finished. */
   onFinished(recorder: CaptureRecorder): void;
 }
 
 export interface CaptureInfo {
   readonly sequence: number;
-  /** Start of the request, in milliseconds since the epoch. */
+  /** Start of the captured request, in milliseconds since the epoch. */
   readonly at: number;
-  /** Start of the request, in milliseconds on the clock used for finish(). */
+  /** Start of the captured request, in milliseconds on the clock used for finish(). */
   readonly startedMs: number;
-  /** Form in which chunks of a chunked request body are recorded. */
+  /** Form in which the chunks of a captured request's body are recorded. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
   /** Name of the client's service that received the request, or null for the tunnel's default service. */
   readonly serviceName: string | null;
-  /** Id of the replayed request, or null. */
+  /** Id of the original if the captured request is a replay, or null. */
   readonly replayOf: string | null;
   /** Whether the replay differs from the original request. */
   readonly isEdited: boolean;
@@ -49,7 +49,7 @@ export interface CaptureInfo {
 
 const NO_NAMES: readonly string[] = [];
 
-/** Approximate size of a recorder in bytes, without its strings. */
+/** Approximate memory size of a captured request in bytes, without its strings. */
 const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements RequestRecorder {
@@ -61,11 +61,11 @@ export class CaptureRecorder implements RequestRecorder {
   ordinal = 0;
   /** Request body. Null if the request has no body, or no byte of the body has arrived. */
   requestBody: CapturedBody | null = null;
-  /** Whether the request has a body and its last byte has arrived. */
+  /** True if the captured request has a body and its last byte has arrived. */
   hasWholeBody = false;
-  /** HTTP status of the response. 0 without a response. */
+  /** HTTP status of the captured response. 0 without a response. */
   status = 0;
-  /** Duration of the request. Null while the request is in progress. */
+  /** Duration of the captured request. Null while the request is in progress. */
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
@@ -75,15 +75,15 @@ export class CaptureRecorder implements RequestRecorder {
   askedPath: string | null = null;
   /** Request fields, in lower case, that carry a token of the policy and are never shown. */
   secretFields: readonly string[] = NO_NAMES;
-  /** Bytes as counted by the buffer. */
+  /** Bytes of the captured request as counted by the buffer. */
   keptBytes: number;
-  /** Buffer that keeps the request. Null after the request was discarded. */
+  /** Buffer that keeps the captured request. Null after the request was discarded. */
   #buffer: CaptureBuffer | null;
   /** Whether the request is still kept. False after it was dropped or discarded; further bytes are then ignored. */
   isKept = true;
-  /** Request head as received. */
+  /** Head of the captured request as received. */
   readonly #visitorsText: string;
-  /** Changes of the policy for the service, or null. */
+  /** Changes that the policy made to the request for the service, or null. */
   #changes: RequestChanges | null = null;
   readonly #isRequestInChunks: boolean;
   #isResponseInChunks = false;
@@ -155,7 +155,7 @@ export class CaptureRecorder implements RequestRecorder {
     this.#grow(head.text.length);
   }
 
-  /** Records bytes of the response body. */
+  /** Records bytes of the captured response's body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
     if (!this.isKept) return;
     this.#responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
@@ -176,7 +176,7 @@ export class CaptureRecorder implements RequestRecorder {
     this.finish(nowMs, 'complete');
   }
 
-  /** Ends the recording. Further calls have no effect. */
+  /** Ends the recording of the request. Further calls have no effect. */
   finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
@@ -208,7 +208,7 @@ export class CaptureRecorder implements RequestRecorder {
   }
 }
 
-/** Renders only the head. */
+/** Options for rendering only the head of an edge response. */
 const SHOWN = { keepAlive: true, visitorVersion: '1.1', isHead: true } as const;
 
 const valueOf = (headers: EdgeResponse['headers'], lower: string): string | null =>
@@ -217,7 +217,7 @@ const valueOf = (headers: EdgeResponse['headers'], lower: string): string | null
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });
 
-/** Returns null if the response has no body. */
+/** Returns the body of an edge response for the capture, or null if it has none. */
 const ownBodyOf = ({ headers, body }: EdgeResponse, keepsBodies: boolean): CapturedBody | null => {
   const bytes = Buffer.from(body, 'latin1');
   if (bytes.length === 0) return null;
@@ -226,11 +226,11 @@ const ownBodyOf = ({ headers, body }: EdgeResponse, keepsBodies: boolean): Captu
   return made;
 };
 
-/** Returns the approximate size of a response in bytes. */
+/** Returns the approximate size of an edge response in bytes. */
 const charsOfOwn = ({ headers, body }: EdgeResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length);
 
-/** The limits were already checked when the request arrived. */
+/** The limits of a captured head were already checked when the request arrived. */
 const UNBOUNDED = { fieldsMax: Number.POSITIVE_INFINITY };
 
 /**
@@ -242,7 +242,7 @@ export const servedText = (text: string, changes: RequestChanges): string => {
   return head.kind === 'problem' ? '' : applyRequestChanges(head, changes).text;
 };
 
-/** Returns the size of the kept changes. */
+/** Returns the approximate size of a policy's changes kept with a captured request. */
 const charsOfChanges = ({ path, cookie, set, add }: RequestChanges): number =>
   (path?.length ?? 0) + (cookie?.length ?? 0) + charsOf(set) + charsOf(add);
 

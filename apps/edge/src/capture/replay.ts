@@ -49,7 +49,7 @@ export interface ReplayRequest {
   /** Tunnel of the captured request. Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly original: CaptureRecorder;
-  /** Address of the caller, sent as the visitor's address. */
+  /** IP address of the API caller who replays the request, sent as the visitor's address. */
   readonly visitorAddress: string;
   /** Changes to the request. Undefined or empty to send the request unchanged. */
   readonly edit?: RequestEdit;
@@ -114,7 +114,7 @@ export class Replays {
         serviceName: recorder.info.serviceName,
         hasBody: body.length > 0,
         bodyForm: 'data',
-        // A replay must not be retried on another member of the group.
+        // A replayed request must not be retried on another member of the group.
         hasOthers: null,
         recorder,
       },
@@ -158,7 +158,7 @@ const messageOf = async ({ requestText, requestBody }: CaptureRecorder, edit: Re
 const headAgain = (head: RequestHead, bodyBytes: number): RequestHead => {
   return {
     ...head,
-    // HTTP/1.0, because a replay waits neither for 100 Continue nor for trailers.
+    // The replay is sent as HTTP/1.0, because it waits neither for 100 Continue nor for trailers.
     version: '1.0',
     connectionNames: [...(head.connectionNames ?? []), 'trailer'],
     framing: head.framing.kind === 'none' ? head.framing : { kind: 'length', length: bodyBytes },

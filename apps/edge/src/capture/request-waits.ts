@@ -5,22 +5,22 @@ import { FairShare } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import type { CaptureRecorder } from './recorder.ts';
 
-/** Maximum waiting calls of all tunnels. Each holds an API connection. */
+/** Maximum API calls that wait for requests, over all tunnels. Each holds an API connection. */
 const REQUEST_WAITS_MAX = 1024;
 /**
  * Maximum waiting calls of an account. Sufficient for all concurrent calls of an MCP host and of the platform.
  * @limit api: Calls waiting for a request, per account | 429 `CAPTURE_WAITS_BUSY`
  */
 export const REQUEST_WAITS_PER_OWNER = 64;
-/** Retry delay sent with a rejected call. */
+/** Retry delay sent to an API call that is rejected because too many are waiting. */
 const REQUEST_WAITS_BUSY_RETRY_MS = 5000;
 
 export interface RequestWait {
   readonly tunnelId: string;
-  /** Account charged for the waiting call. */
+  /** Account charged for the waiting API call. */
   readonly holder: string;
   readonly timeoutMs: number;
-  /** Aborts when the caller has disconnected. */
+  /** Aborts when the caller of the API has disconnected. */
   readonly signal: AbortSignal;
   readonly isWanted: (recorder: CaptureRecorder) => boolean;
 }
@@ -32,7 +32,7 @@ interface Waiter {
 
 export class RequestWaits {
   readonly #clock: Clock;
-  /** Waiting calls by tunnel. Tunnels without waiting calls have no entry. */
+  /** Waiting API calls by tunnel. Tunnels without waiting calls have no entry. */
   readonly #byTunnel = new Map<string, Set<Waiter>>();
   readonly #shares = new FairShare({
     limit: REQUEST_WAITS_MAX,

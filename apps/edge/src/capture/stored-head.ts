@@ -7,7 +7,7 @@ import type { CaptureRecorder } from './recorder.ts';
 /** Maximum size of a decompressed body in bytes. Larger bodies are not shown. */
 const CAPTURE_UNPACKED_MAX_BYTES = 1024 * 1024;
 
-/** Limits for shown and edited bodies. */
+/** Size limits for captured bodies that are shown and edited. */
 export const BODY_BOUNDS = {
   shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
   unpackedBytes: CAPTURE_UNPACKED_MAX_BYTES,
@@ -27,11 +27,11 @@ export const headLines = (text: string): HeadLines => {
   return { first, fields };
 };
 
-/** Returns the first field with the name, or null. */
+/** Returns the value of the first field with the name in a captured head, or null. */
 export const fieldValue = ({ fields }: HeadLines, lower: string): string | null =>
   fields.find(({ name }) => name.toLowerCase() === lower)?.value ?? null;
 
-/** Returns path and query, even of a request target in absolute form. */
+/** Returns path and query of a request target, even of a target in absolute form. */
 export const pathAndQuery = (requestTarget: string): string => {
   const path = requestTarget.replace(/^https?:\/\/[^/?]*/i, '');
   return path === '' || path.startsWith('?') ? `/${path}` : path;

@@ -146,14 +146,14 @@ const sendAuthOk = (
       path: CARRIER_PATH,
       tokens: session.upstream.mux === null ? [] : muxes.issueTokens(session.upstream.mux, count),
     },
-    // Omitted if empty, so that the bytes are identical to protocol version 1.
+    // The list of capabilities is omitted if empty, so that the bytes of AuthOk are identical to protocol version 1.
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
     ...(profile === undefined ? {} : shownFields(profile, region)),
     ...(ports.length === 0 ? {} : { local_ports: [...ports] }),
   });
 };
 
-/** Returns the fields displayed on the client's screen. */
+/** Returns the fields of AuthOk that the client displays: account, plan, region and dashboard. */
 const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }: AuthenticateContext['region']) => ({
   account,
   plan,
@@ -178,7 +178,7 @@ export class AuthFailures {
     this.#refused = new SlidingWindows({ ...REFUSED_KEYS, perWindow: options.perMinute });
   }
 
-  /** Rejected keys since the start. */
+  /** Number of rejected API keys since the start. */
   get total(): number {
     return this.#total;
   }

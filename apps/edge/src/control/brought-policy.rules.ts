@@ -5,9 +5,9 @@ import { shownText } from '@tunnel/rules/names';
 import type { TunnelProtocol } from '@tunnel/rules/tunnels';
 
 export interface BroughtFields {
-  /** Policy as received. Undefined or null if the tunnel has no policy. */
+  /** Policy as received with a registration. Undefined or null if the tunnel has no policy. */
   readonly policy?: unknown;
-  /** Service names available to the `route` action. */
+  /** Names of the client's services that the policy's action `route` can choose. */
   readonly services?: readonly string[] | undefined;
   readonly proxyProtocol?: string | undefined;
 }

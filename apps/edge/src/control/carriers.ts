@@ -64,9 +64,9 @@ interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
   readonly report: ReportInternalError;
-  /** UDP paths of sessions, used in addition to carriers. */
+  /** UDP paths of client sessions, used in addition to carriers. */
   readonly paths: DatagramPaths;
-  /** Receives streams opened by clients. */
+  /** Receives streams opened by clients, for p2p tunnels. */
   readonly relays: Pick<PeerRelays, 'carry'>;
   /** Called when a client has violated the carrier protocol. The streams of the mux are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
@@ -119,7 +119,7 @@ export class SessionMuxes {
           this.#onViolation(session, mux, reason);
         },
         report: this.#report,
-        // Always called eventually, because streams end with their carriers.
+        // The mux always becomes idle eventually, because streams end with their carriers.
         onIdle: () => this.close(mux, FINISHED),
       },
     });
@@ -159,7 +159,7 @@ export class SessionMuxes {
     this.#log.log('debug', `carrier-added ${ownerKey(session.owner)}`, fields, 'carrier added');
   }
 
-  /** Rejects new streams. Open streams finish while their carriers live. */
+  /** Rejects new streams on a client's mux. Open streams finish while their carriers live. */
   retire(mux: MuxSession, why: string): void {
     this.#tokens.revokeAll(mux);
     // Ends the UDP path immediately: the client continues with new keys or not at all. Open flows finish on their carriers.
@@ -167,7 +167,7 @@ export class SessionMuxes {
     mux.drain(why);
   }
 
-  /** Closes a mux and resets its remaining streams. */
+  /** Closes a client's mux and resets its remaining streams. */
   close(mux: MuxSession, reason: StreamReason): void {
     this.#forget(mux);
     mux.close(reason);
@@ -223,7 +223,7 @@ export class CarrierTokens<T extends object> {
     return this.#tickets.size;
   }
 
-  /** Issues tokens. Beyond the holder's maximum, the oldest tokens become invalid. */
+  /** Issues carrier tokens. Beyond the holder's maximum, the oldest tokens become invalid. */
   issue(holder: T, count: number): string[] {
     const hashes = this.#hashesOf.get(holder) ?? new Set<string>();
     this.#hashesOf.set(holder, hashes);

@@ -34,7 +34,7 @@ const CONTROL_OFFERS_QUEUE_BYTES = 64 * 1024;
 export interface ControlPeer {
   /** IP address used for rate limits: without a port, and IPv4 instead of an IPv4-mapped IPv6 address. */
   readonly address: string;
-  /** Address and port, for logs and screens. */
+  /** IP address and port of the client, for logs and screens. */
   readonly clientAddr: string;
 }
 
@@ -46,7 +46,7 @@ export interface ControlHandlers {
    * registrations.
    */
   onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void;
-  /** Called when a connection has exceeded its frame rate and reading pauses. */
+  /** Called when a control connection has exceeded its frame rate and reading pauses. */
   onHeldBack(connection: ControlConnection): void;
   /** Called once when the connection closes, regardless of which side closed it. No callback follows. */
   onLost(connection: ControlConnection): void;
@@ -68,13 +68,13 @@ const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterM
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
-/** Scope of errors in the WebSocket's listeners. */
+/** Name of control connections in reports of errors thrown by event handlers. */
 const SCOPE = 'control';
 
 export class ControlConnection implements Guarded {
   readonly id: number;
   readonly peer: ControlPeer;
-  /** Resolves when the socket is closed. */
+  /** Resolves when the control connection's socket is closed. */
   readonly whenGone: Promise<void>;
   readonly #ws: WebSocket;
   readonly #clock: Clock;
@@ -94,7 +94,7 @@ export class ControlConnection implements Guarded {
   #signals = 0;
   /** Payload of the latest ping. A single pong answers all earlier pings as well (RFC 6455, 5.5.3). */
   #pingToAnswer: Buffer | null = null;
-  /** Whether a handler is running. */
+  /** True while a handler processes a message of the control connection. */
   #isBusy = false;
   /** Set while the rate limit pauses reading: until the next event-loop turn, or until the timer fires. */
   #heldBack: Timer | 'until-next-turn' | null = null;
@@ -136,7 +136,7 @@ export class ControlConnection implements Guarded {
         'control socket error',
       ),
     );
-    // Registered without the guard, because the edge's shutdown waits for this promise.
+    // Registered without the guard for exceptions, because the edge's shutdown waits for this promise.
     this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
     guard.listen(ws, 'close', this, SCOPE, () => this.#closed());
   }
@@ -242,7 +242,7 @@ export class ControlConnection implements Guarded {
     this.#handlers.onLost(this);
   }
 
-  /** Whether reading is paused for longer than the current event-loop turn. */
+  /** True if reading is paused for longer than the current event-loop turn. */
   get #isHeldBack(): boolean {
     return this.#heldBack !== null && this.#heldBack !== 'until-next-turn';
   }
@@ -314,7 +314,7 @@ export class ControlConnection implements Guarded {
     this.#goOn();
   }
 
-  /** Runs the queue from timers, where no caller would catch an error. */
+  /** Processes queued messages from timers, where no caller would catch an error. */
   #goOn(): void {
     try {
       this.#work();
@@ -335,7 +335,7 @@ export class ControlConnection implements Guarded {
     const pending = this.#receive(text);
     if (pending === undefined) return;
     this.#isBusy = true;
-    // Not paused after a close, because the response to the close frame has to be read.
+    // Reading is not paused after a close, because the client's response to the close frame has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
       .catch((error: unknown) => this.#fail(error))

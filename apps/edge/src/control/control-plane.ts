@@ -59,19 +59,19 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly udp: Pick<UdpListeners, 'reported'>;
   readonly tunnels: Registry;
   readonly policies: PolicyKeeper;
-  /** Names of [[policy.login]] providers available to tunnel policies. */
+  /** Names of sign-in providers ([[policy.login]]) that tunnel policies can use. */
   readonly loginProviders: readonly string[];
-  /** Undefined if endpoints are not kept across restarts. */
+  /** Keeps public endpoints across restarts. Undefined if endpoints are not kept. */
   readonly recovery?: EndpointRecovery | undefined;
-  /** Setting `enabled` of [load_balancing]. */
+  /** Whether load balancing is on: `enabled` of [load_balancing]. */
   readonly loadBalancing: boolean;
-  /** Protocols turned off by the operator. */
+  /** Tunnel protocols that the operator has turned off. */
   readonly switchedOff: readonly TunnelProtocol[];
   readonly platformLabel?: string | null;
   readonly datagramPorts: DatagramPorts;
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
-  /** Rate limits for frames. Default: CONTROL_RATE_LIMITS. */
+  /** Rate limits for messages on control connections. Default: CONTROL_RATE_LIMITS. */
   readonly controlRateLimits?: ControlRateLimits | undefined;
   readonly sessionLimits?: SessionLimits | undefined;
 }
@@ -180,7 +180,7 @@ export class ControlPlane {
   get datagramPaths(): {
     readonly clients: Readonly<Record<DatagramWay['path'], number>>;
     readonly refused: Readonly<Record<string, number>>;
-    /** Datagrams for a closed flow. */
+    /** Number of datagrams received for a flow that is closed. */
     readonly unopened: number;
   } {
     const clients = { udp: 0, carrier: 0 };
@@ -273,14 +273,14 @@ export class ControlPlane {
     }
   }
 
-  /** Ends all remaining sessions. Resolves when the last client socket is closed. */
+  /** Ends all remaining client sessions. Resolves when the last client socket is closed. */
   async end(): Promise<void> {
     const connections = this.#endAll();
     for (const connection of connections) connection.close(CLOSE_CODES.goingAway, 'EDGE_SHUTTING_DOWN');
     await Promise.all(connections.map(({ whenGone }) => whenGone));
   }
 
-  /** Ends all sessions without notifying clients and without waiting. */
+  /** Ends all client sessions without notifying clients and without waiting. */
   cut(): void {
     for (const connection of this.#endAll()) connection.terminate();
   }
@@ -311,7 +311,8 @@ export class ControlPlane {
     const pace = new ControlRateLimiter(this.#controlRateLimits, this.#accountBuckets);
     const registrationPace = new ControlRateLimiter(this.#registrationPace, this.#registrationBuckets);
     const peer = peerOf(request, this.#callerAddress);
-    // Before authentication, frames are charged to the network; otherwise each new connection would start with a full token bucket.
+    // Before authentication, control messages are charged to the client's network; otherwise each new connection would start with a full
+    // token bucket.
     pace.chargeTo(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,

@@ -5,7 +5,7 @@ import { TokenBucket, TokenBuckets, type TokenRate } from '@tunnel/rules/rate';
 
 export interface ControlRateLimits {
   readonly connection: TokenRate;
-  /** Rate shared by all connections of an account. */
+  /** Rate of control messages shared by all connections of an account. */
   readonly account: TokenRate;
   /** Maximum of frames per connection and event-loop turn. A long frame counts several times. */
   readonly perTurn: number;
@@ -48,7 +48,7 @@ export class ControlRateLimiter {
     this.#account = account;
   }
 
-  /** Decides whether the next frame may be read now. */
+  /** Decides whether the control connection's next frame may be read now. */
   next(now: number): FrameVerdict {
     const shared = this.#account === null ? 0 : this.#accounts.waitMs(this.#account, now);
     const ms = Math.max(this.#own.waitMs(now), shared);

@@ -21,20 +21,20 @@ import { SPEED_TIMEOUT_MS } from './limits.ts';
 
 /** Maximum size of request heads on the control port. An upgrade needs a few hundred bytes. */
 const CONTROL_HEAD_MAX_BYTES = 8 * 1024;
-/** Maximum number of fragments per WebSocket message. Clients do not fragment messages. */
+/** Maximum number of fragments per WebSocket message on the control port. Clients do not fragment messages. */
 const CONTROL_FRAGMENTS_MAX = 16;
 
-/** Interval at which Node checks for request heads over their timeout. */
+/** Interval at which Node.js checks the control port for requests over their timeout. */
 const CHECK_INTERVAL_MS = 2000;
 
-/** Scope of errors in the server's listeners. */
+/** Name of the control port in reports of errors thrown by event handlers. */
 const SCOPE = 'control-port';
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
   /** Returns a fault if a control connection or a request is rejected at the moment. */
   readonly refusal: (request: IncomingMessage, accepted: AcceptedConnection) => Fault | null;
-  /** Connection gate, passed by every connection first. */
+  /** Connection gate that every connection to the control port passes first. */
   readonly gate: ConnectionGate;
   readonly onControl: (ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer, accepted: AcceptedConnection) => void;
@@ -50,14 +50,14 @@ export class ControlServer {
     maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
     // Only the ws library sees fragments, so the limit is set there. Clients do not fragment messages.
     maxFragments: CONTROL_FRAGMENTS_MAX,
-    // ControlConnection answers pings, subject to its rate limit.
+    // Pings are not answered automatically: ControlConnection answers them, subject to its rate limit.
     autoPong: false,
     // Delivers a single frame per event-loop turn: a socket read can hold ten thousand tiny frames, and parsing them at once would block
     // all other connections.
     allowSynchronousEvents: false,
     clientTracking: false,
   });
-  /** Created in start(), when the certificate is known. */
+  /** Server of the control port. Created in start(), when the certificate is known. */
   #server: Server | undefined;
   #address: { host: string; port: number } | undefined;
 
@@ -92,12 +92,12 @@ export class ControlServer {
     this.#address = await listenOrFault(server, listenOn, { onAcceptError: (error) => gate.onAcceptError(error) });
   }
 
-  /** Replaces the certificate for new handshakes. Open connections are not affected. */
+  /** Replaces the control port's certificate for new handshakes. Open connections are not affected. */
   renew(tls: SecureContextOptions | null): void {
     if (tls !== null && this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
   }
 
-  /** Closes the port and all HTTP connections. Upgraded connections stay open. */
+  /** Closes the control port and all its HTTP connections. Upgraded connections stay open. */
   stopAccepting(): void {
     if (this.#server?.listening !== true) return;
     this.#server.close();
@@ -128,7 +128,7 @@ export class ControlServer {
     // Node has removed its error listener, and an error without a listener would end the process.
     socket.on('error', () => {});
     const accepted = this.#options.gate.find(socket);
-    // The gate has just closed the connection to make room.
+    // The connection gate has just closed the connection to make room for another.
     if (accepted === undefined) return void socket.destroy();
     if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
     const path = pathOf(request);
@@ -148,7 +148,7 @@ const openServer = (tls: SecureContextOptions | null): Server => {
   const limits = {
     maxHeaderSize: CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
-    // Only requests to /_speed have a body to wait for.
+    // Timeout of a whole request, set for speed tests: only requests to /_speed have a body to wait for.
     requestTimeout: SPEED_TIMEOUT_MS,
     keepAliveTimeout: 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
@@ -199,11 +199,11 @@ export const refuseUpgrade = (socket: Duplex, status: number, line: string, retr
     ...(status === 426 ? ['Upgrade: websocket, tunnel-carrier/1'] : []),
     '\r\n',
   ];
-  // The peer may have disconnected; a failed write needs no report.
+  // Errors of the rejected connection are ignored: the peer may have disconnected.
   socket.on('error', () => {});
   socket.end(head.join('\r\n') + body, () => socket.destroy());
 };
 
-/** Rejects an upgrade with a fault's message and a Retry-After header. */
+/** Rejects a WebSocket or carrier upgrade with a fault's message and a Retry-After header. */
 export const refuseWithFault = (socket: Duplex, { status, message }: Fault): void =>
   refuseUpgrade(socket, status, message, RETRY_AFTER_SECS);

@@ -34,7 +34,7 @@ export interface DatagramPathsOptions {
   readonly onRenewed: (mux: MuxSession) => void;
 }
 
-/** Decrypts and handles the packets of a path id. */
+/** Handler for the packets of a UDP path id, which decrypts them. */
 interface PathEnd {
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null;
 }
@@ -52,14 +52,14 @@ interface Offer {
 type RefusalReason = Exclude<PathRefusal, 'unopened'> | 'unknown-path';
 
 export class DatagramPaths {
-  /** Rejected packets of both ports since the start, by reason. */
+  /** Packets rejected at both UDP ports since the start, by reason. */
   readonly refused: Record<RefusalReason, number> = {
     'unknown-path': 0,
     malformed: 0,
     replayed: 0,
     forged: 0,
   };
-  /** Valid datagrams for a flow that is closed or not open yet. */
+  /** Number of valid datagrams for a flow that is closed or not open yet. */
   unopened = 0;
   readonly #options: DatagramPathsOptions;
   readonly #byId = new Map<number, Offer>();
@@ -70,7 +70,7 @@ export class DatagramPaths {
     options.ports.onPacket((packet, from, via) => this.#onPacket(packet, from, via));
   }
 
-  /** Creates the paths of a new client connection. */
+  /** Creates the UDP paths of a new client connection. */
   open(mux: MuxSession): void {
     const { ports } = this.#options;
     if (ports.numbers.length === 0) return;
@@ -107,7 +107,7 @@ export class DatagramPaths {
     const { ports } = this.#options;
     if (!ports.carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
     const end = mux === null ? null : this.#ofMux.get(mux)?.find(({ kind }) => kind === 'path')?.end;
-    // The client has not sent a packet on the path yet.
+    // The client has not sent a packet on its UDP path yet.
     return end instanceof UdpPath ? end.way : { path: 'carrier', reason: 'probing' };
   }
 

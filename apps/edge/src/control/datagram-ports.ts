@@ -23,7 +23,7 @@ interface DatagramPortsOptions {
 
 export type PacketListener = (packet: Buffer, from: RemoteInfo, via: PacketSocket) => void;
 
-/** Owner of the two ports in the endpoint registry. */
+/** Owner name of the edge's two UDP ports in the endpoint registry. */
 const OWNER = 'the UDP paths of the edge';
 const KEY = '[udp] ports';
 /** Minimum size of the port range: two ports for the edge and at least one for tunnels. */
@@ -36,9 +36,9 @@ interface OpenPort {
 
 export class DatagramPorts {
   readonly name = 'udp ports';
-  /** Whether datagrams of udp tunnels can use the ports. */
+  /** True if datagrams of udp tunnels can use the edge's UDP ports. */
   readonly carriesDatagrams: boolean;
-  /** Whether clients can discover their public address, for direct p2p connections. */
+  /** True if clients can discover their public address through the ports, for direct p2p connections. */
   readonly observes: boolean;
   readonly #host: string;
   /** The two configured ports, or empty to use the two highest free ports of the range. */
@@ -57,7 +57,7 @@ export class DatagramPorts {
     this.#options = options;
   }
 
-  /** The two open ports, or an empty array. */
+  /** Numbers of the edge's two open UDP ports, or an empty array. */
   get numbers(): readonly number[] {
     return this.#open.map(({ port }) => port);
   }
@@ -117,7 +117,7 @@ export class DatagramPorts {
     return [];
   }
 
-  /** Opens a UDP port. Returns null if another program uses the port. */
+  /** Opens a UDP port of the edge. Returns null if another program uses the port. */
   async #bind(family: 4 | 6, port: number): Promise<OpenPort | null> {
     const host = this.#host;
     const { report } = this.#options;

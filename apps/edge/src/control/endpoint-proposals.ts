@@ -9,21 +9,21 @@ import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/regist
 
 export interface Proposal {
   readonly wanted: WantedEndpoint;
-  /** Request for the backend, or null if no ownership check is needed. */
+  /** Endpoint for which the backend must check the owner, or null if no check is needed. */
   readonly asked: RequestedEndpoint | null;
   /**
    * Custom domain that must belong to the account. Null if there is no domain, or if an open group on the domain admits the member by its
    * key.
    */
   readonly domain: string | null;
-  /** Whether an open group has admitted the tunnel as a member. */
+  /** True if an open group has admitted the tunnel as a member. */
   readonly joinsGroup?: boolean;
-  /** Returns true if the next proposal may succeed after this refusal. */
+  /** Returns true if the next proposed endpoint may succeed after this refusal. */
   readonly isOneOfMany: (refusal: Fault) => boolean;
 }
 
 export interface ProposalSources {
-  /** Generates a random, unguessable name. */
+  /** Generates a random, unguessable name for a tunnel. */
   readonly propose: () => string;
   /** Returns whether an open group admits this member. Checked for each proposal. Throws the fault if the group rejects the member. */
   readonly isJoining: (wanted: WantedGroup) => boolean;

@@ -31,7 +31,7 @@ export const REGISTRATION_RATE_LIMITS: ControlRateLimits = {
 
 /** Cost of a frame answered with an error: invalid, unknown, or not allowed for clients. */
 const ODD = 5;
-/** Cost of WebSocket pings and pongs, which need no decoding. */
+/** Cost of a WebSocket ping or pong for the rate limit. They need no decoding. */
 export const SIGNAL_WEIGHT = 1;
 
 /**
@@ -58,7 +58,7 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
 /** Maximum of prepaid first health reports: as many as tunnels in a registration burst. */
 const FIRST_REPORTS_MAX = REGISTRATION_RATE_LIMITS.connection.burst;
 
-/** Frame costs of a connection. */
+/** Costs of a control connection's frames for the rate limit. */
 export class FrameWeights {
   /**
    * Prepaid first health reports. A registration includes the first report of its tunnel; otherwise a client with many health checks would

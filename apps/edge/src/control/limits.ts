@@ -1,4 +1,4 @@
-// Limits shared by several files of this folder.
+// Limits shared by several files of the control plane.
 
 /**
  * Time for which the name and port of a disconnected session are held.

@@ -1,4 +1,4 @@
-// Handlers for messages of authenticated clients.
+// Handlers for control messages of authenticated clients.
 
 import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type MessageOf } from '@tunnel/protocol';
@@ -106,12 +106,12 @@ const unregister = async (
 
 interface PeerContext {
   readonly peers: PeerJoins;
-  /** Protocols turned off by the operator. */
+  /** Tunnel protocols that the operator has turned off. */
   readonly switchedOff: readonly TunnelProtocol[];
   readonly isDraining: () => boolean;
 }
 
-/** Joins a peer. Always sends a response on the connection. */
+/** Joins a client to a p2p tunnel. Always sends a response on the connection. */
 const connectPeer = (
   context: PeerContext,
   session: Session | undefined,
@@ -126,7 +126,7 @@ const connectPeer = (
 };
 
 const earlyRefusal = ({ switchedOff, isDraining }: PeerContext, session: Session | undefined): Fault | null => {
-  // The client has announced its shutdown.
+  // Without a session: the client has announced its shutdown.
   if (session === undefined) return new Fault('TUNNEL_CLOSED');
   if (isDraining()) return new Fault('EDGE_SHUTTING_DOWN');
   if (!session.capabilities.includes(CAPABILITY.P2P)) {

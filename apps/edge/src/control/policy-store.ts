@@ -25,17 +25,17 @@ export const POLICIES_MAX_BYTES_PER_ACCOUNT = 64 * 1024 * 1024;
 
 interface Kept {
   readonly compiled: CompiledPolicy;
-  /** Size as JSON in bytes. */
+  /** Size of the policy as JSON in bytes. */
   readonly bytes: number;
-  /** Approximate memory in bytes. */
+  /** Approximate memory that the policy takes, in bytes. */
   readonly weight: number;
-  /** Owner charged for the memory: one of the policy's owners. */
+  /** Owner charged for the policy's memory: one of its owners. */
   payer: string;
-  /** Number of holders per owner, including held ones of disconnected clients. */
+  /** Number of holders of the policy per owner, including kept holders of disconnected clients. */
   readonly owners: Map<string, number>;
-  /** Number of holders in use by a tunnel or group. */
+  /** Number of holders of the policy in use by a tunnel or group. */
   users: number;
-  /** Number of closed holders waiting for a disconnected client. The policy stays in memory until then. */
+  /** Number of the policy's closed holders that wait for a disconnected client. The policy stays in memory until then. */
   awaited: number;
 }
 
@@ -47,18 +47,18 @@ export interface PolicyStoreOptions {
    * under the route.
    */
   readonly onOver?: ((served: object) => void) | undefined;
-  /** Memory limits in bytes. Default: POLICIES_MAX_BYTES and POLICIES_MAX_BYTES_PER_ACCOUNT. */
+  /** Memory limits for policies in bytes. Default: POLICIES_MAX_BYTES and POLICIES_MAX_BYTES_PER_ACCOUNT. */
   readonly bytesMax?: number | undefined;
   readonly bytesPerOwner?: number | undefined;
 }
 
-/** Route and owner counted for a holder. */
+/** Route and owner for which a policy's holder is counted. */
 interface Held {
   readonly route: RoutePolicy;
   readonly owner: string;
 }
 
-/** Closed holder waiting for a disconnected client. */
+/** Closed holder of a policy, kept for a disconnected client. */
 interface Awaited {
   readonly hash: string;
   readonly owner: string;
@@ -67,20 +67,20 @@ interface Awaited {
 
 export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   readonly #options: PolicyStoreOptions;
-  /** Policies by hash. */
+  /** Stored policies by their hash. */
   readonly #kept = new Map<string, Kept>();
-  /** Holders with a policy. Holders without a policy are not stored. */
+  /** Holders of tunnels and groups with a policy. Holders without a policy are not stored. */
   readonly #held = new Map<PolicyHolder, Held>();
   /** Number of holders per route. A tunnel that registers again briefly has two. */
   readonly #holders = new Map<RoutePolicy, number>();
-  /** Holders of disconnected clients, by expiry. */
+  /** Kept policy holders of disconnected clients, by expiry. */
   readonly #awaited = new Map<PolicyHolder, Awaited>();
   /** Maps a new holder to the holder it will replace, until its tunnel is listed. */
   readonly #before = new WeakMap<PolicyHolder, PolicyHolder>();
-  /** Total JSON size of the policies in use. */
+  /** Total size of the policies in use as JSON. */
   #bytes = 0;
   #size = 0;
-  /** Memory shares per owner, for all stored policies. */
+  /** Shares of the policy memory per owner, for all stored policies. */
   readonly #shares: FairShare;
 
   constructor(options: PolicyStoreOptions) {
@@ -92,7 +92,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     });
   }
 
-  /** Total JSON size of the distinct policies in use, in bytes. */
+  /** Total size of the distinct policies in use as JSON, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -248,7 +248,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#options.onOver?.(route);
   }
 
-  /** Removes a holder of a policy. */
+  /** Removes a holder (tunnel or group) of a stored policy. */
   #leave(hash: string, kept: Kept, owner: string): void {
     const { owners, weight, payer } = kept;
     const holders = (owners.get(owner) ?? 0) - 1;
@@ -266,7 +266,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     }
   }
 
-  /** Releases holders after their waiting time. */
+  /** Releases kept policy holders after their waiting time. */
   #letGo(): void {
     const now = this.#options.clock.monotonic();
     for (const [holder, { untilMs }] of this.#awaited) {

@@ -16,10 +16,10 @@ export interface RegisteredPolicy extends BroughtPolicy {
   readonly answeredHash: string | null;
 }
 
-/** Earlier registration of the same tunnel. */
+/** State of the same tunnel before this registration. */
 interface TunnelBefore {
   readonly known: SessionTunnel | undefined;
-  /** Policy stamp of the last registration. Undefined if there was none. */
+  /** Policy stamp of the tunnel's last registration. Undefined if there was none. */
   readonly brought: PolicyStamp | undefined;
 }
 
@@ -51,7 +51,7 @@ const isReturning = ({ known, brought }: TunnelBefore, stamp: PolicyStamp): bool
   return brought?.revision === stamp.revision && brought.hash === stamp.hash;
 };
 
-/** Returns the response field with the policy's hash. */
+/** Returns the field of the registration's response with the policy's hash. */
 export const policyHashField = ({ answeredHash }: RegisteredPolicy): { readonly policy_hash?: string } =>
   answeredHash === null ? {} : { policy_hash: answeredHash };
 

@@ -1,4 +1,4 @@
-// Builds the tunnel of a registration, once its endpoint is known.
+// Builds the tunnel of a registration, once its public endpoint is known.
 
 import type { MessageOf } from '@tunnel/protocol';
 import {
@@ -22,16 +22,16 @@ import type { RegisteredPolicy } from './registered-policy.ts';
 import type { Session } from './session.ts';
 import { type SessionTunnel } from './session-life.rules.ts';
 
-/** Registration request that passed admission. */
+/** A tunnel's registration that passed admission. */
 export interface RegisteredRequest extends PublicAddress {
   readonly clock: Clock;
-  /** Whether load balancing is on for this edge. */
+  /** True if load balancing is on for this edge. */
   readonly loadBalancing: boolean;
   readonly session: Session;
   readonly connection: ControlConnection;
   readonly request: MessageOf<'RegisterTunnel'>;
   readonly protocol: TunnelProtocol;
-  /** Earlier state of the same tunnel in its session. */
+  /** Earlier state of the same tunnel in its client's session. */
   readonly known: SessionTunnel | undefined;
   readonly tunnelId: string;
   readonly policy: RegisteredPolicy;
@@ -39,14 +39,14 @@ export interface RegisteredRequest extends PublicAddress {
 
 export interface AssignedEndpoint {
   readonly endpoint: PublicEndpoint;
-  /** The tunnel's endpoint, or the endpoint of its group. */
+  /** The tunnel's public endpoint, or the endpoint of its group. */
   readonly reachedAt: LeasedEndpoint;
   readonly group: TunnelGroup<Tunnel> | null;
-  /** The tunnel's policy, or the policy of its group. */
+  /** Holder of the tunnel's policy, or of the policy of its group. */
   readonly policy: PolicyHolder;
 }
 
-/** Returns the tunnel's entry for the registry. */
+/** Builds the entry of a registered tunnel for the registry. */
 export const describeTunnel = (registration: RegisteredRequest, assigned: AssignedEndpoint): Tunnel => {
   const { reachedAt, group, policy } = assigned;
   const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;

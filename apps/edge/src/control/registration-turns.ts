@@ -21,9 +21,9 @@ export interface RegistrationTurnsOptions {
   readonly clock: Clock;
   readonly pace: ControlRateLimiter;
   readonly handle: (message: TurnMessage) => Promise<void> | void;
-  /** Called when a full queue is half empty again. */
+  /** Called when a full queue of registrations is half empty again. */
   readonly onRoom: () => void;
-  /** Called after an error that no caller would catch. */
+  /** Called after an error in a registration that no caller would catch. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -37,9 +37,9 @@ export class RegistrationTurns {
   readonly #queue: Waiting[] = [];
   #characters = 0;
   #isFull = false;
-  /** Whether a registration is running. */
+  /** True while a tunnel's registration is running. */
   #isBusy = false;
-  /** Timer of the rate limit, or null. */
+  /** Timer of the rate limit for registrations, or null. */
   #pause: Timer | null = null;
   #turn: NodeJS.Immediate | null = null;
   #isStopped = false;
@@ -48,12 +48,12 @@ export class RegistrationTurns {
     this.#options = options;
   }
 
-  /** Whether no registration is queued or running. */
+  /** True if no registration is queued or running. */
   get isIdle(): boolean {
     return !this.#isBusy && this.#queue.length === 0;
   }
 
-  /** Whether reading should pause. Frames already read (at most 64 KiB) are still queued. */
+  /** True if too many registrations are queued, so that reading should pause. Frames already read (at most 64 KiB) are still queued. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -66,7 +66,7 @@ export class RegistrationTurns {
     this.#work();
   }
 
-  /** Drops the queue after the connection has closed. */
+  /** Drops the queued registrations after the connection has closed. */
   stop(): void {
     this.#isStopped = true;
     this.#queue.length = 0;
@@ -104,7 +104,7 @@ export class RegistrationTurns {
     this.#characters -= characters;
     pace.charge(registrationWeight(message, characters), clock.monotonic());
     const pending = handle(message);
-    // Set before onRoom is called, because the callback can add another registration.
+    // Set before onRoom is called, because the callback can queue another registration.
     this.#isBusy = pending !== undefined;
     this.#tellRoom();
     if (pending === undefined) return;

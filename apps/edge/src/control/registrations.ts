@@ -43,16 +43,16 @@ export interface RegisterContext extends PublicAddress {
   readonly groups: Groups;
   readonly peers: PeerJoins;
   readonly policies: PolicyKeeper;
-  /** Names of the operator's login providers. */
+  /** Names of the operator's sign-in providers. */
   readonly loginProviders: readonly string[];
   readonly recovery?: EndpointRecovery | undefined;
-  /** Whether load balancing is on for this edge. */
+  /** True if load balancing is on for this edge. */
   readonly loadBalancing: boolean;
-  /** Protocols turned off by the operator. */
+  /** Tunnel protocols that the operator has turned off. */
   readonly switchedOff: readonly TunnelProtocol[];
   /** Label of the platform's host below the domain. Not available to tunnels. */
   readonly platformLabel?: string | null | undefined;
-  /** Returns a warning about an alert URL, or null. */
+  /** Checks the alert URL of a group member. Returns a warning, or null. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly tunnelLimit: number;
   readonly isDraining: () => boolean;
@@ -64,7 +64,7 @@ type Registration = RegisterContext & RegisteredRequest;
 
 interface Registered {
   readonly tunnel: Tunnel;
-  /** Whether the tunnel started a new group. */
+  /** True if the registered tunnel started a new group. */
   readonly isFirst: boolean;
 }
 
@@ -176,7 +176,7 @@ const openTunnel = async (
   const decision = admit(context, session, request, known);
   if (decision.kind === 'refused') throw decision.fault;
   const { wanted } = decision;
-  // Admission has verified the protocol.
+  // Admission of the registration has verified the protocol.
   const protocol = request.protocol as TunnelProtocol;
   // Read before any change, so that a rejected policy leaves the existing tunnel as it is.
   const before = known === undefined ? undefined : session.tunnels.get(known.tunnelId);
@@ -242,7 +242,7 @@ const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: Requ
   const above = tunnels.at({ kind: 'name', name: owningLabel(asked.label) });
   const isBelowOperators = above !== undefined && isOperators(above) && session.owner.kind !== 'operator';
   if (!endpoints.names.isServed({ kind: 'name', name: asked.label }) && !isBelowOperators) return;
-  // A group's refusal reveals nothing about the current user of the name.
+  // If a group is refused, the fault reveals nothing about the current user of the name.
   throw asked.groupKeyHash === null
     ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: asked.label })
     : new Fault('GROUP_KEY_MISMATCH');
@@ -288,7 +288,7 @@ const backendQuestion = (
   };
 };
 
-/** Whether the name was chosen by the user. Names of groups always are, because all members have to know the name. */
+/** Whether the tunnel's name was chosen by the user. Names of groups always are, because all members have to know the name. */
 const isCustomName = (wanted: WantedEndpoint): boolean =>
   wanted.kind === 'group'
     ? wanted.wanted.endpoint.kind === 'name'
@@ -328,7 +328,7 @@ const standAlone = async (
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
   const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null, policy });
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
-  // Reserves a carrier, so that bulk data never delays datagrams.
+  // Reserves a carrier for the tunnel's datagrams, so that bulk data never delays them.
   if (tunnel.protocol === 'udp') session.upstream.mux?.reserveForDatagrams();
   return { tunnel, isFirst: false };
 };
@@ -357,7 +357,7 @@ const joinOf = (
 const isOtherKind = (before: Tunnel | undefined, protocol: TunnelProtocol): boolean =>
   before !== undefined && (before.protocol === 'tls') !== (protocol === 'tls');
 
-/** Whether the request is for the same endpoint as before the disconnect. */
+/** Returns whether the tunnel requests the same endpoint as before the disconnect. */
 const isSameEndpoint = (
   known: SessionTunnel,
   before: Tunnel | undefined,

@@ -25,18 +25,18 @@ export type SessionState =
   | { readonly kind: 'ended' };
 
 export type SessionEvent =
-  /** The socket closed, or the client was silent for too long. */
+  /** The control connection was lost: its socket closed, or the client was silent for too long. */
   | { readonly kind: 'connection-lost'; readonly connectionId: number }
-  /** The client reconnected with the session's secret and a valid key. */
+  /** The client reconnected with the session's secret and a valid API key. */
   | { readonly kind: 'resumed'; readonly connectionId: number }
-  /** The endpoint of a new or claimed tunnel is open. */
+  /** The public endpoint of a new or claimed tunnel is open. */
   | {
       readonly kind: 'tunnel-registered';
       readonly connectionId: number;
       readonly tunnelId: string;
       readonly endpoint: PublicEndpoint;
     }
-  /** The client unregistered the tunnel, or the edge closed it. */
+  /** The tunnel ended: the client unregistered it, or the edge closed it. */
   | { readonly kind: 'tunnel-ended'; readonly tunnelId: string }
   /** The client stopped, the key was revoked, or the account was suspended. */
   | { readonly kind: 'session-ended' }
@@ -45,7 +45,7 @@ export type SessionEvent =
 export type SessionEffect =
   /** Route traffic to the tunnel from now on. A tunnel already listed may have a new name. */
   | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
-  /** Close the endpoint to visitors; a member leaves its group. */
+  /** Close the tunnel's endpoint to visitors; a member leaves its group. */
   | { readonly kind: 'close-endpoint'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
   | {
       readonly kind: 'hold-endpoint';

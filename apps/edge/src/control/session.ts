@@ -19,9 +19,9 @@ export class Session {
   clientName: string | undefined;
   state: SessionState;
   connection: ControlConnection | null;
-  /** Upstream to the client, independent of the current connection. */
+  /** Streams to the client, independent of its current connection. */
   readonly upstream = new MuxUpstream();
-  /** Live and held tunnels by id. */
+  /** Open tunnels of the session, and tunnels held for its return, by id. */
   readonly tunnels = new Map<string, Tunnel>();
   /**
    * Remaining time for DNS lookups of alert URLs on this connection, in milliseconds. Frames are handled in order, so a DNS server without

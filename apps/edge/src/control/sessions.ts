@@ -41,7 +41,7 @@ const SESSIONS_PER_ACCOUNT = 5000;
 /** Time for DNS lookups of alert URLs per connection. Later URLs are not looked up. Well below REGISTER_TIMEOUT_MS. */
 const ALERT_LOOKUPS_PER_CONNECTION_MS = 5000;
 
-/** Client identity from an Auth message. */
+/** Identity of a client from its Auth message. */
 interface SessionClient {
   readonly owner: Owner;
   readonly keyId: string;
@@ -53,7 +53,7 @@ const RULES = { windowMs: RESUME_WINDOW_MS };
 
 export interface SessionLimits {
   readonly limit: number;
-  /** Maximum per account. */
+  /** Maximum number of client sessions per account. */
   readonly perHolder: number;
 }
 
@@ -68,14 +68,14 @@ interface SessionsOptions {
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
-  /** Joined peers. A join ends with the subscriber's session. */
+  /** Joined p2p peers. A join ends with the subscriber's session. */
   readonly peers: Pick<PeerJoins, 'sessionOver' | 'sessionResumed'>;
   readonly tunnels: Registry;
   readonly policies: Pick<PolicyKeeper, 'forget'>;
-  /** Undefined if endpoints are not kept across restarts. */
+  /** Keeps public endpoints across restarts. Undefined if endpoints are not kept. */
   readonly recovery?: EndpointRecovery | undefined;
   readonly muxes: SessionMuxes;
-  /** Default: SESSIONS_MAX and SESSIONS_PER_ACCOUNT. */
+  /** Limits for the number of sessions. Default: SESSIONS_MAX and SESSIONS_PER_ACCOUNT. */
   readonly sessionLimits?: SessionLimits | undefined;
 }
 
@@ -93,7 +93,7 @@ export class Sessions {
     });
   }
 
-  /** Number of sessions with a connected client. */
+  /** Number of client sessions with a connected client. */
   get liveCount(): number {
     return this.#byConnection.size;
   }
@@ -151,13 +151,13 @@ export class Sessions {
   claimed(claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner }): Session | null {
     const session = this.#sessions.get(claim.sessionId);
     if (session === undefined) return null;
-    // Ends an expired session before the next tick does.
+    // Ends an expired session now, before the next timer tick does.
     this.feed(session, { kind: 'time-passed' });
     if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
     return equalInConstantTime(session.secretHash, sha256Hex(claim.secret)) ? session : null;
   }
 
-  /** Resumes a session. Returns null for an invalid claim, as claimed() does. */
+  /** Resumes a client's session. Returns null for an invalid claim, as claimed() does. */
   resume(
     connection: ControlConnection,
     claim: SessionClient & { readonly sessionId: string; readonly secret: string },
@@ -203,7 +203,7 @@ export class Sessions {
     return false;
   }
 
-  /** Ends a tunnel. Returns false if the session has no such tunnel. */
+  /** Ends a tunnel of a session. Returns false if the session has no such tunnel. */
   endTunnel(session: Session, tunnelId: string): boolean {
     if (findTunnel(session.state, tunnelId) === undefined) return false;
     this.feed(session, { kind: 'tunnel-ended', tunnelId });

@@ -23,7 +23,7 @@ export const SPEED_MAX_BYTES = 16 * 1024 * 1024;
  * @limit tunnels: Speed tests (`tunnel doctor`), bytes per account and minute | `CONTROL_SPEED_LIMIT`
  */
 const SPEED_BYTES_PER_MINUTE = 64 * 1024 * 1024;
-/** Window of SPEED_BYTES_PER_MINUTE. */
+/** Time window for SPEED_BYTES_PER_MINUTE, the limit of speed tests. */
 export const SPEED_WINDOW_MS = 60_000;
 /** Chunk size. The next chunk is sent when the previous chunk has left. */
 const SPEED_CHUNK_BYTES = 64 * 1024;
@@ -36,7 +36,7 @@ const SPENT = {
   keys: 10_000,
 };
 
-/** Chunk sent repeatedly. Random bytes, so that no proxy can compress them. */
+/** Data sent repeatedly in a speed test. Random bytes, so that no proxy can compress them. */
 const PIECE = randomBytes(SPEED_CHUNK_BYTES);
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', connection: 'close' };
 const BYTES = { ...TEXT, 'content-type': 'application/octet-stream' };
@@ -58,13 +58,13 @@ export class SpeedTests {
     this.#options = options;
   }
 
-  /** Serves a speed test. Rejected keys are counted for `address`. */
+  /** Serves a speed test. Rejected API keys are counted for `address`. */
   serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
     const { clock, report } = this.#options;
-    // Cuts off a client that neither reads nor sends.
+    // Cuts off a speed test if its client neither reads nor sends.
     const deadline = clock.setTimeout(() => request.socket.destroy(), SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
-    // Ignored: the close event already handles disconnects.
+    // Errors are ignored: the close event already handles disconnects.
     for (const half of [request, response]) half.on('error', () => {});
     this.#run(request, response, accepted, address).catch((error: unknown) => {
       if (request.socket.destroyed) return;
@@ -142,7 +142,7 @@ export class SpeedTests {
   }
 }
 
-/** Returns the requested number of bytes. Only plain decimal numbers are valid. */
+/** Returns the number of bytes requested for a speed test. Only plain decimal numbers are valid. */
 const bytesAsked = (url: string): number => {
   const asked = new URLSearchParams(url.split('?', 2)[1] ?? '').getAll('bytes');
   const [text = ''] = asked;

@@ -39,7 +39,7 @@ export interface IngressOptions {
   readonly balancer: Balancer;
   readonly flowBalancer: Balancer;
   readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
-  /** Notifies clients of the state of p2p joins. */
+  /** Notifies clients of changes in p2p tunnels: subscribers that joined or left. */
   readonly tell: PeerJoinsOptions['tell'];
   /** Notifies clients of requests answered by the edge. */
   readonly offer: HttpIngressOptions['offer'];
@@ -55,14 +55,14 @@ export interface IngressOptions {
   /** Route to the platform. Undefined if the edge does not serve the platform's host. */
   readonly platform?: PlatformRoute | undefined;
   readonly platformUrl: HttpRouterOptions['platformUrl'];
-  /** Answers callbacks of logins at the operator's providers. */
+  /** Answers callbacks of sign-ins at the operator's providers. */
   readonly callbackRelay: HttpRouterOptions['callbackRelay'];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
   /** Receives clients that connect through the HTTP ports, if enabled by `[server] control_on_public`. */
   readonly clients: ClientIngress;
-  /** Called when a connection has closed or a request is answered. */
+  /** Called when a visitor's connection has closed or a request is answered. */
   readonly onStreamEnd: () => void;
 }
 
@@ -145,7 +145,7 @@ export class Ingress {
     this.http.stop();
   }
 
-  /** Closes all ports. Open connections get `drainMs` milliseconds to finish. */
+  /** Closes all public ports. Open connections get `drainMs` milliseconds to finish. */
   async drain(drainMs: number): Promise<void> {
     const ports = this.#streamed;
     await Promise.all(ports.map((port) => port.closeAll()));
@@ -158,7 +158,7 @@ export class Ingress {
     this.http.stop();
   }
 
-  /** Closes all ports and connections immediately. */
+  /** Closes all public ports and connections immediately. */
   cut(): void {
     for (const port of this.#streamed) {
       void port.closeAll();
@@ -167,7 +167,7 @@ export class Ingress {
     this.closeHttp();
   }
 
-  /** All entry points except the HTTP ports. */
+  /** All entry points for visitors and peers except the HTTP ports. */
   get #streamed(): readonly Pick<PeerRelays, 'connections' | 'closeAll' | 'whenIdle' | 'resetConnections'>[] {
     return [...Object.values(this.ports), this.relays];
   }

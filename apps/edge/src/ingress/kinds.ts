@@ -41,11 +41,11 @@ export interface PublicAddress {
   readonly domain: string;
   /** Called when a tunnel is registered, because certificates and an automatically chosen port (0 in the config) are known only then. */
   readonly publicHttp: (host: string) => PublicHttp;
-  /** Returns null if the edge has no https port. */
+  /** Returns the public https port, or null if the edge has none. */
   readonly httpsPort: () => number | null;
 }
 
-/** Endpoint of a tunnel and its displayed label. */
+/** Endpoint of a tunnel, and its label for displays. */
 export interface ReachedAt {
   readonly endpoint: LeasedEndpoint;
   readonly label: string;
@@ -54,9 +54,9 @@ export interface ReachedAt {
 export interface TunnelKind {
   /** Returns the public URL or public address of a tunnel. */
   publicUrl(at: ReachedAt, edge: PublicAddress): string;
-  /** Returns the shared port that visitors must know, or null. */
+  /** Returns the shared port that visitors of a tunnel must know, or null. */
   sharedPort(edge: PublicAddress): number | null;
-  /** Returns null for tunnels that relay raw bytes. */
+  /** Returns the HTTP settings of a tunnel, or null for tunnels that relay raw bytes. */
   httpSettings(request: Registration): HttpSettings | null;
 }
 
@@ -109,20 +109,20 @@ const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null 
 
 // ---- tunnels with a dedicated port ----
 
-/** Totals of a port ingress since the start. */
+/** Totals of visitors at public ports since the start. */
 export interface PortTotals extends Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'> {
   readonly refused: ReadonlyMap<string, number>;
 }
 
-/** Public ports of a transport, and their visitors. */
+/** Public ports of a transport (tcp or udp), and their visitors. */
 export interface PortIngress extends PortListeners {
-  /** Open connections, including connections of closed ports. */
+  /** Open connections at public ports, including connections of closed ports. */
   readonly connections: number;
   readonly totals: PortTotals;
-  /** Closes all ports. Open connections may finish. */
+  /** Closes all public ports of the transport. Open connections may finish. */
   closeAll(): Promise<void>;
   whenIdle(): Promise<void>;
-  /** Resets the remaining connections. */
+  /** Resets the remaining connections at the ports. */
   resetConnections(): void;
 }
 
@@ -130,14 +130,14 @@ export interface PortIngressParts {
   readonly host: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly balancer: Balancer;
-  /** Balancer that counts only flows. */
+  /** Balancer that counts only UDP flows, to choose group members. */
   readonly flowBalancer: Balancer;
   /** Checks visitors against policies. Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
-  /** Overrides UDP_FLOWS_MAX. */
+  /** Maximum number of UDP flows. Overrides UDP_FLOWS_MAX. */
   readonly udpFlowsMax?: number | undefined;
-  /** UDP ports used between client and edge. */
+  /** Returns the UDP ports used between client and edge. */
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly clock: Clock;
@@ -204,7 +204,7 @@ export const portRanges = (limits: ServerConfig['limits']): Readonly<Record<Tran
   udp: { from: limits.udp_port_range[0], to: limits.udp_port_range[1] },
 });
 
-/** Returns the protocols disabled by the operator. */
+/** Returns the tunnel protocols that the operator has disabled. */
 export const switchedOff = ({ udp, p2p }: Pick<ServerConfig, 'udp' | 'p2p'>): TunnelProtocol[] => [
   ...(udp.enabled ? [] : (['udp'] as const)),
   ...(p2p.enabled ? [] : (['p2p'] as const)),

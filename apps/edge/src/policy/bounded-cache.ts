@@ -9,7 +9,7 @@ interface Entry<V> {
   readonly owner: string;
 }
 
-/** Entries of an owner; the least recently used key comes first. */
+/** Cache entries of an owner; the least recently used key comes first. */
 interface Held {
   readonly keys: Set<string>;
   chars: number;
@@ -17,7 +17,7 @@ interface Held {
 
 export interface CacheBounds {
   readonly entriesMax: number;
-  /** Maximum total characters: lengths of the keys plus the value sizes passed to `set`. */
+  /** Maximum total size of the cache in characters: lengths of the keys plus the value sizes passed to `set`. */
   readonly charsMax: number;
 }
 
@@ -34,7 +34,7 @@ const SHARE = 0.25;
 
 export class BoundedCache<V> {
   readonly #bounds: CacheBounds;
-  /** Entries by key; the least recently used entry comes first. */
+  /** Cache entries by key; the least recently used entry comes first. */
   readonly #entries = new Map<string, Entry<V>>();
   readonly #held = new Map<string, Held>();
   /** Owners with more than their share of the cache. With a share of a quarter there are only a few. */
@@ -68,7 +68,7 @@ export class BoundedCache<V> {
     return entry.value;
   }
 
-  /** Like `get`, and sets a new expiry time for the entry found. */
+  /** Returns a cached value like `get`, and sets a new expiry time for its entry. */
   renew(key: string, now: number, until: number): V | undefined {
     const value = this.get(key, now);
     const newest = this.#newest;

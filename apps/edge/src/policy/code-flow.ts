@@ -24,9 +24,9 @@ export interface AuthorizeFields {
 }
 
 export interface CodeFields extends AuthorizeFields {
-  /** Authorization code from the callback. The callback's parameters were checked before. */
+  /** Authorization code from the sign-in callback. The callback's parameters were checked before. */
   readonly code: string;
-  /** Issuer named by the callback (RFC 9207), or null. */
+  /** Issuer named by the sign-in callback (RFC 9207), or null. */
   readonly issuer: string | null;
 }
 
@@ -80,7 +80,7 @@ export class CodeFlow {
   ): Promise<IdClaims> {
     const client: oauth.Client = {
       client_id: provider.clientId,
-      // Validate times with the edge's clock, which tests can control.
+      // Times in ID tokens are validated with the edge's clock, which tests can control.
       [oauth.clockSkew]: Math.round((this.#options.clock.now() - Date.now()) / 1000),
       [oauth.clockTolerance]: JWT_SKEW_SECS,
     };

@@ -8,7 +8,7 @@ export const CONNECTION_AUTH_MS = 10_000;
 /** Maximum length of a password, token or login cookie that a connection remembers. Longer credentials are looked up for every request. */
 export const CONNECTION_AUTH_MAX_CHARS = 4_096;
 
-/** The policy and host name for which credentials were checked. */
+/** The policy and host name for which a connection's credentials were checked. */
 interface Asked {
   readonly served: object;
   readonly host: string;
@@ -18,7 +18,7 @@ export class ConnectionAuthCache {
   #event: PolicyEvent | null = null;
   #untilMs = 0;
   #served: object | null = null;
-  /** The `auth` or `login` part of the policy that requested the check. */
+  /** The `auth` or `login` part of the policy for which the cached credentials were checked. */
   #by: object | null = null;
   #host = '';
   #user = '';

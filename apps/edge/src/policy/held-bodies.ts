@@ -29,7 +29,7 @@ export class HeldBodies {
     this.#shares = new FairShare({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
   }
 
-  /** Total size of the bodies held at present. */
+  /** Total size of the request bodies buffered for policies at present. */
   get bytes(): number {
     return this.#shares.taken;
   }
@@ -108,7 +108,7 @@ export class HeldBody {
     return !this.#isSettled;
   }
 
-  /** Completes the body after its last byte, and resolves `done`. */
+  /** Completes the buffered request body after its last byte, and resolves `done`. */
   end(trailers: readonly HeaderField[]): void {
     if (this.#isSettled) return;
     this.#isSettled = true;

@@ -11,7 +11,7 @@ import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 import { TokenCache } from './token-cache.ts';
 
-/** How long a verified token is cached before it is verified again. */
+/** How long a verified JWT is cached before it is verified again. */
 export const JWT_KNOWN_MS = 300_000;
 /**
  * Maximum length of a token in characters. Longer tokens are rejected without a check.
@@ -23,7 +23,7 @@ const JWT_KEYS_TRIED_MAX = 8;
 /** Tolerated difference between the clocks of a provider and of the edge. */
 export const JWT_SKEW_SECS = 30;
 
-/** Accepted signature algorithms. EdDSA has two names since RFC 9864. */
+/** Signature algorithms accepted in JWTs. EdDSA has two names since RFC 9864. */
 export const SIGNATURE_ALGORITHMS: readonly string[] = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512'],
   ...['EdDSA', 'Ed25519'],
@@ -33,7 +33,7 @@ export interface WantedToken {
   readonly provider: ProviderRef;
   /** URL of the provider's keys. If null, the URL comes from the provider's metadata. */
   readonly keysUrl: string | null;
-  /** Expected issuer. If null, every issuer is accepted. */
+  /** Issuer that the JWT must have. If null, every issuer is accepted. */
   readonly issuer: string | null;
   /** Accepted audiences, of which the token must have at least one. If null, the audience is not checked. */
   readonly audience: readonly string[] | null;
@@ -42,7 +42,7 @@ export interface WantedToken {
   readonly mayBeEndless?: boolean | undefined;
 }
 
-/** The tenant and visitor for which the issuer is called. */
+/** The tenant and visitor for which the edge calls the issuer of a JWT. */
 export type JwtCaller = Omit<ProviderRef, 'issuer'>;
 
 const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };
@@ -79,7 +79,7 @@ export class JwtVerifier {
       requiredClaims: mayBeEndless ? [] : ['exp'],
       currentDate: new Date(this.#clock.now()),
     };
-    // Do not call the provider for a token that can never be valid.
+    // The provider is not called for a JWT that can never be valid.
     if (!isTried(token, options)) return null;
     const url = await this.#documents.keyUrlOf(provider, wanted.keysUrl);
     try {

@@ -43,7 +43,7 @@ export class LimiterTables {
     this.#sweeping = clock.setInterval(() => this.#sweep(), LIMITER_SWEEP_MS);
   }
 
-  /** Number of keys in the tables of all rules. */
+  /** Number of keys that the rate limiters of all policies count. */
   get keys(): number {
     return this.#budget.size;
   }
@@ -58,7 +58,7 @@ export class LimiterTables {
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
-  /** Deletes the tables of a route's policy and frees their keys. */
+  /** Deletes the rate limiters of a route's policy and frees their keys. */
   forget(served: object): void {
     forget(this.#byPolicy, served);
   }

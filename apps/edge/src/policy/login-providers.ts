@@ -9,7 +9,7 @@ import type { ProviderRef } from './provider-calls.ts';
 export interface Provider {
   readonly ref: ProviderRef;
   readonly clientId: string;
-  /** Client secret, or null for a public client, which has no secret. */
+  /** OAuth client secret at the sign-in provider, or null for a public client, which has no secret. */
   readonly clientSecret: Secret | null;
   readonly scopes: readonly string[];
 }
@@ -19,7 +19,7 @@ const USUAL_SCOPES = ['openid', 'email', 'profile'];
 
 export class LoginProviders {
   readonly #ofOperator: ReadonlyMap<string, Provider>;
-  /** Providers of the policies in use, created once per policy. */
+  /** Sign-in providers of the policies in use, created once per policy. */
   readonly #ofTunnels = new WeakMap<LoginProvider, Provider>();
 
   constructor(ofOperator: ReadonlyMap<string, Provider>) {
@@ -47,7 +47,7 @@ export class LoginProviders {
       ref: { trust: 'tenant', issuer },
       clientId: client_id,
       clientSecret: client_secret === undefined ? null : new Secret(client_secret),
-      // Providers return an ID token only for the scope `openid`.
+      // Sign-in providers return an ID token only for the scope `openid`.
       scopes: scopes.includes('openid') ? scopes : ['openid', ...scopes],
     };
     this.#ofTunnels.set(login, provider);

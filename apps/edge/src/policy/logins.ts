@@ -50,9 +50,9 @@ export interface LoginSubject {
    * new owner.
    */
   readonly owner: string;
-  /** Tenant charged for work and memory, as returned by `tenantKey`. */
+  /** Tenant charged for the work and memory of a sign-in, as returned by `tenantKey`. */
   readonly tenant: string;
-  /** Requested host name in lower case, without a port. */
+  /** Requested host name of the visitor in lower case, without a port. */
   readonly host: string;
   readonly scheme: 'http' | 'https';
   /** Public URL of the tunnel at this host, without a path: `https://shop.example.com:8443`. */
@@ -77,7 +77,7 @@ interface Pending extends PendingLogin {
 }
 
 const NOBODY: PolicyEvent = { kind: 'cookie-opened', session: null };
-/** Size of the cookie name `__Host-tunnel_login=`, with some reserve. */
+/** Size of the login cookie's name `__Host-tunnel_login=`, with some reserve. */
 const NAME_BYTES = 64;
 
 export class Logins {
@@ -86,7 +86,7 @@ export class Logins {
     entriesMax: POLICY_CACHE_ENTRIES_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
-  /** Completed logins, by the secret of their state. */
+  /** Completed sign-ins, by the secret of their OAuth state. */
   readonly #used = new BoundedCache<true>({
     entriesMax: LOGINS_USED_KEPT_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
@@ -203,7 +203,7 @@ export class Logins {
       sealed === undefined ? null : this.#options.seals.open(bindingOf('pending', provider, subject), sealed);
     const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
-    // Compare the id: a browser can send any name for a cookie.
+    // The cookie's content must have the same id, because a browser can send any name for a cookie.
     if (pending?.id === id) opened.set(id, pending);
     return opened;
   }

@@ -19,9 +19,9 @@ const HEADERS = [
 ] as const;
 
 interface StateTarget {
-  /** Public URL of the tunnel as the target of the redirect: `https://shop.example.com:8443`. */
+  /** Public URL of the tunnel to which the sign-in callback is redirected: `https://shop.example.com:8443`. */
   readonly origin: string;
-  /** Expiry time of the state in milliseconds since the epoch. */
+  /** When the sign-in's OAuth state expires, in milliseconds since the epoch. */
   readonly until: number;
 }
 

@@ -38,7 +38,7 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   return policy;
 };
 
-/** Returns warnings about rules that are allowed but likely mistakes. */
+/** Returns warnings about rules of the operator that are allowed but likely mistakes. */
 export const operatorWarnings = (policy: Policy): string[] => warningsOfPolicy(policy, SUBJECT).map(problemText);
 
 type Table = Readonly<Record<string, unknown>>;

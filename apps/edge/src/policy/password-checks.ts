@@ -95,7 +95,7 @@ export class PasswordChecks {
   perform(effect: PasswordEffect, subject: PasswordSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
     const key = this.#digest(`${subject.policyId}\0${effect.hash ?? ''}\0${effect.user}\0${effect.password}`);
-    // Every use extends the lifetime of the cache entry: a new check during a flood would lock out visitors with a valid password.
+    // Every use of a known password extends its cache entry: a new check during a flood would lock out visitors with a valid password.
     if (this.#known.renew(key, now, now + PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
       return RIGHT;

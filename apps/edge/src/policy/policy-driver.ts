@@ -20,7 +20,7 @@ export interface PolicyDriverOptions {
   readonly clock: Clock;
   /** Logs providers that fail, with the reason. The tunnels' visitors only see that the provider failed. */
   readonly logger?: Logger | undefined;
-  /** Login secrets. The first secret seals; every secret can open. */
+  /** Secrets that encrypt login cookies. The first secret seals; every secret can open. */
   readonly loginSecrets: readonly Secret[];
   /** The operator's login providers (`[[policy.login]]`), by name. */
   readonly providers: ReadonlyMap<string, Provider>;
@@ -31,13 +31,13 @@ export interface PolicyDriverOptions {
   /** Returns the public URL of the edge, such as `https://edge.example.com:8443`. */
   readonly edgeUrl: () => string;
   readonly lookup?: NameLookup | undefined;
-  /** Trusted CA certificates, instead of the public authorities. */
+  /** CA certificates trusted for calls to providers, instead of the public authorities. */
   readonly ca?: string | undefined;
   /** Replaces the scrypt check in tests that count calls. */
   readonly checkPassword?: PasswordChecksOptions['check'];
 }
 
-/** The request and the route for which an effect is performed. */
+/** The request and the route for which an effect of a policy (such as a password check) is performed. */
 export interface EffectSubject extends LoginSubject {
   /**
    * Object that stands for the route with a revision of its policy; a new revision is a new object. Caches and limiters are stored under
@@ -48,7 +48,7 @@ export interface EffectSubject extends LoginSubject {
   readonly routeKey: string;
 }
 
-/** The visitor that waits for the result of an effect. */
+/** The visitor that waits for the result of a policy's effect. */
 export interface PolicyVisitor extends Leaving {
   /** Cached authentication result of the visitor's connection. If absent, credentials are looked up for every request. */
   readonly authCache?: ConnectionAuthCache;
@@ -64,7 +64,7 @@ export interface PolicyDriverMetrics {
 }
 
 export class PolicyDriver {
-  /** Answers the login callback at `edge.<domain>/.tunnel/callback`. */
+  /** Answers the sign-in callback at `edge.<domain>/.tunnel/callback`. */
   readonly callbackRelay: OidcCallbackRelay;
   readonly #passwords: PasswordChecks;
   readonly #calls: ProviderCalls;

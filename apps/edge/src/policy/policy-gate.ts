@@ -39,7 +39,7 @@ export interface DecidedRequest extends PolicyVisitor {
 }
 
 export interface PolicyGateOptions {
-  /** The operator's rules, or null if the operator has none. */
+  /** Policy rules of the operator, or null if the operator has none. */
   readonly operator: CompiledPolicy | null;
   readonly driver: Pick<PolicyDriver, 'perform'>;
   /** Returns the time in milliseconds since the epoch, as used by signatures and sessions. */
@@ -53,7 +53,7 @@ const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 export class PolicyGate {
   /** Match counts of the operator's rules, like the counts of each route's rules. */
   readonly operatorCounts: RuleCounts = { matched: [], answered: [] };
-  /** Number of responses by rules since the start, by action and status. */
+  /** Number of responses by policy rules since the start, by action and status. */
   readonly answers = new AnswerCounts();
   readonly #options: PolicyGateOptions;
   readonly #operatorAlone: PolicyInForce | null;
@@ -69,7 +69,7 @@ export class PolicyGate {
   inForceAt(route: Route): PolicyInForce | null {
     const ofRoute = policyOf(route);
     if (ofRoute === null) return route.policy === OUTSIDE_POLICIES ? null : this.#operatorAlone;
-    // Reuse the last object: consecutive requests are usually for the same route.
+    // Reuses the last object, because consecutive requests are usually for the same route.
     if (this.#last?.ofRoute === ofRoute) return this.#last;
     const inForce = { lists: { operator: this.#options.operator, tunnel: ofRoute.compiled }, ofRoute };
     this.#last = inForce;
@@ -78,7 +78,7 @@ export class PolicyGate {
 
   /** Decides about a request. Returns the outcome synchronously, unless an effect has to be awaited. */
   decide(inForce: PolicyInForce, asked: DecidedRequest): PolicyOutcome | Promise<PolicyOutcome> {
-    // Read the clock once for all steps that are not awaited.
+    // Reads the clock once for all steps of the policy that are not awaited.
     const nowMs = this.#options.now();
     let step = begin(inForce.lists, asked.request, nowMs);
     while (step.kind === 'effect') {
@@ -152,7 +152,7 @@ export class PolicyGate {
   }
 }
 
-/** Increments the count of a rule. Rule indexes start at 1. */
+/** Increments the count of a policy rule. Rule indexes start at 1. */
 const count = (counts: number[] | undefined, { index }: RuleRef): void => {
   if (counts !== undefined) counts[index - 1] = (counts[index - 1] ?? 0) + 1;
 };

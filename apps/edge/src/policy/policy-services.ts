@@ -25,7 +25,7 @@ export interface PolicyServices {
   readonly operatorPolicy: Policy | null;
 }
 
-/** Throws a ConfigProblem if a configured file cannot be used. */
+/** Creates the services that evaluate policies. Throws a ConfigProblem if a configured file cannot be used. */
 export const createPolicyServices = (
   config: ServerConfig,
   { clock, logger, dataDir, edgeUrl }: PolicyServicesOptions,

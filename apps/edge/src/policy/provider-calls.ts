@@ -11,7 +11,7 @@ import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } fr
  * @limit policies: Call to a sign-in provider, time | 502 `POLICY_PROVIDER_AWAY`
  */
 export const PROVIDER_CALL_MS = 5000;
-/** Maximum size of a provider's response. */
+/** Maximum size of a sign-in provider's response. */
 export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /**
@@ -47,7 +47,7 @@ export type ProviderResult = (typeof PROVIDER_RESULTS)[number];
 export interface ProviderRef {
   readonly trust: ProviderTrust;
   readonly issuer: string;
-  /** Tenant charged for the call. Default: the edge. */
+  /** Tenant charged for the call to a provider. Default: the edge. */
   readonly tenant?: string | undefined;
   /** Network of the visitor that caused the call. Absent if the result is for all visitors. */
   readonly visitor?: string | undefined;
@@ -82,7 +82,7 @@ export interface ProviderCallsOptions {
   /** True if providers of tenants can be at private addresses and use plain http. */
   readonly allowPrivate: boolean;
   readonly lookup?: NameLookup | undefined;
-  /** Trusted CA certificates, instead of the public authorities. */
+  /** CA certificates trusted for calls to providers, instead of the public authorities. */
   readonly ca?: string | undefined;
 }
 
@@ -139,7 +139,7 @@ export class ProviderCalls {
     }
   }
 
-  /** Aborts all running calls. */
+  /** Aborts all running calls to providers. */
   close(): void {
     this.#closed.abort();
   }

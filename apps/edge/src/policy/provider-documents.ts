@@ -9,13 +9,13 @@ import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import { POLICY_CACHE_CHARS_MAX } from './limits.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
 
-/** How long a provider's metadata is fresh. Afterwards the metadata is fetched again. */
+/** How long the cached metadata of a sign-in provider is fresh. Afterwards the metadata is fetched again. */
 export const PROVIDER_METADATA_FRESH_MS = 3600 * 1000;
-/** How long a provider's keys are fresh. Afterwards the keys are fetched again. */
+/** How long the cached keys of a sign-in provider are fresh. Afterwards the keys are fetched again. */
 export const PROVIDER_KEYS_FRESH_MS = 600_000;
 /** Maximum number of keys in a key set. A larger set is rejected. */
 const PROVIDER_KEYS_MAX = 100;
-/** How long metadata and keys can be used while the provider is unavailable. */
+/** How long cached metadata and keys can be used while the sign-in provider is unavailable. */
 export const PROVIDER_STALE_MS = 24 * 3600 * 1000;
 /**
  * Minimum interval between fetches of a key set because of tokens with an unknown key. Also the retry interval for a provider that is
@@ -44,7 +44,7 @@ interface DocumentRules<T> {
   readonly freshMs: number;
   /** Parses a response. Throws if the response is not a valid document of this kind. */
   readonly read: (provider: ProviderRef, body: Buffer) => Promise<T> | T;
-  /** Serializes the cached parts as JSON, to estimate their size. */
+  /** Serializes the cached parts of a provider's document as JSON, to estimate their size. */
   readonly textOf: (value: T) => string;
 }
 
@@ -55,7 +55,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
  */
 const EARLY = 0.9;
 
-/** Cache for documents of one kind, by provider and URL. */
+/** Cache for documents of sign-in providers of one kind, by provider and URL. */
 class Documents<T> {
   readonly #calls: ProviderCalls;
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -77,7 +77,7 @@ class Documents<T> {
     this.#rules = rules;
   }
 
-  /** Returns a document from the cache or the provider. Rejects with `ProviderAway`. */
+  /** Returns a provider's document from the cache or the provider. Rejects with `ProviderAway`. */
   async get(asked: ProviderRef, url: string): Promise<T> {
     const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
@@ -88,7 +88,7 @@ class Documents<T> {
     const { freshMs } = this.#rules;
     if (age < freshMs * EARLY || now - kept.failedAt < PROVIDER_KEYS_AGAIN_MS) return kept.value;
     const fetching = this.#fetch(provider, url).catch(() => kept.value);
-    // No request waits for a provider that has failed before, because the wait would be five seconds each time.
+    // No request waits for a sign-in provider that has failed before, because the wait would be five seconds each time.
     return age < freshMs || kept.failedAt !== NEVER ? kept.value : fetching;
   }
 
@@ -207,7 +207,7 @@ export class ProviderDocuments {
 /** Returns the URL of the metadata: below the issuer's path, if it has one (OpenID Connect Discovery 1.0, 4). */
 const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
-/** Parses a provider's metadata. Rejects metadata that names a different issuer. */
+/** Parses a sign-in provider's metadata. Rejects metadata that names a different issuer. */
 const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
   const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
   const whole = await oauth.processDiscoveryResponse(new URL(provider.issuer), response);

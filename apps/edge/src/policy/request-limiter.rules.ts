@@ -34,12 +34,12 @@ export class LimiterBudget {
     this.#keys = new FairShare({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
   }
 
-  /** Number of keys stored by the limiters of the edge. */
+  /** Number of keys that all rate limiters of the edge store. */
   get size(): number {
     return this.#keys.taken;
   }
 
-  /** Returns true if the tenant may store another key. */
+  /** Returns true if the tenant's rate limiters may store another key. */
   hasRoomFor(tenant: string): boolean {
     return this.#keys.refusal(tenant) === null;
   }
@@ -47,7 +47,7 @@ export class LimiterBudget {
   /** Deletes keys with a full bucket, one limiter after another, and checks at most `keysMax` keys. Called by a timer. */
   sweep(nowMs: number, keysMax: number = SWEPT.perLook): void {
     let left = keysMax;
-    // A look at an empty table is counted like a key.
+    // Visiting an empty table is counted like visiting a key, so that a sweep's work is limited.
     for (let seen = 0; seen < this.#limiters.size && left > 0; seen += 1) {
       const limiter = this.#next();
       if (limiter === null) return;
@@ -55,7 +55,7 @@ export class LimiterBudget {
     }
   }
 
-  /** Registers a limiter. Called only by limiters. */
+  /** Registers a rate limiter. Called only by limiters. */
   enter(limiter: RequestLimiter): void {
     this.#limiters.add(limiter);
   }
@@ -90,11 +90,11 @@ export class RequestLimiter {
   /** Tenant charged for the keys of the rate limiter. */
   readonly #tenant: string;
   readonly #keysMax: number;
-  /** For each key, the time at which its bucket is full again. */
+  /** For each key of the rate limiter, the time at which its bucket is full again. */
   readonly #times = new Map<string, number>();
   /** Time at which the bucket shared by keys without an entry is full again. */
   #sharedTime = 0;
-  /** Position in the table of keys at which the last sweep stopped. */
+  /** Position in the rate limiter's keys at which the last sweep stopped. */
   #hand: Iterator<[string, number]> | null = null;
   /** Time of the first call. Times are relative to it, because smaller numbers stay exact at higher request rates. */
   #epochMs: number | null = null;

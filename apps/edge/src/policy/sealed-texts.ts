@@ -23,7 +23,7 @@ export interface SealBinding {
   readonly purpose: SealPurpose;
   /** Host, owner and provider, or other parts that distinguish this use from others. */
   readonly parts: readonly string[];
-  /** Tenant charged for the cached key. Default: the edge. */
+  /** Tenant charged for the cached encryption key. Default: the edge. */
   readonly tenant?: string | undefined;
 }
 

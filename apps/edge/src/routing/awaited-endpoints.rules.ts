@@ -16,7 +16,7 @@ import {
 export interface EndpointClaim {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** SHA-256 of the session's resume secret, in hex. */
+  /** SHA-256 of the secret with which the client resumes its session, in hex. */
   readonly secretHash: string;
   readonly endpoint: LeasedEndpoint;
   /** Group of the tunnel, or null for a tunnel without a group. */

@@ -20,7 +20,7 @@ export const MEMBER_TRIES_MS = 60_000;
 
 /** Lease of a member for a public connection, which counts for the member. Only the balancer changes the member. */
 export class Lease {
-  /** Member of the lease. If null, the connection counts for no member. */
+  /** Member of the group that serves the leased connection. If null, the connection counts for no member. */
   member: Tunnel | null = null;
   /** True if the member's service has responded. Later failures do not change the member that served the connection. */
   isServed = false;
@@ -29,7 +29,7 @@ export class Lease {
 /** Members that failed for a connection or request. Further attempts are limited by the number of failed members and by time. */
 export class FailedMembers {
   readonly members: Tunnel[] = [];
-  /** Time at which the first member failed. */
+  /** Time at which the first member failed to serve the connection. */
   readonly sinceMs: number;
 
   constructor(nowMs: number) {
@@ -48,7 +48,7 @@ export interface BalancerOptions {
   readonly random: () => number;
 }
 
-/** Required similarity of the next member to the failed member. */
+/** How similar the next member must be to the member that failed. */
 export type NextMember = 'any' | 'same-local-protocol';
 
 export class Balancer {
@@ -99,7 +99,7 @@ export class Balancer {
     if (last === undefined || group === null || nowMs - failed.sinceMs >= MEMBER_TRIES_MS) return null;
     const fits = (member: Tunnel): boolean => kind === 'any' || member.http?.localProtocol === last.http?.localProtocol;
     const { member } = lease;
-    // With HTTP/2, another request of the same connection may have moved the lease meanwhile.
+    // With HTTP/2, another request of the same connection may have moved the connection's lease to another member.
     const isElsewhere = member !== null && !failed.members.includes(member) && group.isHealthy(member) && fits(member);
     return isElsewhere ? member : this.#move(lease, group, failed.members, fits);
   }
@@ -147,12 +147,12 @@ export class Balancer {
       return route.isHealthy(member) && (route.healthyCount === 1 || member.upstream.isConnected);
     }
     if (member.tunnelId !== route.tunnelId) return false;
-    // After a new registration, the tunnel has the same id but a different object and session.
+    // After a new registration, the leased tunnel has the same id but a different object and session.
     lease.member = route;
     return true;
   }
 
-  /** Counts the connection for a member. Returns null on success, otherwise the refusal. */
+  /** Counts the visitor's connection for a member. Returns null on success, otherwise the refusal. */
   #enter(lease: Lease, member: Tunnel): Refusal | null {
     if (!this.#counts.begin(member.tunnelId)) {
       const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perKey });

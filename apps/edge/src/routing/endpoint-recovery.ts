@@ -95,7 +95,7 @@ export class EndpointRecovery {
     this.#handedOver.delete(endpointKey(endpoint));
   }
 
-  /** Records that the tunnel has lost the endpoint. */
+  /** Records that the tunnel has lost its public endpoint. */
   closed(tunnelId: string, endpoint: LeasedEndpoint): void {
     const claim = this.#file.get(tunnelId);
     if (!this.#isFrozen && claim !== undefined && sameEndpoint(claim.endpoint, endpoint)) this.#file.closed(tunnelId);

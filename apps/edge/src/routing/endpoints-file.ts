@@ -96,7 +96,7 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
   lineOf({
     kind: 'open',
     tunnel_id: tunnelId,
-    // An account id of null stands for the operator.
+    // In the endpoints file, an account id of null stands for the operator.
     account_id: owner.kind === 'operator' ? null : owner.accountId,
     secret_hash: secretHash,
     endpoint: fieldsOfEndpoint(at),
@@ -152,7 +152,7 @@ const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...res
   if (domain !== undefined) return { kind: 'domain', name: textOf(domain), ...tls };
   if (peerName !== undefined) {
     const { peer_account: account } = rest;
-    // The operator's peer names have an empty account.
+    // In the endpoints file, p2p names of the operator have an empty account.
     return {
       kind: 'peer-name',
       name: textOf(peerName),

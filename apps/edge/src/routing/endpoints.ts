@@ -17,7 +17,7 @@ import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { NameLeases, type WantedName } from './name-leases.rules.ts';
 import { type WantedLease } from './registration.rules.ts';
 
-/** Retry interval for a port used by another program. */
+/** Interval of retries for a tunnel port that another program uses. */
 const PORT_TAKEN_RETRY_MS = 10_000;
 
 /** The part of the reserved names that concerns ports, as needed for leasing a port. */
@@ -32,17 +32,17 @@ export interface EndpointRegistryOptions {
   /** Listeners per transport. The same port number of tcp and udp are different ports. */
   readonly listeners: Readonly<Record<Transport, PortListeners>>;
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
-  /** Share of the ports that an account can use (`[limits] account_share`). */
+  /** Share of the tunnel ports that an account can use (`[limits] account_share`). */
   readonly accountShare: number;
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
-  /** Reserved ports. Absent if ports cannot be reserved. */
+  /** Ports reserved by accounts. Absent if ports cannot be reserved. */
   readonly reserved?: ReservedPorts | undefined;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** The owner and group for which an endpoint is opened. */
+/** The owner and group for which a public endpoint is opened. */
 export interface EndpointUser {
   readonly owner: Owner;
   /** Key hash of the group that is created at the endpoint; null for a tunnel without a group. */
@@ -53,7 +53,7 @@ export interface EndpointUser {
 export interface PeerNames {
   /** Opens a name for a tunnel. Returns null on success, otherwise the reason for the refusal. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner): Fault | null;
-  /** Returns true if a tunnel is open at the name at present. */
+  /** Returns true if a tunnel is open at the p2p name at present. */
   isServed(endpoint: PeerEndpoint): boolean;
   hold(endpoint: PeerEndpoint, tunnelId: string, until: number): void;
   reserve(endpoint: PeerEndpoint, owner: string, until: number): boolean;
@@ -140,12 +140,12 @@ export class EndpointRegistry {
     return this.names.reserve(endpoint, owner, until);
   }
 
-  /** Excludes a port used by the edge from the ports for tunnels. */
+  /** Excludes a port that the edge itself uses from the ports for tunnels. */
   withhold(transport: Transport, port: number): boolean {
     return this.#ports[transport].withhold(port);
   }
 
-  /** Transfers an endpoint to a different owner. */
+  /** Transfers a public endpoint to a different owner. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
     else if (endpoint.kind === 'peer-name') this.peerNames.reassign(endpoint, owner, next);
@@ -160,7 +160,7 @@ export class EndpointRegistry {
 }
 
 export interface PortListeners {
-  /** Opens a port. `account` is charged for the file descriptor. */
+  /** Opens a tunnel's public port. `account` is charged for the file descriptor. */
   listen(port: number, account: string): Promise<'listening' | 'taken'>;
   /** Stops accepting visitors. Resolves when the port is free, unless the port is kept for the owner's return. */
   close(port: number): Promise<void>;
@@ -169,17 +169,17 @@ export interface PortListeners {
 }
 
 export interface PortRegistryOptions {
-  /** Key of the port range in `[limits]`, named in refusals. */
+  /** Key of the tunnel port range in `[limits]`, named in refusals. */
   readonly rangeKey: string;
   readonly range: PortRange;
-  /** Share of the ports that an account can use (`[limits] account_share`). */
+  /** Share of the tunnel ports that an account can use (`[limits] account_share`). */
   readonly accountShare: number;
   readonly listeners: PortListeners;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** Owner key of the operator, who has no limit on ports. */
+/** Owner key of the operator, who has no limit on tunnel ports. */
 const OPERATOR = ownerKey({ kind: 'operator' });
 
 const boundedBy = (account: string): string | null => (account === OPERATOR ? null : account);
@@ -228,7 +228,7 @@ export class PortRegistry {
     }
   }
 
-  /** Stops accepting visitors. The lease stays until hold() or release(). */
+  /** Stops accepting visitors at a port. The port's lease stays until hold() or release(). */
   close(port: number): void {
     const closed = this.#listeners.close(port).finally(() => {
       if (this.#closing.get(port) === closed) this.#closing.delete(port);
@@ -262,7 +262,7 @@ export class PortRegistry {
     const closing = this.#closing.get(port);
     const release = (): void => {
       this.#leases.release(port, owner);
-      // If the hold has expired, the port may belong to a different owner by now.
+      // If the hold of the released port has expired, the port may belong to a different owner by now.
       if (this.#leases.useOf(port, this.#clock.monotonic()) === undefined) this.#listeners.free?.(port);
     };
     if (closing === undefined) release();
@@ -298,7 +298,7 @@ export class PortRegistry {
   }
 }
 
-/** Leases of hosts of one kind: subdomains or custom domains. */
+/** Leases of host names of one kind: subdomains or custom domains. */
 class HostLeases {
   readonly #leases = new NameLeases();
   readonly #clock: Clock;
@@ -368,7 +368,7 @@ export class NameRegistry {
       : new Fault('TUNNEL_DOMAIN_IN_USE', { domain: name });
   }
 
-  /** Returns true if a tunnel or group serves the host at present. */
+  /** Returns true if a tunnel or group serves the host name at present. */
   isServed({ kind, name }: HostEndpoint): boolean {
     return this.#leases[kind].isServed(name);
   }

@@ -11,7 +11,7 @@ import {
 import { type BroughtStamp, decideGroupPolicy } from './group-policy.rules.ts';
 import type { GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
 
-/** The group requested by a registration. */
+/** The group that a tunnel's registration requests to join or create. */
 interface GroupClaim {
   readonly protocol: GroupProtocol;
   readonly name: string;

@@ -32,14 +32,14 @@ export interface HealthChange {
   readonly member: Tunnel;
   readonly healthy: boolean;
   readonly reason: string;
-  /** Time of the change in milliseconds since the epoch. */
+  /** Time of the member's health change in milliseconds since the epoch. */
   readonly at: number;
 }
 
 /** Event: the last healthy member of a group became unhealthy or left. */
 export interface ZeroHealthy {
   readonly group: Group;
-  /** Owner of the member that was the last healthy one. */
+  /** Owner of the group's member that was the last healthy one. */
   readonly owner: Owner;
   /** Distinct alert webhooks of the members, including a member that has just left. */
   readonly urls: readonly string[];
@@ -49,18 +49,18 @@ export interface ZeroHealthy {
 
 export interface GroupWatcher {
   groupAdded?(group: Group): void;
-  /** Called after the last member has left. */
+  /** Called after the last member has left the group, which then ends. */
   groupRemoved?(group: Group): void;
   memberJoined?(group: Group, member: Tunnel): void;
   memberLeft?(group: Group, member: Tunnel): void;
   memberHealthChanged?(change: HealthChange): void;
-  /** Called for every TunnelUnhealthy frame, even if the frame changes nothing. */
+  /** Called for every TunnelUnhealthy message of a member, even if the message changes nothing. */
   failureReported?(group: Group, kind: ProbeKind | 'none'): void;
   zeroHealthy?(event: ZeroHealthy): void;
 }
 
 export interface GroupsOptions {
-  /** Domain of the edge, such as `example.com`, for the labels of groups. */
+  /** Domain of the edge, such as `example.com`, for the public labels of groups. */
   readonly domain: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -79,25 +79,25 @@ export interface JoinRequest {
   readonly policy: BroughtPolicy;
   /** Group of the member when its session was interrupted, or null. The group may have ended since. */
   readonly former: TunnelGroup<Tunnel> | null;
-  /** Returns true while the client is connected. Checked again after every wait. */
+  /** Returns true while the joining client is connected. Checked again after every wait. */
   readonly isCurrent: () => boolean;
   /**
    * True if the registration was admitted only for joining an existing group. If the group has ended meanwhile, the owner of the name
    * must be checked first.
    */
   readonly joinsOnly?: boolean;
-  /** Creates the member object when its group is known. */
+  /** Creates the member of the group, once its group is known. */
   readonly makeMember: (group: TunnelGroup<Tunnel>) => Tunnel;
   /** Called in the same turn as the join, so that group and tunnel become visible together. */
   readonly onJoined: (tunnel: Tunnel) => void;
 }
 
-/** The parts of a join request that decide about the group. */
+/** The parts of a request to join that decide which group it gets. */
 export type DecidedRequest = Pick<JoinRequest, 'wanted' | 'owner' | 'policy' | 'former'>;
 
 export interface Joined {
   readonly tunnel: Tunnel;
-  /** True if the group was created with this member. */
+  /** True if the group was created with this tunnel as its first member. */
   readonly isFirst: boolean;
 }
 

@@ -32,7 +32,7 @@ export interface VisitorInfo {
   readonly forwardedFor?: string;
 }
 
-/** A response by the edge instead of a service. */
+/** A response to an HTTP request by the edge instead of a service. */
 export type EdgeReply =
   /** Error page. `requestId` is the id under which captures and clients list the request; absent if the request is not listed. */
   | { readonly fault: Fault; readonly retryAfterSecs?: number; readonly requestId?: string | undefined }
@@ -41,7 +41,7 @@ export type EdgeReply =
 
 export const isEdgeReply = (value: object): value is EdgeReply => 'fault' in value || 'response' in value;
 
-/** Route of a request, and the visitor as reported to the service. */
+/** Route of an HTTP request, and the visitor as reported to the service. */
 export interface RoutedRequest {
   readonly route: Route;
   readonly visitor: VisitorInfo;
@@ -58,7 +58,7 @@ export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => Route
 
 export interface HttpRouterOptions extends HostSources {
   readonly domain: string;
-  /** IP addresses and networks of trusted proxies. */
+  /** IP addresses and networks of proxies that the edge trusts. */
   readonly trustedProxies: readonly string[];
   /** Returns the public https port to which plain http visitors of a host are redirected, or null if plain requests are served. */
   readonly redirectPort: (host: string) => number | null;
@@ -112,7 +112,7 @@ export class HttpRouter {
     this.#proxies = new TrustedProxies(options.trustedProxies);
   }
 
-  /** Returns the visitor for a connection of the listener. */
+  /** Returns facts about the visitor of an accepted connection. */
   visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
     const address = plainAddress(remoteAddress);
     return new VisitorConnection(address, scheme, this.#proxies.trusts(address));

@@ -23,7 +23,7 @@ export class HealthySet<M> {
     this.#dense.push(member);
   }
 
-  /** Removes a member; the last member takes its position. */
+  /** Removes a member from the set; the last member takes its position. */
   delete(member: M): boolean {
     const position = this.#positions.get(member);
     if (position === undefined) return false;

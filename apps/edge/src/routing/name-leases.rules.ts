@@ -3,9 +3,9 @@
 
 export type WantedName =
   | { readonly kind: 'any' }
-  /** Request for the given name if free, otherwise for any name. */
+  /** Request for the given host name if free, otherwise for any name. */
   | { readonly kind: 'preferred'; readonly name: string }
-  /** Request for exactly the given name. Fails if the name is taken. */
+  /** Request for exactly the given host name. Fails if the name is taken. */
   | { readonly kind: 'exact'; readonly name: string };
 
 type NameUse = 'free' | 'leased' | 'held';

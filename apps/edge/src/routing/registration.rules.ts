@@ -38,26 +38,26 @@ const TUNNEL_NAME_MAX_CHARS = 100;
 export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly name: string;
   readonly protocol: string;
-  /** Required port: the registration fails if the port is not available. */
+  /** Required public port: the registration fails if the port is not available. */
   readonly remote_port?: number | undefined;
-  /** Preferred port, used if free. */
+  /** Preferred public port of the tunnel, used if free. */
   readonly preferred_port?: number | undefined;
   /** Required subdomain: the registration fails if the subdomain is not available. */
   readonly subdomain?: string | undefined;
-  /** Preferred subdomain, used if free. */
+  /** Preferred subdomain of the tunnel, used if free. */
   readonly preferred_subdomain?: string | undefined;
-  /** Custom domain of the owner, instead of a subdomain. */
+  /** Custom domain of the tunnel's owner, instead of a subdomain. */
   readonly domain?: string | undefined;
-  /** Value of the Host header sent to the local service. */
+  /** Value of the Host header that the edge sends to the local service. */
   readonly host_header?: string | undefined;
 }
 
-/** An endpoint to lease for a single tunnel. */
+/** A public endpoint to lease for a single tunnel. */
 export type WantedLease =
   | { readonly kind: 'port'; readonly transport: Transport; readonly wanted: WantedPort }
   | { readonly kind: 'name'; readonly wanted: WantedName }
   | { readonly kind: 'domain'; readonly wanted: { readonly kind: 'exact'; readonly name: string } }
-  /** Exactly this peer name, because the subscriber must know the name. */
+  /** Exactly this p2p name, because the subscriber must know the name. */
   | {
       readonly kind: 'peer-name';
       readonly wanted: { readonly kind: 'exact'; readonly name: string };
@@ -97,7 +97,7 @@ export interface RegistrationFacts {
   readonly heldEndpoint: PublicEndpoint | null;
   /** False if the operator has switched off load balancing. Fields about groups and health are then accepted and ignored. */
   readonly loadBalancing: boolean;
-  /** Capabilities agreed on by client and edge. */
+  /** Protocol capabilities that client and edge have agreed on. */
   readonly capabilities: readonly string[];
   /** Names that are not allowed as a custom domain, and how to normalize a domain name. */
   readonly domainNames: DomainNameFacts;
@@ -105,7 +105,7 @@ export interface RegistrationFacts {
   readonly platformLabel?: string | null;
   /** True if the edge has an https port, on which visitors of tls tunnels connect. */
   readonly hasHttpsPort: boolean;
-  /** Protocols switched off by the operator. */
+  /** Tunnel protocols that the operator has turned off. */
   readonly switchedOff: readonly TunnelProtocol[];
 }
 

@@ -21,7 +21,7 @@ export const isOperators = (route: Route): boolean =>
 export interface TunnelWatcher {
   /** Called for a new tunnel, for a tunnel that has returned, and for a successor that replaces a tunnel. */
   tunnelAdded(tunnel: Tunnel): void;
-  /** Called when the tunnel's id no longer belongs to any tunnel. */
+  /** Called when a tunnel was removed: its id no longer belongs to any tunnel. */
   tunnelRemoved(tunnel: Tunnel): void;
 }
 
@@ -55,7 +55,7 @@ export class Registry {
     return this.#byId.get(tunnel.tunnelId) === tunnel;
   }
 
-  /** Returns the tunnel or group that serves visitors of an endpoint. */
+  /** Returns the tunnel or group that serves the visitors of a public endpoint. */
   at(endpoint: LeasedEndpoint): Route | undefined {
     return this.#aloneAt(endpoint) ?? this.groups.at(endpoint);
   }

@@ -17,7 +17,7 @@ export interface RuleCounts {
  * a route is found for the next.
  */
 export interface RoutePolicy {
-  /** Compiled rules, shared by all routes with an equal policy. */
+  /** Compiled rules of the policy, shared by all routes with an equal policy. */
   readonly compiled: CompiledPolicy;
   readonly revision: number;
   /** Hash of the policy and its services, 64 hex digits. */
@@ -36,7 +36,7 @@ export interface PolicyHolder {
   current: RoutePolicy | null;
 }
 
-/** A validated policy from a registration. */
+/** A validated policy that a client brought with a registration. */
 export interface BroughtPolicy {
   readonly policy: Policy | null;
   readonly services: readonly string[];
@@ -45,7 +45,7 @@ export interface BroughtPolicy {
   readonly owner: string;
 }
 
-/** Stores the policies of routes. */
+/** Store for the policies of routes (tunnels and groups). */
 export interface PolicyKeeper {
   /**
    * Creates the holder of a new route. `before` is the previous holder of the same tunnel; an equal policy continues its counts. Throws
@@ -72,7 +72,7 @@ export interface PolicyKeeper {
  */
 export const policyOf = (route: { readonly policy: PolicyHolder }): RoutePolicy | null => route.policy.current;
 
-/** Holder for tunnels without a policy. */
+/** Shared holder for tunnels without a policy. */
 export const NO_POLICY: PolicyHolder = Object.freeze({ current: null });
 
 /** Holder for routes that are not tunnels, such as the platform. The operator's rules for tunnels do not apply there either. */

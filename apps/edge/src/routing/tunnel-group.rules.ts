@@ -17,7 +17,7 @@ export interface GroupMember {
   readonly health: MemberHealth;
   /** Webhook that is called when the group has no healthy member left. */
   readonly alertWebhook: string | null;
-  /** Holder of the policy for visitors, shared with the group. */
+  /** Object that holds the policy for visitors, shared with the group. */
   readonly policy: unknown;
 }
 
@@ -29,7 +29,7 @@ interface GroupFacts<M extends GroupMember> {
   /** SHA-256 of the group's key, 64 hex digits. */
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
-  /** Short name for users: the subdomain, the port or the host. */
+  /** Name of the group's endpoint for users: the subdomain, the port or the host. */
   readonly label: string;
   /** Policy holder shared by the group and its members. A change therefore applies to every member at the same time. */
   readonly policy: M['policy'];
@@ -159,7 +159,7 @@ export class TunnelGroup<M extends GroupMember> {
     return this.#healthy.pick(random, tried);
   }
 
-  /** Counts a public connection that was dispatched to the member. */
+  /** Counts a visitor's connection that was dispatched to the member. */
   dispatched(member: M): void {
     this.#all.totalDispatches += 1;
     this.#tallyOf(member).totalDispatches += 1;
@@ -217,7 +217,7 @@ export class TunnelGroup<M extends GroupMember> {
     return wasHealthy ? this.#alertIfDown(member) : NO_EFFECTS;
   }
 
-  /** Removes a member. Returns true if the member was healthy. */
+  /** Removes a member from the group. Returns true if the member was healthy. */
   #take(member: M): boolean {
     this.#members.delete(member.tunnelId);
     this.#alertUrls.remove(member.alertWebhook);

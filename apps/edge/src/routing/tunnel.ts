@@ -25,7 +25,7 @@ export interface Tunnel extends GroupMember, Service {
   /** Idle timeout for the flows of a udp tunnel; null for the edge's default. */
   readonly flowIdleSecs: number | null;
   readonly clientAddr: string;
-  /** Name of the computer as reported by the client, if any. */
+  /** Name of the client's computer as reported by the client, if any. */
   readonly clientName?: string | undefined;
   readonly owner: Owner;
   /** Time of the first registration in milliseconds since the epoch. A reconnect keeps the time. */

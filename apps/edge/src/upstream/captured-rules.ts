@@ -4,9 +4,9 @@ import type { RequestChanges } from '@tunnel/policy';
 
 export interface CapturedRules {
   readonly policy: CapturedPolicy;
-  /** Path as requested by the visitor, before any change by a rule. */
+  /** Path of the request as sent by the visitor, before any change by a rule. */
   readonly askedPath: string;
-  /** Header fields, in lower case, that carry a token of the policy. */
+  /** Header fields of the request, in lower case, that carry a token of the policy. */
   readonly secretFields: readonly string[];
   /** Changes to the request for the service. Null without changes, or without a service. */
   readonly changes: RequestChanges | null;

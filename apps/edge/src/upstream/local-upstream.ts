@@ -40,7 +40,7 @@ const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
 const UNWANTED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
 
 export class LocalUpstream implements Upstream {
-  /** Always true, because only a request shows whether the service runs. */
+  /** Always true for a service on this machine, because only a request shows whether the service runs. */
   readonly isConnected = true;
   readonly connection = this;
   readonly takesFlows = false;
@@ -52,7 +52,7 @@ export class LocalUpstream implements Upstream {
     this.#options = options;
   }
 
-  /** Open streams, including streams that are being dialed. */
+  /** Number of open connections to local services, including connections being opened. */
   get liveStreams(): number {
     return this.#liveStreams;
   }
@@ -71,7 +71,7 @@ export class LocalUpstream implements Upstream {
     return opening;
   }
 
-  /** Returns null, because local services accept no datagrams. */
+  /** Returns null, because services on this machine accept no datagrams. */
   openDatagrams(): null {
     return null;
   }
@@ -81,11 +81,11 @@ interface OpeningParts {
   readonly id: number;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** Called once, when the stream has ended. */
+  /** Called once, when the connection to the local service has ended. */
   readonly left: () => void;
 }
 
-/** A dial in progress. Gives exactly one answer, unless canceled. */
+/** An attempt to connect to a local service. Gives exactly one answer, unless canceled. */
 class Opening implements PendingStream {
   readonly #answer: UpstreamAnswer;
   readonly #options: OpeningParts;
@@ -135,7 +135,7 @@ class Opening implements PendingStream {
     }
   }
 
-  /** Returns false if the dial has ended already. */
+  /** Ends the connection attempt. Returns false if it has ended already. */
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -176,7 +176,7 @@ class LocalStream implements UpstreamStream, ByteReader {
   readonly #options: OpeningParts;
   #reader: ByteReader | null = null;
   #state: 'open' | 'closed' = 'open';
-  /** Whether the reader has stopped the stream and not resumed yet. */
+  /** True if the reader has stopped the connection's data and not resumed yet. */
   #isStopped = false;
   #hasEnded = false;
   #endAsked = false;

@@ -6,15 +6,15 @@ import type { ByteQueue, Guarded } from '@tunnel/mux';
 import type { RequestStream } from '@tunnel/protocol';
 import type { UpstreamStream } from './upstream.ts';
 
-/** The last call is onEnd, onUpgrade, onError or abandon. */
+/** Receives the response of a service. The last call is onEnd, onUpgrade, onError or abandon. */
 export interface ResponseHandler extends Guarded {
   /** Passes an interim head. Returns false if the reader has not accepted it; further heads wait for resume(). */
   onInterim(head: ResponseHead): boolean;
   /** Passes the final head. `endsStream`: in HTTP/2, the head ended the stream, regardless of its Content-Length. */
   onHead(head: ResponseHead, endsStream: boolean): void;
-  /** Passes body data without framing. Follows the rules of ByteReader.onData. */
+  /** Passes data of the response body without framing. Follows the rules of ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Passes trailers, if any, after the last data. */
+  /** Passes the trailers of the response, if any, after the last data. */
   onTrailers(trailers: readonly HeaderField[]): void;
   /** Called after all bytes of the current turn of the event loop were passed. Returns false to stop, like onData. */
   onTurn(): boolean;
@@ -27,7 +27,7 @@ export interface ResponseHandler extends Guarded {
    * request must not be retried on another service.
    */
   onError(fault: Fault, unsent: UnsentRequest | null): void;
-  /** Resumes the request's body. */
+  /** Called when the service accepts more of the request's body, so that the sender resumes. */
   onRequestDrain(): void;
   /**
    * Called after the head of a chunked body. A handler that returns a writer gets the chunks unchanged through onData, re-encoded pieces
@@ -37,7 +37,7 @@ export interface ResponseHandler extends Guarded {
 }
 
 export interface ChunkWriter {
-  /** Writes text with a byte per character (Latin-1). */
+  /** Writes text between chunks of the response, with a byte per character (Latin-1). */
   text(piece: string): void;
 }
 
@@ -55,7 +55,7 @@ export interface UnsentRequest {
  */
 export type RequestEnd = 'complete' | 'aborted' | Fault;
 
-/** Records a request and its response in transit. */
+/** Records a request and its response while both pass through the edge. */
 export interface RequestRecorder {
   /** Called when the head is sent on a stream, as its first request (1) or a later request. Called again if the request is sent again. */
   onSent(stream: RequestStream, ordinal: number): void;

@@ -8,7 +8,7 @@ import { IdleStreams } from './http1/idle-streams.ts';
 import type { ResponseHandler } from './response-handler.ts';
 import type { Service, ServiceRequest, UpstreamContext, UpstreamRequest } from './upstream-request.ts';
 
-/** Bytes of all streams since the start. */
+/** Bytes of all streams to services since the start. */
 export interface ByteTotals {
   bytesToClient: number;
   bytesToVisitor: number;
@@ -40,7 +40,7 @@ export class ServiceRequests implements UpstreamContext {
     this.#h2c = new H2cConnections(this);
   }
 
-  /** Creates a request without starting it. */
+  /** Creates a request to a tunnel's service without starting it. */
   create(service: Service, request: ServiceRequest, handler: ResponseHandler): UpstreamRequest {
     return service.http?.localProtocol === 'h2c'
       ? new H2cUpstream(this.#h2c, this, service, request, handler)
@@ -52,7 +52,7 @@ export class ServiceRequests implements UpstreamContext {
     this.#totals.bytesToVisitor += toVisitor;
   }
 
-  /** Closes idle connections. Called once a second. */
+  /** Closes idle connections to services. Called once a second. */
   sweep(nowMs: number, isListed: (service: Service) => boolean): void {
     this.#idle.sweep(nowMs, isListed);
     this.#h2c.sweep(nowMs);

@@ -12,7 +12,7 @@ import type { Upstream } from './upstream.ts';
 
 /** Maximum interim heads of a response. Progress reports need a few; more are a flood, which HTTP/2 cannot stop by flow control. */
 export const HTTP_INTERIM_HEADS_MAX = 64;
-/** Maximum size of the interim heads of a response, in bytes. */
+/** Maximum size of all interim heads (1xx) of a response, in bytes. */
 const HTTP_INTERIM_BYTES_MAX = 64 * 1024;
 
 /** Settings for requests to the local service of an http tunnel. */
@@ -27,19 +27,19 @@ export interface HttpSettings {
 export interface Service {
   readonly tunnelId: string;
   readonly upstream: Upstream;
-  /** HTTP settings. Null for tunnels without HTTP. */
+  /** HTTP settings of the tunnel. Null for tunnels without HTTP. */
   readonly http: HttpSettings | null;
-  /** Written by the traffic, read by metrics and API. */
+  /** Counters of the tunnel, written by the traffic, read by metrics and API. */
   readonly counters: TunnelCounters;
   /** Shared secret by which the platform trusts the edge's visitor headers. Undefined for tunnels. */
   readonly secret?: Secret | undefined;
-  /** Replaces a fault shown to visitors. Undefined to show faults unchanged. */
+  /** Replaces a fault of the service before visitors see it. Undefined to show faults unchanged. */
   readonly faultOf?: ((fault: Fault) => Fault) | undefined;
 }
 
 export interface ServiceRequest {
   readonly head: RequestHead;
-  /** Changes to the head for the service. */
+  /** Changes to the request head for the service. */
   readonly options: ServiceRequestOptions;
   /** Name of the client's service selected by a rule, or null for the tunnel's default service. */
   readonly serviceName: string | null;
@@ -63,7 +63,7 @@ export const serviceKeyOf = ({ tunnelId }: Service, serviceName: string | null):
 export interface UpstreamContext {
   /** Returns monotonic milliseconds, read once per turn of the event loop. For timeouts. */
   readonly now: () => number;
-  /** Returns monotonic milliseconds, read at each call. For measurements. */
+  /** Returns monotonic milliseconds, read at each call, for measurements of durations. */
   readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
@@ -82,12 +82,12 @@ export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 
-/** Limits the interim heads of a response, which bypass flow control. */
+/** Limits the interim heads (1xx) of a response, which bypass flow control. */
 export class InterimHeads {
   #count = 0;
   #bytes = 0;
 
-  /** Counts an interim head. Returns the problem if a limit is exceeded, otherwise null. */
+  /** Counts an interim response head (1xx). Returns the problem if a limit is exceeded, otherwise null. */
   take(bytes: number): string | null {
     this.#count += 1;
     this.#bytes += bytes;
@@ -103,13 +103,13 @@ export abstract class UpstreamRequest implements Guarded {
   protected readonly handler: ResponseHandler;
   protected isOver = false;
   protected requestDone: boolean;
-  /** Trailers of a body that is written as data. */
+  /** Trailers of the request, if its body is sent to the service as data. */
   protected requestTrailers: readonly HeaderField[] = NO_TRAILERS;
   /** Whether any part of the request may have reached the service. */
   protected isSent = false;
-  /** Whether any byte of a response has arrived, even of an interim response. */
+  /** Whether any byte of the service's response has arrived, even of an interim response. */
   protected hasAnswer = false;
-  /** Whether another member may still serve the request. Until then, the request is counted as provisional. */
+  /** Whether another group member may still serve the request. Until then, the request is counted as provisional. */
   #isPendingFailover: boolean;
   /** Body bytes received before the connection to the service was open. Above a limit, reading from the visitor is paused. */
   protected waiting: ByteQueue | null = null;
@@ -131,14 +131,14 @@ export abstract class UpstreamRequest implements Guarded {
   abstract writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Ends the body. Trailers are used only for a body written as data. */
   abstract endBody(trailers?: readonly HeaderField[]): void;
-  /** Resumes the response, because the handler has drained. */
+  /** Resumes reading the response, because its handler has drained. */
   abstract resume(): void;
 
-  /** Whether the final head is missing or incomplete. */
+  /** True if the final response head is missing or incomplete. */
   protected abstract readonly awaitsHead: boolean;
-  /** Whether the service or the path to it currently accepts no more of the body. */
+  /** Whether the service or the path to it currently accepts no more of the request body. */
   protected abstract readonly isBehind: boolean;
-  /** Releases the connection to the service. Called once. */
+  /** Releases the request's connection to the service. Called once. */
   protected abstract letGo(reason: StreamReason): void;
 
   /** Returns the time since the last byte of the request, spent by the service and the path to it. */
@@ -150,7 +150,7 @@ export abstract class UpstreamRequest implements Guarded {
     return !this.request.hasBody && isSafe(this.request.head.method);
   }
 
-  /** Whether to retry on the same service. While its client is disconnected, other members of the group are tried first. */
+  /** Whether to retry the request on the same service. While its client is disconnected, other members of the group are tried first. */
   protected get isConnected(): boolean {
     return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
   }
@@ -211,7 +211,7 @@ export abstract class UpstreamRequest implements Guarded {
     if (!this.isOver) this.#end(fault, this.#unsent());
   }
 
-  /** Ends the request with a fault, without a retry on another member. */
+  /** Ends the request with a fault for the visitor, without a retry on another member. */
   refuse(fault: Fault): void {
     if (!this.isOver) this.#end(fault, null);
   }

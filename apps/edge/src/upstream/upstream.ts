@@ -6,9 +6,9 @@ import { CAPABILITY, type RequestStream, type StreamHead, type StreamReason } fr
 /** A stream to a service over any path. Can be read by successive readers. */
 export interface UpstreamStream extends ByteDuplex, RequestStream {
   readonly state: 'opening' | 'offered' | 'open' | 'closed';
-  /** Whether the carrier is about to close. A retiring stream should not be kept for reuse. */
+  /** Whether the stream's carrier is about to close. A retiring stream should not be kept for reuse. */
   readonly isRetiring: boolean;
-  /** Whether the peer may send more at once than on a new stream. */
+  /** Whether the peer may send more at once on this stream than on a new stream, because its window has grown. */
   readonly hasGrown: boolean;
 }
 
@@ -18,7 +18,10 @@ export interface UpstreamAnswer extends Guarded {
 }
 
 export interface Upstream {
-  /** Whether a stream can be opened immediately. Otherwise the opening waits a little for the client, which may be reconnecting. */
+  /**
+   * Whether a stream to the client can be opened immediately. Otherwise the opening waits a little, because the client may be
+   * reconnecting.
+   */
   readonly isConnected: boolean;
   /** Identity of the current connection. Changes when the client reconnects. Null while the client is disconnected. */
   readonly connection: object | null;
@@ -27,7 +30,7 @@ export interface Upstream {
    * accepted now.
    */
   open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null;
-  /** Whether new flows should start. False if the client is falling behind with datagrams. */
+  /** Whether new UDP flows should start. False if the client is falling behind with datagrams. */
   readonly takesFlows: boolean;
   /**
    * Opens a flow; its first datagrams can follow immediately. Returns null if the client is disconnected or has no carrier, because
@@ -38,7 +41,7 @@ export interface Upstream {
 
 /** A client connected to this process. Its session gets a new mux with each connection; the old mux lets its streams finish. */
 export class MuxUpstream implements Upstream {
-  /** Mux of the client's current connection. Null while the client is disconnected. */
+  /** Mux session on the client's current connection. Null while the client is disconnected. */
   mux: MuxSession | null;
 
   constructor(mux: MuxSession | null = null) {
@@ -72,7 +75,7 @@ export class MuxUpstream implements Upstream {
   }
 }
 
-/** Returns the error shown to a visitor for a refused stream. */
+/** Returns the error shown to a visitor when the client refused the stream. */
 export const faultOfRefusal = ({ code, text }: StreamReason): Fault =>
   code === 'dial-refused' || code === 'dial-timeout'
     ? new Fault('LOCAL_UNREACHABLE', { reason: text })

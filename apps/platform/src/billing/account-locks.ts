@@ -24,7 +24,7 @@ const RETRY_AFTER_SECS = 2;
 export interface AccountLocksOptions {
   readonly db: Db;
   readonly clock: Clock;
-  /** Maximum wait for the account's lock. */
+  /** Maximum time to wait for the billing lock of an account. */
   readonly waitMs?: number;
 }
 

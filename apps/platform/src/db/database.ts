@@ -35,7 +35,7 @@ export interface DatabaseOptions {
   readonly connections?: number;
   /** Time limit for getting a connection, and for running a statement. */
   readonly timeoutMs?: number;
-  /** True if statements run without a time limit. */
+  /** True if database statements run without a time limit. */
   readonly patient?: boolean;
 }
 
@@ -100,7 +100,7 @@ export class Database {
 }
 
 interface WatchLimits {
-  /** Time limit for the response to a statement. Null means no limit. */
+  /** Time limit for the database's response to a statement. Null means no limit. */
   readonly answersMs: number | null;
   /** Time limit for the first statement of a connection. */
   readonly connectMs: number;

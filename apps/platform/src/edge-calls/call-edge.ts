@@ -77,7 +77,7 @@ export const callEdge = async <T extends z.ZodType>(
   }
 };
 
-/** Status without a body. The schema validates null instead. */
+/** Status of an edge's response without a body. The schema validates null instead. */
 const NO_CONTENT = 204;
 
 interface Answer {

@@ -48,7 +48,7 @@ export interface EdgeCallsOptions {
   readonly masterKey: () => MasterKey;
   /** The edge of the same stack. Null or absent without such an edge. */
   readonly localEdge?: LocalEdge | null;
-  /** Function used instead of the global `fetch`. */
+  /** Function used for calls to edges instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 

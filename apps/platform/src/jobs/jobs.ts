@@ -12,7 +12,7 @@ export type JobContext = Pick<ServiceContext, 'db' | 'clock' | 'logger'>;
 export interface Job {
   readonly name: string;
   readonly everyMs: number;
-  /** Delay of the first run. Default: `everyMs`. */
+  /** Delay of the job's first run after the start. Default: `everyMs`. */
   readonly firstAfterMs?: number;
   readonly run: (context: JobContext) => Promise<void>;
 }

@@ -10,7 +10,7 @@ import type { WaitingMail } from './mail-transport.ts';
 export const MAIL_CLAIM_MS = 10_000;
 
 export interface ClaimedMail extends WaitingMail {
-  /** Number of delivery attempts, including the current attempt. */
+  /** Number of attempts to deliver the mail, including the current attempt. */
   readonly attempts: number;
 }
 

@@ -52,7 +52,7 @@ export interface McpHttpCall {
   header(name: string): string | undefined;
   /** Registers a function that runs once, when the response has been sent or the caller has disconnected. */
   onOver(run: () => void): void;
-  /** Aborts a running call by closing its connection. */
+  /** Aborts a running MCP call by closing its connection. */
   cut(): void;
 }
 

@@ -93,7 +93,7 @@ interface CheckFlags extends JsonFlags {
 
 interface Verdict {
   readonly exitCode: number;
-  /** `ok` with the config file, or the error message. */
+  /** Result of checking a config file: `ok` with the file, or the error message. */
   readonly text: string;
   readonly warnings: readonly ConfigWarning[];
   readonly json: object;

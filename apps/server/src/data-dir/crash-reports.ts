@@ -21,7 +21,7 @@ export interface Crash {
   readonly error: CrashError | null;
   readonly exitCode?: number | null;
   readonly signal?: string | null;
-  /** Latest known load of the part, such as its memory use. */
+  /** Latest known load of the crashed part, such as its memory use. */
   readonly counters: Readonly<Record<string, number>>;
   /** Last output of the part other than log lines, such as the runtime's message about exhausted memory. */
   readonly output?: string;

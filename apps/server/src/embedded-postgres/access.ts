@@ -82,7 +82,7 @@ export const runStatements = (
   const strict = ['exit_on_error=on', 'log_min_error_statement=panic'];
   const all = ['password_encryption=scram-sha-256', 'log_checkpoints=off', ...strict, ...settings];
   const args = ['--single', '-j', '-D', cluster, ...all.flatMap((setting) => ['-c', setting]), 'template1'];
-  // With the option -j, an empty line ends a statement.
+  // With the option -j of `postgres`, an empty line ends a statement.
   const input = statements.map((statement) => `${statement};\n\n`).join('');
   return runProgram(programs, programs.binaries.postgres, args, { input, timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
 };

@@ -9,7 +9,7 @@ import type { RunAs } from './run-as.ts';
 interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
-  /** Environment variables for both programs, added to the basic environment. */
+  /** Environment variables for both PostgreSQL programs, added to the basic environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -43,7 +43,7 @@ export const openBinaries = (packageDir: string, linkFolder: string): Binaries =
 };
 
 interface LibraryLink {
-  /** Path at which the package expects the link. */
+  /** Path at which the PostgreSQL package expects the link to a library. */
   readonly at: string;
   /** Path of the library that the link points to. */
   readonly to: string;

@@ -70,7 +70,7 @@ export type FromPart =
   /** The part has loaded the code and is ready for the start message. */
   | { readonly kind: 'loaded' }
   | PartReady
-  /** The part could not start, and exits. */
+  /** Message of a server part: it could not start, and exits. */
   | {
       readonly kind: 'failed';
       readonly fault: { readonly code: string; readonly message: string; readonly values: FaultValues } | null;

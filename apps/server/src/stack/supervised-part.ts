@@ -53,7 +53,7 @@ export class SupervisedPart {
   #counters: Readonly<Record<string, number>> = {};
   #policy: RestartState = UNTRIED;
   #hasEverRun = false;
-  /** End of the first run, possibly before start() was called. */
+  /** How the part's first run ended, possibly before start() was called. */
   #endedEarly: PartEnd | null = null;
   #restart: Timer | undefined;
   #startLimit: Timer | undefined;

@@ -17,9 +17,9 @@ import { SealedKeys } from './keeper/sealed-keys.ts';
 export interface ManagedCertificatesOptions {
   readonly acme: ServerConfig['acme'];
   readonly dns: ServerConfig['dns'];
-  /** `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
-  /** `[server] host`: address of the responder unless `[dns] host` is set. */
+  /** Host of the edge (`[server] host`): address of the DNS responder unless `[dns] host` is set. */
   readonly host: string;
   readonly dataDir: string;
   readonly store: CertificateStore;
@@ -28,7 +28,7 @@ export interface ManagedCertificatesOptions {
   /** Returns whether an open tls tunnel has the host. Its handshakes do not reach the edge, so the host is validated over HTTP. */
   readonly isPassedThrough: (host: string) => boolean | Promise<boolean>;
   readonly clock: Clock;
-  /** Returns a number in [0, 1). */
+  /** Random source. Returns a number in [0, 1). */
   readonly random: () => number;
   readonly logger: Logger;
   readonly listener: KeeperListener;
@@ -75,24 +75,24 @@ export class ManagedCertificates {
     });
   }
 
-  /** Null without a responder, or if its port could not be opened. */
+  /** Built-in DNS responder. Null if none is configured, or if its port could not be opened. */
   get responder(): DnsResponder | null {
     return this.#responder === null || this.#responder.port === 0 ? null : this.#responder;
   }
 
-  /** True if dns-01 is available. */
+  /** True if wildcard certificates can be ordered, because dns-01 challenges can be answered. */
   get canWildcard(): boolean {
     return this.#options.acme.dns === 'exec' || this.responder !== null;
   }
 
-  /** Starts. Without a DNS port only wildcard certificates are unavailable. */
+  /** Starts ordering certificates. If the DNS port cannot be opened, only wildcard certificates are unavailable. */
   async start(): Promise<void> {
     await this.#startResponder();
     this.#keeper.start();
   }
 
   async stop(): Promise<void> {
-    // Lookups are closed first, to end pending work of the keeper.
+    // DNS lookups are closed first, to end work of the keeper that waits for them.
     this.#lookups.close();
     this.#hook?.end();
     await this.#keeper.stop();

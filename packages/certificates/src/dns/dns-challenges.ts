@@ -2,21 +2,21 @@
 import type { Clock } from '@tunnel/runtime';
 import type { DnsLookups } from './lookups.ts';
 
-/** Interval between visibility checks. */
+/** Interval between checks whether a challenge's TXT record is visible in DNS. */
 const SEEN_EVERY_MS = 2000;
-/** Time until the check gives up, without using a validation attempt. */
+/** Time until the visibility check of a TXT record gives up, without using a validation attempt. */
 export const SEEN_WITHIN_MS = 120_000;
 
 export interface DnsChallenges {
   /** Resolves when the record is set. Other values stay, because a name and its wildcard use the same record name. */
   set(name: string, value: string): Promise<void>;
-  /** Does nothing if the record is absent. */
+  /** Removes a challenge's TXT record. Does nothing if the record is absent. */
   clear(name: string, value: string): Promise<void>;
   /** Looks up through `[dns] resolvers`, as a CA does: `name` may be a CNAME to the record. */
   isSeen(name: string, value: string): Promise<boolean>;
 }
 
-/** Returns false if there is no answer. */
+/** Returns whether DNS has a TXT record with this value. Returns false if there is no answer. */
 export const isTextSeen = async (lookups: DnsLookups, name: string, value: string): Promise<boolean> => {
   const answer = await lookups.texts(name);
   return answer.kind === 'found' && answer.values.includes(value);

@@ -13,13 +13,13 @@ import type { DnsLookups } from './lookups.ts';
 const HOOK_TIMEOUT_MS = 60_000;
 /** Time after the exit for remaining output, or for a pipe held by a child of the program. */
 const HOOK_DRAIN_MS = 500;
-/** Maximum output shown in an error. */
+/** Maximum output of the operator's DNS program that an error shows. */
 const HOOK_OUTPUT_MAX_BYTES = 1024;
 /** Minimum length of a secret-like environment variable that is masked in the output. */
 const HOOK_SECRET_MIN_CHARS = 6;
 
 export interface ExecChallengesOptions {
-  /** `[acme] dns_exec`. */
+  /** Path of the operator's DNS program: `[acme] dns_exec`. */
   readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly lookups: DnsLookups;
@@ -54,7 +54,7 @@ export class ExecChallenges implements DnsChallenges {
     return isTextSeen(this.#options.lookups, name, value);
   }
 
-  /** Kills running programs with their children. */
+  /** Kills running DNS programs with their child processes. */
   end(): void {
     for (const pid of this.#running) endGroup(pid);
   }
@@ -90,7 +90,7 @@ export class ExecChallenges implements DnsChallenges {
       child.stdout.on('data', (chunk: Buffer) => outputs[0].push(chunk));
       child.stderr.on('data', (chunk: Buffer) => outputs[1].push(chunk));
       child.once('error', (error: NodeJS.ErrnoException) => {
-        // Also emitted if a signal could not be sent. Then the program keeps running.
+        // The 'error' event is also emitted if a signal could not be sent. Then the DNS program keeps running.
         if (child.pid !== undefined) return;
         problem = startProblem(program, error);
         end();
@@ -122,7 +122,7 @@ const endGroup = (pid: number | undefined): void => {
   try {
     process.kill(hasGroups ? -pid : pid, 'SIGKILL');
   } catch {
-    // The process group is already empty.
+    // The DNS program's process group is already empty.
   }
 };
 
@@ -160,7 +160,7 @@ const secretsOf = (env: Readonly<Record<string, string | undefined>>): readonly 
     .flatMap(([key, value = '']) => (SECRET_VARIABLE.test(key) && value.length >= HOOK_SECRET_MIN_CHARS ? [value] : []))
     .toSorted((a, b) => b.length - a.length);
 
-/** Output in one line, with secrets masked as in logs. */
+/** Returns the DNS program's output in one line, with secrets masked as in logs. */
 const shownOutput = (outputs: readonly OutputHead[], secrets: readonly string[]): string => {
   const text = outputs.map((output) => output.text(secrets)).join(' ');
   const masked = secrets.reduce((rest, secret) => rest.replaceAll(secret, MASK), text);

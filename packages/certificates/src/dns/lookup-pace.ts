@@ -1,4 +1,4 @@
-// Limits lookups: concurrency, rate per second, and a bounded queue.
+// Limits DNS lookups: concurrency, rate per second, and a bounded queue.
 import { FairTurns, SlidingWindow } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 
@@ -42,7 +42,7 @@ export class LookupPace {
     this.#wakeLater();
   }
 
-  /** Drops the queued lookups. */
+  /** Stops the limiter and drops the queued lookups. */
   close(): void {
     this.#turns.clear();
     this.#timer?.cancel();
@@ -59,11 +59,11 @@ export class LookupPace {
         this.#turns.beginNext();
         this.#wakeLater();
       },
-      // Also 0: the rate may have allowed it since.
+      // The timer is needed even for a wait of 0, because the rate may have allowed a lookup since the last attempt.
       Math.ceil(waitMs),
     );
   }
 }
 
-/** Owner of every lookup, because all lookups share a queue. */
+/** Common owner of all DNS lookups, because they share a single queue. */
 const ALL = '';

@@ -4,21 +4,21 @@ import type { Clock } from '@tunnel/runtime';
 import { type DnsAnswer, foldName } from '../domains/domain-proof.rules.ts';
 import { LookupPace } from './lookup-pace.ts';
 
-/** Time limit of a query to a name server. */
+/** Time limit of a DNS query to a name server. */
 export const LOOKUP_TIMEOUT_MS = 2000;
-/** Attempts per name server. */
+/** Number of attempts to query a name server. */
 export const LOOKUP_TRIES = 2;
 /** Time limit of a lookup over all servers. An unreadable proof is looked up again later. */
 export const LOOKUP_TOTAL_MS = 10_000;
-/** Maximum CNAMEs followed from a name. */
+/** Maximum number of CNAME records followed from a name. */
 const CHAIN_MAX = 8;
-/** Maximum records of an answer; the rest is ignored. */
+/** Maximum number of records read from a DNS answer; the rest is ignored. */
 const ANSWER_RECORDS_MAX = 100;
 /** Maximum length of a TXT record, its strings joined. Longer records cannot be valid proofs and are ignored. */
 const TEXT_MAX_CHARS = 1024;
 
 export interface DnsLookupsOptions {
-  /** `[dns] resolvers`: `address` or `address:port`. Empty for the system's resolvers. */
+  /** Name servers, from `[dns] resolvers`: `address` or `address:port`. Empty for the system's resolvers. */
   readonly resolvers: readonly string[];
   readonly clock: Clock;
   /** First timeout of a query in real time, because Node's resolver accepts no clock. Default LOOKUP_TIMEOUT_MS. */
@@ -32,7 +32,10 @@ const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 const ABSENT: DnsAnswer = { kind: 'absent' };
 const NAME_MAX_CHARS = 253;
 
-/** Every lookup holds a socket, and the name servers of strangers must not be flooded. The queue holds ten seconds of lookups. */
+/**
+ * Limits for DNS lookups: each holds a socket, and the name servers of strangers must not be flooded. The queue holds ten seconds of
+ * lookups.
+ */
 const LOOKUPS = { atOnce: 50, perSecond: 20, waitingMax: 200 };
 
 export class DnsLookups {
@@ -47,7 +50,7 @@ export class DnsLookups {
   constructor({ resolvers, clock, timeoutMs = LOOKUP_TIMEOUT_MS }: DnsLookupsOptions) {
     this.#servers = resolvers;
     this.#timeoutMs = timeoutMs;
-    // Throws if an entry is not an address.
+    // Throws if an entry of `[dns] resolvers` is not an address.
     this.#newResolver();
     this.#clock = clock;
     this.#pace = new LookupPace(LOOKUPS, clock);
@@ -71,7 +74,7 @@ export class DnsLookups {
     return names.length === 0 ? ABSENT : { kind: 'found', values: names };
   }
 
-  /** TXT records, with the strings of a record joined. */
+  /** Looks up the TXT records of a name, with the strings of a record joined. */
   texts(name: string): Promise<DnsAnswer> {
     return this.#lookUp(name, async (resolver) => {
       const records = await resolver.resolveTxt(name);
@@ -82,7 +85,7 @@ export class DnsLookups {
     });
   }
 
-  /** Returns IPv4 and IPv6 addresses. */
+  /** Looks up the IPv4 and IPv6 addresses of a name. */
   async addresses(name: string): Promise<DnsAnswer> {
     const answers = await Promise.all([
       this.#lookUp(name, (resolver) => resolver.resolve4(name)),
@@ -98,7 +101,7 @@ export class DnsLookups {
     return this.#lookUp(name, async (resolver) => [(await resolver.resolveSoa(name)).nsname]);
   }
 
-  /** Running and queued lookups end without an answer. */
+  /** Closes the resolver. Running and queued lookups end without an answer. */
   close(): void {
     this.#isClosed = true;
     this.#pace.close();

@@ -5,50 +5,50 @@ import { judgeProof, type Proof, type ProofFindings } from './domain-proof.rules
 
 /** Time from adding a domain to its first check, for users who set the DNS records before. */
 const DOMAIN_FIRST_LOOK_MS = 5000;
-/** Time of the second check after adding a domain. */
+/** Time from adding a custom domain to the second check of its DNS records. */
 const DOMAIN_SECOND_LOOK_MS = 15_000;
-/** Time of the third check after adding a domain. */
+/** Time from adding a custom domain to the third check of its DNS records. */
 const DOMAIN_THIRD_LOOK_MS = 30_000;
 /** Interval of the following checks, while the user probably waits at the screen. */
 const DOMAIN_OFTEN_LOOK_MS = 60_000;
-/** Period of frequent checks after adding a domain. */
+/** Time after adding a custom domain in which its DNS records are checked frequently. */
 const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
-/** Interval of later checks, because resolvers may cache old records for hours. */
+/** Interval of later checks of a custom domain, because resolvers may cache old records for hours. */
 const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;
 /**
  * Time until an unproven domain fails. Afterwards it is only checked on request.
  * @limit accounts: Custom domain, time to set the DNS record for verification | verification fails and can be started again
  */
 const DOMAIN_PENDING_MS = 72 * 60 * 60_000;
-/** Interval of checks for a verified or lapsed domain. */
+/** Interval of DNS checks for a verified or lapsed custom domain. */
 const DOMAIN_DAILY_LOOK_MS = 24 * 60 * 60_000;
 /**
  * Minimum time between manual checks.
  * @limit accounts: Custom domain, time between manual checks | 429 `DOMAIN_CHECK_TOO_SOON`
  */
 const DOMAIN_ASKED_LOOK_MS = 5000;
-/** Minimum time between two mails of a kind about a domain. */
+/** Minimum time between two mails of the same kind about a custom domain. */
 const DOMAIN_MAIL_MS = 24 * 60 * 60_000;
 
 export type DomainState = 'pending' | 'verified' | 'failed' | 'lapsed';
 
-/** `proof-missing` is sent at the first check without the proof. */
+/** Kind of mail about a custom domain. `proof-missing` is sent at the first check without the proof. */
 export type DomainMail = 'proof-missing' | 'lapsed' | 'moved-away';
 
-/** The name in an account, verified or waiting. */
+/** A custom domain in one account, verified or waiting for verification. */
 export interface OwnDomain {
   readonly id: string;
   readonly token: string;
   readonly state: DomainState;
-  /** Time of adding or restarting, from which checks are scheduled. */
+  /** When the domain was added or restarted. Checks are scheduled from this time. */
   readonly since: number;
   readonly verifiedAt: number | null;
   readonly checkedAt: number | null;
   /** Time of the first of consecutive checks without the proof. Only for a verified domain. */
   readonly absentSince: number | null;
-  /** Null if no automatic check is scheduled. */
+  /** Time of the domain's next automatic check. Null if none is scheduled. */
   readonly nextLookAt: number | null;
-  /** Reason shown to the owner for the missing verification. */
+  /** Why the domain is not verified, as shown to its owner. */
   readonly lastError: string | null;
   readonly mailedAt: Readonly<Partial<Record<DomainMail, number>>>;
 }
@@ -59,7 +59,7 @@ export type OwnDomains = readonly OwnDomain[];
 export type DomainEvent =
   | { readonly kind: 'added'; readonly id: string; readonly token: string }
   | { readonly kind: 'removed'; readonly id: string }
-  /** Manual check. A failed domain starts again. */
+  /** The owner requested a check of the domain. A failed domain starts again. */
   | { readonly kind: 'check-asked'; readonly id: string }
   /**
    * `ids` are the domains that the check was made for; undefined means all. The others change only if the name got another owner, so that
@@ -76,7 +76,7 @@ export type DomainEvent =
 export type DomainEffect =
   /** The name now belongs to the account: notify the edges and order its certificate. */
   | { readonly kind: 'verified'; readonly id: string }
-  /** No new tunnels and no renewal. Open tunnels stay. */
+  /** The domain has lapsed: no new tunnels and no certificate renewal. Open tunnels stay. */
   | { readonly kind: 'lapsed'; readonly id: string }
   /** The name has moved: `from` is lapsed and its tunnels are closed; `to` is verified. */
   | { readonly kind: 'moved'; readonly from: string; readonly to: string }
@@ -89,17 +89,17 @@ type Step = readonly [OwnDomains, readonly DomainEffect[]];
 
 export const NO_DOMAINS: readonly OwnDomain[] = [];
 
-/** Returns the verified domain of the name, or null. */
+/** Returns the verified domain among all accounts with this name, or null. */
 export const holderOf = (domains: OwnDomains): OwnDomain | null =>
   domains.find(({ state }) => state === 'verified') ?? null;
 
-/** Returns the earliest scheduled check over all accounts, or null. */
+/** Returns the time of the earliest scheduled check over all accounts with this name, or null. */
 export const nextLookAt = (domains: OwnDomains): number | null => {
   const times = domains.flatMap(({ nextLookAt: at }) => (at === null ? [] : [at]));
   return times.length === 0 ? null : Math.min(...times);
 };
 
-/** Returns 0 if a manual check is allowed now. */
+/** Returns how long a manual check of the domain has to wait, or 0 if it is allowed now. */
 export const requestedCheckWaitMs = ({ checkedAt }: OwnDomain, now: number): number =>
   checkedAt === null ? 0 : Math.max(0, checkedAt + DOMAIN_ASKED_LOOK_MS - now);
 
@@ -202,7 +202,7 @@ const judged = (domain: OwnDomain, proof: Proof, winner: OwnDomain | null, now: 
   return [domain];
 };
 
-/** Limits mails, because a record may come and go. */
+/** Sends a mail about the domain unless one was sent recently, because a DNS record may come and go. */
 const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: DomainEffect[]): Judged => {
   const last = domain.mailedAt[mail];
   if (last !== undefined && now - last < DOMAIN_MAIL_MS) return [domain, ...effects];
@@ -215,7 +215,7 @@ const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: Do
 
 const errorOf = (proof: Proof, problem: string | null, hasWon: boolean): string | null => {
   if (hasWon) return null;
-  // Shown only to an account with its token in DNS.
+  // This reason is shown only to an account that has its token in DNS.
   if (proof === 'found')
     return 'another account has this name, verified by a record that still exists; remove that record';
   return proof === 'absent' ? 'no record with the token was found' : `DNS gave no answer: ${problem ?? 'unknown'}`;

@@ -7,9 +7,9 @@ import { isLabel, isOfDomain, shownText } from '@tunnel/rules/names';
 const DOMAIN_NAME_MAX_CHARS = 253;
 
 export interface DomainName {
-  /** Normalized name: lower case, without trailing dot, including `*.`. */
+  /** Normalized name of the custom domain: lower case, without trailing dot, including `*.`. */
   readonly name: string;
-  /** Name without `*.`; for a wildcard its parent. */
+  /** Name of the custom domain without `*.`; for a wildcard its parent. */
   readonly host: string;
   readonly wildcard: boolean;
 }
@@ -23,7 +23,7 @@ export interface DomainNameFacts {
 
 export type DomainNameReading =
   | { readonly kind: 'name'; readonly domain: DomainName }
-  /** `reason` can be used in another message. */
+  /** The domain's name is not allowed. `reason` can be used in another message. */
   | { readonly kind: 'refused'; readonly reason: string; readonly fault: Fault };
 
 const WILDCARD = '*.';
@@ -52,7 +52,7 @@ const NOT_IN_NAMES = /[\s%/\\:@?#[\]<>^|*_\p{Cc}]/u;
  * Unicode tables, and edge, platform and later versions must agree.
  */
 const hostOf = (text: string, toAscii: (name: string) => string): string | null => {
-  // Checked before the mapping, which takes time by length and never shortens a name.
+  // The length is checked before the mapping to ASCII, which takes time by length and never shortens a name.
   if (text.length > DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
   const name = text.endsWith('.') ? text.slice(0, -1) : text;
   if (ASCII.test(name)) return name.toLowerCase();

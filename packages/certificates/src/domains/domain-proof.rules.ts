@@ -12,7 +12,7 @@ export type DnsAnswer =
 export interface ProofQuestions {
   readonly route: string;
   readonly text: string;
-  /** Null if no certificate needs a challenge record. */
+  /** DNS name of the certificate challenge to look up. Null if no certificate needs a challenge record. */
   readonly challenge: string | null;
 }
 
@@ -26,16 +26,16 @@ export interface ProofAnswers {
 
 export type Proof = 'found' | 'absent' | 'no-answer';
 
-/** Result of a check, for all accounts. */
+/** Result of a domain's DNS check, for all accounts with the domain. */
 export interface ProofFindings {
-  /** Tokens found, in order and without duplicates. */
+  /** Proof tokens found in DNS, in order and without duplicates. */
   readonly tokens: readonly string[];
   /** False if a lookup had no answer, so that a token missing here may still exist. */
   readonly complete: boolean;
 }
 
 export const PROOF_TOKEN_CHARS = 20;
-/** Random bytes of a token: 104 bits, of which 100 are used. */
+/** Number of random bytes in a domain's proof token: 104 bits, of which 100 are used. */
 export const PROOF_TOKEN_BYTES = 13;
 const TOKEN = /^[a-z2-7]{20}$/;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -43,7 +43,7 @@ const TEXT_PREFIX = 'tunnel-verify=';
 const TEXT_LABEL = '_tunnel';
 const CHALLENGE_LABEL = '_acme-challenge';
 
-/** Encodes random bytes as a token, five bits per character. */
+/** Encodes random bytes as a domain's proof token, five bits per character. */
 export const proofToken = (bytes: Uint8Array): string => {
   let bits = '';
   for (const byte of bytes.subarray(0, PROOF_TOKEN_BYTES)) bits += byte.toString(2).padStart(8, '0');
@@ -70,7 +70,7 @@ export const proofTextName = (host: string): string => `${TEXT_LABEL}.${host}`;
 export const foldName = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).replace(/\.$/, '');
 
-/** Removes quotes and blanks that people copy and some DNS panels keep. */
+/** Removes quotes and blanks from a TXT record that people copy and some DNS panels keep. */
 export const foldText = (text: string): string =>
   foldName(
     text
@@ -79,7 +79,7 @@ export const foldText = (text: string): string =>
       .trim(),
   );
 
-/** Extracts the tokens from DNS answers. `domain` is `[server] domain`. */
+/** Extracts the proof tokens from DNS answers. `domain` is `[server] domain`. */
 export const extractTokens = (answers: ProofAnswers, domain: string): ProofFindings => {
   const { chain, texts } = answers;
   const tokens = new Set<string>();
@@ -99,7 +99,7 @@ export const judgeProof = (token: string, { tokens, complete }: ProofFindings): 
 
 export const valuesOf = (answer: DnsAnswer): readonly string[] => (answer.kind === 'found' ? answer.values : []);
 
-/** Only the first name below the edge's domain counts. Later names belong to the operator. */
+/** Returns the proof token in a chain of CNAMEs. Only the first name below the edge's domain counts; later names belong to the operator. */
 const tokenInChain = (chain: DnsAnswer, domain: string): string | null => {
   const ours = valuesOf(chain)
     .map(foldName)

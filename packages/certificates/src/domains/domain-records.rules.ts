@@ -13,7 +13,7 @@ import {
   valuesOf,
 } from './domain-proof.rules.ts';
 
-/** Maximum stored values per record type. An edge has few addresses. */
+/** Maximum stored values per DNS record type. An edge has few addresses. */
 const DOMAIN_KEPT_VALUES_MAX = 16;
 
 export type RecordPurpose = 'route' | 'proof' | 'challenge';
@@ -28,9 +28,9 @@ export interface ShownRecord {
 
 export interface RecordFacts {
   readonly token: string;
-  /** `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
-  /** Addresses of the edge, as its domain resolves. Empty if unknown. */
+  /** IP addresses of the edge, as its domain resolves. Empty if unknown. */
   readonly edgeAddresses: readonly string[];
   /** True if a zone begins at the name, where no CNAME can exist. Null before the first check. */
   readonly isApex: boolean | null;
@@ -38,7 +38,7 @@ export interface RecordFacts {
   readonly wantsChallenge: boolean;
 }
 
-/** `answers` is null before the first check. */
+/** Returns the DNS records that a domain's owner must set. `answers` is null before the first check. */
 export const recordsOf = (
   domain: DomainName,
   facts: RecordFacts,
@@ -56,7 +56,7 @@ const hasTextWay = (domain: DomainName, facts: RecordFacts, answers: ProofAnswer
   return !domain.wildcard && (facts.isApex ?? domain.host.split('.').length === 2);
 };
 
-/** Variant with a single record for proof and route. */
+/** Variant of the DNS setup with a single CNAME record for proof and route. */
 const cnameWay = (
   { name }: DomainName,
   { token, domain }: RecordFacts,

@@ -5,15 +5,15 @@ import { FairShare } from '@tunnel/rules/rate';
 
 /** Pause after the first failure. Four attempts fall into the first hour, where authorities allow five failed validations of a name. */
 const CERTIFICATE_RETRY_FIRST_MS = 60_000;
-/** Pause after the second failure. */
+/** Pause after the second failed attempt to get a certificate. */
 const CERTIFICATE_RETRY_SECOND_MS = 5 * 60_000;
-/** Pause after the third failure. */
+/** Pause after the third failed attempt to get a certificate. */
 const CERTIFICATE_RETRY_THIRD_MS = 30 * 60_000;
-/** Pause after the fourth failure. */
+/** Pause after the fourth failed attempt to get a certificate. */
 const CERTIFICATE_RETRY_FOURTH_MS = 2 * 3_600_000;
-/** Pause after the fifth failure. */
+/** Pause after the fifth failed attempt to get a certificate. */
 const CERTIFICATE_RETRY_FIFTH_MS = 12 * 3_600_000;
-/** Pause after every further failure. */
+/** Pause after every further failed attempt to get a certificate. */
 const CERTIFICATE_RETRY_LAST_MS = 24 * 3_600_000;
 /** Maximum pause between attempts if less than a tenth of the certificate's lifetime is left. */
 const CERTIFICATE_RETRY_EMERGENCY_MS = 3_600_000;
@@ -21,11 +21,11 @@ const CERTIFICATE_RETRY_EMERGENCY_MS = 3_600_000;
 const CERTIFICATE_RETRY_AFTER_MAX_MS = 8 * 24 * 3_600_000;
 /** Time for which an order is resumed; afterwards a new order is created. */
 const CERTIFICATE_ORDER_KEPT_MS = 24 * 3_600_000;
-/** Default interval of renewal information requests (RFC 9773). */
+/** Default interval of requests for a certificate's renewal information (RFC 9773). */
 const CERTIFICATE_INFO_EVERY_MS = 6 * 3_600_000;
-/** Minimum interval of renewal information requests. */
+/** Minimum interval of requests for a certificate's renewal information. */
 const CERTIFICATE_INFO_MIN_MS = 60_000;
-/** Maximum interval of renewal information requests. */
+/** Maximum interval of requests for a certificate's renewal information. */
 const CERTIFICATE_INFO_MAX_MS = 24 * 3_600_000;
 /** A certificate with a shorter lifetime is renewed after half instead of two thirds of it, to leave time for failures. */
 const CERTIFICATE_SHORT_LIFE_MS = 10 * 24 * 3_600_000;
@@ -37,16 +37,16 @@ export interface CertificateDates {
   readonly notAfter: number;
 }
 
-/** Period in which the authority suggests a renewal (RFC 9773). */
+/** Period in which the authority suggests to renew a certificate (RFC 9773). */
 export interface RenewalWindow {
   readonly start: number;
   readonly end: number;
 }
 
 interface OpenOrder {
-  /** Null if the order was about to be created. The authority may know it, but another order does no harm. */
+  /** URL of the open order. Null if the order was about to be created: the authority may know it, but another order does no harm. */
   readonly url: string | null;
-  /** Time after which a new order is created. */
+  /** Time after which the open order is given up and a new one is created. */
   readonly until: number;
 }
 
@@ -54,13 +54,13 @@ interface OpenOrder {
 export interface CertificateLife {
   readonly issued: CertificateDates | null;
   readonly order: OpenOrder | null;
-  /** Consecutive failed attempts. */
+  /** Number of failed attempts in a row to get the certificate. */
   readonly failures: number;
-  /** Rejected validations, which select the next challenge type. */
+  /** Number of rejected validations, which selects the next challenge type. */
   readonly refusals: number;
-  /** Earliest time of the next attempt. */
+  /** Earliest time of the next attempt to get the certificate. */
   readonly tryAt: number;
-  /** Start of the renewal. Null without an issued certificate. */
+  /** Time at which the certificate's renewal starts. Null without an issued certificate. */
   readonly renewAt: number | null;
   readonly window: RenewalWindow | null;
   /** Time of the next renewal information request. Null without an issued certificate. */
@@ -68,7 +68,7 @@ export interface CertificateLife {
   /** True if the authority reports the certificate as replaced. Then the next order omits `replaces`. */
   readonly wasReplaced: boolean;
   readonly lastError: string | null;
-  /** Time of the last warning about the expiry. */
+  /** Time of the last warning that the certificate is about to expire. */
   readonly warnedAt: number | null;
 }
 
@@ -82,11 +82,11 @@ export type OrderFailure = 'refused' | 'gone' | 'away' | 'rate-limited' | 'alrea
 
 export type CertificateEvent =
   | { readonly kind: 'time-passed' }
-  /** Manual renewal: now, regardless of earlier failures. */
+  /** The operator or owner requested a renewal: now, regardless of earlier failures. */
   | { readonly kind: 'renewal-asked' }
-  /** Sent after a start, because renewal information may be outdated. */
+  /** Renewal information should be requested. Sent after a start, because it may be outdated. */
   | { readonly kind: 'info-wanted'; readonly at: number }
-  /** The server's order budget is exhausted. */
+  /** The order has to wait, because the server's budget of orders is exhausted. */
   | { readonly kind: 'held-back'; readonly until: number }
   | { readonly kind: 'order-begun'; readonly url: string; readonly expiresAt: number | null }
   | {
@@ -96,7 +96,7 @@ export type CertificateEvent =
       readonly retryAfterMs: number | null;
     }
   | ({ readonly kind: 'issued' } & CertificateDates)
-  /** `window` is null if the authority has no renewal information. */
+  /** The authority's renewal information was received. `window` is null if the authority has none. */
   | { readonly kind: 'renewal-info'; readonly window: RenewalWindow | null; readonly retryAfterMs: number | null };
 
 export type CertificateEffect =
@@ -121,7 +121,7 @@ export const NEW_CERTIFICATE: CertificateLife = {
 
 type Step = readonly [CertificateLife, readonly CertificateEffect[]];
 
-/** `chance` in [0, 1) spreads certificates that began or failed together. */
+/** Computes a certificate's next state and effects. `chance` in [0, 1) spreads certificates that began or failed together. */
 export const transitionCertificate = (
   life: CertificateLife,
   event: CertificateEvent,
@@ -177,7 +177,7 @@ const startOver = ({ notBefore, notAfter }: CertificateDates, now: number): Cert
 type Failed = Extract<CertificateEvent, { kind: 'order-failed' }>;
 
 const failOrder = (life: CertificateLife, event: Failed, now: number, chance: number): CertificateLife => {
-  // Only once: if the authority repeats the error, it counts as a refusal.
+  // The order is repeated without `replaces` only once: if the authority repeats the error, it counts as a refusal.
   if (event.why === 'already-replaced' && !life.wasReplaced) {
     return { ...life, order: null, wasReplaced: true, tryAt: now };
   }
@@ -231,14 +231,14 @@ const infoDelayMs = (retryAfterMs: number | null, chance: number): number => {
   return Math.round(CERTIFICATE_INFO_EVERY_MS * (1 - INFO_SPREAD + 2 * INFO_SPREAD * chance));
 };
 
-/** Computed from the lifetime, because authorities choose and change the lifetime. */
+/** Computes the start of renewal from the certificate's lifetime, because authorities choose and change the lifetime. */
 const renewalByRule = ({ notBefore, notAfter }: CertificateDates): number => {
   const lifeMs = notAfter - notBefore;
   const share = lifeMs < CERTIFICATE_SHORT_LIFE_MS ? 1 / 2 : 2 / 3;
   return Math.round(notBefore + lifeMs * share);
 };
 
-/** Less than a tenth of the lifetime is left. */
+/** Time from which less than a tenth of the certificate's lifetime is left. */
 const emergencyAt = ({ issued }: CertificateLife): number =>
   issued === null ? Number.POSITIVE_INFINITY : issued.notAfter - (issued.notAfter - issued.notBefore) / 10;
 
@@ -271,20 +271,20 @@ export const certificateState = (life: CertificateLife, now: number): Certificat
   return life.order !== null || life.failures > 0 || now >= orderAt(life) ? 'renewing' : 'valid';
 };
 
-/** Limits orders of a kind in a sliding window. */
+/** Limits of certificate orders in a sliding window. */
 export interface OrderBudgetRules {
   readonly max: number;
   readonly windowMs: number;
-  /** Maximum per account. Undefined: the whole budget. */
+  /** Maximum orders per account in the window. Undefined: the whole budget. */
   readonly perAccount?: number;
 }
 
-/** An order of an account. Older versions stored only the time. */
+/** A certificate order counted for an account. Older versions stored only the time. */
 export type BudgetEntry = number | { readonly at: number; readonly account: string };
 
 export type BudgetAnswer =
   | { readonly kind: 'taken'; readonly entries: readonly BudgetEntry[] }
-  /** `isWhole`: the budget is empty for every account. */
+  /** The budget of certificate orders is used up. `isWhole`: for every account. */
   | { readonly kind: 'empty'; readonly until: number; readonly isWhole: boolean };
 
 /** `entries` are oldest first. The operator's few names (`account` null) never wait and are not counted. */

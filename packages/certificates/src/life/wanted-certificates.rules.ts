@@ -3,34 +3,34 @@
 
 /** A custom domain that is or was verified. */
 export interface CertifiedDomain {
-  /** Name, including `*.` for a wildcard. */
+  /** Name of the custom domain, including `*.` for a wildcard. */
   readonly name: string;
   readonly accountId: string | null;
   readonly wantsCertificate: boolean;
   readonly state: 'verified' | 'lapsed';
 }
 
-/** `shop` or `*.shop` below the edge's domain. */
+/** Reserved name: `shop` or `*.shop` below the edge's domain. */
 export interface CertifiedName {
   readonly label: string;
   readonly accountId: string | null;
 }
 
 export interface CertificateFacts {
-  /** `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
   /** Host of the platform, if served with a managed certificate. Null otherwise, or if it equals the domain. */
   readonly platformHost: string | null;
   /** True if `[[policy.login]]` is used, for which the edge needs a host name. */
   readonly hasLogin: boolean;
-  /** `[acme] dns`. */
+  /** How dns-01 challenges are answered: `[acme] dns`. */
   readonly dns: 'none' | 'builtin' | 'exec';
   /** True if dns-01 works here: the responder is listening, or a program is configured. */
   readonly canWildcard: boolean;
-  /** State of the domain's wildcard certificate. Null before its first order. */
+  /** State of the wildcard certificate for the edge's domain. Null before its first order. */
   readonly wildcard: { readonly isValid: boolean; readonly hasFailed: boolean } | null;
   readonly domains: readonly CertifiedDomain[];
-  /** Reserved names, oldest first. */
+  /** Reserved names of accounts, oldest first. */
   readonly reserved: readonly CertifiedName[];
   /** Names with a valid certificate, reserved or not. Undefined: certificates of released names are deleted at once. */
   readonly certified?: readonly CertifiedName[];
@@ -44,7 +44,7 @@ export type CertificateKeeping = 'ordered' | 'kept' | 'suspended';
 
 export interface WantedCertificate {
   readonly name: string;
-  /** Null for the operator's names. */
+  /** Account that owns the certificate's name. Null for the operator's names. */
   readonly accountId: string | null;
   readonly keeping: CertificateKeeping;
   /** True for names below the edge's domain, for which authorities limit certificates per week. */
@@ -55,11 +55,11 @@ const WILDCARD = '*.';
 /** Host label of the edge itself, which no tunnel can have. */
 const EDGE_LABEL = 'edge';
 
-/** Returns one entry per name. Other certificates are deleted with their keys. */
+/** Returns the certificates that the server should have, one entry per name. Other certificates are deleted with their keys. */
 export const wantedCertificates = (facts: CertificateFacts): readonly WantedCertificate[] => {
   const wanted = new Map<string, WantedCertificate>();
   for (const one of [...operatorsOwn(facts), ...ownDomains(facts), ...reservedNames(facts), ...releasedNames(facts)]) {
-    // A name may be lapsed in several accounts.
+    // A custom domain may be lapsed in several accounts, so an ordered entry takes precedence.
     if (wanted.get(one.name)?.keeping !== 'ordered') wanted.set(one.name, one);
   }
   return [...wanted.values()];
@@ -82,7 +82,7 @@ const ownDomains = (facts: CertificateFacts): WantedCertificate[] => {
     // A moved domain is lapsed for one account and verified for another, which decides.
     if (state === 'lapsed' && verified.has(name)) return [];
     const isWildcard = name.startsWith(WILDCARD);
-    // The operator's program only sets records of the operator's domain.
+    // The operator's DNS program only sets records of the operator's domain, so accounts get no wildcard certificates.
     if (!wantsCertificate || (isWildcard && facts.dns !== 'builtin')) return [];
     const keeping = isWildcard ? wildcardKeeping(facts) : 'ordered';
     return [{ name, accountId, keeping: state === 'lapsed' ? 'suspended' : keeping, isCounted: false }];

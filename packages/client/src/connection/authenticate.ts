@@ -14,7 +14,7 @@ import type { ControlLink } from './control-link.ts';
 export interface Credentials {
   readonly token: Secret;
   readonly agent: string;
-  /** Name of the computer. Undefined if the computer has no name. */
+  /** Name of the client's computer. Undefined if the computer has no name. */
   readonly clientName?: string | undefined;
   readonly resume: { readonly sessionId: string; readonly secret: string } | null;
 }
@@ -58,7 +58,7 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
           fail(new AttemptFailed(Fault.fromWire(message.code, message.message), { final: !message.retryable }));
         }
       },
-      // The close code authRefused stands for an AuthError lost on the way.
+      // The close code authRefused means that the edge sent an AuthError that was lost on the way.
       onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === CLOSE_CODES.authRefused })),
     });
     link.send(authMessage(who));

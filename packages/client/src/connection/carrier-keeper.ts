@@ -7,7 +7,7 @@ import { reasonOf } from '../network/dial-faults.ts';
 
 /** Maximum pause between carrier dials. Short, because the control connection shows that the edge is reachable. */
 const CARRIER_RETRY_MAX_MS = 5000;
-/** Wait before RequestCarriers is repeated if no tokens have arrived. */
+/** Time after which RequestCarriers is sent again if no carrier tokens have arrived. */
 const CARRIER_TOKEN_WAIT_MS = 10_000;
 
 export interface CarrierKeeperOptions {
@@ -19,7 +19,7 @@ export interface CarrierKeeperOptions {
   /** Gives the carrier to the session and returns the carrier's id, used later in onCarrierLost. */
   readonly adopt: (carrier: Carrier, token: string) => number;
   readonly requestTokens: (count: number) => void;
-  /** Called after a failed dial. The keeper retries automatically. */
+  /** Called after a carrier could not be opened. The keeper retries automatically. */
   readonly onDialFailed?: (error: unknown) => void;
 }
 
@@ -29,7 +29,7 @@ type SlotState =
   | { readonly kind: 'dialing' }
   | { readonly kind: 'live'; readonly carrierId: number };
 
-/** A place for one of the `count` carriers, filled by successive connections. */
+/** A place for one of the session's `count` carriers, filled by successive connections. */
 interface CarrierSlot {
   state: SlotState;
   readonly pace: Backoff;
@@ -44,7 +44,7 @@ export class CarrierKeeper {
     this.#options = options;
   }
 
-  /** Dials with the tokens from AuthOk. Slots without a token request one. */
+  /** Opens the session's carriers with the tokens from AuthOk. Carriers without a token request one. */
   start(tokens: readonly string[]): void {
     for (let index = 0; index < this.#options.count; index += 1) {
       const slot: CarrierSlot = {

@@ -11,7 +11,7 @@ import { ControlLink } from './control-link.ts';
 import type { Endpoint } from './dial-socket.ts';
 import { Session, type SessionEnd } from './session.ts';
 
-/** Pause before the client offers a rejected proxy password again. */
+/** Pause before the client offers the proxy a rejected password again. */
 const PROXY_AUTH_RETRY_MS = 60_000;
 /** Maximum number of earlier sessions kept open after a reconnect until their streams have finished. */
 const RETIRED_SESSIONS_MAX = 8;
@@ -21,7 +21,7 @@ export interface ConnectionSettings {
   readonly token: Secret;
   readonly wait: boolean;
   readonly agent: string;
-  /** Name of the computer. Undefined if the computer has no name. */
+  /** Name of the client's computer. Undefined if the computer has no name. */
   readonly clientName: string | undefined;
   readonly logger: Logger;
   /** Reports internal errors of the client. An internal error ends only the affected visitor connection or carrier. */
@@ -34,17 +34,17 @@ export interface Wait {
   readonly attempt: number;
   readonly delayMs: number;
   readonly fault: Fault;
-  /** True if the edge announced the shutdown in advance. */
+  /** True if the edge announced in advance that it shuts down. */
   readonly planned: boolean;
 }
 
 export interface ConnectionHandlers {
-  /** Returns the session to resume. */
+  /** Returns id and secret of the session to resume, or null for a new session. */
   resume(): Credentials['resume'];
   /** Called once the edge has accepted the credentials, before any carrier is open. */
   onAuthenticated(session: { readonly id: string; readonly secret: string; readonly resumed: boolean }): void;
   onUp(session: Session): void;
-  /** Called when the current session has ended or is about to end. */
+  /** Called when the current session with the edge has ended or is about to end. */
   onDown(): void;
   onWaiting(wait: Wait): void;
   onMessage(message: ControlMessage): void;
@@ -77,7 +77,7 @@ export class Connection {
     this.#backoff = new Backoff(settings.clock, settings.random);
   }
 
-  /** The current session. Null unless the connection is up. */
+  /** The current session with the edge. Null unless the connection is up. */
   get session(): Session | null {
     return this.#phase.kind === 'up' ? this.#phase.session : null;
   }
@@ -197,7 +197,7 @@ export class Connection {
 
   #wait(fault: Fault, { planned, atLeastMs }: { planned: boolean; atLeastMs: number }): void {
     const backoffMs = this.#backoff.nextDelayMs();
-    // If the first connect has a deadline, the pause is capped so that the client does not sleep past the deadline.
+    // If the first connection to the edge has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const hasDeadline = !this.#everUp && !this.#settings.wait;
     const delayMs = Math.max(
       hasDeadline ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs,
@@ -221,7 +221,7 @@ class RetiredSessions {
   add(session: Session, reason: string): void {
     session.retire(reason);
     this.#sessions.add(session);
-    // Closes the oldest session, so that a flapping client cannot accumulate connections.
+    // Closes the oldest of the earlier sessions, so that a flapping client cannot accumulate connections.
     const [oldest] = this.#sessions;
     if (this.#sessions.size > RETIRED_SESSIONS_MAX && oldest !== undefined) {
       this.#close(oldest, { code: 'limit', text: 'too many lost connections with open streams' });

@@ -136,7 +136,7 @@ const probe = (endpoint: Endpoint, clock: Clock): Promise<Socket> =>
 
 const speaksTls = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
   try {
-    // The certificate is not verified, because nothing is sent on this connection.
+    // The server's certificate is not verified, because nothing is sent on this test connection.
     const security = { kind: 'tls', ca: undefined, verify: false } as const;
     (await probe({ ...endpoint, security }, clock)).destroy();
     return true;

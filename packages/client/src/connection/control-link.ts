@@ -40,7 +40,7 @@ const DEFAULT_PACE: LinkPace = {
 };
 
 export class ControlLink {
-  /** The edge's address, as dialed. */
+  /** IP address of the edge, as dialed. */
   readonly remoteAddress: string;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
@@ -55,7 +55,7 @@ export class ControlLink {
   #lastPingAt: number;
   #pingId = 0;
   #roundTripMs: number | null = null;
-  /** Called with the round trip time of the latest ping. */
+  /** Called with the round trip time of the latest ping on the control connection. */
   #onRoundTrip: (ms: number) => void = () => {};
 
   constructor(socket: WebSocket, options: { clock: Clock; logger: Logger; remoteAddress?: string }) {
@@ -78,7 +78,7 @@ export class ControlLink {
     return this.#roundTripMs;
   }
 
-  /** Replaces the handlers. Every message is delivered to exactly one listener. */
+  /** Replaces the handlers of the control connection. Every message is delivered to exactly one listener. */
   listen(handlers: LinkHandlers): void {
     this.#handlers = handlers;
     const waiting = this.#inbox;
@@ -87,12 +87,12 @@ export class ControlLink {
     if (this.#end !== null) handlers.onEnd(this.#end);
   }
 
-  /** Removes the handlers. Messages are queued for the next listener. */
+  /** Removes the handlers of the control connection. Messages are queued for the next listener. */
   unlisten(): void {
     this.#handlers = null;
   }
 
-  /** Sets the ping interval and timeout requested by the edge. */
+  /** Sets the control connection's ping interval and timeout as requested by the edge. */
   setPace(pace: LinkPace): void {
     this.#pace = pace;
   }
@@ -113,7 +113,7 @@ export class ControlLink {
     });
   }
 
-  /** Called every CLIENT_TICK_MS by the owner of the timer. */
+  /** Checks whether the control connection needs a ping or is dead. Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     if (this.#end !== null) return;
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
@@ -164,7 +164,7 @@ export class ControlLink {
   }
 
   #onPong(id: number): void {
-    // A late pong for an earlier ping cannot measure the current ping.
+    // A late pong for an earlier ping on the control connection cannot measure the current ping.
     if (id !== this.#pingId) return;
     this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
     this.#onRoundTrip(this.#roundTripMs);
@@ -181,7 +181,7 @@ export class ControlLink {
 const textOf = (data: RawData): string =>
   Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data as Buffer).toString('utf8');
 
-/** Maps the close codes of docs/protocol.md to faults. */
+/** Maps the control connection's close codes of docs/protocol.md to faults. */
 const faultOfClose = (code: number): Fault => {
   if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
   if (code === CLOSE_CODES.authRefused) return new Fault('AUTH_TOKEN_INVALID');

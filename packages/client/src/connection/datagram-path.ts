@@ -27,7 +27,7 @@ export interface DatagramPathOptions {
   readonly address: string;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** Called once udp tunnels exist: at the beginning, and at every change. */
+  /** Called with the transport of datagrams once udp tunnels exist: at the beginning, and at every change. */
   readonly onWay: (way: DatagramWay) => void;
   /** Returns the machine's addresses as one string. Default: the addresses of the network interfaces. */
   readonly ownAddresses?: () => string;
@@ -49,19 +49,19 @@ export class DatagramPath {
     this.#ownAddresses = options.ownAddresses ?? interfaceAddresses;
   }
 
-  /** Null if the edge does not offer address observation. */
+  /** Ports and keys to query the machine's public address. Null if the edge does not offer address observation. */
   get observer(): EdgeUdp | null {
     return this.#observer;
   }
 
-  /** Accepts new ids and keys from the edge, which replace earlier keys. */
+  /** Accepts new ids and keys for the UDP path from the edge, which replace earlier keys. */
   offered(offer: Offer): void {
     this.#offer = offer;
     this.#observer = createEdgeUdp(offer, this.#options.address);
     if (this.#state === 'wanted') this.#begin();
   }
 
-  /** Starts the path for the first udp tunnel. Safe to call again. */
+  /** Starts the UDP path for the first udp tunnel. Safe to call again. */
   want(): void {
     if (this.#state !== 'not-wanted') return;
     this.#state = 'wanted';
@@ -119,7 +119,7 @@ export class DatagramPath {
     try {
       await socket.connect({ address, port });
     } catch {
-      // No route to the edge right now. The path stays unproven, and the next retry opens another socket.
+      // The UDP socket has no route to the edge right now. The path stays unproven, and the next retry opens another socket.
       return socket.close();
     }
     if (path !== this.#path) return socket.close();

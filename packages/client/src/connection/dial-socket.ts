@@ -12,20 +12,20 @@ import { dialThrough } from './proxy/dial-through.ts';
 import type { Proxy } from './proxy/proxy-address.ts';
 import { preferredCiphers } from './tls-ciphers.ts';
 
-/** A server: address, transport security, and the proxy on the way. */
+/** A server to connect to: address, transport security, and the proxy on the way. */
 export interface Endpoint {
   readonly address: ServerAddress;
   readonly security: TransportSecurity;
-  /** Null for a direct connection. */
+  /** Proxy on the way to the server. Null for a direct connection. */
   readonly proxy: Proxy | null;
 }
 
 export interface DialOptions {
   readonly clock: Clock;
   readonly minTlsVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** Aborting ends the dial at any point, with the signal's reason. */
+  /** Aborting ends the connection attempt at any point, with the signal's reason. */
   readonly signal: AbortSignal;
-  /** ALPN names offered in TLS. Default: the names of the control port. */
+  /** ALPN names offered to the server in TLS. Default: the names of the control port. */
   readonly alpn?: readonly string[];
   /** Builds the fault for a connection that would have gone unencrypted to `where`. */
   readonly refuseClearText?: (where: string) => Fault;
@@ -53,7 +53,7 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
     };
     const onError = (error: Error): void => {
       settle();
-      // destroy() may emit another error, which must not become an uncaught exception.
+      // destroy() may emit another error of the socket, which must not become an uncaught exception.
       socket.on('error', () => {});
       socket.destroy();
       reject(error);
@@ -82,7 +82,8 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     minVersion: options.minTlsVersion,
     ...preferredCiphers(),
     rejectUnauthorized: security.verify,
-    // For a given socket Node has no other way to know the host name, which is needed to verify the certificate.
+    // The host name is passed explicitly to verify the server's certificate, because for a given socket Node.js has no other way to know
+    // it.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ...(security.ca === undefined ? {} : { ca: security.ca }),
   });

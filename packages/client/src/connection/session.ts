@@ -39,14 +39,14 @@ const FIRST_CARRIER_TIMEOUT_MS = 15_000;
 
 export interface SessionEnd {
   readonly fault: Fault;
-  /** True if a reconnect would end in the same way. */
+  /** True if a reconnect to the edge would end in the same way. */
   readonly final: boolean;
 }
 
-/** Facts about the session, for programs that embed the client. */
+/** Facts about the session with the edge, for programs that embed the client. */
 export interface SessionFacts {
   readonly id: string;
-  /** The edge's region id, as reported by the edge. */
+  /** Id of the edge's region, as reported by the edge. */
   readonly regionId: string;
   /** Region name, account, plan and dashboard URL, as known to the edge's platform. Null without a platform. */
   readonly regionName: string | null;
@@ -62,11 +62,11 @@ export interface SessionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead): void;
-  /** Called with the current transport of datagrams, once udp tunnels exist. */
+  /** Called with the current transport of the session's datagrams, once udp tunnels exist. */
   onDatagramWay(way: DatagramWay): void;
-  /** Called when the edge announces its shutdown. Running streams may finish. */
+  /** Called when the edge announces that it shuts down. Running streams may finish. */
   onShuttingDown(reason: string): void;
-  /** Called once, when the control connection has ended. */
+  /** Called once, when the session's control connection has ended. */
   onEnd(end: SessionEnd): void;
 }
 
@@ -102,7 +102,7 @@ export class Session {
     this.resumed = hello.resumed;
     this.link = options.link;
     this.#options = options;
-    // Ignores capabilities in the response that the client did not offer.
+    // Ignores capabilities in the edge's response that the client did not offer.
     this.capabilities = agreeOn(hello.capabilities ?? [], CAPABILITIES);
     this.#mux = new MuxSession({
       role: 'client',
@@ -193,7 +193,7 @@ export class Session {
     return reachesOwnMachine(this.edgeAddress) ? (this.#options.hello.local_ports ?? []) : [];
   }
 
-  /** Remote address of the control connection. Empty behind a proxy. */
+  /** IP address of the edge on the control connection. Empty behind a proxy. */
   get edgeAddress(): string {
     return this.link.remoteAddress;
   }
@@ -216,7 +216,7 @@ export class Session {
     this.#datagramPath.want();
   }
 
-  /** Stops accepting streams because another session takes over. Running streams may finish. */
+  /** Stops accepting streams on this session because another session takes over. Running streams may finish. */
   retire(reason: string): void {
     this.#keeper.stop();
     this.#mux.drain(reason);

@@ -5,7 +5,7 @@ import { DEFAULT_CIPHERS } from 'node:tls';
 
 let preferred: { readonly ciphers?: string } | undefined;
 
-/** Returns the cipher option for all connections of this process. Detected once. */
+/** Returns the TLS cipher option for all connections of this process. Detected once. */
 export const preferredCiphers = (): { readonly ciphers?: string } => {
   preferred ??= hasAesInstructions(process.platform === 'linux' ? cpuInfo() : null)
     ? {}
@@ -22,7 +22,7 @@ export const hasAesInstructions = (cpuInfo: string | null): boolean => {
   return features === null || features === undefined || /\baes\b/.test(features);
 };
 
-/** Moves the ChaCha20 ciphers to the front. Otherwise the order stays. */
+/** Moves the ChaCha20 ciphers to the front of a TLS cipher list. Otherwise the order stays. */
 export const chachaFirst = (ciphers: string): string => {
   const all = ciphers.split(':');
   const isChacha = (name: string): boolean => name.includes('CHACHA20');

@@ -1,14 +1,14 @@
 // Reads the response to an upgrade request from a socket: bounded, strict, and without consuming bytes after the head.
 import type { Socket } from 'node:net';
 
-/** Maximum size of the response head of a carrier upgrade. */
+/** Maximum size of the edge's response head when a connection is upgraded to a carrier. */
 const CARRIER_UPGRADE_HEAD_MAX_BYTES = 8 * 1024;
 
 export interface UpgradeHead {
   readonly status: number;
-  /** Header names are in lower case. */
+  /** Header fields of the upgrade response. Names are in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Bytes after the head. They belong to the upgraded protocol. */
+  /** Bytes after the response head. They belong to the upgraded protocol. */
   readonly rest: Buffer;
 }
 

@@ -4,9 +4,9 @@ export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 
 export interface Finding {
   readonly status: CheckStatus;
-  /** Observed facts, for display. */
+  /** Facts that the check observed, for display. */
   readonly detail: string;
-  /** Advice for the user. Empty if no action is needed. */
+  /** Advice of the check for the user. Empty if no action is needed. */
   readonly hint: string;
 }
 
@@ -60,7 +60,7 @@ const rowOf = (id: CheckId): CheckRow => CHECKS.find((row) => row.id === id) as 
 
 export const titleOf = (id: CheckId): string => rowOf(id).title;
 
-/** Returns the first failed check required by this check, or null. */
+/** Returns the first failed check that this check depends on, or null. */
 export const inTheWay = (id: CheckId, found: ReadonlyMap<CheckId, Finding>): CheckId | null => {
   const { needs } = rowOf(id);
   return CHECK_IDS.find((other) => needs.includes(other) && found.get(other)?.status === 'fail') ?? null;
@@ -87,14 +87,14 @@ export const outOfTime = (id: CheckId): Finding => {
 export interface Diagnosis {
   readonly ok: boolean;
   readonly checks: readonly Check[];
-  /** The check to fix first. Null if no action is needed. */
+  /** The failed check that the user should fix first. Null if no action is needed. */
   readonly first: Check | null;
 }
 
 /** Removes control characters from quoted text of servers, certificates and proxies, so that the text cannot control the terminal. */
 const quoted = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');
 
-/** Sorts the results into display order. `first` prefers failures over warnings. */
+/** Sorts the doctor's results into display order. `first` prefers failures over warnings. */
 export const diagnose = (found: readonly Check[]): Diagnosis => {
   const checks = found
     .map((check) => ({ ...check, detail: quoted(check.detail), hint: quoted(check.hint) }))
@@ -105,7 +105,7 @@ export const diagnose = (found: readonly Check[]): Diagnosis => {
 
 const RANK: readonly CheckStatus[] = ['fail', 'warn', 'ok', 'skip'];
 
-/** Returns the worst result on a hop. */
+/** Returns the worst check result on a hop of the path. */
 export const statusOfHop = (hop: Hop, checks: readonly Check[]): CheckStatus => {
   const seen = checks.filter(({ id }) => rowOf(id).hop === hop).map(({ status }) => status);
   return RANK.find((status) => seen.includes(status)) ?? 'skip';

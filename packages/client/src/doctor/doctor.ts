@@ -23,15 +23,18 @@ import {
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerChecks } from './server-checks.ts';
 
-/** Timeout for all checks together. */
+/** Timeout for all checks of the doctor together. */
 export const DOCTOR_WITHIN_MS = 20_000;
-/** Timeout for local services, which are probed in parallel. */
+/** Timeout for the doctor's checks of local services, which run in parallel. */
 const DOCTOR_TARGET_WITHIN_MS = 3000;
 
 export interface DoctorOptions {
   readonly config: ConfigFacts;
   readonly keyFile: KeyFileFacts;
-  /** Null if the config file cannot be read, because the server is unknown then. With an empty key, only checks without a key run. */
+  /**
+   * Connection options. Null if the config file cannot be read, because the server is unknown then. With an empty key, only checks
+   * without a key run.
+   */
   readonly connect: ConnectOptions | null;
   readonly tunnels: readonly ClientSpec[];
   readonly platform: (signal: AbortSignal) => Promise<PlatformFacts>;
@@ -76,7 +79,7 @@ const NEED_CONFIG: readonly CheckId[] = [
   ...(['bandwidth', 'udp', 'nat', 'targets', 'platform'] as const),
 ];
 
-/** Probes in execution order. Later probes use connections opened by earlier probes. */
+/** The doctor's checks in execution order. Later checks use connections opened by earlier checks. */
 const allProbes = (options: DoctorOptions, way: ServerChecks): Probes => [
   ['config', async () => judgeConfig(options.config)],
   ['key_file', async () => judgeKeyFile(options.keyFile)],

@@ -16,7 +16,7 @@ const good = (detail: string): Finding => ({ status: 'ok', detail, hint: '' });
 
 export type ProxyFacts =
   | { readonly state: 'none'; readonly why: string }
-  /** `shown` is the proxy URL without credentials. */
+  /** The connection through the proxy works. `shown` is the proxy's URL without credentials. */
   | { readonly state: 'connected'; readonly shown: string; readonly ms: number }
   | { readonly state: 'failed'; readonly problem: Problem };
 
@@ -73,7 +73,7 @@ export type TlsFacts =
   | {
       readonly state: 'secured';
       readonly version: string;
-      /** Negotiated ALPN protocol. Empty if none was negotiated. */
+      /** ALPN protocol negotiated in TLS. Empty if none was negotiated. */
       readonly alpn: string;
       readonly issuer: string;
       readonly daysLeft: number;
@@ -141,7 +141,7 @@ export const judgeKey = (facts: KeyFacts): Finding => {
 export interface CarrierFacts {
   readonly wanted: number;
   readonly opened: number;
-  /** Reason for the last carrier failure. Empty if all carriers opened. */
+  /** Why the last carrier could not be opened. Empty if all carriers opened. */
   readonly problem: string;
 }
 

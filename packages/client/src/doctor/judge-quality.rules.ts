@@ -1,12 +1,12 @@
-// Judges the quality of the path: latency, bandwidth, and support for UDP.
+// Judges the quality of the path to the edge: latency, bandwidth, and support for UDP.
 import { type Finding, skipped } from './check.rules.ts';
 
-/** People notice a delay of a quarter of a second. */
+/** Round trip from which the doctor warns about latency: people notice a delay of a quarter of a second. */
 const DOCTOR_LATENCY_WARN_MS = 250;
-/** At this rate a page of one megabyte takes eight seconds. */
+/** Bandwidth below which the doctor warns: at this rate a page of one megabyte takes eight seconds. */
 const DOCTOR_BANDWIDTH_WARN_MBITS = 1;
 
-/** Round trip times in milliseconds, in any order. */
+/** Measured round trip times in milliseconds, in any order. */
 export interface LatencyFacts {
   readonly control: readonly number[];
   readonly carrier: readonly number[];
@@ -103,7 +103,7 @@ export const judgeUdp = (facts: UdpFacts): Finding => {
 export interface NatFacts {
   /** Public address of a socket as seen by the edge's two UDP ports. Null for a port that did not respond. */
   readonly seen: readonly [string | null, string | null];
-  /** True if a seen address belongs to this machine (no NAT). */
+  /** True if the edge sees an address that belongs to this machine (no NAT). */
   readonly isOwn: boolean;
 }
 

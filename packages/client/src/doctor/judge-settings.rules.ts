@@ -1,9 +1,9 @@
 // Judges the local settings: config file, API key, clock, local services and account.
 import { type Finding, skipped } from './check.rules.ts';
 
-/** Certificates and sessions tolerate a clock error up to this value. */
+/** Clock error from which the doctor warns. Certificates and sessions tolerate a smaller error. */
 const DOCTOR_CLOCK_WARN_MS = 60_000;
-/** Above this clock error, sign-ins and certificate checks fail. */
+/** Clock error above which sign-ins and certificate checks fail. */
 const DOCTOR_CLOCK_FAIL_MS = 5 * 60_000;
 
 export type ConfigFacts =
@@ -31,7 +31,7 @@ export const judgeConfig = (facts: ConfigFacts): Finding => {
 };
 
 export type KeyFileFacts =
-  /** `source` names the flag, variable or file, never the key. */
+  /** The API key was found. `source` names the flag, variable or file, never the key. */
   | { readonly state: 'found'; readonly source: string; readonly file: string | null; readonly mode: number | null }
   | { readonly state: 'missing' }
   | { readonly state: 'unreadable'; readonly problem: string };
@@ -88,9 +88,9 @@ const seconds = (ms: number): string => {
 
 export interface TargetFacts {
   readonly name: string;
-  /** Target for display. */
+  /** Local service for display, such as an address. */
   readonly target: string;
-  /** Null if the target responds. */
+  /** Why the local service does not respond. Null if it responds. */
   readonly problem: string | null;
 }
 

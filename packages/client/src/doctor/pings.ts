@@ -15,16 +15,16 @@ import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/prot
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { ControlLink } from '../connection/control-link.ts';
 
-/** Pings sent on the control connection and on a carrier. */
+/** Number of pings that the doctor sends on the control connection and on a carrier. */
 const DOCTOR_PINGS = 10;
-/** Datagrams sent to every UDP port of the edge. */
+/** Number of datagrams that the doctor sends to every UDP port of the edge. */
 const DOCTOR_UDP_PINGS = 5;
-/** Interval between datagrams. The edge answers at most fifty per second. */
+/** Interval between the doctor's datagrams. The edge answers at most fifty per second. */
 const DOCTOR_UDP_PING_EVERY_MS = 100;
-/** Timeout from the first datagram to the last response. */
+/** Time from the doctor's first datagram within which responses count. */
 const DOCTOR_UDP_WITHIN_MS = 2000;
 
-/** Returns the measured times, fewer than DOCTOR_PINGS if the signal aborts. */
+/** Measures round trips one after the other. Returns fewer than DOCTOR_PINGS times if the signal aborts. */
 const collect = async (once: () => Promise<number>, signal: AbortSignal): Promise<number[]> => {
   const times: number[] = [];
   const late = whenAborted(signal);
@@ -45,7 +45,7 @@ const whenAborted = (signal: AbortSignal): Promise<null> =>
 export const pingControl = (link: ControlLink, signal: AbortSignal): Promise<number[]> =>
   collect(() => link.roundTrip(), signal);
 
-/** Pings on a carrier used for nothing else. */
+/** Measures round trips with pings on a carrier that is used for nothing else. */
 export const pingCarrier = (carrier: Carrier, clock: Clock, signal: AbortSignal): Promise<number[]> => {
   let answered: () => void = () => {};
   const parser = new FrameParser({
@@ -82,7 +82,7 @@ export interface UdpAnswers {
 /** Sends a few spaced datagrams to every port. Resolves with the last response, or shortly after the last datagram. */
 export const pingUdp = async (edge: EdgeUdp, clock: Clock, signal: AbortSignal): Promise<UdpAnswers> => {
   const socket = createSocket(edge.host.includes(':') ? 'udp6' : 'udp4');
-  // ICMP errors are ignored: only missing responses count.
+  // ICMP errors of the UDP socket are ignored: only missing responses count.
   socket.on('error', () => {});
   const asked = new Map<string, number>();
   const seen = new Map<number, string>();

@@ -23,12 +23,12 @@ export type Probes = readonly (readonly [id: CheckId, probe: Probe])[];
 
 export interface CheckRun {
   readonly clock: Clock;
-  /** Timeout for all probes together. */
+  /** Timeout for all checks together. */
   readonly withinMs: number;
-  /** If aborted, the remaining checks are skipped. */
+  /** Signal that ends the run. If aborted, the remaining checks are skipped. */
   readonly stop: AbortSignal;
   readonly onBegin: (id: CheckId, done: number, total: number) => void;
-  /** Describes an unexpected error of a probe, without secrets. */
+  /** Describes an unexpected error of a check, without secrets. */
   readonly wordsOf: (error: unknown) => string;
 }
 
@@ -36,7 +36,7 @@ export const runChecks = async (probes: Probes, run: CheckRun): Promise<Diagnosi
   const late = new AbortController();
   const timer = run.clock.setTimeout(() => late.abort(new Error('timed out')), run.withinMs);
   const signal = AbortSignal.any([late.signal, run.stop]);
-  // Every probe adds listeners to the signal, so the limit on listeners is lifted. The signal ends with the run.
+  // Every check adds listeners to the abort signal, so the limit on listeners is lifted. The signal ends with the run.
   setMaxListeners(0, signal);
   const found = new Map<CheckId, Finding>();
   const checks: Check[] = [];

@@ -39,7 +39,7 @@ import type { ClockFacts } from './judge-settings.rules.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
 
-/** Maximum time for pings on one connection. */
+/** Maximum time that the doctor's pings on one connection take. */
 export const DOCTOR_PINGS_WITHIN_MS = 3000;
 /** Timeout for one name lookup, connection or TLS handshake. Slower steps are reported as not responding. */
 export const DOCTOR_STEP_WITHIN_MS = 5000;
@@ -53,7 +53,7 @@ export const toProblem = (error: unknown): Problem => {
   return { message: fault.message, hint: HINTS[fault.code] ?? fault.next };
 };
 
-/** Hints that replace catalogue hints written for `tunnel` commands. */
+/** Hints of the doctor that replace catalogue hints written for `tunnel` commands. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   CLIENT_SERVER_UNREACHABLE: 'Check --server and the network.',
 };
@@ -68,7 +68,7 @@ export class ServerChecks {
 
   readonly #hasKey: boolean;
 
-  /** Without a key, the settings hold a placeholder that must not be sent. */
+  /** `hasKey` is false without an API key: the settings then hold a placeholder that must not be sent. */
   constructor(settings: ClientSettings, hasKey: boolean) {
     this.#settings = settings;
     this.#hasKey = hasKey;
@@ -84,7 +84,7 @@ export class ServerChecks {
       (await this.#dialTcp(signal)).destroy();
       return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
     } catch (error) {
-      // A failed local name lookup is reported by the next check.
+      // The proxy works if only the local name lookup failed, which the next check reports.
       if (isOfLookup(error)) return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
       return { state: 'failed', problem: toProblem(error) };
     }
@@ -147,7 +147,7 @@ export class ServerChecks {
     try {
       return { aheadMs: await this.#clockAhead(signal) };
     } catch {
-      // The following checks report why the server does not respond.
+      // If the server does not respond, the following checks report the reason.
       return { aheadMs: null };
     }
   }
@@ -241,7 +241,7 @@ export class ServerChecks {
     return { state: 'asked', sent: this.#udp.sent, answered: this.#udp.answered };
   }
 
-  /** Null if no UDP pings were sent. */
+  /** Result of the UDP pings for judging NAT. Null if no pings were sent. */
   get nat(): NatFacts | null {
     if (this.#udp === null) return null;
     const { seen } = this.#udp;
@@ -250,7 +250,7 @@ export class ServerChecks {
 
   close(): void {
     for (const carrier of this.#carriers) carrier.destroy('the doctor has finished');
-    // Says goodbye, so that the edge releases the session immediately.
+    // Announces the end of the session, so that the edge releases it immediately.
     this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor has finished', drain_secs: 0 });
     this.#link?.close(1000, '');
   }
@@ -277,7 +277,7 @@ export class ServerChecks {
     return this.#hello.carriers;
   }
 
-  /** Accepts any certificate. The caller judges the certificate. */
+  /** Makes a TLS handshake with the server and accepts any certificate. The caller judges the certificate. */
   #handshake(raw: Socket, signal: AbortSignal): Promise<TLSSocket> {
     const { endpoint, clock } = this.#settings;
     const { address, security } = endpoint;
@@ -305,7 +305,7 @@ export class ServerChecks {
 
   #certificateProblem(socket: TLSSocket): Problem {
     const error = socket.authorizationError as unknown;
-    // An OpenSSL error code, or an error with such a code.
+    // Node.js reports an OpenSSL error code, or an error with such a code.
     const code = typeof error === 'string' ? error : ((error as NodeJS.ErrnoException | null)?.code ?? 'CERT_REJECTED');
     const cause = Object.assign(error instanceof Error ? error : new Error(words(code)), { code });
     return toProblem(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
@@ -364,7 +364,7 @@ const isOfThisMachine = (address: string): boolean => {
 
 // ---- one step with a separate timeout, so that a silent server leaves time for the following steps ----
 
-/** The timeout of a step was reached. */
+/** Error for a step of a check that reached its timeout. */
 class NoAnswer extends Error {
   constructor() {
     super(`no response within ${DOCTOR_STEP_WITHIN_MS / 1000} s`);

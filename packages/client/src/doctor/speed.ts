@@ -5,17 +5,17 @@ import type { Clock, Secret } from '@tunnel/runtime';
 import { reasonOf } from '../network/dial-faults.ts';
 import type { BandwidthFacts, Transfer } from './judge-quality.rules.ts';
 
-/** Bytes sent and received, per direction. */
+/** Bytes sent and received to measure bandwidth, per direction. */
 const DOCTOR_TRANSFER_BYTES = 8 * 1024 * 1024;
 /** Maximum time per direction. Enough to measure a slow connection without the full transfer. */
 const DOCTOR_TRANSFER_WITHIN_MS = 3000;
 
 export interface SpeedOptions {
-  /** host:port for the Host header. */
+  /** Name of the server as host:port, for the Host header. */
   readonly server: string;
   readonly token: Secret;
   readonly clock: Clock;
-  /** Opens a separate connection for every direction. */
+  /** Opens a connection to the server. Called separately for every direction of the measurement. */
   readonly dial: (signal: AbortSignal) => Promise<Duplex>;
 }
 
@@ -84,7 +84,7 @@ const sendBytes: Way = async (begin, count) => {
   const asked = begin('POST', '/_speed');
   asked.setHeader('content-length', DOCTOR_TRANSFER_BYTES);
   const answer = answerOf(asked);
-  // The server may reject the request before reading the whole body.
+  // The server may reject the upload before reading the whole body.
   answer.catch(() => {});
   for (let left = DOCTOR_TRANSFER_BYTES; left > 0; left -= CHUNK.length) {
     const taken = await Promise.race([written(asked, CHUNK.subarray(0, Math.min(left, CHUNK.length))), answer]);

@@ -39,7 +39,7 @@ export interface InspectorDeps extends InspectorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly tunnels: () => readonly Tunnel[];
-  /** Ports to try in order. Default: 4300 to 4399. */
+  /** Ports that the inspector tries in order. Default: 4300 to 4399. */
   readonly ports?: readonly number[];
 }
 
@@ -136,7 +136,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
     refusal === null
       ? await answerTo(method, path, inside.routes, () => bodyText(request))
       : json(refusal.status, { error: refusal.reason });
-  // Discards an unused request body.
+  // Discards the body of a request to the inspector if no route has read it.
   request.resume();
   if (answer.kind === 'events') return inside.live.add(response);
   response.writeHead(answer.status, { 'content-type': answer.type });
@@ -161,13 +161,13 @@ const single = (value: string | string[] | undefined): string | undefined => (Ar
 
 export interface GateRequest {
   readonly method: string;
-  /** Names of all header fields, in lower case. */
+  /** Names of all header fields of the request to the inspector, in lower case. */
   readonly fieldNames: readonly string[];
   readonly host: string | undefined;
   readonly origin: string | undefined;
-  /** Sec-Fetch-Site header of browsers: the origin of the request. */
+  /** Sec-Fetch-Site header of browsers: whether the requesting page belongs to the same origin. */
   readonly fetchSite: string | undefined;
-  /** Token of the requesting page. */
+  /** Access token of the inspector page that sends the request. */
   readonly token: string | undefined;
 }
 
@@ -198,7 +198,7 @@ export const checkInspectorRequest = (
   if (host === undefined || !hosts.includes(host)) {
     return { status: 421, reason: 'the inspector is available only at 127.0.0.1 and localhost' };
   }
-  // Top-level visits send `none`, older browsers send nothing.
+  // Browsers send `none` if a person opens the page directly; older browsers send nothing.
   if (request.fetchSite !== undefined && !['same-origin', 'none'].includes(request.fetchSite)) {
     return { status: 403, reason: 'requests from other sites are rejected' };
   }

@@ -113,11 +113,11 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 /** File name in the curl command for a body that is not text, incomplete, or cannot be typed in a terminal. */
 const BODY_FILE = 'body.bin';
 
-/** Returns a curl command for a POSIX shell. */
+/** Returns a curl command for a POSIX shell that repeats the request. */
 export const curlCommand = ({ method, origin, path, headers, body }: CurlSource): string => {
   const text = body.is_whole && isTypeable(body.text) ? body.text : null;
   const words = [`curl ${quoted(origin.replace(/\/+$/, '') + path)}`];
-  // Without these options curl would expand brackets as URL patterns and resolve dots in the path.
+  // Without these options, curl would expand brackets in the path as URL patterns and resolve its dots.
   if (/[[\]{}]/.test(path)) words.push('--globoff');
   if (/\/\.\.?(?:[/?]|$)/.test(path)) words.push('--path-as-is');
   if (method === 'HEAD') words.push('--head');
@@ -125,7 +125,7 @@ export const curlCommand = ({ method, origin, path, headers, body }: CurlSource)
   for (const [name, value] of headers) {
     const lower = name.toLowerCase();
     if (LEFT_OUT.has(lower) || (lower === 'content-encoding' && text !== null)) continue;
-    // For a name with nothing after the colon curl would omit the field.
+    // An empty header value is written with a semicolon, because curl omits a field with nothing after the colon.
     const line = value === '' ? `${name};` : `${name}: ${value}`;
     words.push(lower === 'accept-encoding' ? '--compressed' : `-H ${quoted(line)}`);
   }

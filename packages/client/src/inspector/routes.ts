@@ -176,7 +176,7 @@ export class LiveEvents {
 
   #flush(): void {
     this.#timer = null;
-    // Requests already evicted from the store are not reported.
+    // Requests already evicted from the store are not reported to the inspector's pages.
     const records = [...this.#changed].flatMap((id) => this.#options.store.get(id) ?? []);
     this.#changed.clear();
     if (records.length === 0) return;

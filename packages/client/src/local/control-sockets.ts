@@ -16,7 +16,7 @@ export const refuseControlSocket = (path: string): void => {
   throw notAllowed(`unix:${path}`, reason);
 };
 
-/** Maximum number of symbolic links followed, as on Linux. */
+/** Maximum number of symbolic links followed in a socket's path, as on Linux. */
 const LINKS_MAX = 40;
 
 /**

@@ -3,7 +3,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 
-/** Time for which a lookup result is cached, failures included. */
+/** Time for which the looked-up addresses of a local service's host are cached, failures included. */
 export const LOCAL_LOOKUP_VALID_MS = 5000;
 
 export interface LocalAddress {
@@ -11,7 +11,7 @@ export interface LocalAddress {
   readonly family: number;
 }
 
-/** Looks up a host. Rejects if the host has no address. */
+/** Looks up the IP addresses of a host. Rejects if the host has no address. */
 export type FindAddresses = (host: string) => Promise<readonly LocalAddress[]>;
 
 const findAddresses: FindAddresses = (host) => lookup(host, { all: true });

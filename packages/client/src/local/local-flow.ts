@@ -22,36 +22,36 @@ export interface FlowOrder {
   readonly stream: DatagramStream;
   readonly address: LocalAddress;
   readonly port: number;
-  /** Header before the payload of the first datagram. Null without a header. */
+  /** Header to send before the payload of a flow's first datagram. Null without a header. */
   readonly header: Uint8Array | null;
-  /** Send buffer, shared by the flows of a client. */
+  /** Send buffer for datagrams, shared by all flows of a client. */
   readonly memory: SendMemory;
 }
 
 export interface FlowHandlers {
-  /** Called for dropped datagrams. `in` means from the visitor to the service. */
+  /** Called when datagrams of the flow were dropped. `in` means from the visitor to the service. */
   onDropped(direction: 'in' | 'out', reason: DropReason, datagrams: number): void;
   /** Called when the service is not reachable, or when the system rejects a datagram. The flow continues. */
   onLocalError(error: unknown): void;
   /** Called when the address has never responded. Returns true if the visitor's next flow can try another address. */
   mayBeElsewhere(address: LocalAddress): boolean;
-  /** Called exactly once when the flow has ended for any reason. */
+  /** Called exactly once when the UDP flow has ended for any reason. */
   onDone(flow: LocalFlow): void;
   readonly report: ReportInternalError;
 }
 
 const DATAGRAM_MAX_BYTES = WIRE_LIMITS.DATAGRAM_MAX_BYTES;
-/** Error codes of a system without free sockets or ports. */
+/** Error codes of a system without free sockets or ports for a flow. */
 const OUT_OF_SOCKETS = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRINUSE)$/;
-/** Reports that an earlier datagram was refused. Sent once per datagram. */
+/** Error code which reports that the service refused an earlier datagram. Sent once per datagram. */
 const REFUSED = 'ECONNREFUSED';
 
 export class LocalFlow implements DatagramReader {
   amongRunning: ListNode<Running> | null = null;
-  /** Forwarded payload bytes, from the visitor to the service and back. */
+  /** Payload bytes forwarded in this flow, from the visitor to the service and back. */
   bytesAToB = 0;
   bytesBToA = 0;
-  /** Set by every datagram and cleared by silentFor(), so that no clock is read per datagram. */
+  /** True if the flow had a datagram since the last silentFor(), so that no clock is read per datagram. */
   #isActive = true;
   #lastActiveAt: number;
   #state: 'connecting' | 'open' | 'closed' = 'connecting';
@@ -90,7 +90,7 @@ export class LocalFlow implements DatagramReader {
     return now - this.#lastActiveAt;
   }
 
-  /** Ends the flow from this side and notifies the edge. */
+  /** Ends the UDP flow from this side and notifies the edge. */
   end(reason: StreamReason): void {
     if (this.#state === 'closed') return;
     this.#order.stream.reset(reason);
@@ -164,7 +164,7 @@ export class LocalFlow implements DatagramReader {
     if (this.#state !== 'connecting') return;
     try {
       const { stream } = this.#order;
-      // The visitor's stream ended while the socket was being created.
+      // The visitor's flow ended while the local UDP socket was being created.
       if (stream.state !== 'offered') return this.#close();
       this.#state = 'open';
       askForReceiveBuffer(this.#socket, CLIENT_LIMITS.FLOW_RECEIVE_BUFFER_BYTES);

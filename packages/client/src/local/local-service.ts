@@ -35,7 +35,7 @@ export class DialFailed extends Error {
 
 export type DialLocal = (target: LocalTarget, clock: Clock) => Promise<ByteDuplex>;
 
-/** Dials the local service. Rejects with DialFailed. */
+/** Connects to the local service. Rejects with DialFailed. */
 export const dialLocal: DialLocal = async (target, clock) => {
   try {
     return await connectLocal(target, clock);
@@ -44,7 +44,7 @@ export const dialLocal: DialLocal = async (target, clock) => {
   }
 };
 
-/** Dials the local service. Rejects with Node's error. */
+/** Connects to the local service. Rejects with Node's error. */
 const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> => {
   if (target.kind === 'files') return target.folder.dial();
   const address = dialAddressOf(target);
@@ -56,13 +56,13 @@ const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> =>
 const dialFailed = (target: LocalTarget, error: unknown): DialFailed =>
   new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
 
-/** Returns the target in the form of Node's socket options. */
+/** Returns the address of the local service in the form of Node's socket options. */
 export const dialAddressOf = (
   target: DialTarget,
 ): { readonly host: string; readonly port: number } | { readonly path: string } =>
   target.kind === 'socket' ? { path: target.path } : { host: target.host, port: target.port };
 
-/** Converts a dial error into a Fault. */
+/** Converts an error of connecting to the local service into a Fault. */
 export const localFault = (local: LocalTarget, error: unknown): Fault => {
   if (local.kind === 'files') {
     return new Fault('CLIENT_LOCAL_FILES', { dir: local.folder.dir, reason: reasonOf(error) }, { cause: error });
@@ -82,7 +82,7 @@ export const dialReason = (error: unknown): string =>
     : reasonOf(error);
 
 export interface ForwardHandlers extends Guarded {
-  /** Clock for the dial timeout. */
+  /** Clock for the timeout of connecting to the local service. */
   readonly clock: Clock;
   /** Called when the local service did not answer and the visitor was refused. */
   onDialFailed(fault: Fault): void;
@@ -126,14 +126,14 @@ export const forwardBytes = async (
     join(visitorEnd(stream), local, traffic, handlers);
     return;
   }
-  // The visitor left during the dial, so the service's connection is closed.
+  // The visitor left while the client connected to the local service, so the new connection is closed.
   traffic.ended();
   local.reset({ code: 'cancelled', text: 'the visitor left' });
   handlers.onDone();
 };
 
 const join = (visitor: ByteDuplex, local: ByteDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
-  // Both ends may have ended before splice() returns.
+  // Visitor and service may both have ended before splice() returns.
   let joined: Splice | undefined;
   let done = false;
   const finish = (): void => {

@@ -18,7 +18,7 @@ export type LocalSpec = { readonly [K in LocalKey]?: OptionValue<K> | undefined 
 /** TLS settings of the local service. Null without TLS. */
 export type LocalTls = { readonly verify: boolean } | null;
 
-/** A target that can be dialed for a visitor or probed. */
+/** A local target that visitors' streams can be connected to, and that can be probed. */
 export type DialTarget =
   | { readonly kind: 'address'; readonly host: string; readonly port: number; readonly tls: LocalTls }
   | { readonly kind: 'socket'; readonly path: string; readonly tls: LocalTls };
@@ -26,7 +26,7 @@ export type DialTarget =
 export type LocalTarget = DialTarget | { readonly kind: 'files'; readonly folder: ServedFolder };
 
 const DEFAULT_HOST = '127.0.0.1';
-/** Maximum length of a DNS name. */
+/** Maximum length of a local service's DNS name. */
 const HOST_MAX_CHARS = 253;
 
 /** Returns the target of a checked spec. A folder's real path is resolved here once, so a later replacement of the folder is not served. */
@@ -39,7 +39,7 @@ export const localTargetOf = (
   return { kind: 'address', host: local_host ?? DEFAULT_HOST, port: local_port ?? 0, tls };
 };
 
-/** Returns the target for display: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+/** Returns a local target for display: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
 export const localText = ({ local_host = DEFAULT_HOST, local_port, local_socket, files }: LocalSpec): string => {
   if (files !== undefined) return `files:${files.dir}`;
   return local_socket === undefined ? `${inBrackets(local_host)}:${local_port}` : `unix:${local_socket}`;
@@ -54,7 +54,7 @@ export const localAuthority = (spec: LocalSpec, defaultPort: number | null): str
 
 const inBrackets = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** Returns the second part of a default tunnel name, after the protocol. */
+/** Returns the second part of a tunnel's default name, after the protocol: port, socket or folder. */
 export const localLabel = ({ local_port, local_socket, files }: LocalSpec): string => {
   if (local_port !== undefined) return String(local_port);
   const last = basename(files?.dir ?? local_socket ?? '', '.sock');

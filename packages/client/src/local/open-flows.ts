@@ -4,16 +4,16 @@ import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { descriptorLimit } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
-/** Maximum share of the process's file descriptors for flows. */
+/** Maximum share of the process's file descriptors for UDP flows. */
 const FLOWS_DESCRIPTOR_SHARE = 0.75;
 /** Extra idle time before the client ends a flow that the edge should have ended. */
 export const FLOW_IDLE_GRACE_MS = 30_000;
-/** Interval of the check for idle flows. */
+/** Interval of the check for idle UDP flows. */
 export const FLOW_LOOK_EVERY_MS = 5000;
-/** Silence after which a closing client no longer waits for a flow. */
+/** Silence after which a closing client no longer waits for a UDP flow. */
 export const FLOW_DRAIN_SILENCE_MS = 2000;
 
-/** A flow, as far as the idle check is concerned. */
+/** The parts of a UDP flow that the idle check needs. */
 export interface SilentFlow {
   silentFor(now: number): number;
   end(reason: StreamReason): void;
@@ -41,7 +41,7 @@ export class SendMemory {
 
 export class OpenFlows {
   readonly memory = new SendMemory();
-  /** Flows with their maximum idle time. */
+  /** Open UDP flows with their maximum idle time. */
   readonly #flows = new Map<SilentFlow, number>();
   readonly #descriptors: () => number;
   #limit: number | null = null;
@@ -80,7 +80,7 @@ export class OpenFlows {
     this.#isDraining = true;
   }
 
-  /** Called every second by the owner of the timer. */
+  /** Ends idle UDP flows. Called every second by the owner of the timer. */
   tick(now: number): void {
     const every = this.#isDraining ? 0 : FLOW_LOOK_EVERY_MS;
     if (this.#flows.size === 0 || now - this.#lookedAt < every) return;

@@ -6,7 +6,7 @@ import { isCertificateTrouble, reasonOf } from '../network/dial-faults.ts';
 import { dialAddressOf, dialReason } from './local-service.ts';
 import type { DialTarget } from './local-target.ts';
 
-/** Maximum bytes read of a response. Only the status line is needed. */
+/** Maximum bytes read of a health check's response. Only the status line is needed. */
 const PROBE_STATUS_LINE_MAX_BYTES = 4 * 1024;
 
 export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -16,7 +16,7 @@ export type Probe = (signal: AbortSignal) => Promise<ProbeResult>;
 
 export interface ProbeOptions {
   readonly target: DialTarget;
-  /** Timeout for connecting, TLS, request and response together. */
+  /** Timeout of a health check, for connecting, TLS, request and response together. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -47,7 +47,7 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
     const onAbort = (): void => done(bad('stopped'));
     const timer = clock.setTimeout(() => done(bad(`no response within ${Math.round(timeoutMs) / 1000} s`)), timeoutMs);
     signal.addEventListener('abort', onAbort, { once: true });
-    // The listener stays attached, because a destroyed socket may emit another error.
+    // The socket's error listener stays attached, because a destroyed socket may emit another error.
     socket.on('error', (error) => done(bad(reasonOfError(error))));
     socket.once('close', () => done(bad('the connection was closed before a response')));
     socket.once(target.tls === null ? 'connect' : 'secureConnect', () => talk(socket, done));
@@ -78,9 +78,9 @@ export const tcpProbe =
 
 export interface HttpProbeOptions extends ProbeOptions {
   readonly path: string;
-  /** Address of the service for the Host header. */
+  /** Address of the local service for the Host header of the health check. */
   readonly localAddress: string;
-  /** False accepts any status. */
+  /** False accepts any status of the response as healthy. */
   readonly expect2xx: boolean;
 }
 
@@ -109,7 +109,7 @@ const requestText = ({ path, localAddress }: HttpProbeOptions): string =>
     '',
   ].join('\r\n');
 
-/** Percent-encodes a path as browsers do. */
+/** Percent-encodes the path of a health check as browsers do. */
 const inAscii = (path: string): string =>
   Buffer.from(path, 'utf8')
     .toString('latin1')
@@ -144,7 +144,7 @@ export const readStatusLine = (text: string): StatusLine => {
     const status = WHOLE.exec(text.slice(0, end))?.[1];
     return status === undefined ? 'not-http' : { status: Number(status) };
   }
-  // Fails early if the data cannot become a status line.
+  // Fails early if the response cannot begin with a status line.
   const isPromising = BEGINNING.startsWith(text.slice(0, BEGINNING.length));
   return isPromising && text.length < PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
 };

@@ -4,7 +4,7 @@ import { WIRE_LIMITS } from '@tunnel/protocol';
 import { problemOfServiceName } from '@tunnel/tunnel-spec';
 import { type DialTarget, isPort, type LocalTls, localText } from './local-target.ts';
 
-/** Service names with a local port or `host:port`. */
+/** Additional local services by name, each with a local port or `host:port`. */
 export type ServiceTable = Readonly<Record<string, number | string>>;
 
 interface ServiceAddress {
@@ -15,7 +15,7 @@ interface ServiceAddress {
 const HOST_AND_PORT = /^(?:(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
 const DEFAULT_HOST = '127.0.0.1';
 
-/** Parses an address. Returns null for an invalid address. */
+/** Parses the address of an additional local service. Returns null if it is invalid. */
 const addressOf = (given: unknown): ServiceAddress | null => {
   if (typeof given === 'number') return isPort(given) ? { host: DEFAULT_HOST, port: given } : null;
   if (typeof given !== 'string') return null;

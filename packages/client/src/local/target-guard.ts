@@ -43,12 +43,12 @@ interface Suspect {
   readonly port: number;
 }
 
-/** Cached check of a tunnel's targets, shared by successive visitors. */
+/** Result of the check whether a tunnel's targets may be published, shared by successive visitors. */
 interface Looked {
   readonly targets: readonly Suspect[];
   lookedAt: number;
   verdict: Promise<void>;
-  /** Result of the next scheduled check. Null if none is scheduled. */
+  /** Result of the next scheduled check of the targets. Null if none is scheduled. */
   later: Promise<void> | null;
 }
 

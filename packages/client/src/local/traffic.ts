@@ -4,12 +4,12 @@ import type { DatagramOutcome, Running } from '@tunnel/mux';
 import { LinkedSet } from '@tunnel/rules/collections';
 
 export interface TrafficCounts {
-  /** Visitors since the tunnel was opened. */
+  /** Number of visitors since the tunnel was opened. */
   readonly connections: number;
   readonly open: number;
   /** HTTP requests on observed connections (onRequest or the inspector). */
   readonly requests: number;
-  /** Requests answered by the edge itself. Not included in `requests`. */
+  /** Number of requests answered by the edge itself. Not included in `requests`. */
   readonly edgeAnswered: number;
   /** Bytes from visitors to the local service. */
   readonly bytesIn: number;

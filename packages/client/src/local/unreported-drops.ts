@@ -8,7 +8,7 @@ export const UNREPORTED_VISITORS_MAX = 1000;
 type Counts = Partial<Record<DropReason, number>>;
 
 export class UnreportedDrops {
-  /** Counts by visitor. The empty key collects visitors above the limit. */
+  /** Counts of dropped datagrams by visitor. The empty key collects visitors above the limit. */
   readonly #rows = { in: new Map<string, Counts>(), out: new Map<string, Counts>() };
 
   add(visitor: string, direction: DatagramDrop['direction'], reason: DropReason, datagrams: number): void {

@@ -12,7 +12,7 @@ const RECONNECT_MIN_MS = 500;
  * @limit tunnels: Reconnection, longest pause between attempts | the client retries
  */
 const RECONNECT_MAX_MS = 30_000;
-/** Minimum duration of a connection that resets the pause. */
+/** Duration after which a connection counts as stable and resets the pause between reconnects. */
 const RECONNECT_STABLE_AFTER_MS = 5000;
 
 export class Backoff {
@@ -21,7 +21,7 @@ export class Backoff {
   readonly #rules: BackoffRules;
   #state = CALM;
 
-  /** `maxMs` is the maximum pause. */
+  /** `maxMs` is the maximum pause between attempts to connect. */
   constructor(clock: Clock, random: () => number, maxMs: number = RECONNECT_MAX_MS) {
     this.#clock = clock;
     this.#random = random;
@@ -32,7 +32,7 @@ export class Backoff {
     };
   }
 
-  /** Number of consecutive failures. */
+  /** Number of consecutive failed attempts to connect. */
   get failures(): number {
     return this.#state.failures;
   }

@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'no common TLS version',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'no common TLS version',
   EMFILE: 'this process has too many open files',
-  // Errors of Unix sockets and folders.
+  // Words for errors of Unix sockets and folders.
   ENOENT: 'no such file',
   ENOTDIR: 'part of the path is not a folder',
   EPROTOTYPE: 'the socket takes datagrams, not connections',
@@ -43,7 +43,7 @@ export const unreachable = (server: string, reason: string, cause?: unknown): Fa
 
 export const notAnEdge = (server: string, reason: string): Fault => new Fault('CLIENT_NOT_AN_EDGE', { server, reason });
 
-/** Words in the codes of all certificate errors of OpenSSL and Node. */
+/** Pattern of the codes of all certificate errors of OpenSSL and Node.js. */
 const CERTIFICATE_CODE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME|HOSTNAME_MISMATCH|CRL/;
 
 /**

@@ -7,10 +7,10 @@ import { isLoopbackHost } from '@tunnel/rules/net';
 export const DEFAULT_CONTROL_PORT = 4040;
 
 export interface ServerAddress {
-  /** Host name or address, without brackets. */
+  /** Host name or IP address of the server, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** host:port for display, IPv6 in brackets. */
+  /** Address of the server for display: host:port, IPv6 in brackets. */
   readonly text: string;
 }
 
@@ -54,7 +54,7 @@ const refuse = (text: string, reason: string): Fault =>
 export interface SecurityOptions {
   /** True forces TLS, false forbids TLS. If undefined, TLS is used unless the host is loopback. */
   readonly tls?: boolean | undefined;
-  /** Accepts any certificate. Only for test servers. */
+  /** Accepts any certificate of the server. Only for test servers. */
   readonly insecure?: boolean | undefined;
   /** PEM file with the authorities to trust instead of the system's authorities. */
   readonly caFile?: string | undefined;

@@ -29,21 +29,21 @@ export interface PeerConnectionOptions {
   readonly identity: PeerIdentity;
   readonly secret: Secret;
   readonly listen: ListenAddress | null;
-  /** If true, the first join is retried without limit. */
+  /** If true, the first attempt to join a p2p tunnel is repeated without limit. */
   readonly wait: boolean;
   readonly network: PeerNetwork;
   readonly clock: Clock;
   readonly random: () => number;
   readonly report: ReportInternalError;
   readonly emit: (event: PeerEvent) => void;
-  /** Counts a served connection. Returns a function that ends the count. */
+  /** Counts a connection being served over the p2p tunnel. Returns a function that ends the count. */
   readonly beginServing: () => () => void;
   readonly newRequestId: () => string;
   readonly onClosed: (connection: PeerLink) => void;
 }
 
 type Phase =
-  /** No session with the edge, or a relay from an earlier session. */
+  /** The client has no session with the edge, or only a relay from an earlier session. */
   | { readonly kind: 'offline' }
   | { readonly kind: 'asking'; readonly requestId: string; readonly timer: Timer }
   | { readonly kind: 'opening'; readonly pending: PendingStream | null }
@@ -71,7 +71,7 @@ export class PeerLink implements PeerConnection {
   #hasBeenReady = false;
   #deadline: Timer | null = null;
   #served = 0;
-  /** Timer that cuts off connections still running after the drain time. */
+  /** Timer that cuts off p2p connections still running after the drain time. */
   #leaving: Timer | null = null;
   /** Earliest time of the next attempt after a failed proof. Applies to reconnects too. */
   #notBefore = 0;
@@ -134,7 +134,7 @@ export class PeerLink implements PeerConnection {
     return this.traffic.counts();
   }
 
-  /** Plain values for printing, without internals. */
+  /** Plain values of the p2p connection for printing, without internals. */
   toJSON(): object {
     const { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts } = this;
     return { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts };
@@ -159,7 +159,7 @@ export class PeerLink implements PeerConnection {
     }
     if (this.#phase.kind === 'over') return this.#listener?.close();
     if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), FIRST_JOIN_TIMEOUT_MS);
-    // The session may have started while the port was being opened.
+    // The session with the edge may have started while the local port was being opened.
     const session = currentSession();
     if (session !== null && this.#session !== session) this.sessionUp(session);
   }
@@ -202,12 +202,12 @@ export class PeerLink implements PeerConnection {
     return this.#leaving !== null;
   }
 
-  /** Accepts no new connections. Current connections may finish. */
+  /** Stops accepting connections at the local port. Current connections may finish. */
   drain(): void {
     this.#listener?.close();
   }
 
-  /** Counts a served connection. Returns a function that ends the count. */
+  /** Counts a connection being served over the p2p tunnel. Returns a function that ends the count. */
   #beginServing(): () => void {
     const isOver = this.#options.beginServing();
     let isServed = true;
@@ -324,7 +324,7 @@ export class PeerLink implements PeerConnection {
   }
 
   #onPath(path: PeerPath): void {
-    // The first path is reported together with the ready event.
+    // The first path of a p2p connection is reported together with the ready event.
     if (!this.#hasBeenReady) return;
     this.#options.emit({ type: 'path', name: this.name, peerId: this.#peerId, ...path });
     for (const listener of this.#pathListeners) listener(path);
@@ -357,7 +357,7 @@ export class PeerLink implements PeerConnection {
   #wait(atLeastMs: number): void {
     const { clock, wait } = this.#options;
     const backoffMs = this.#backoff.nextDelayMs();
-    // If the first join has a deadline, the pause is capped so that the client does not sleep past the deadline.
+    // If the first join of a p2p tunnel has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const isShort = !this.#hasBeenReady && !wait;
     const delayMs = isShort ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs;
     const timer = clock.setTimeout(

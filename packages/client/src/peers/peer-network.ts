@@ -10,12 +10,12 @@ export type PeerPackage = typeof peerPackage;
 
 export const loadPeerPackage = (): Promise<PeerPackage> => import('@tunnel/peer');
 
-/** The part of a session used by peers. */
+/** The part of a session with the edge that p2p connections use. */
 export type EdgeView = Pick<Session, 'edgeAddress' | 'observer'>;
 
-/** Settings shared by publisher and subscriber. */
+/** Settings of a p2p tunnel that publisher and subscriber share. */
 export interface PeerIdentity {
-  /** Name in lower case. */
+  /** Name of the p2p tunnel in lower case. */
   readonly p2pName: string;
   readonly service: PeerService;
   readonly direct: boolean;

@@ -7,10 +7,10 @@ export class PeerStream extends Duplex implements ByteReader {
   readonly #end: ByteDuplex;
   readonly #onOver: () => void;
   #isOver = false;
-  /** Callback of a write that could not be sent immediately. */
+  /** Callback of a stream write that could not be sent immediately. */
   #onDrained: (() => void) | null = null;
 
-  /** `onOver` is called exactly once when both directions have ended. */
+  /** `onOver` is called exactly once when both directions of the stream have ended. */
   constructor(end: ByteDuplex, onOver: () => void) {
     super({ allowHalfOpen: true });
     this.#end = end;
@@ -51,7 +51,7 @@ export class PeerStream extends Duplex implements ByteReader {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    // The memory belongs to the program, so unsent bytes are copied.
+    // The written memory belongs to the program, so unsent bytes are copied.
     if (this.#end.write(chunk, 0, chunk.length, false)) done();
     else this.#onDrained = done;
   }

@@ -8,26 +8,26 @@ import type { Tunnel } from '../tunnels/tunnel.ts';
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0 chooses any free port. */
+  /** Local port. 0 chooses any free port. */
   readonly port: number;
 }
 
-/** Options of a connection to a tunnel published by another client. */
+/** Options of a connection to a p2p tunnel published by another client. */
 export interface ConnectPeerOptions {
   readonly p2pName: string;
-  /** The publisher's secret. Only its SHA-256 hash leaves the process. */
+  /** The publisher's p2p secret. Only its SHA-256 hash leaves the process. */
   readonly secret: Secret | string;
-  /** Display name. Default: `p2pName`. */
+  /** Display name of the p2p connection. Default: `p2pName`. */
   readonly name?: string;
   /** Protocol of the published service. Default: `tcp`. */
   readonly service?: 'tcp' | 'udp';
-  /** Default: 127.0.0.1. */
+  /** Host of the local port for the p2p connection. Default: 127.0.0.1. */
   readonly listenHost?: string;
   /** Local port; 0 chooses any free port. If undefined, no port is opened, and connections are opened with dial(). */
   readonly listenPort?: number;
-  /** False allows only the relay. */
+  /** False allows only the relay, without attempts to connect directly. */
   readonly direct?: boolean;
-  /** If true, the first join is retried without limit. Otherwise a refusal is final after 30 s. */
+  /** If true, the first attempt to join the p2p tunnel is repeated without limit. Otherwise a refusal is final after 30 s. */
   readonly wait?: boolean;
 }
 
@@ -37,13 +37,13 @@ export type PeerConnectionState = 'connecting' | 'connected' | 'away' | 'closed'
 /** A connection to a peer as seen by the subscriber, with the current path of new connections and its reason. */
 export interface PeerConnection extends PeerPath {
   readonly state: PeerConnectionState;
-  /** Display name. */
+  /** Display name of the p2p connection. */
   readonly name: string;
   readonly p2pName: string;
   readonly service: 'tcp' | 'udp';
-  /** The edge's id for this join. Empty while not joined. */
+  /** Id that the edge gave this join of a p2p tunnel. Empty while not joined. */
   readonly peerId: string;
-  /** Null if no local port is open, and connections use dial(). */
+  /** Address of the local port. Null if no local port is open, and connections use dial(). */
   readonly listen: ListenAddress | null;
   readonly counts: TrafficCounts;
   /** tcp: opens a stream to the service without a local port. Rejects with a Fault if the peer refuses. */
@@ -54,7 +54,7 @@ export interface PeerConnection extends PeerPath {
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** Events of peers, at both ends. */
+/** Status events of p2p tunnels, for publishers and subscribers. */
 export type PeerEvent =
   /** p2p, at the publisher: a subscriber has proven the secret, or has left. */
   | {
@@ -68,7 +68,7 @@ export type PeerEvent =
     }
   /** p2p, at both ends: the path of new connections, or its reason, has changed. `name` is the name of the tunnel or the connection. */
   | ({ readonly type: 'path'; readonly name: string; readonly peerId: string } & PeerPath)
-  /** The publisher was proven for the first time. */
+  /** The publisher has proven the p2p secret for the first time. */
   | { readonly type: 'peer-ready'; readonly connection: PeerConnection }
   /** The connection failed. `final` means that the connection has ended; otherwise the client retries. */
   | {

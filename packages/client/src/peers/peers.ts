@@ -15,7 +15,7 @@ import { ClientPeerNetwork, type EdgeView, loadPeerPackage, type PeerIdentity } 
 import type { ConnectPeerOptions, PeerEvent } from './peer-types.ts';
 import { PublishedPeers } from './published-peers.ts';
 
-/** Throws a Fault for invalid options, before the edge is asked. */
+/** Checks the options of a p2p connection. Throws a Fault if they are invalid, before the edge is asked. */
 export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenHost }: ConnectPeerOptions): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   checkP2pName(p2pName);
@@ -52,7 +52,7 @@ export class Peers {
   readonly #published = new Map<TunnelEntry, PublishedPeers>();
   readonly #connections = new Set<PeerLink>();
   #session: Session | null = null;
-  /** The latest session, possibly lost. */
+  /** The latest session with the edge, which may have been lost. */
   #edge: EdgeView | null = null;
   #lastRequest = 0;
   #isDraining = false;
@@ -91,7 +91,7 @@ export class Peers {
         return true;
       case 'PeerConnected': {
         const isTaken = [...this.#connections].some((connection) => connection.onMessage(message));
-        // The connection was closed while the request was on its way.
+        // The p2p connection was closed while the request to join was on its way.
         if (!isTaken) this.#session?.send({ type: 'DisconnectPeer', peer_id: message.peer_id });
         return true;
       }
@@ -103,7 +103,7 @@ export class Peers {
     }
   }
 
-  /** Called every CLIENT_TICK_MS by the owner of the timer. */
+  /** Sends due traffic reports of published p2p tunnels. Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     for (const published of this.#published.values()) published.tick(now);
   }
@@ -180,7 +180,7 @@ export class Peers {
 
   // ---- the end ----
 
-  /** Accepts no new connections. Current connections may finish. */
+  /** Stops accepting new p2p connections. Current connections may finish. */
   drain(): void {
     this.#isDraining = true;
     for (const connection of this.#connections) connection.drain();

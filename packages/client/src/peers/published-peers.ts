@@ -9,7 +9,7 @@ import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import type { PeerEvent } from './peer-types.ts';
 
-/** Interval of reports of direct traffic to the edge. */
+/** Interval at which a publisher reports direct p2p traffic to the edge. */
 export const PEER_REPORT_EVERY_MS = 5000;
 
 export interface PublishedPeersOptions {
@@ -20,7 +20,7 @@ export interface PublishedPeersOptions {
   readonly clock: Clock;
   readonly report: ReportInternalError;
   readonly emit: (event: PeerEvent | TunnelEvent) => void;
-  /** Sends a message to the edge while the edge knows the tunnel. */
+  /** Sends a message about the p2p tunnel to the edge while the edge knows the tunnel. */
   readonly tell: (message: ControlMessageInput) => void;
   readonly serve: (stream: MuxStream) => void;
   readonly serveFlow: (stream: DatagramStream, head: StreamHead) => void;
@@ -31,9 +31,9 @@ export class PublishedPeers implements TunnelPeers {
   readonly #publisher: PeerPublisher;
   /** Addresses of joined peers by peer id, as seen by the edge. They can arrive before or after the peer's proof. */
   readonly #addresses = new Map<string, string>();
-  /** Proven peers not yet reported, because their address is unknown. */
+  /** Subscribers that proved the secret but are not reported yet, because their address is unknown. */
   readonly #untold = new Set<Peer>();
-  /** Direct bytes in the last report. */
+  /** Bytes of direct traffic per subscriber in the last report to the edge. */
   readonly #reported = new WeakMap<Peer, number>();
   #reportedAt: number;
 
@@ -87,7 +87,7 @@ export class PublishedPeers implements TunnelPeers {
     for (const peer of this.#publisher.peers) this.#report(peer);
   }
 
-  /** Called every CLIENT_TICK_MS by the owner of the timer. */
+  /** Reports direct traffic to the edge when due. Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     if (now - this.#reportedAt < PEER_REPORT_EVERY_MS) return;
     this.#reportedAt = now;
@@ -125,7 +125,7 @@ export class PublishedPeers implements TunnelPeers {
     const { tunnel, emit } = this.#options;
     const clientAddr = this.#addresses.get(peer.peerId) ?? '';
     this.#addresses.delete(peer.peerId);
-    // A peer never reported as joined is not reported as gone.
+    // A subscriber that was never reported as joined is not reported as gone.
     if (this.#untold.delete(peer)) return;
     emit({ type: 'peer', tunnel, peerId: peer.peerId, state: 'gone', clientAddr, reason });
   }

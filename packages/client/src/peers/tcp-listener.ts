@@ -9,9 +9,9 @@ import type { Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 
 export interface PeerListener {
-  /** Local address with the assigned port. */
+  /** Local address of the p2p connection, with the assigned port. */
   readonly address: ListenAddress;
-  /** Accepts no new connections. Current connections continue. */
+  /** Stops accepting connections at the local port. Current connections continue. */
   close(): void;
 }
 
@@ -19,11 +19,11 @@ export interface ListenerOptions {
   readonly clock: Clock;
   readonly report: ReportInternalError;
   readonly traffic: Traffic;
-  /** Counts a served connection. Returns a function that ends the count. */
+  /** Counts a connection being served over the p2p tunnel. Returns a function that ends the count. */
   readonly beginServing: () => () => void;
 }
 
-/** The part of the peer session used by a listener. */
+/** The part of a p2p session that a local listener uses. */
 export type StreamOpener = Pick<PeerSubscriber, 'open' | 'openDatagrams'>;
 
 // Sockets stay paused until the peer has answered, so that early data stays in the kernel instead of the process's memory.
@@ -39,7 +39,7 @@ export const openTcpListener = async (
   const listening = once(server, 'listening');
   server.listen({ host, port });
   await listening;
-  // Without free descriptors a new connection is lost, but the listener continues.
+  // Without free descriptors a new local connection is lost, but the listener continues.
   server.on('error', (error) => deps.report(error, 'peer.listener'));
   const bound = server.address();
   const address = { host, port: typeof bound === 'object' && bound !== null ? bound.port : port };
@@ -71,7 +71,7 @@ const carry = (socket: Socket, opener: StreamOpener, deps: ListenerOptions): voi
         traffic.ended(joined);
         isOver();
       };
-      // Both ends may have ended before splice() returns.
+      // The local connection and the p2p stream may both have ended before splice() returns.
       joined = splice(adoptSocket(socket), stream, { onDone: finish, abandon: report });
       if (isDone) finish();
       else traffic.joined(joined);

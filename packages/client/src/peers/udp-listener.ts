@@ -23,7 +23,7 @@ import type { DropReason, Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 import type { ListenerOptions, PeerListener, StreamOpener } from './tcp-listener.ts';
 
-/** Idle time after which a sender is forgotten. */
+/** Idle time after which a local sender of datagrams is forgotten. */
 export const PEER_FLOW_IDLE_MS = 60_000;
 /** Idle time after which a sender with one datagram and a response is forgotten. */
 const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
@@ -31,7 +31,7 @@ const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
 const PEER_FLOW_UNCONFIRMED_BYTES = 8 * 1024;
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
-/** No loop detection: unlike an edge, a client's listener cannot be its own visitor. */
+/** Turns off the detection of datagram loops: unlike an edge, a client's listener cannot be its own visitor. */
 const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }, pathPorts: [] };
 
 /** Returns the flow limits, with an edge's defaults. Loopback addresses cannot be forged from other machines. */
@@ -89,7 +89,7 @@ class UdpListener implements PeerListener, Guarded {
     this.#flows = new FlowTable(options, clock.monotonic());
     this.#look = clock.setInterval(() => this.#flows.expire(clock.monotonic()), CLIENT_LIMITS.CLIENT_TICK_MS);
     guard.listen(socket, 'message', this, 'peer.udp', (bytes: Buffer, from: RemoteInfo) => this.#receive(bytes, from));
-    // An error of a departed sender must not end the listener.
+    // A socket error caused by a sender that is gone must not end the listener.
     guard.listen(socket, 'error', this, 'peer.udp', () => {});
   }
 
@@ -106,7 +106,7 @@ class UdpListener implements PeerListener, Guarded {
     this.#options.report(error, where);
   }
 
-  /** Sends a response. The memory is borrowed for the call. */
+  /** Sends a response datagram to the local sender. The memory is borrowed for the call. */
   reply(flow: Flow<PeerFlow>, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
     if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#options.clock.monotonic())) return false;

@@ -1,4 +1,4 @@
-// Cryptographic functions for policy rules, implemented with Node.
+// Cryptographic functions for policy rules, implemented with Node.js.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { PolicyDigests } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';

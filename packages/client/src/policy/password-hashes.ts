@@ -8,7 +8,7 @@ const PREFIX = '$scrypt$ln=14,r=8,p=1$';
 const COST = { N: 2 ** 14, r: 8, p: 1 } as const;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Base64 without padding: 16 and 32 bytes. */
+/** Pattern of a password hash, with salt (16 bytes) and digest (32 bytes) in Base64 without padding. */
 const LINE = /^\$scrypt\$ln=14,r=8,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/;
 
 /** Placeholder with the length of a real hash, matching no password. Used until the password is hashed. */
@@ -23,7 +23,7 @@ const derive = (password: string, salt: Buffer): Promise<Buffer> =>
     ),
   );
 
-/** Returns `$scrypt$…` for `users` of a policy. */
+/** Hashes a password. Returns `$scrypt$…` for `users` of a policy. */
 export const hashPassword = async (password: string, salt: Buffer = randomBytes(SALT_BYTES)): Promise<string> =>
   `${PREFIX}${text64(salt)}$${text64(await derive(password, salt))}`;
 
@@ -37,7 +37,7 @@ export const isPasswordRight = async (line: string, password: string): Promise<b
 const groupSalt = (groupKey: string, user: string): Buffer =>
   createHmac('sha256', groupKey).update(`basic-auth\0${user}`, 'utf8').digest().subarray(0, SALT_BYTES);
 
-/** Maximum number of cached hashes, kept for reloads. */
+/** Maximum number of cached password hashes, kept for reloads. */
 const LINES_MAX = 1000;
 
 /** Cached password hashes of one client. */

@@ -25,7 +25,7 @@ export interface PolicyTestRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Address of the visitor. */
+  /** IP address of the visitor who sends the tested request. */
   readonly address: string;
   /** A user assumed to have signed in, or to send a valid JWT. */
   readonly user?: string | undefined;
@@ -33,12 +33,12 @@ export interface PolicyTestRequest {
 }
 
 export interface TracedRule {
-  /** Position of the rule, starting at 1. */
+  /** Position of the rule in the policy, starting at 1. */
   readonly index: number;
   readonly name: string | null;
   readonly action: string;
   readonly matched: boolean;
-  /** The reason for a mismatch, or the effect of the rule. */
+  /** Why the rule did not match the tested request, or the effect of the rule. */
   readonly note: string;
 }
 
@@ -46,12 +46,12 @@ export interface PolicyVerdict {
   readonly outcome: 'pass' | 'answer';
   readonly status: number | null;
   readonly code: string | null;
-  /** Null without a deciding rule, and for the edge's sign-in paths. */
+  /** The rule that decided the tested request. Null without such a rule, and for the edge's sign-in paths. */
   readonly rule: Pick<TracedRule, 'index' | 'name' | 'action'> | null;
   readonly location: string | null;
-  /** One of `services`, or null for the tunnel's main service. */
+  /** Local service that gets the request: one of `services`, or null for the tunnel's main service. */
   readonly service: string | null;
-  /** The request as sent to the service. Null if nothing is sent. */
+  /** The tested request as it would be sent to the service. Null if nothing is sent. */
   readonly request: {
     readonly method: string;
     readonly path: string;
@@ -60,7 +60,7 @@ export interface PolicyVerdict {
   readonly trace: readonly TracedRule[];
 }
 
-/** Throws a Fault for an invalid policy or an invalid request. */
+/** Tests a policy with a made-up request. Throws a Fault for an invalid policy or request. */
 export const testPolicy = async (
   policy: TunnelPolicy,
   about: PolicyAbout,
@@ -83,7 +83,7 @@ interface TestedRequest {
   readonly head: RequestHead;
   readonly request: PolicyRequest;
   readonly user: string | null;
-  /** Claims of the assumed user. */
+  /** Claims of the user assumed for the test. */
   readonly claims: Readonly<Record<string, readonly string[]>>;
   readonly body: Uint8Array;
   /** Name of a header added for the assumed user, in lower case. Null if none was added. */
@@ -92,7 +92,7 @@ interface TestedRequest {
 
 const SCHEME = 'https';
 const HOST = 'tunnel.example';
-/** Has the form of a JWT. The content is never read. */
+/** Placeholder for a test request, in the form of a JWT. The content is never read. */
 const ANY_JWT = 'e30.e30.e30';
 
 const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest => {
@@ -158,7 +158,7 @@ const decide = async (
   return step;
 };
 
-/** Performs an effect without network access. */
+/** Performs an effect of a tested policy (such as a password check) without network access. */
 const perform = async (effect: PolicyEffect, tested: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
   const { user, claims, body } = tested;
   switch (effect.kind) {
@@ -185,7 +185,7 @@ const perform = async (effect: PolicyEffect, tested: TestedRequest, nowMs: numbe
     case 'hold-body':
       return body.length > effect.maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body };
     case 'take-token':
-      // Assumes the first request, which every rate limit allows.
+      // Assumes that the tested request is the first, which every rate limit allows.
       return { kind: 'token-taken', retryAfterSecs: null };
   }
 };
@@ -242,7 +242,7 @@ const passedRequest = ({ method, path, headers }: RequestHead, { madeUp }: Teste
   return { method, path, headers: shown };
 };
 
-/** Returns one entry per rule, in order, including rules not reached. */
+/** Returns the test result of every rule, in order, including rules that were not reached. */
 const traceOf = (policy: Policy, compiled: CompiledPolicy, seen: readonly TracedRule[]): TracedRule[] => {
   const byIndex = new Map(seen.map((traced) => [traced.index, traced]));
   return policy.rules.map((rule, at) => {

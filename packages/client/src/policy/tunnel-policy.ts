@@ -35,14 +35,14 @@ type Path = PolicyPath;
 /** Facts about the tunnel, needed to check its policy. */
 export interface PolicyAbout {
   readonly protocol: TunnelProtocol;
-  /** Names allowed in `route`. */
+  /** Names of additional local services, which rules may use in `route`. */
   readonly services: readonly string[];
 }
 
 /** A policy as sent to the edge. */
 export interface SentPolicy {
   readonly policy: Policy;
-  /** Hash that the edge must return. */
+  /** Hash of the sent policy, which the edge must return. */
   readonly hash: string;
 }
 
@@ -85,7 +85,7 @@ export class TunnelPolicy {
     return this.#policy.rules.length;
   }
 
-  /** Short description of the protection: `login company, 2 paths open`. */
+  /** Short description of the tunnel's protection: `login company, 2 paths open`. */
   get guard(): string {
     return guardWords(this.#policy);
   }
@@ -94,7 +94,7 @@ export class TunnelPolicy {
     return this.#policy.login !== null;
   }
 
-  /** Throws a Fault if the policy cannot work on the tunnel. */
+  /** Checks the policy for a tunnel. Throws a Fault if the policy cannot work there. */
   check(about: PolicyAbout): void {
     const [problem] = problemsOfPolicy(this.#policy, judgedWith(about));
     if (problem !== undefined) throw this.#refusal(problem);
@@ -121,7 +121,7 @@ export class TunnelPolicy {
     return { policy, hash: policyHash(policy, services, sha256Hex) };
   }
 
-  /** Returns a copy with hashed passwords. Other secrets stay as they are. */
+  /** Returns a copy of the policy with hashed passwords. Other secrets stay as they are. */
   async #hashed(groupKey: Secret | null, lines: PasswordLines): Promise<Policy> {
     const policy = structuredClone(this.#policy) as unknown as Hashable;
     for (const { rule, user, password } of this.#passwords) {
@@ -218,7 +218,7 @@ const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
   throw part.source.refuse(own, issue.message);
 };
 
-/** Protocol by which the rules are judged. */
+/** Protocol as which a tunnel's rules are checked, by the tunnel's protocol. */
 const JUDGED_AS = { http: 'http', https: 'http', tcp: 'tcp', tls: 'tcp', udp: 'udp' } as const;
 
 const judgedWith = ({ protocol, services }: PolicyAbout) => {
@@ -231,7 +231,7 @@ const judgedWith = ({ protocol, services }: PolicyAbout) => {
 /** A file of rules (relative to the current folder), a list of rules, `{ login, rules }`, or the result of `readPolicyFile`. */
 export type PolicyInput = TunnelPolicy | FilePolicy | string;
 
-/** Throws a Fault for an invalid policy. */
+/** Reads a policy from a file, or takes it as an object. Throws a Fault if it is invalid. */
 export const policyFrom = (given: PolicyInput): TunnelPolicy => {
   if (given instanceof TunnelPolicy) return given;
   if (typeof given === 'string') return readPolicyFile(given);
@@ -256,7 +256,7 @@ const policyValue = (value: unknown): PolicySource =>
     home: homedir(),
   });
 
-/** Throws a Fault for an unreadable or invalid file. */
+/** Reads a policy from a file. Throws a Fault for an unreadable or invalid file. */
 export const readPolicyFile = (
   file: string,
   {

@@ -1,7 +1,7 @@
 // Short reasons why the edge answered a request itself, for one line in a terminal: `service not running`, `rule office`.
 import type { EdgeAnswer } from './request-record.ts';
 
-/** Reasons by the error code of the response. */
+/** Why the edge answered a request itself, in words, by the error code of the response. */
 export const REASONS: Readonly<Record<string, string>> = {
   LOCAL_UNREACHABLE: 'service not running',
   LOCAL_CLOSED: 'service closed the connection',

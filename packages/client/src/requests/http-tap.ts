@@ -12,11 +12,11 @@ import {
   SniffedResponseHead,
 } from './sniffed-head.ts';
 
-/** Observes one request and its response. Nothing is called after onEnd. */
+/** Observer of one request and its response. No method is called after onEnd. */
 export interface SeenRequest {
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
-  /** Called with the final response. Interim responses (100, 103) are skipped. */
+  /** Called with the head of the final response. Interim responses (100, 103) are skipped. */
   onResponseHead(head: AnsweringHead): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
   /** `aborted`: the connection ended early, or the rest could not be parsed. */
@@ -26,7 +26,7 @@ export interface SeenRequest {
 /** Called at the head of a request. Returns null if nothing observes requests any more; then the tap stops. */
 export type RequestOpener = (head: OpeningHead) => SeenRequest | null;
 
-/** A request without a complete response. */
+/** An observed request without a complete response. */
 interface Pending extends Asked {
   readonly seen: SeenRequest;
 }
@@ -36,9 +36,9 @@ const PENDING_MAX = 64;
 
 export class HttpTap {
   readonly #open: RequestOpener;
-  /** Unanswered requests, in the order of their responses. */
+  /** Observed requests without a complete response, in the order of their responses. */
   readonly #pending: Pending[] = [];
-  /** The request with the body currently passing. */
+  /** The request with the body that is currently passing. */
   #current: Pending | null = null;
   /** True while an interim response passes, which does not answer the first of `#pending`. */
   #isInterim = false;
@@ -51,7 +51,7 @@ export class HttpTap {
     this.#responses = new MessageReader(this.#responseHandlers());
   }
 
-  /** Observes bytes from the visitor. */
+  /** Observes bytes that pass from the visitor to the local service. */
   request(bytes: Buffer, start: number, end: number): void {
     if (this.#requests.isStopped) return;
     try {
@@ -61,12 +61,12 @@ export class HttpTap {
     }
   }
 
-  /** Observes bytes from the local service. */
+  /** Observes bytes that pass from the local service to the visitor. */
   response(bytes: Buffer, start: number, end: number): void {
     if (this.#responses.isStopped) return;
     try {
       this.#responses.push(bytes, start, end);
-      // After unreadable data nothing further can be parsed.
+      // After unreadable data no further responses can be parsed, so pending requests are reported as aborted.
       if (this.#responses.isStopped) this.#abortAll();
     } catch {
       this.#giveUp();
@@ -83,7 +83,7 @@ export class HttpTap {
     }
   }
 
-  /** Called when both directions have ended. */
+  /** Called when both directions of the observed connection have ended. */
   over(): void {
     try {
       this.#abortAll();
@@ -152,7 +152,7 @@ export class HttpTap {
     this.#isInterim = head.isInterim;
     if (head.isInterim) return this.#responses.expectBody(0);
     this.#pending[0]?.seen.onResponseHead(head);
-    // After a 101 the bytes belong to another protocol.
+    // After a response with status 101 the bytes belong to another protocol.
     if (head.status === 101) this.#finishFirst();
     else this.#responses.expectBody(head.body);
   }

@@ -21,9 +21,9 @@ export interface MessageHandlers {
    * follows.
    */
   onPlainHead(bytes: Buffer, start: number, end: number): number;
-  /** Called with a complete head, one character per byte. */
+  /** Called with the complete head of a message, one character per byte. */
   onHead(text: string): void;
-  /** Called with body content, without chunk framing. Valid only during the call. */
+  /** Called with body content of a message, without chunk framing. The bytes are valid only during the call. */
   onBody(bytes: Buffer, start: number, end: number): void;
   onMessageEnd(): void;
 }
@@ -33,7 +33,7 @@ type Phase =
   | 'length'
   | 'chunks'
   | 'until-close'
-  /** Unreadable or no longer needed: nothing is parsed any more. */
+  /** The message is unreadable or no longer needed: parsing has stopped. */
   | 'stopped';
 
 const NOTHING = Buffer.alloc(0);
@@ -42,11 +42,11 @@ export class MessageReader implements BodySink {
   readonly #handlers: MessageHandlers;
   readonly #search: HeadSearch = newHeadSearch();
   #phase: Phase = 'head';
-  /** Remaining bytes of a body with a known length. */
+  /** Remaining bytes of a message body with a known length. */
   #remaining = 0;
   #chunks: BodyScanner | null = null;
   #kept: Buffer[] | null = null;
-  /** The piece being pushed, for `forward`. */
+  /** The piece of data being parsed, which `forward` reports parts of. */
   #piece: Buffer = NOTHING;
 
   constructor(handlers: MessageHandlers) {
@@ -90,7 +90,7 @@ export class MessageReader implements BodySink {
     this.#chunks = null;
   }
 
-  /** BodySink: reports body content. */
+  /** Reports body content found by the parser of chunked bodies. */
   forward(start: number, end: number): void {
     this.#handlers.onBody(this.#piece, start, end);
   }
@@ -113,7 +113,7 @@ export class MessageReader implements BodySink {
   }
 
   #afterHead(next: number): number {
-    // The handler did not call expectBody().
+    // The handler does not want the body, because it did not call expectBody(): parsing stops.
     if (this.#phase === 'head') this.stop();
     else if (this.#phase === 'length' && this.#remaining === 0) this.#endMessage();
     return next;

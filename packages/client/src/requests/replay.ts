@@ -12,7 +12,7 @@ import { HttpTap } from './http-tap.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { RequestReporter } from './request-reporter.ts';
 
-/** Timeout for the response of a replay. */
+/** Timeout for the response to a replayed request. */
 const INSPECTOR_REPLAY_TIMEOUT_MS = 30_000;
 
 const DONE: StreamReason = { code: 'cancelled', text: 'the replay has ended' };
@@ -23,7 +23,7 @@ export interface ReplayOptions {
   readonly dial?: DialLocal;
 }
 
-/** Limits of bodies for display and editing. */
+/** Limits of captured bodies for display and editing in the inspector. */
 export const BODY_BOUNDS = {
   shownBytes: CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
   unpackedBytes: 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
@@ -46,7 +46,7 @@ export const replay = async (
   return send(local, record, message, { requests, clock });
 };
 
-/** Returns the target of the original request. */
+/** Returns the local target to which the original request was sent. */
 const targetOf = ({ tunnel, service }: RequestRecord): LocalTarget => {
   const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
   if (target !== undefined) return target;
@@ -70,7 +70,7 @@ const send = (
     id = seen?.id ?? '';
     return seen;
   });
-  // Ends a replay with an endless response.
+  // Ends a replay if the response does not end within the timeout.
   const timer = clock.setTimeout(() => tap.over(), INSPECTOR_REPLAY_TIMEOUT_MS);
   tap.request(bytes, 0, bytes.length);
   local.read({

@@ -20,9 +20,9 @@ interface RequestFacts {
   readonly id: string;
   readonly tunnel: Tunnel;
   readonly method: string;
-  /** Path with query. Values of secret-looking parameters are shown as `…`. */
+  /** Path of the request with query. Values of secret-looking parameters are shown as `…`. */
   readonly path: string;
-  /** Time of the request's head, in epoch milliseconds. */
+  /** Time when the request's head arrived, in epoch milliseconds. */
   readonly at: number;
   /** Id of the original if the request is a replay, from the inspector, the dashboard or `tunnel replay`. Null for a visitor's request. */
   readonly replayOf: string | null;
@@ -33,14 +33,14 @@ export type RequestEvent =
   | (RequestFacts & { readonly type: 'request-started' })
   | (RequestFacts & {
       readonly type: 'request-finished';
-      /** Null without a response. */
+      /** Status of the response. Null without a response. */
       readonly status: number | null;
       /** Time from the request's head to the last byte of the response. */
       readonly durationMs: number;
-      /** Size of the bodies without heads. */
+      /** Size of the request's and the response's body, without heads. */
       readonly requestBytes: number;
       readonly responseBytes: number;
-      /** True if the connection ended before the response. */
+      /** True if the connection ended before the response was complete. */
       readonly aborted: boolean;
     })
   /** The edge answered the visitor, because the service did not answer or a rule responded. At most 20 events per second and tunnel. */
@@ -62,14 +62,14 @@ export type RequestListener = (event: RequestEvent) => void;
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
-/** Marks a record as a replay. */
+/** Marks a recorded request as a replay of another request. */
 export interface Replay {
   readonly of: string;
   readonly isEdited: boolean;
   onEnd(): void;
 }
 
-/** Creator of a record, notified of its end. */
+/** Creator of a request record, notified when the request has ended. */
 type Owner = Pick<RequestReporter, 'monotonic' | 'onEnd'>;
 
 /** Keeps captured records and counts their memory. */
@@ -82,11 +82,11 @@ interface RecordFacts {
   readonly service: string | undefined;
   readonly at: number;
   readonly replay: Replay | null;
-  /** Null if the request is only counted and neither heads nor bodies are captured. */
+  /** Store of the captured request. Null if the request is only counted and neither heads nor bodies are captured. */
   readonly keeper: Keeper | null;
 }
 
-/** Shared empty body for messages without a body. */
+/** Shared empty body for recorded messages without a body. */
 const NO_BODY = new CapturedBody({ maxBytes: 0 });
 
 /** A request and its response. Heads are kept as text and parsed on demand, because most requests are never viewed. */
@@ -95,13 +95,13 @@ export class RequestRecord implements SeenRequest {
   readonly tunnel: TunnelEntry;
   readonly service: string | undefined;
   readonly method: string;
-  /** Path for display, without secrets. */
+  /** Path of the request for display, without secrets. */
   readonly shownPath: string;
   readonly at: number;
   readonly replay: Replay | null;
   /** Bytes counted by the keeper. -1 if the record is not or no longer kept. */
   heldBytes = -1;
-  /** Whole request head including secrets, for a replay. Null if not captured. */
+  /** Whole head of the request including secrets, for a replay. Null if not captured. */
   readonly requestText: string | null;
   readonly #owner: Owner;
   readonly #keeper: Keeper | null;
@@ -135,7 +135,7 @@ export class RequestRecord implements SeenRequest {
     return this.replay === null ? null : this.replay.of;
   }
 
-  /** True if the replay differs from the original. */
+  /** True if this request is a replay that differs from the original. */
   get isEdited(): boolean {
     return this.replay?.isEdited ?? false;
   }
@@ -144,12 +144,12 @@ export class RequestRecord implements SeenRequest {
     return this.#state;
   }
 
-  /** Status seen by the visitor, from the service or from the edge. */
+  /** Status of the response that the visitor got, from the service or from the edge. */
   get status(): number | null {
     return this.#edgeAnswer?.status ?? this.#status;
   }
 
-  /** The edge's response. Null if the service answered, or without a response. */
+  /** The edge's response to the request. Null if the service answered, or without a response. */
   get edgeAnswer(): EdgeAnswer | null {
     return this.#edgeAnswer;
   }
@@ -184,7 +184,7 @@ export class RequestRecord implements SeenRequest {
     return this.#responseBody ?? NO_BODY;
   }
 
-  /** Duration in milliseconds, so far or in total. */
+  /** Duration of the request in milliseconds, so far or in total. */
   get durationMs(): number {
     return this.#state === 'running' ? this.#owner.monotonic() - this.#startedAt : this.#durationMs;
   }

@@ -23,7 +23,7 @@ export class RequestReporter {
     this.#clock = clock;
   }
 
-  /** Subscribes to events. Returns a function that ends the subscription. */
+  /** Subscribes to events of requests. Returns a function that ends the subscription. */
   on(listener: RequestListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -89,7 +89,7 @@ export class RequestReporter {
     return this.#clock.monotonic();
   }
 
-  /** Called at the end of a record started here. */
+  /** Called when a recorded request that was started here has ended. */
   onEnd(record: RequestRecord): void {
     if (this.#listeners.size > 0) this.#emit(finishedEvent(record));
     record.replay?.onEnd();

@@ -9,12 +9,12 @@ export const INSPECTOR_REQUESTS_MAX = 200;
 /** Maximum bytes of all captured requests, heads and bodies. */
 export const INSPECTOR_REQUESTS_BYTES = 8 * 1024 * 1024;
 
-/** Estimated size of a record without its texts. */
+/** Estimated memory size of a request record without its texts. */
 const RECORD_BYTES = 512;
 const RECORDS_MAX = INSPECTOR_REQUESTS_MAX;
 
 export class RequestStore {
-  /** Ring buffer: `#count` records from `#first` on, oldest first. */
+  /** Ring buffer of request records: `#count` records from `#first` on, oldest first. */
   readonly #ring: (RequestRecord | null)[] = Array.from({ length: RECORDS_MAX }, () => null);
   #first = 0;
   #count = 0;
@@ -24,7 +24,7 @@ export class RequestStore {
     return this.#bytes;
   }
 
-  /** Returns the requests, newest first. */
+  /** Returns the captured requests, newest first. */
   list(): RequestRecord[] {
     const records: RequestRecord[] = [];
     for (let at = this.#count - 1; at >= 0; at -= 1) {

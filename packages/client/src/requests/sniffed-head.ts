@@ -11,11 +11,11 @@ import {
   scanResponseHead,
 } from '@tunnel/http1';
 
-/** A request head. Valid only during the call. */
+/** Head of an observed request. Valid only during the call. */
 export interface OpeningHead {
   readonly method: string;
   readonly path: string;
-  /** A copy of the whole head, one character per byte. */
+  /** A copy of the whole request head, one character per byte. */
   readonly text: string;
   /** Id of the replayed request. Null or undefined for a visitor's request. */
   readonly replayOf?: string | null;
@@ -23,10 +23,10 @@ export interface OpeningHead {
 
 /** Header written by the edge as the last line of the head. The edge removes the header from visitors' requests. */
 const REPLAY_LINE = /\r\nX-Tunnel-Replay: ([\w.-]{1,64})\r\n\r\n$/;
-/** Maximum length of the replay header at the end of a head. */
+/** Maximum length of the header line that marks a replay, at the end of a request head. */
 const REPLAY_LINE_MAX = 96;
 
-/** Head of a final response. Valid only during the call. */
+/** Head of an observed final response. Valid only during the call. */
 export interface AnsweringHead {
   readonly status: number;
   readonly contentType: string | null;
@@ -56,10 +56,10 @@ export class SniffedRequestHead implements OpeningHead {
   #end = 0;
   #pathFrom = 0;
   #pathTo = 0;
-  /** The head if fully parsed. Null for a plain head. */
+  /** The request head if it was parsed in full. Null for a plain head, which is scanned only. */
   #whole: RequestHead | null = null;
 
-  /** Returns the index after a plain head, or NOT_PLAIN. */
+  /** Scans a request head quickly. Returns the index after a plain head, or NOT_PLAIN. */
   scan(bytes: Buffer, start: number, end: number): number {
     const next = scanRequestHead(bytes, start, end, plain);
     if (next === NOT_PLAIN) return NOT_PLAIN;
@@ -75,7 +75,7 @@ export class SniffedRequestHead implements OpeningHead {
     return next;
   }
 
-  /** Parses a head in full. Returns false for an invalid head. */
+  /** Parses a request head in full. Returns false if it is invalid. */
   read(text: string): boolean {
     const head = parseRequestHead(text);
     if (head.kind === 'problem') return false;
@@ -109,7 +109,7 @@ export interface Asked {
   readonly upgrade: string | null;
 }
 
-/** Head of a passing response, like SniffedRequestHead. */
+/** Head of an observed response, scanned like SniffedRequestHead. */
 export class SniffedResponseHead implements AnsweringHead {
   status = 0;
   isInterim = false;

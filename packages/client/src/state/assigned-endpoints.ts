@@ -19,18 +19,18 @@ export const ASSIGNED_ENDPOINTS_MAX = 200;
 export const ASSIGNED_WRITE_MS = 200;
 /** Maximum number of write attempts by a closing client while another client holds the lock. */
 const ASSIGNED_LOCK_TRIES = 20;
-/** Pause between these attempts. */
+/** Pause between a closing client's attempts to write the file while another client holds the lock. */
 const ASSIGNED_LOCK_PAUSE_MS = 5;
 
-/** A name or port assigned by an edge. */
+/** A name or port that an edge assigned to a tunnel, remembered for the next run. */
 export interface RememberedEndpoint {
   /** Server, account and protocol, plus the target (for a name) or the tunnel's name (for a port). */
   readonly key: string;
-  /** The subdomain, or the port as text. */
+  /** The assigned subdomain, or the assigned port as text. */
   readonly value: string;
   /** Name of the tunnel, so that two tunnels to the same target do not swap their addresses. */
   readonly name: string;
-  /** Time of the last use in epoch milliseconds. */
+  /** Time when the name or port was last used, in epoch milliseconds. */
   readonly usedAt: number;
   /** The client that uses the endpoint, or was killed while using it. Null if the last client closed normally. */
   readonly holder: Holder | null;
@@ -80,7 +80,7 @@ const idOf = ({ key, value }: Pick<Used, 'key' | 'value'>): string => JSON.strin
 // ---- the file ----
 
 export interface AssignedEndpointsOptions {
-  /** A folder that only this user can read. */
+  /** Folder for the remembered names and ports, which only this user can read. */
   readonly dir: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -90,17 +90,17 @@ export interface AssignedEndpointsOptions {
 
 const FILE = 'assigned.json';
 
-/** Running clients of this process. */
+/** Ids of the clients running in this process. */
 const runsHere = new Set<string>();
 
 export class AssignedEndpoints {
   readonly #options: AssignedEndpointsOptions;
   readonly #path: string;
   readonly #run = randomToken(12);
-  /** Endpoints in use by this client. */
+  /** Remembered names and ports in use by this client. */
   readonly #used = new Set<string>();
   readonly #forgotten = new Set<string>();
-  /** Changes not yet written. */
+  /** Changes of remembered names and ports that are not written to the file yet. */
   readonly #changes = new Map<string, RememberedEndpoint | null>();
   #read: { readonly at: number; readonly all: readonly RememberedEndpoint[] } | null = null;
   #waiting: Timer | null = null;
@@ -135,7 +135,7 @@ export class AssignedEndpoints {
     if (this.#used.delete(idOf(used))) this.#change(used, null);
   }
 
-  /** Releases all endpoints and writes immediately, because the process may exit next. */
+  /** Releases all names and ports of the client and writes immediately, because the process may exit next. */
   close(): void {
     for (const endpoint of this.#current()) this.released(endpoint);
     runsHere.delete(this.#run);
@@ -145,7 +145,7 @@ export class AssignedEndpoints {
     this.#waiting?.cancel();
   }
 
-  /** True if further endpoints would evict endpoints of this client. */
+  /** True if remembering another name or port would evict one that this client uses. */
   get #isFull(): boolean {
     return this.#used.size >= ASSIGNED_ENDPOINTS_MAX;
   }
@@ -196,7 +196,7 @@ export class AssignedEndpoints {
     this.#waiting.unref?.();
   }
 
-  /** Writes the changes. Returns false if another client holds the lock. */
+  /** Writes the changed names and ports to the file. Returns false if another client holds the lock. */
   #write(): boolean {
     if (this.#changes.size === 0) return true;
     const { dir, logger } = this.#options;
@@ -220,7 +220,7 @@ export class AssignedEndpoints {
   }
 }
 
-/** Reads the file. A missing, damaged or incompatible file counts as empty. */
+/** Reads the file with remembered names and ports. A missing, damaged or incompatible file counts as empty. */
 const readFile = (path: string): readonly RememberedEndpoint[] => {
   try {
     const { version, endpoints } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;

@@ -10,7 +10,7 @@ const RESUME_SLOTS_MAX = 16;
 
 /** Values assigned by the edge in an earlier run or connection, to be requested again. */
 export interface Assignment {
-  /** Undefined once the session with this id is lost. */
+  /** Id of the tunnel in the session. Undefined once the session is lost. */
   readonly tunnelId?: string;
   readonly assignedPort?: number;
   readonly assignedSubdomain?: string;
@@ -29,7 +29,7 @@ export interface SavedSession {
 
 export interface SlotOptions {
   readonly dir: string;
-  /** Server and opened tunnels. Clients with different keys never share a slot. */
+  /** Key of the saved session: server and opened tunnels. Clients with different keys never share a slot. */
   readonly key: string;
   readonly logger: Logger;
 }
@@ -38,7 +38,7 @@ export interface SlotOptions {
 export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null => {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    // The folder may have existed with other permissions, and holds secrets.
+    // Restricts the folder's permissions, because it may have existed with others, and holds secrets.
     chmodSync(dir, 0o700);
     const slots = slotPaths(dir, key);
     // Prefers slots with a saved state and no running holder, left by a killed client.
@@ -68,7 +68,7 @@ const slotPaths = (dir: string, key: string): string[] => {
 const isHeld = (path: string): boolean =>
   lockHolder(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS) !== null;
 
-/** Saves the state needed to resume a session. */
+/** File with the state that a restarted client needs to resume its session. */
 export class ResumeStore {
   readonly #path: string;
   readonly #lock: FileLock;
@@ -84,7 +84,7 @@ export class ResumeStore {
     try {
       return parseSession(JSON.parse(readFileSync(this.#path, 'utf8')));
     } catch {
-      // A missing, damaged or incompatible file counts as empty.
+      // A missing, damaged or incompatible state file counts as empty.
       return null;
     }
   }
@@ -95,12 +95,12 @@ export class ResumeStore {
     });
   }
 
-  /** Called periodically by the owner of the timer. */
+  /** Refreshes the lock of the state file. Called periodically by the owner of the timer. */
   touch(): void {
     this.#attempt('resume lock not refreshed', () => this.#lock.touch());
   }
 
-  /** Releases the slot. `forget` deletes the state after an intentional end. */
+  /** Releases the state file's slot. `forget` deletes the state after an intentional end. */
   release({ forget }: { readonly forget: boolean }): void {
     this.#attempt('resume state not removed', () => {
       if (forget) rmSync(this.#path, { force: true });
@@ -108,7 +108,7 @@ export class ResumeStore {
     });
   }
 
-  /** Logs write errors, because a full disk must not end a tunnel. */
+  /** Logs errors of writing the state file, because a full disk must not end a tunnel. */
   #attempt(failure: string, action: () => void): void {
     try {
       action();

@@ -98,7 +98,7 @@ export interface ProberOptions {
   readonly intervalMs: number;
   readonly maxFailed: number;
   readonly clock: Clock;
-  /** Random number in [0, 1). */
+  /** Random number in [0, 1) for the times of health checks. */
   readonly random: () => number;
   readonly onChange: (report: HealthReport) => void;
 }
@@ -124,7 +124,7 @@ export class Prober {
     return this.#streak.toldAnew();
   }
 
-  /** Starts the probes. The first probe runs immediately. */
+  /** Starts the health checks of the local service. The first runs immediately. */
   start(): void {
     if (this.#hasBegun) return;
     this.#hasBegun = true;

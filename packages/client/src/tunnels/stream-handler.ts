@@ -19,26 +19,26 @@ export const LOCAL_DIAL_NOTICE_EVERY_MS = 5000;
 export interface StreamHandlerOptions {
   readonly clock: Clock;
   readonly find: (tunnelId: string) => TunnelEntry | undefined;
-  /** True while the edge has not answered all registrations. */
+  /** Returns true while the edge has not answered all registrations of tunnels. */
   readonly expectsTunnels: () => boolean;
   /**
    * Checks a tunnel's target before a visitor is forwarded. Rejects with a Fault for a forbidden target. Null for most targets, which need
    * no check.
    */
   readonly checkTarget: (spec: ClientSpec) => Promise<void> | null;
-  /** Repeats the target check within the next second. */
+  /** Repeats the check of the tunnel's target within the next second. */
   readonly checkLater: (spec: ClientSpec) => Promise<void>;
   readonly emit: (event: TunnelEvent) => void;
   /** Reports an internal error that affected only one visitor. */
   readonly report: ReportInternalError;
   /** Wraps the visitor's end so that passing requests can be observed. Returns the visitor's end unchanged if there are no observers. */
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream, service?: string) => ByteDuplex;
-  /** Replaces the forwarder of the tunnel's kind. */
+  /** Function that forwards streams instead of the forwarder of the tunnel's kind. */
   readonly forward?: Forwarder;
   readonly flows?: OpenFlows;
 }
 
-/** Responses to an offered stream of either kind. */
+/** Ways to reject a stream that the edge has offered, whether of bytes or of datagrams. */
 interface Offered {
   refuse(reason: StreamReason): void;
   reset(reason: StreamReason): void;
@@ -108,7 +108,7 @@ export class StreamHandler {
     for (const offered of waiting) this.#dispatch(offered);
   }
 
-  /** Called every CLIENT_TICK_MS by the owner of the timer. */
+  /** Ends idle UDP flows. Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     this.#flows.tick(now);
   }

@@ -18,14 +18,14 @@ const REGISTRATIONS_UNDER_WAY = 256;
 /** Maximum size of unanswered registrations in characters. A single policy can have 64 Ki characters. */
 const REGISTRATIONS_UNDER_WAY_CHARS = 128 * 1024;
 
-/** The connection used for registrations. */
+/** The control connection that is used to register tunnels. */
 export interface RegistryLink {
   /** Capabilities supported by both client and edge. */
   readonly capabilities: readonly string[];
-  /** True if the edge knew the session and kept its tunnels. */
+  /** True if the edge knew the client's session and kept its tunnels. */
   readonly resumed: boolean;
   send(message: ControlMessageInput): void;
-  /** Closes a connection on which the edge does not respond. */
+  /** Closes the control connection, because the edge does not respond on it. */
   drop(fault: Fault): void;
   /** Reserves capacity for datagrams, so that byte streams do not delay datagrams. Safe to call again. */
   reserveForDatagrams(): void;
@@ -34,12 +34,12 @@ export interface RegistryLink {
 export interface TunnelRegistryOptions {
   readonly settings: { readonly clock: Clock; readonly random: () => number; readonly logger: Logger };
   readonly guard: TargetGuard;
-  /** Endpoints assigned in earlier runs. Null if none are remembered. */
+  /** Names and ports assigned in earlier runs. Null if none are remembered. */
   readonly endpoints: AssignedEndpoints | null;
-  /** Server and account, the key under which endpoints are remembered. */
+  /** Server and account, the key under which assigned names and ports are remembered. */
   readonly remembers: () => { readonly server: string; readonly account: string };
   readonly emit: (event: TunnelEvent) => void;
-  /** Called when ids, ports or names have changed and should be saved. */
+  /** Called when ids, ports or names of tunnels have changed and should be saved. */
   readonly onChanged: () => void;
   /** Called when a registration was answered, because parked streams may now find their tunnel. */
   readonly onAnswer: () => void;
@@ -54,11 +54,11 @@ interface AskedRequest {
 }
 
 interface PendingRequest extends AskedRequest {
-  /** Null until the request is sent. */
+  /** Timeout of the edge's response. Null until the request is sent. */
   timer: Timer | null;
-  /** The request's share of the limit on unanswered registrations. */
+  /** The request's share of the size limit for unanswered registrations. */
   readonly size: number;
-  /** Resolves with the response, or when no response can arrive any more. */
+  /** Resolves when the edge has answered the request, or when no response can arrive any more. */
   readonly over: Promise<void>;
   readonly settle: () => void;
 }
@@ -76,15 +76,15 @@ export class TunnelRegistry {
   readonly #tunnels = new Set<TunnelEntry>();
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
-  /** Registrations queued behind unanswered registrations. */
+  /** Registrations not sent yet, because too many are unanswered. */
   readonly #unsent: UnsentRegistration[] = [];
-  /** Number and total size of unanswered registrations. */
+  /** Number and total size of registrations that the edge has not answered. */
   #underWay = 0;
   #underWaySize = 0;
   readonly #retries = new Map<TunnelEntry, Timer>();
   /** For tunnels with an endpoint chosen by the edge: the key under which the endpoint is remembered, and the requested endpoint. */
   readonly #remembered = new Map<TunnelEntry, { readonly key: string; readonly asked: string | null }>();
-  /** Time of the edge's last response to a request. */
+  /** Time of the edge's last response to a request, such as a registration. */
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** For tunnels changed while disconnected: the previous terms, which the edge had accepted. */
   readonly #taken = new Map<TunnelEntry, NextTerms>();
@@ -116,7 +116,7 @@ export class TunnelRegistry {
     return this.#byId.get(tunnelId);
   }
 
-  /** Restores the tunnels saved by an earlier run. */
+  /** Restores the tunnels saved by an earlier run of the client. */
   restore(saved: readonly SavedTunnel[]): void {
     this.#unclaimed = [...saved];
   }
@@ -125,7 +125,7 @@ export class TunnelRegistry {
   saved(): SavedTunnel[] {
     const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.assignment }));
     return [
-      // A key without an assignment holds nothing to restore.
+      // A tunnel to which the edge assigned nothing needs no saved state.
       ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
       ...this.#unclaimed,
     ];
@@ -135,12 +135,12 @@ export class TunnelRegistry {
     return this.#options.guard.check(spec);
   }
 
-  /** See TargetGuard.checkVisit. */
+  /** Checks a tunnel's target for a visitor. See TargetGuard.checkVisit. */
   checkVisit(spec: ClientSpec): Promise<void> | null {
     return this.#options.guard.checkVisit(spec);
   }
 
-  /** See TargetGuard.checkLater. */
+  /** Repeats the check of a tunnel's target soon. See TargetGuard.checkLater. */
   checkLater(spec: ClientSpec): Promise<void> {
     return this.#options.guard.checkLater(spec);
   }
@@ -195,7 +195,7 @@ export class TunnelRegistry {
     for (const tunnel of this.#tunnels) tunnel.forgetId();
   }
 
-  /** Registers all tunnels on a new session. */
+  /** Registers all tunnels of the client on a new session. */
   sessionUp(link: RegistryLink): void {
     this.#link = link;
     for (const tunnel of this.#tunnels) this.#register(tunnel);
@@ -217,7 +217,7 @@ export class TunnelRegistry {
     for (const tunnel of this.#tunnels) tunnel.lost();
   }
 
-  /** Reports the session's datagram transport on every tunnel with datagrams. */
+  /** Reports the session's transport of datagrams on every tunnel with datagrams. */
   datagramsGo(way: DatagramWay): void {
     this.#datagrams = way;
     for (const tunnel of this.#tunnels) if (tunnel.state === 'open') this.#tellDatagrams(tunnel);
@@ -268,11 +268,11 @@ export class TunnelRegistry {
    */
   async retargeted(tunnel: TunnelEntry): Promise<void> {
     this.#health.retargeted(tunnel);
-    // The previous terms would lead to the old service again.
+    // The tunnel's previous options would lead to the old service again.
     this.#taken.delete(tunnel);
     this.#options.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
-    // A registration already on its way may describe the old target.
+    // A registration already on its way may describe the tunnel's old target.
     await this.#whenAnswered(tunnel);
     if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, () => resolve()));
   }
@@ -306,7 +306,7 @@ export class TunnelRegistry {
     for (let request = onItsWay(); request !== undefined; request = onItsWay()) await request.over;
   }
 
-  /** Ends all tunnels together with the client, without waiting for responses. */
+  /** Ends all tunnels together with the client, without waiting for responses of the edge. */
   closeAll(fault?: Fault): void {
     this.#closeThose([...this.#tunnels], fault);
   }
@@ -440,7 +440,7 @@ export class TunnelRegistry {
     const { tunnel, next, onAnswer } = this.#answered(message.request_id) ?? {};
     if (tunnel === undefined) return;
     if (!this.#tunnels.has(tunnel)) {
-      // The tunnel was closed while the registration was on its way.
+      // The tunnel was closed while its registration was on its way.
       void this.#unregister(tunnel, message.tunnel_id);
       return onAnswer?.();
     }
@@ -568,7 +568,7 @@ const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: rea
   if (capability !== null && !capabilities.includes(capability)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
   }
-  // An older edge would ignore the domain and assign a random name.
+  // An older edge would ignore the tunnel's custom domain and assign a random name.
   if (tunnel.asked.domain !== undefined && !capabilities.includes(CAPABILITY.TLS)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: 'own-domain' });
   }

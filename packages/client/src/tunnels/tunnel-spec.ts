@@ -101,13 +101,13 @@ const checkHost = ({ proto, subdomain, domain, group }: ClientSpec): void => {
   if (subdomain !== undefined && domain !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tunnel has a domain or a subdomain, not both' });
   }
-  // A group without a subdomain uses its name as the subdomain.
+  // A tunnel in a group needs no subdomain, because it uses the group's name as its subdomain.
   if (proto === 'tls' && subdomain === undefined && domain === undefined && group === undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tls tunnel needs a domain or a subdomain' });
   }
 };
 
-/** Returns the facts needed to check a policy. */
+/** Returns the facts about a tunnel that are needed to check its policy. */
 export const policyAbout = ({ proto, services = {} }: ClientSpec): PolicyAbout => ({
   protocol: proto,
   services: serviceNames(services),
@@ -267,7 +267,7 @@ const textOf = (key: OptionValue<'group_key'>): string => (typeof key === 'strin
 export const probeRulesOf = (check: OptionValue<'health_check'> | undefined): HealthCheckSpec | null =>
   check?.type === undefined ? null : healthCheckSpec.parse(check);
 
-/** Throws a Fault for an invalid health check or webhook URL. */
+/** Checks the options of a health check. Throws a Fault for an invalid option or webhook URL. */
 const checkHealthCheck = (check: OptionValue<'health_check'>): void => {
   const { alert_webhook: alertWebhook } = check;
   if (alertWebhook !== undefined && !(/^https?:\/\//i.test(alertWebhook) && URL.canParse(alertWebhook))) {

@@ -63,17 +63,17 @@ export type TunnelTarget = Pick<
 /** A subscriber of a p2p tunnel, as seen by the tunnel's owner. */
 export interface PublishedPeer extends PeerPath {
   readonly peerId: string;
-  /** Public address reported by the edge. Empty until reported. */
+  /** Public address of the subscriber, reported by the edge. Empty until reported. */
   readonly clientAddr: string;
-  /** Sealed bytes in both directions. */
+  /** Sealed bytes exchanged with the subscriber through the relay, in both directions. */
   readonly relayBytes: number;
   readonly directBytes: number;
 }
 
-/** The peers of one p2p tunnel. */
+/** The subscribers of one p2p tunnel. */
 export interface TunnelPeers {
   readonly list: readonly PublishedPeer[];
-  /** Accepts a relay stream opened by the edge. */
+  /** Accepts a relay stream to a subscriber, opened by the edge. */
   accept(stream: MuxStream, peerId: string): void;
   onMessage(message: MessageOf<'PeerJoined'> | MessageOf<'PeerGone'>): void;
   /** Sends all reports again after a new registration, because the edge may have lost them. */
@@ -89,31 +89,31 @@ export interface Tunnel {
   readonly protocol: TunnelProtocol;
   /** Local target for display: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
   readonly local: string;
-  /** Null for a Unix socket or a folder, as is localPort. */
+  /** Host of the local service. Null for a Unix socket or a folder, as is localPort. */
   readonly localHost: string | null;
   readonly localPort: number | null;
-  /** Empty until the edge has answered. Can change if the client reconnects late. */
+  /** Id of the tunnel at the edge. Empty until the edge has answered. Can change if the client reconnects late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
-  /** Null for a tunnel with a name instead of a port. */
+  /** Public port of the tunnel. Null for a tunnel with a name instead of a port. */
   readonly assignedPort: number | null;
-  /** The public port, the subdomain or the custom domain. */
+  /** Public address in short: the port, the subdomain or the custom domain. */
   readonly label: string;
   readonly warnings: readonly string[];
   /** Short description of the policy. Null without a policy: the tunnel is open to everyone. */
   readonly guard: string | null;
-  /** The group to join. Null without a group. */
+  /** The group that the tunnel joins. Null without a group. */
   readonly group: string | null;
-  /** Health of the local service, from the health check. */
+  /** Health of the tunnel's local service, from the health check. */
   readonly health: TunnelHealth;
   readonly counts: TrafficCounts;
-  /** udp: dropped datagrams by reason. */
+  /** Dropped datagrams by reason, for udp tunnels. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
-  /** Null until the edge has answered, and for tunnels without datagrams. */
+  /** Transport of the tunnel's datagrams. Null until the edge has answered, and for tunnels without datagrams. */
   readonly datagrams: DatagramWay | null;
-  /** p2p: protocol of the local service. Null for other kinds. */
+  /** Protocol of the local service of a p2p tunnel. Null for other kinds. */
   readonly service: 'tcp' | 'udp' | null;
-  /** p2p: the connected subscribers. */
+  /** The connected subscribers of a p2p tunnel. */
   readonly peers: readonly PublishedPeer[];
   /**
    * Forwards new visitors to another service. Current visitors stay with the old service. Throws a Fault for a change that needs a new
@@ -125,24 +125,24 @@ export interface Tunnel {
    * request on. Rejects with the edge's reason if the edge refuses; then the tunnel stays unchanged.
    */
   update(guard: TunnelGuard, target?: TunnelTarget): Promise<void>;
-  /** Replaces policy, services and target with those of another spec. */
+  /** Replaces the tunnel's policy, services and target with those of another spec. */
   update(spec: ClientSpec): Promise<void>;
   /** Closes the tunnel to new visitors. Current visitors may finish. */
   close(): Promise<void>;
 }
 
-/** New settings of a tunnel. */
+/** New settings of an open tunnel. */
 export interface NextTerms {
   readonly spec: ClientSpec;
-  /** Null without a policy. */
+  /** New policy of the tunnel. Null without a policy. */
   readonly sent: SentPolicy | null;
-  /** True if the target changes too. */
+  /** True if the tunnel's target changes too. */
   readonly isElsewhere: boolean;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
 
-/** Registers the tunnel and its changes at the edge. */
+/** Owner of a tunnel, which registers the tunnel and its changes at the edge. */
 type Owner = Pick<TunnelRegistry, 'checkTarget' | 'close' | 'passwords' | 'retargeted' | 'updated'>;
 
 export class TunnelEntry implements Tunnel {
@@ -152,11 +152,11 @@ export class TunnelEntry implements Tunnel {
   readonly traffic = new Traffic();
   readonly unreported = new UnreportedDrops();
   readonly backoff: Backoff;
-  /** Resolves with the edge's first response. */
+  /** Resolves when the edge has registered the tunnel for the first time. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #spec: ClientSpec;
-  /** Local target, shared by all visitors until the next change. */
+  /** Target of the tunnel's local service, shared by all visitors until the next change. */
   #target: LocalTarget;
   #addresses: LocalAddresses;
   #services: ReadonlyMap<string, LocalTarget>;
@@ -207,7 +207,7 @@ export class TunnelEntry implements Tunnel {
     return libraryTunnelOf(this.#spec) as TunnelOptions;
   }
 
-  /** Options with the keys of config.yml. */
+  /** Options of the tunnel, with the keys of config.yml. */
   get asked(): ClientSpec {
     return this.#spec;
   }
@@ -226,7 +226,7 @@ export class TunnelEntry implements Tunnel {
     return this.group === null ? own : `${own}|${this.group}`;
   }
 
-  /** The current local target. */
+  /** The current target of the tunnel's local service. */
   get target(): LocalTarget {
     return this.#target;
   }
@@ -247,7 +247,7 @@ export class TunnelEntry implements Tunnel {
     return this.#assignment;
   }
 
-  /** Endpoint for a successor, without the tunnel id. */
+  /** Assigned name or port of the tunnel without its id, for a tunnel that replaces this one. */
   get endpoint(): Assignment {
     const { tunnelId: _, ...endpoint } = this.#assignment;
     return endpoint;
@@ -277,7 +277,7 @@ export class TunnelEntry implements Tunnel {
     return policyOf(this.#spec)?.guard ?? null;
   }
 
-  /** The policy as sent to the edge. Null without a policy. */
+  /** The tunnel's policy as sent to the edge. Null without a policy. */
   get sentPolicy(): SentPolicy | null {
     return this.#sent;
   }
@@ -316,7 +316,7 @@ export class TunnelEntry implements Tunnel {
     return this.#published?.list ?? [];
   }
 
-  /** Plain values for printing, without internals. */
+  /** Plain values of the tunnel for printing, without internals. */
   toJSON(): object {
     const { name, protocol, state, publicUrl, local, tunnelId, label, assignedPort, group, health } = this;
     const { warnings, counts } = this;
@@ -339,7 +339,7 @@ export class TunnelEntry implements Tunnel {
       throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
-    // Additional services use the TLS settings of the tunnel's main service.
+    // Additional local services use the TLS settings of the tunnel's main service.
     this.#services = servicesOf(spec);
     this.#spec = spec;
     this.#addresses = new LocalAddresses(this.localHost ?? '');
@@ -376,7 +376,7 @@ export class TunnelEntry implements Tunnel {
     });
   }
 
-  /** Prepares the policy for sending, before the registration. */
+  /** Prepares the tunnel's policy for sending, before the registration. */
   async makePolicy(): Promise<void> {
     this.#sent = await sentOf(this.#spec, this.#owner.passwords);
   }
@@ -390,7 +390,7 @@ export class TunnelEntry implements Tunnel {
     this.#addresses = new LocalAddresses(this.localHost ?? '');
   }
 
-  /** p2p: sets the receiver of relay streams, before the registration. */
+  /** Sets the receiver of a p2p tunnel's relay streams, before the registration. */
   publishes(published: TunnelPeers, onUnpublished: () => void): void {
     this.#published = published;
     this.#onUnpublished = onUnpublished;
@@ -406,7 +406,7 @@ export class TunnelEntry implements Tunnel {
     this.#assignment = isPort ? { assignedPort: Number(value) } : { assignedSubdomain: value };
   }
 
-  /** The assigned endpoint as a string for prefer(). Null without an endpoint. */
+  /** The tunnel's assigned name or port as a string for prefer(). Null if the edge assigned none. */
   get endpointText(): string | null {
     const { assignedPort, assignedSubdomain } = this.#assignment;
     return assignedPort === undefined ? (assignedSubdomain ?? null) : String(assignedPort);
@@ -417,7 +417,7 @@ export class TunnelEntry implements Tunnel {
     this.#assignment = this.endpoint;
   }
 
-  /** Stores the edge's response. Returns the difference from the previous response. */
+  /** Stores the edge's response to the registration. Returns how it differs from the previous response. */
   registered(answer: Answer): 'opened' | 'back' | 'moved' {
     const before = this.#answer;
     this.#answer = answer;
@@ -447,7 +447,7 @@ export class TunnelEntry implements Tunnel {
 
   ended(fault?: Fault): void {
     this.#state = 'closed';
-    // Peers lose their permission with the tunnel, so direct connections end too.
+    // Subscribers lose their permission when the tunnel ends, so direct p2p connections end too.
     this.#published?.close({ code: 'cancelled', text: fault?.message ?? 'the tunnel was closed' });
     this.#onUnpublished();
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));

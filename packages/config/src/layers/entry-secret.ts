@@ -6,7 +6,7 @@ import type { Finding } from './problem.ts';
 
 export interface SecretSources {
   readonly env: NodeJS.ProcessEnv;
-  /** Resolves a path written in config.yml. */
+  /** Resolves a file path written in config.yml. */
   readonly pathOf: (path: string) => string;
 }
 

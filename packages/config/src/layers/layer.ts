@@ -29,8 +29,7 @@ const mergeTrees = (lower: Tree, upper: Tree): Tree => {
     const below = Object.hasOwn(lower, key) ? lower[key] : undefined;
     if (!isTable(value)) setOwn(merged, key, value);
     else if (below === undefined || isTable(below)) setOwn(merged, key, mergeTrees(below ?? {}, value));
-    // Otherwise, a table would replace a lower value that should also be a table. The lower value stays, so that the error is reported at
-    // its source.
+    // A table never replaces a lower value that is no table: the lower value stays, so that the error is reported at its source.
   }
   return merged;
 };

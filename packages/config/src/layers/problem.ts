@@ -64,7 +64,7 @@ const wrongValue = (source: ConfigSource, path: ConfigPath, words: { expected: s
     ...words,
   });
 
-/** The description of a value that is absent. */
+/** Word in error messages for a config value that is absent. */
 const NOTHING = 'nothing';
 
 const refuseUnknownKey = (source: ConfigSource, path: ConfigPath): ConfigProblem =>
@@ -86,7 +86,7 @@ const suggestionFor = (schema: z.ZodType, path: ConfigPath): string => {
 
 const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodIssue): ConfigProblem => {
   const concealed = isConcealedAt(source.schema, path);
-  // For a wrong name in a table with free names, the wrong value is the name.
+  // If a name in a table with free names is wrong, the error message quotes the name as the wrong value.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
   return wrongValue(source, path, { expected: issue.message, got: describeValue(value, concealed) });
 };

@@ -52,7 +52,7 @@ export const isValueKey = (schema: z.core.$ZodType, path: ConfigPath): boolean =
   return found !== undefined && !isTableSchema(found);
 };
 
-/** Returns the keys allowed in the table at a path. */
+/** Returns the keys that a config file's schema allows in the table at a path. */
 export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => {
   const found = schemaAt(schema, path);
   return found instanceof z.ZodObject ? Object.keys(shapeOf(found)) : [];

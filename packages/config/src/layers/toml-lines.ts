@@ -54,7 +54,7 @@ export class TomlLines {
     return path;
   }
 
-  /** Reads a dotted key and the character that ends the key. */
+  /** Reads a dotted TOML key and the character that ends the key. */
   #keys(end: string): string[] {
     const names: string[] = [];
     let bare = '';

@@ -15,7 +15,7 @@ export const text = () => z.string({ error: 'a string' });
 export const printableName = (expected = '1 to 100 printable characters') =>
   z.string({ error: expected }).regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, { error: expected });
 
-/** A fraction from `from` to 1. */
+/** Schema of a fraction from `from` to 1. */
 export const share = (from: number) => {
   const error = `a number from ${from} to 1`;
   return z.number({ error }).min(from, { error }).max(1, { error });
@@ -63,7 +63,7 @@ const isAddressOrNetwork = (value: string): boolean => {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 };
 
-/** A secret string, which becomes a `Secret` in the loaded config. */
+/** Schema of a secret string, which becomes a `Secret` in the loaded config. */
 export const secretText = () => conceal(z.string({ error: 'a string' })).transform((value) => new Secret(value));
 
 /** A URL that may contain a password, so it becomes a `Secret`. An empty string means no URL. */

@@ -14,7 +14,7 @@ interface PolicyOrigin {
   /** File that contains the policy. Null if the policy is not from a file and therefore has no lines. */
   readonly file: string | null;
   readonly line: (path: ConfigPath) => number;
-  /** Returns the name of a key of the policy for error messages. */
+  /** Returns the name of a policy's key for error messages. */
   readonly key: (path: ConfigPath) => string;
   /** Name of the origin, shown in error messages instead of file and line if `file` is null. */
   readonly name: string;
@@ -40,7 +40,7 @@ export class PolicySource {
     return this.#origin.env;
   }
 
-  /** Resolves the path of a file named in the policy. */
+  /** Resolves the path of a file that the policy names. */
   pathOf(path: string): string {
     return pathFrom(this.#origin.folder, path, this.#origin.home);
   }

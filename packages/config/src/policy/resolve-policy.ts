@@ -14,7 +14,7 @@ export type PolicyPath = readonly (string | number)[];
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** A password that has not been hashed yet. */
+/** A password in a policy that has not been hashed yet. */
 export interface PlainPassword {
   /** Index of the password's rule in the policy as sent, counted from 0. */
   readonly rule: number;
@@ -28,7 +28,7 @@ interface ResolvedPolicy {
   readonly passwords: readonly PlainPassword[];
 }
 
-/** Resolves a policy that the schema has accepted. Throws a ConfigProblem. */
+/** Resolves files, variables and secrets in a policy that the schema has accepted. Throws a ConfigProblem. */
 export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: PolicyOutline): ResolvedPolicy => {
   const passwords: PlainPassword[] = [];
   const resolved = rules.map((rule, index) => resolveRule(rule, index, at, passwords));

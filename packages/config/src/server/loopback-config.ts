@@ -1,7 +1,7 @@
 // Detects servers that only people on the same machine can reach. Some defaults depend on the result.
 import { isLoopbackHost } from '@tunnel/rules/net';
 
-/** The keys of server.toml that determine who can reach the server. */
+/** Keys of server.toml that determine who can reach the server. */
 interface Surroundings {
   readonly server: { readonly host: string; readonly domain: string; readonly trusted_proxies: readonly string[] };
   readonly platform: {

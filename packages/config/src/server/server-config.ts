@@ -23,9 +23,9 @@ export interface ServerConfigSources {
   /** Path of server.toml. Without a path, only `defaults`, the environment and `overrides` apply. */
   readonly file?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Values below the file and above the built-in defaults. */
+  /** Config values that override the built-in defaults and are overridden by server.toml. */
   readonly defaults?: object;
-  /** Values above all other layers: the flags of the command line. */
+  /** Config values above all other layers: the flags of the command line. */
   readonly overrides?: object;
 }
 
@@ -180,7 +180,7 @@ const platformFindings = ({ platform, server, database }: ServerConfig): Finding
   ];
 };
 
-/** Rejects a provider name that occurs twice. */
+/** Rejects the name of a sign-in provider that occurs twice. */
 const loginFindings = ({ policy }: ServerConfig): Finding[] =>
   policy.login.flatMap((provider, index) => {
     const first = policy.login.findIndex(({ name }) => name === provider.name);

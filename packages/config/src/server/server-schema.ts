@@ -158,7 +158,7 @@ const acmeSchema = section({
     .array(z.enum(['tls-alpn-01', 'http-01'], { error: CHALLENGES }), { error: CHALLENGES })
     .min(1, { error: CHALLENGES })
     .default(['tls-alpn-01', 'http-01']),
-  /** Responder for dns-01 challenges, which wildcard certificates need. */
+  /** How dns-01 challenges are answered, which wildcard certificates need: `[acme] dns`. */
   dns: oneOf(['none', 'builtin', 'exec']).default('none'),
   dns_exec: text().default(''),
   /** Path of the key that encrypts stored private keys. If empty, <data_dir>/certificate-key, generated once. */
@@ -285,11 +285,11 @@ export const BUILT_IN_PLANS = {
 } as const;
 
 const plan = table({
-  /** Maximum tunnels per account. Unlimited if not set. */
+  /** Maximum open tunnels per account in this plan. Unlimited if not set. */
   tunnel_limit: wholeNumber(0, 1_000_000).optional(),
   /** Maximum reserved names and ports per account, counted together. Unlimited if not set. */
   reserved_limit: wholeNumber(0, 1_000_000).optional(),
-  /** Maximum custom domains per account. Unlimited if not set. */
+  /** Maximum custom domains per account in this plan. Unlimited if not set. */
   domain_limit: wholeNumber(0, 1_000_000).optional(),
   allow_custom_subdomains: flag().default(true),
   monthly_minimum_cents: wholeNumber(0, MOST_CENTS).default(0),
@@ -361,7 +361,7 @@ const platformSchema = section({
     /** Whether OAuth apps may have an http client id or a client id on a private address. */
     allow_private_clients: oneOf(['auto', true, false]).default('auto'),
   }),
-  /** Retention periods in days. 0 keeps the data forever. */
+  /** Retention periods of the platform's data in days. 0 keeps the data forever. */
   retention: section({
     /** @limit operator: Audit log, retention; 0 keeps entries forever | older entries are deleted */
     audit_days: wholeNumber(0, MOST_DAYS).default(400),
@@ -381,7 +381,7 @@ export const serverFileSchema = table({
   data_dir: filledText().default(DEFAULT_DATA_DIR),
   database: section({
     url: databaseUrl(),
-    /** Connection for LISTEN if `url` is a connection pooler. */
+    /** URL of a direct database connection for LISTEN, needed if `url` is a connection pooler. */
     direct_url: databaseUrl(),
   }),
   platform: platformSchema,

@@ -45,7 +45,7 @@ interface GatedSocket extends SocketEnds {
   heldBy?(holder: { onClosed(): void; onBecame(socket: Socket): void }): void;
 }
 
-/** An accepted socket with its ticket. */
+/** An accepted connection: its socket, and its ticket for the connection limits. */
 export class AcceptedConnection implements HeldConnection {
   #socket: GatedSocket;
   /**
@@ -179,7 +179,7 @@ export class ConnectionGate {
   /** Takes a ticket for a socket. Returns null if the connection was closed, either by the peer or because of a limit. */
   accept(kind: ConnectionKind, socket: GatedSocket): AcceptedConnection | null {
     const { remoteAddress } = socket;
-    // The peer disconnected after the kernel had accepted the connection.
+    // The peer disconnected after the kernel had accepted its connection.
     if (remoteAddress === undefined) {
       socket.destroy();
       return null;
@@ -241,7 +241,7 @@ export class ConnectionGate {
     return false;
   }
 
-  /** Finds the connection on which a request or upgrade arrived. */
+  /** Finds the accepted connection on which a request or upgrade arrived. */
   find(socket: SocketEnds): AcceptedConnection | undefined {
     return this.#byEnds.get(endsOf(socket));
   }
@@ -343,7 +343,7 @@ export class ConnectionGate {
     if (IS_FOUND_AGAIN.has(accepted.ticket.kind)) this.#remember(accepted);
   }
 
-  /** Called once by the connection when its socket has closed. */
+  /** Releases the ticket of a connection. Called once by the connection when its socket has closed. */
   left(accepted: AcceptedConnection): void {
     this.admission.leave(accepted.ticket);
     const { ends } = accepted;

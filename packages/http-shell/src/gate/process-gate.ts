@@ -31,7 +31,7 @@ export interface ProcessGateOptions {
 
 export interface ProcessGate {
   readonly gate: ConnectionGate;
-  /** Logs the connection limits. Called at the start. */
+  /** Logs the connection limits of the process. Called at the start. */
   announce(): void;
 }
 

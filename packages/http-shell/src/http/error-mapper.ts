@@ -37,7 +37,7 @@ export const createErrorMapper = (options: ErrorMapperOptions): ErrorMapper => {
 };
 
 const faultOf = (error: unknown): Fault => {
-  // Hono and its adapter throw these errors for unreadable requests.
+  // Hono and its HTTP adapter throw these errors for unreadable requests.
   if (error instanceof HTTPException && error.status < 500) {
     return new Fault('API_BAD_REQUEST', { reason: 'the request cannot be read' }, { cause: error });
   }
@@ -74,7 +74,7 @@ export const createUnroutedFault = (
 
 const methodsByPath = ({ routes }: Routes): TrieRouter<string> => {
   const router = new TrieRouter<string>();
-  // Middleware is registered under the method ALL.
+  // Routes with the method ALL are skipped, because middleware is registered under ALL.
   for (const { method, path } of routes) if (method !== 'ALL') router.add('ALL', path, method);
   return router;
 };

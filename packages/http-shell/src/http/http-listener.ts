@@ -100,7 +100,7 @@ export class HttpListener {
     return this.#address;
   }
 
-  /** Sets the certificate for future handshakes. Open connections are not affected. */
+  /** Sets the TLS certificate for future handshakes. Open connections are not affected. */
   renew(certificate: SecureContextOptions): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
   }

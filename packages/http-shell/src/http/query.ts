@@ -10,7 +10,7 @@ export interface IntegerBounds {
   readonly max?: number;
 }
 
-/** Maximum length of a value quoted in an error message. */
+/** Maximum length of a query parameter's value quoted in an error message. */
 const SHOWN_CHARACTERS = 40;
 
 /** Matches integers of 16 or more digits, which a JavaScript number may not represent exactly. */

@@ -1,7 +1,7 @@
 // Error message for requests that do not match the schema of a route: a sentence in plain words that names the field.
 import { Fault } from '@tunnel/errors';
 
-/** A problem reported by a schema. */
+/** A problem of a request, reported by a schema. */
 interface Issue {
   readonly path: readonly PropertyKey[];
   readonly message: string;

@@ -32,7 +32,7 @@ export class CertificateFiles {
     this.#options = options;
   }
 
-  /** The loaded certificate, or null if no files are configured. */
+  /** The TLS certificate loaded from files, or null if no files are configured. */
   get current(): TlsFiles | null {
     return this.#current;
   }

@@ -33,7 +33,7 @@ const ALPN = 16;
 /** Parses a ClientHello. `bytes` are all bytes received so far; bytes after the hello are ignored. */
 export const readClientHello = (bytes: Buffer): HelloReading => {
   const pieces: Buffer[] = [];
-  /** Number of bytes of the message in the records read so far. */
+  /** Number of bytes of the ClientHello in the TLS records read so far. */
   let had = 0;
   /** Size of the message, or of its header while the header is incomplete. */
   let needed = MESSAGE_HEADER_BYTES;
@@ -43,7 +43,7 @@ export const readClientHello = (bytes: Buffer): HelloReading => {
     const start = at + RECORD_HEADER_BYTES;
     if (bytes.length < start) return more(start);
     const length = bytes.readUInt16BE(at + 3);
-    // Empty records are forbidden. Without this check, a hello could consist of any number of records.
+    // Empty TLS records are forbidden. Without this check, a ClientHello could consist of any number of records.
     if (length === 0 || length > RECORD_MAX_BYTES) return BAD;
     const piece = bytes.subarray(start, start + length);
     if (had === 0 && piece.length > 0 && piece[0] !== CLIENT_HELLO) return BAD;
@@ -79,7 +79,7 @@ const joined = (pieces: readonly Buffer[], length: number): Buffer =>
 const readMessage = (bytes: Buffer, end: number): HelloReading => {
   const extensionsAt = skipToExtensions(bytes, end);
   if (extensionsAt === null) return BAD;
-  // A TLS 1.2 hello can have no extensions.
+  // A ClientHello of TLS 1.2 can have no extensions.
   if (extensionsAt === end) return { kind: 'hello', hello: { sni: null, alpn: [] } };
   const hello = readExtensions(bytes, extensionsAt, end);
   return hello === null ? BAD : { kind: 'hello', hello };

@@ -5,7 +5,7 @@ import { type HelloReading, readClientHello } from './client-hello.ts';
 export class HelloBytes {
   #bytes: Buffer | null = null;
   #length = 0;
-  /** True if the bytes have been copied to separate memory. */
+  /** True if the collected bytes of the ClientHello have been copied to separate memory. */
   #isKept = false;
   #atLeast = 0;
 
@@ -35,13 +35,13 @@ export class HelloBytes {
     return this.all;
   }
 
-  /** Discards the collected bytes when they are no longer needed. */
+  /** Discards the collected bytes of the ClientHello when they are no longer needed. */
   drop(): void {
     this.#bytes = null;
     this.#length = 0;
   }
 
-  /** Appends bytes of the connection to the bytes collected before. */
+  /** Appends bytes of the connection to the ClientHello bytes collected before. */
   append(bytes: Buffer, start: number, end: number): void {
     const length = this.#length + end - start;
     let kept = this.#bytes as Buffer;

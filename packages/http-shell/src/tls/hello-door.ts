@@ -12,7 +12,7 @@ const HANDSHAKE_RECORD = 22;
 
 export interface HelloDoorOptions {
   readonly clock: Clock;
-  /** Timeout for receiving the whole first message. */
+  /** Timeout for receiving a connection's whole first message (a ClientHello or unencrypted data). */
   readonly timeoutMs: number;
   /** Called for a TLS handshake. As for onClear, the bytes read so far were put back into the socket. */
   readonly onHello: (socket: Socket, hello: ClientHello) => void;

@@ -26,7 +26,7 @@ const SUITES = [
 ].join(':');
 
 const GROUPS = 'X25519:P-256:P-384';
-/** Key agreement that is also safe from quantum computers. */
+/** TLS key agreement that is also safe from quantum computers. */
 const HYBRID_GROUP = 'X25519MLKEM768';
 
 /** Tests whether OpenSSL supports the hybrid group. OpenSSL before 3.5 does not, and rejects a whole list because of an unknown name. */

@@ -5,7 +5,7 @@ import { ChunkedBody } from '../chunked-body.ts';
 import { BODY_BAD, type BodySink } from '../framing.ts';
 
 export interface CapturedBodyOptions {
-  /** Maximum bytes to store. With 0, the body is only counted. */
+  /** Maximum bytes of the body to store. With 0, the body is only counted. */
   readonly maxBytes: number;
   /** True if the captured bytes include chunk framing. Default: the bytes are plain data. */
   readonly isInChunks?: boolean;
@@ -26,7 +26,7 @@ export class CapturedBody implements BodySink {
     this.#chunks = isInChunks ? new ChunkedBody('data') : null;
   }
 
-  /** True if all data received so far was stored. */
+  /** True if all body data received so far was stored. */
   get isWhole(): boolean {
     return this.kept.length === this.bytes;
   }
@@ -41,7 +41,7 @@ export class CapturedBody implements BodySink {
     return this.kept.length - before;
   }
 
-  /** Method of BodySink: receives data bytes without framing. */
+  /** Stores body data without framing, as a method of BodySink. */
   forward(start: number, end: number): void {
     const room = this.#maxBytes - this.bytes;
     this.bytes += end - start;

@@ -5,14 +5,14 @@ import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
 import { isTextual, redactBody, redactJson } from '../redact.ts';
 
 export interface StoredBody {
-  /** The stored part of the body, one character per byte. */
+  /** The stored part of a captured body, one character per byte. */
   readonly kept: string;
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
 }
 
 export interface BodyBounds {
-  /** Maximum size of the text shown, in bytes. */
+  /** Maximum size of the body text shown to users, in bytes. */
   readonly shownBytes: number;
   /** Maximum size of a body after unpacking. A larger body is not shown at all. */
   readonly unpackedBytes: number;

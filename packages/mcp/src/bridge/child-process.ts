@@ -203,7 +203,7 @@ export class ChildProcess implements Transport {
       if (hasGroups) process.kill(-pid, signal);
       else this.#child?.kill(signal);
     } catch {
-      // The process group has no members left.
+      // The server's process group has no members left to signal.
     }
   }
 
@@ -224,7 +224,7 @@ export class ChildProcess implements Transport {
     try {
       message = JSON.parse(line);
     } catch {
-      // Many servers print log lines to stdout, which is harmless.
+      // Many MCP servers print log lines to stdout, which is harmless.
       this.onerror?.(new Error(`stdout contains a line that is not a JSON-RPC message: ${line.slice(0, 200)}`));
       return;
     }

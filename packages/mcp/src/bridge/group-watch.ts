@@ -27,7 +27,7 @@ export class GroupWatch {
     });
     this.#shell.on('error', () => {});
     this.#shell.stdin?.on('error', () => {});
-    // The watch does not keep the bridge's process alive.
+    // The shell that watches the process group does not keep the bridge's process alive.
     this.#shell.unref();
     (this.#shell.stdin as Socket | null)?.unref();
   }

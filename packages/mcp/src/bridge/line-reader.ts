@@ -79,7 +79,7 @@ export class TopLevelId {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** Beginning of the current string or number at depth 1, up to WORD_MAX characters. */
+  /** Beginning of the JSON string or number being read at depth 1 of a message, up to WORD_MAX characters. */
   #word = '';
   #isText = false;
   #key = '';

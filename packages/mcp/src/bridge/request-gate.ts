@@ -42,7 +42,7 @@ export class RequestGate {
     this.#tokenHash = tokenHash;
   }
 
-  /** Rejects all further requests with 503. */
+  /** Closes the gate: rejects all further MCP requests with 503. */
   shut(): void {
     this.#isShut = true;
   }
@@ -102,14 +102,14 @@ const isOwnOrigin = (headers: Headers): boolean => {
   return new URL(origin).host === (headers.get('host') ?? '').toLowerCase();
 };
 
-/** Reads the body. Returns null if the body is too large. */
+/** Reads the body of an MCP request. Returns null if it is too large. */
 const readBody = async (request: Request): Promise<string | null> => {
   const max = BRIDGE_LIMITS.MESSAGE_MAX_BYTES;
   if (Number(request.headers.get('content-length') ?? 0) > max) return null;
   if (request.body === null) return '';
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  // Leaving the loop early cancels the rest of the stream.
+  // Leaving the loop early cancels the rest of the request body.
   for await (const part of request.body as ReadableStream<Uint8Array>) {
     bytes += part.length;
     if (bytes > max) return null;

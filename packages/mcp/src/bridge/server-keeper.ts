@@ -19,7 +19,7 @@ import { ChildProcess, INTERNAL_ERROR, type ServerCommand } from './child-proces
  * @limit mcp: Published server: call, time without progress | the call fails
  */
 const CALL_TIMEOUT_MS = 600_000;
-/** Maximum duration of a call, regardless of progress reports. */
+/** Maximum duration of a call to the MCP server, regardless of progress reports. */
 const CALL_TOTAL_MS = 3_600_000;
 /**
  * Time for the server to start and describe itself. Long enough for `npx` to download the server first.

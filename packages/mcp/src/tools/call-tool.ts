@@ -27,7 +27,7 @@ export const timeCall = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall
     const progressToken = mcpReq._meta?.progressToken;
     if (progressToken === undefined || mcpReq.signal.aborted) return;
     const params = { progressToken, progress: done, total, message: text };
-    // The notification fails if the caller has disconnected meanwhile, which is harmless.
+    // A progress notification fails if the caller has disconnected, which is harmless.
     mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
   },
 });

@@ -98,7 +98,7 @@ const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => 
     override: ({ jsonSchema }) => {
       // Drops the long pattern of a string with a format, which says the same.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
-      // Drops limits that apply to every integer and every key.
+      // Drops limits from a tool's JSON schema that apply to every integer and every key.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       delete jsonSchema.propertyNames;

@@ -26,19 +26,19 @@ export interface ByteReader extends Guarded {
   onDrain(): void;
   /** Called when the other side has finished sending. The sending direction stays open. */
   onEnd(): void;
-  /** Called when both directions were closed. No other call follows. */
+  /** Called when the connection has ended in both directions. The reader gets no further call. */
   onReset(reason: StreamReason): void;
 }
 
 export interface ByteDuplex {
-  /** Attaches the reader and starts reading. Can be called only once. */
+  /** Attaches the reader of the connection and starts reading. Can be called only once. */
   read(reader: ByteReader): void;
   /**
    * Writes bytes[start, end). Returns false if bytes are still pending; wait for onDrain then, and leave borrowed memory untouched until
    * that call.
    */
   write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Resumes reading after onData returned false. */
+  /** Resumes reading from the connection after the reader's onData returned false. */
   resume(): void;
   /** Closes the sending direction after all written bytes were flushed, then calls `onFlushed` (never after a reset). */
   end(onFlushed?: () => void): void;
@@ -46,9 +46,9 @@ export interface ByteDuplex {
   reset(reason: StreamReason): void;
 }
 
-/** ByteDuplex of a socket, with queue sizes, peer state and hand-over. */
+/** ByteDuplex of a socket. Also exposes the size of the write queue, the peer's state, and release() for hand-over to another owner. */
 export interface SocketEnd extends ByteDuplex {
-  /** Written bytes that the kernel has not accepted yet. */
+  /** Bytes written to the connection that the kernel has not accepted yet. */
   readonly queuedBytes: number;
   /** Total bytes accepted by the kernel so far. If the value does not change while bytes are queued, the peer is not reading. */
   readonly takenBytes: number;
@@ -68,10 +68,10 @@ export interface SocketEnd extends ByteDuplex {
   release(): Socket | null;
 }
 
-/** Is notified when a socket ends, regardless of the current reader. */
+/** Owner of a socket that is notified when the socket ends, regardless of the current reader. */
 export interface SocketHolder {
-  /** Called once, after the file descriptor was closed. */
+  /** Called once, after the file descriptor of the owner's socket was closed. */
   onClosed(): void;
-  /** Called after release() with the socket that continues the connection. */
+  /** Called after a native handle was released, with the net.Socket that continues the connection. */
   onBecame(socket: Socket): void;
 }

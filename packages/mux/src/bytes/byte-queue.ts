@@ -5,7 +5,7 @@ const LARGEST_BLOCK_BYTES = 64 * 1024;
 /** Maximum number of free blocks kept for reuse: enough for a busy stream. Further blocks are left to the garbage collector. */
 const KEPT_FREE = 64;
 
-/** Block of a queue; bytes [start, end) are queued. */
+/** Memory block in a byte queue. Its bytes from `start` to `end` (exclusive) are still queued. */
 export interface QueueBlock {
   readonly bytes: Buffer;
   start: number;

@@ -4,18 +4,18 @@
 import { MUX_LIMITS } from '../limits.ts';
 import { HEAD_ROOM_BYTES } from './byte-duplex.ts';
 
-/** Maximum number of borrowed buffers. Further sockets use the shared buffer. */
+/** Maximum number of large read buffers that busy sockets borrow at once. Further sockets read into the shared buffer. */
 export const SOCKET_BULK_BUFFERS_MAX = 128;
 
 /** Maximum number of free blocks kept for reuse. Further blocks are left to the garbage collector. */
 const KEPT_FREE = 16;
 
 export interface ReadBlock {
-  /** The whole block, including head room. */
+  /** The whole read block, including the head room for a frame header. */
   readonly whole: Buffer;
-  /** Target of kernel reads: the block without head room. */
+  /** Part of a read block that the kernel reads into: the block without the head room. */
   readonly view: Buffer;
-  /** Front part of `view`, for short read turns. */
+  /** Front part of a read block's `view`, used for short reads while small messages pass through the process. */
   readonly shortView: Buffer;
   /** Number of streams with a reader that uses a part of the block until it resumes. */
   pins: number;
@@ -33,7 +33,7 @@ const blockOf = (size: number): ReadBlock => {
 export const SCRATCH: ReadBlock = blockOf(MUX_LIMITS.SOCKET_SCRATCH_BYTES);
 
 class ReadBuffers {
-  /** Block that is the source of the onData call in progress. */
+  /** Read block with the bytes of the onData call in progress. */
   handing: ReadBlock | null = null;
   #free: ReadBlock[] = [];
   #borrowed = 0;
@@ -88,7 +88,7 @@ class ReadBuffers {
 
 export const readBuffers = new ReadBuffers();
 
-/** Copies bytes out of memory that will be overwritten. */
+/** Copies bytes out of a read buffer that will be overwritten. */
 export const copyOf = (bytes: Buffer, start: number, end: number): Buffer => {
   const copy = Buffer.allocUnsafe(end - start);
   bytes.copy(copy, 0, start, end);

@@ -9,7 +9,7 @@ import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 export interface SpliceResult {
   readonly bytesAToB: number;
   readonly bytesBToA: number;
-  /** 'finished': both directions ended normally. 'reset': the connection was cut off. */
+  /** How the joined connections ended. 'finished': both directions ended normally. 'reset': the connection was cut off. */
   readonly ended: 'finished' | 'reset';
   readonly reason?: StreamReason;
 }
@@ -18,19 +18,19 @@ export interface SpliceResult {
  * abandon() reports an exception during the transfer. Both ends are reset afterwards, and onDone is called unless it was called already.
  */
 export interface SpliceHandlers extends Guarded {
-  /** Called for every chunk, with its direction and size. */
+  /** Called for every chunk forwarded between the two ends, with its direction and size. */
   onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
   onDone(result: SpliceResult): void;
 }
 
-/** Byte counts of a splice in progress. */
+/** Byte counts of a running splice (two connections joined with each other). */
 export interface Running {
   readonly bytesAToB: number;
   readonly bytesBToA: number;
   amongRunning: ListNode<Running> | null;
 }
 
-/** Copies one direction, from `from` to `to`. */
+/** One direction of a splice: writes bytes read from `from` to `to`. */
 class Direction implements ByteReader {
   readonly isFreeOnResume = true;
   bytes = 0;
@@ -53,7 +53,7 @@ class Direction implements ByteReader {
     return this.#to.write(bytes, start, end, borrowed);
   }
 
-  /** Called when `from` has room again for bytes of the opposite direction. */
+  /** Called when `from` can be written again: resumes reading the opposite direction. */
   onDrain(): void {
     this.#to.resume();
   }
@@ -82,7 +82,7 @@ class Direction implements ByteReader {
 
 export class Splice implements Running {
   readonly handlers: SpliceHandlers;
-  /** List node in the owner's list of running splices. */
+  /** List node in the list of running splices that the splice's owner keeps. */
   amongRunning: ListNode<Running> | null = null;
   readonly #aToB: Direction;
   readonly #bToA: Direction;
@@ -104,7 +104,7 @@ export class Splice implements Running {
     return this.#bToA.bytes;
   }
 
-  /** Resets both ends. */
+  /** Resets both ends of the splice. */
   reset(reason: StreamReason): void {
     if (this.#done) return;
     this.#aToB.resetSource(reason);
@@ -112,7 +112,7 @@ export class Splice implements Running {
     this.finish('reset', reason);
   }
 
-  /** Works even after onDone, because the exception may come from onDone. */
+  /** Resets both ends of the splice after an exception. Works even after onDone, because the exception may come from onDone. */
   abandon(error: unknown, where: string): void {
     try {
       this.handlers.abandon(error, where);

@@ -13,7 +13,7 @@ type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) =>
 
 /** Maximum size of a TLS record from OpenSSL. The read view must have room for a whole record. */
 const TLS_RECORD_BYTES = 16 * 1024;
-/** A turn with fewer bytes does not count as bulk. */
+/** A read turn of a carrier with fewer bytes does not count as bulk. */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 /**
  * Number of quiet turns in a row that end bulk mode. A bulk carrier runs dry hundreds of times per second. Returning to the scratch buffer
@@ -29,7 +29,7 @@ export class CarrierReader implements StaticReader {
   #onBytes: OnBytes | null = null;
   #early: Buffer[] = [];
   #block: ReadBlock | null = null;
-  /** Bytes [start, fill) of the block were received but not delivered yet. */
+  /** Bytes [start, fill) of the read block were received from the carrier but not delivered yet. */
   #start = 0;
   #fill = 0;
   /**
@@ -127,13 +127,13 @@ export class CarrierReader implements StaticReader {
     return true;
   }
 
-  /** Ends reading: delivers pending bytes, then returns the block. */
+  /** Stops reading from the carrier: delivers pending bytes, then returns the borrowed read block. */
   finish(): void {
     if (this.#finished) return;
     this.#finished = true;
     if (this.#block === null) return;
     this.#handOn();
-    // This call can come from within a delivery of the same block, before it is known which reader keeps a part.
+    // The block is not reused: finish() can be called within a delivery of the block, before it is known which reader keeps a part.
     this.#held = true;
     this.#giveBack();
   }

@@ -8,19 +8,19 @@ import { type TickFlushListener, tickFlush } from '../loop/tick-flush.ts';
 
 /** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
-/** Queue size at which streams stop sending DATA. */
+/** Size of a carrier's write queue at which streams stop sending DATA. */
 const CARRIER_SEND_QUEUE_BYTES = 512 * 1024;
 /** Queue size at which the carrier is closed, because the peer does not read and small frames pile up. */
 const CARRIER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Payload size at which a separate write is cheaper than a copy. */
+/** Payload size from which a separate write to the carrier is cheaper than a copy into the batch. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const KEPT_FREE_BLOCKS = 16;
 /** Copies up to this size are faster in a loop than with subarray() and set(). */
 const LOOP_UP_TO_BYTES = 96;
 
-/** Free blocks for the next carrier that sends. */
+/** Free batch blocks, kept for the next carrier that sends. */
 const freeBlocks: Buffer[] = [];
 const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(CARRIER_BATCH_BYTES);
 const giveBlock = (block: Buffer): void => {
@@ -83,12 +83,12 @@ export class CarrierWriter implements TickFlushListener {
    */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const length = end - start;
-    // Memory without head room is copied, regardless of its size.
+    // Payloads in memory without head room for a frame header are copied, regardless of their size.
     if (!borrowed || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
       this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
       return true;
     }
-    // Frames collected earlier in this turn must be sent first.
+    // Frames collected earlier in this event loop turn must be sent before this payload.
     this.flush();
     if (this.#busy) {
       this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);

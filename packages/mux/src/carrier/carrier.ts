@@ -19,7 +19,7 @@ export const CARRIER_LINGER_BYTES = 64 * 1024;
 export interface CarrierReceiver {
   /** Called with received bytes. If `borrowed` is true, the receiver can keep references to the memory, and returns true if it does. */
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Called when the send queue is empty: waiting streams can send again. */
+  /** Called when the carrier's send queue is empty: waiting streams can send again. */
   onReady(): void;
   /** Called once, when the carrier has closed for any reason. */
   onClosed(reason: string): void;
@@ -33,17 +33,17 @@ export interface Carrier {
   readonly readPath: ReadPath;
   readonly bytesSent: number;
   readonly queuedBytes: number;
-  /** Starts reading. Can be called only once. */
+  /** Starts reading frames from the carrier. Can be called only once. */
   start(receiver: CarrierReceiver): void;
   /** Copies the first `length` bytes of a small frame (by default all bytes) and sends the frame in the batch of this turn. */
   send(frame: Uint8Array, length?: number): void;
-  /** Sends a DATA frame. CarrierWriter describes memory ownership. */
+  /** Sends a DATA frame on the carrier. CarrierWriter describes who owns the memory of the payload. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Copies a DATAGRAM frame into the batch of this turn. Returns false if the datagram was dropped because the queue is full. */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean;
   /** Returns true if a DATA frame of this size has to wait for onReady. */
   isFull(bytes: number): boolean;
-  /** Sends all queued frames, then closes. */
+  /** Sends all queued frames, then closes the carrier. */
   end(): void;
   destroy(reason: string): void;
 }
@@ -105,7 +105,7 @@ class SocketCarrier implements Carrier, Guarded {
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
-  /** False after end(): a late PONG after the end would break off frames still in transit. */
+  /** Whether the carrier sends further frames. False after end(): a late PONG after the end would break off frames still in transit. */
   get #takesFrames(): boolean {
     return !this.#ended && this.#closed === null;
   }

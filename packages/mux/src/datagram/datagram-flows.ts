@@ -4,7 +4,7 @@ import type { DatagramStream } from './datagram-stream.ts';
 /** A faster path for datagrams than carriers. Checked for every datagram of an open flow. */
 export interface DatagramPathSlot {
   readonly isUp: boolean;
-  /** Maximum payload on the path. Larger datagrams use the carrier. */
+  /** Maximum payload of a datagram on the UDP path. Larger datagrams use the carrier. */
   readonly maxPayloadBytes: number;
   /** Seals or copies the bytes before returning. Returns false if the datagram was dropped. */
   send(flow: number, bytes: Buffer, start: number, end: number): boolean;

@@ -6,7 +6,7 @@ import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import type { RoundTrip } from '../stream/flow-control.ts';
 import { DATAGRAM_BEHIND_MS, DatagramPace } from './datagram-pace.ts';
 
-/** Minimum interval between SEEN frames. */
+/** Minimum interval between SEEN frames, which report received datagram bytes to the sender. */
 export const DATAGRAM_SEEN_INTERVAL_MS = 10;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
@@ -18,11 +18,11 @@ export class DatagramLane {
   readonly #owner: Guarded;
   readonly #clock: MuxClock;
   readonly #roundTrip: RoundTrip;
-  /** Null until the first datagram is sent. */
+  /** Limit for unseen datagrams of this carrier. Null until the first datagram is sent. */
   #pace: DatagramPace | null = null;
-  /** Tracks whether the sockets have been read since an answer became overdue. */
+  /** Tracks whether all sockets have been read since the peer's SEEN frame became overdue. */
   #look: 'none' | 'begun' | 'done' = 'none';
-  /** Bytes of received DATAGRAM frames, including headers, so that empty datagrams count. */
+  /** Total bytes of received DATAGRAM frames, including headers, so that empty datagrams count. */
   #takenBytes = 0;
   #toldBytes = 0;
   #toldAtMs = Number.NEGATIVE_INFINITY;

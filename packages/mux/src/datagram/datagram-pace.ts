@@ -31,9 +31,9 @@ const LONGER_PATH_AFTER = 8;
 export class DatagramPace {
   #sentBytes = 0;
   #seenBytes = 0;
-  /** Maximum number of unseen bytes. */
+  /** Maximum number of datagram bytes that were sent but not reported as seen by the receiver. */
   #windowBytes: number = DATAGRAM_UNSEEN_FIRST_BYTES;
-  /** Smallest measured round trip. Null before the first measurement. */
+  /** Smallest round trip of the carrier's datagrams so far. Null before the first measurement. */
   #roundTripMs: number | null;
   // Ring of marks not seen yet: last byte, send time, and bytes seen at that time.
   readonly #ends = new Float64Array(MARKS_MAX);
@@ -41,7 +41,7 @@ export class DatagramPace {
   readonly #seenThen = new Float64Array(MARKS_MAX);
   #first = 0;
   #count = 0;
-  /** Number of consecutive answers that indicated a queue. */
+  /** Number of consecutive SEEN frames with a delay that indicates a queue on the path. */
   #queued = 0;
   // Count and minimum delay of recent datagrams sent on an idle path.
   #alone = 0;
@@ -122,7 +122,7 @@ export class DatagramPace {
     this.#roundTripMs = Math.min(this.#roundTripMs ?? tookMs, tookMs);
     if (startOfMark <= seenThen) this.#foundNothingBefore(tookMs);
     const allowedMs = this.#roundTripMs + DATAGRAM_BEHIND_MS;
-    // Estimates the bytes that would have taken exactly the allowed time.
+    // Estimates how many datagram bytes in flight would have arrived within exactly the allowed time.
     const fits = (underWay * allowedMs) / Math.max(tookMs, MARK_MS);
     this.#queued = tookMs - this.#roundTripMs > QUEUED_FROM_MS ? this.#queued + 1 : 0;
     if (this.#queued >= SLOW_AFTER) {

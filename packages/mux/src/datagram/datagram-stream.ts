@@ -6,23 +6,23 @@ import type { DatagramFlows } from './datagram-flows.ts';
 
 /** Maximum number of datagrams waiting for a flow's reader. Further datagrams are dropped. */
 const DATAGRAMS_BEFORE_READ = 8;
-/** Maximum bytes of datagrams waiting for a flow's reader. */
+/** Maximum bytes of datagrams that wait until a flow gets its reader. */
 const DATAGRAMS_BEFORE_READ_BYTES = 16 * 1024;
 
 /** Receives the datagrams of a flow. If a method throws, abandon() is called and the flow is reset; other streams are not affected. */
 export interface DatagramReader extends Guarded {
   /** Called with a whole datagram, bytes[start, end). The memory is valid only during the call; copy bytes to keep or send them later. */
   onDatagram(bytes: Buffer, start: number, end: number): void;
-  /** Called when the flow has ended. No other call follows. */
+  /** Called when the datagram flow has ended. The reader gets no further call. */
   onReset(reason: StreamReason): void;
 }
 
 export type DatagramAnswer = StreamAnswer<DatagramStream>;
 
-/** `sent`, or the reason why the datagram was dropped. */
+/** Result of sending a datagram: `sent`, or the reason why the datagram was dropped. */
 export type DatagramOutcome = 'sent' | 'behind' | 'path' | 'away' | 'too-large';
 
-/** Functions of the carrying connection that a flow needs. */
+/** Functions of the carrying connection that a datagram flow needs. */
 export interface DatagramConnection extends FramingConnection {
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind';
   sendAccepted(stream: DatagramStream): void;
@@ -32,9 +32,9 @@ const REPLACED: StreamReason = { code: 'carrier-lost', text: 'the carrier is bei
 const CALLS = { opened: 'datagrams.opened', refused: 'datagrams.refused', reset: 'datagrams.reset' } as const;
 
 export class DatagramStream extends FramedStream<DatagramConnection, DatagramReader> {
-  /** Flow number in the session. */
+  /** Number of this datagram flow in the session. */
   readonly flow: number;
-  /** Datagrams dropped before read() because the queue was full. */
+  /** Number of datagrams dropped before the flow had a reader, because the queue was full. */
   droppedBeforeRead = 0;
   readonly #flows: DatagramFlows;
   readonly #isOpener: boolean;
@@ -60,7 +60,7 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   // ---- opening ----
 
-  /** Accepts the peer's OPEN because a local socket was opened. */
+  /** Accepts the datagram flow that the peer opened, because a local UDP socket was opened. */
   accept(): void {
     if (this.phase !== 'offered') return;
     this.phase = 'open';

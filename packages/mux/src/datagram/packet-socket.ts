@@ -24,7 +24,7 @@ const SLOTS = DATAGRAM_PATH_SEND_QUEUE_PACKETS;
 
 export interface PacketSocketOptions {
   readonly family: 4 | 6;
-  /** Called with a received packet. The callee owns the memory. */
+  /** Called with a packet received on the UDP socket. The callee owns the memory. */
   readonly onPacket: (packet: Buffer, from: RemoteInfo) => void;
   readonly report: ReportInternalError;
 }
@@ -38,7 +38,7 @@ export class PacketSocket implements Guarded {
   readonly family: 4 | 6;
   readonly #socket: Socket;
   readonly #report: ReportInternalError;
-  /** Flow id and payload in one buffer, for a single cipher call. */
+  /** Flow id and payload of a datagram in one buffer, so that a single cipher call encrypts both. */
   readonly #body = Buffer.allocUnsafe(BODY_MAX_BYTES);
   /**
    * Ring of packet slots. A packet that the system did not accept at once is still in the socket's queue, which is shorter than the ring.
@@ -51,7 +51,7 @@ export class PacketSocket implements Guarded {
     this.family = family;
     this.#report = report;
     this.#socket = createSocket({ type: family === 4 ? 'udp4' : 'udp6', lookup: lookupAtOnce });
-    // ICMP errors are ignored: only silence decides about a path.
+    // ICMP errors on the UDP socket are ignored: only missing answers decide whether a path has failed.
     this.#socket.on('error', () => {});
     guard.listen(this.#socket, 'message', this, 'udp-path', onPacket);
   }
@@ -63,7 +63,7 @@ export class PacketSocket implements Guarded {
     return this.#socket.address();
   }
 
-  /** Restricts sending and receiving to this address. */
+  /** Connects the UDP socket: restricts sending and receiving to this address. */
   async connect({ address, port }: PacketTarget): Promise<void> {
     await this.#settled('connect', () => this.#socket.connect(port, address));
     askForReceiveBuffer(this.#socket, DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
@@ -88,7 +88,7 @@ export class PacketSocket implements Guarded {
     return this.send(key, SEALED_KIND.DATAGRAM, body.subarray(0, length), to);
   }
 
-  /** Returns false if the packet was dropped. */
+  /** Seals and sends a packet on a path. Returns false if the packet was dropped. */
   send(key: SealingKey, kind: SealedKind, body: Buffer, to?: PacketTarget): boolean {
     if (!this.hasRoom || body.length > BODY_MAX_BYTES) return false;
     this.#slots ??= Buffer.allocUnsafeSlow(SLOTS * SLOT_BYTES);
@@ -107,7 +107,7 @@ export class PacketSocket implements Guarded {
     this.#socket.close();
   }
 
-  /** Reports the error. Only the current packet is lost. */
+  /** Reports the exception of a packet handler. Only the current packet is lost; the UDP socket stays open. */
   abandon(error: unknown, where: string): void {
     this.#report(error, where);
   }
@@ -120,7 +120,7 @@ export class PacketSocket implements Guarded {
         if (error === undefined) resolve();
         else reject(error);
       };
-      // 'close' is included, because no other event follows it.
+      // Waits for 'close' as well, because no other event follows once the socket is closed.
       for (const name of ['error', 'close', event]) socket.on(name, settle);
       begin();
     });

@@ -16,7 +16,7 @@ export type PathState =
       readonly kind: 'probing';
       /** Start time of this attempt. Can be in the future, so that two peers start at the same time. */
       readonly triedAt: number;
-      /** Number of the attempt in the round, starting with 1. */
+      /** Number of the probing attempt in the current round, starting with 1. */
       readonly attempt: number;
       readonly nextProbeAt: number;
       readonly history: PathHistory;
@@ -25,7 +25,7 @@ export type PathState =
       readonly kind: 'up';
       readonly since: number;
       readonly answeredAt: number;
-      /** True if data was sent on the path since the last answer. */
+      /** True if data was sent on the UDP path since the last answer. */
       readonly isInUse: boolean;
       readonly history: PathHistory;
     }
@@ -42,7 +42,7 @@ export type PathState =
 interface PathHistory {
   /** Consecutive rounds that failed, or that led to a path which lasted only a moment. */
   readonly failures: number;
-  /** Why the path was not used last time. Null if no round has completed yet. */
+  /** Why the UDP path was not used last time. Null if no round of probes has completed yet. */
   readonly verdict: 'no-answer' | 'went-silent' | null;
 }
 
@@ -60,19 +60,19 @@ export type PathEvent =
   /** Data is sent on the path. Reported only while `wantsUse` returns true, not for every datagram. */
   | { readonly kind: 'used' }
   | { readonly kind: 'tick' }
-  /** The addresses of this machine changed. */
+  /** The IP addresses of this machine changed, so the UDP path may have changed as well. */
   | { readonly kind: 'addresses-changed' }
   | { readonly kind: 'switched-off' };
 
 export type PathEffect =
-  /** Send a probe to every possible address of the other side. */
+  /** Send a probe for the UDP path to every possible address of the other side. */
   | { readonly kind: 'send-probe' }
-  /** Send a ping on the path in use. */
+  /** Send a ping on the UDP path in use, to check that it still works. */
   | { readonly kind: 'send-ping' }
   | { readonly kind: 'use' }
-  /** Return to the fallback immediately. */
+  /** Stop using the UDP path and return to the fallback (carrier or relay) immediately. */
   | { readonly kind: 'leave'; readonly reason: PathReason }
-  /** Request a tick at this time. Replaces an earlier request. */
+  /** Request a timer tick for the path machine at this time. Replaces an earlier request. */
   | { readonly kind: 'wake'; readonly at: number };
 
 export type PathStep = readonly [PathState, readonly PathEffect[]];
@@ -85,7 +85,7 @@ const LIMITS = MUX_LIMITS;
 
 export const isPathUsed = (state: PathState): boolean => state.kind === 'up' || state.kind === 'doubtful';
 
-/** Returns true if the next use must be reported. */
+/** Returns true if the owner must report the next time that data is sent on the path. */
 export const wantsUse = (state: PathState): boolean => state.kind === 'up' && !state.isInUse;
 
 /**
@@ -179,7 +179,10 @@ const probe = (state: ProbingState, now: number): PathStep => {
 
 // ---- up, and in doubt ----
 
-/** Only answers count. A side that still hears the other side but is no longer heard must leave the path, too. */
+/**
+ * Decides whether a path in use has been silent for too long. Only answers count: a side that hears the other side but is no longer heard
+ * must leave the path, too.
+ */
 const settle = (state: UpState, now: number): PathStep => {
   const quietMs = state.isInUse ? LIMITS.PATH_USED_QUIET_MS : LIMITS.PATH_IDLE_QUIET_MS;
   const doubtAt = state.answeredAt + quietMs;
@@ -204,7 +207,7 @@ const ask = (state: DoubtfulState, now: number): PathStep => {
     ...state,
     pings: pings + 1,
     nextPingAt: now + LIMITS.PATH_DOUBT_PING_EVERY_MS,
-    // After a pause of the process, too few pings were sent to give up, and answers may still be unread.
+    // After a pause of the process, too few pings were sent to give up the path, and answers may still be unread.
     giveUpAt: now >= giveUpAt ? now + LIMITS.PATH_DOUBT_MS / 2 : giveUpAt,
   };
   return [next, [{ kind: 'send-ping' }, { kind: 'wake', at: Math.min(next.nextPingAt, next.giveUpAt) }]];

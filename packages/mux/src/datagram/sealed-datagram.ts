@@ -12,12 +12,12 @@ export type SealedKind = (typeof SEALED_KIND)[keyof typeof SEALED_KIND];
 
 export const PATH_ID_BYTES = 8;
 export const PATH_KEY_BYTES = 32;
-/** Authenticated header: kind (1 byte), path id (8), counter (8). */
+/** Size of a sealed packet's authenticated header: kind (1 byte), path id (8), counter (8). */
 export const SEALED_HEADER_BYTES = 1 + PATH_ID_BYTES + 8;
 const TAG_BYTES = 16;
-/** Bytes of a packet in addition to its body. */
+/** Bytes of a sealed packet in addition to its body: header and authentication tag. */
 export const SEALED_OVERHEAD_BYTES = SEALED_HEADER_BYTES + TAG_BYTES;
-/** Size of the flow id in front of a DATAGRAM payload. */
+/** Size of the flow id in front of the payload in a sealed DATAGRAM packet. */
 export const FLOW_ID_BYTES = 4;
 
 const CIPHER = 'aes-256-gcm';
@@ -40,7 +40,7 @@ export class SealingKey {
     this.#key = createSecretKey(key);
   }
 
-  /** Number of sealed packets, equal to the last counter. */
+  /** Number of packets sealed with this key so far, equal to the last counter. */
   get sealed(): number {
     return this.#sealed;
   }
@@ -71,7 +71,7 @@ export class SealingKey {
 /** Why a packet was dropped: too short or of unknown kind, counter already used or too old, or not sealed with this key. */
 export type SealedRefusal = 'malformed' | 'replayed' | 'forged';
 
-/** Receiving key of a path. */
+/** Key that decrypts received packets of a UDP path. */
 export class OpeningKey {
   readonly #key: KeyObject;
   readonly #pathId: Buffer;
@@ -83,7 +83,7 @@ export class OpeningKey {
     this.#key = createSecretKey(key);
   }
 
-  /** Highest counter received. */
+  /** Highest packet counter received with this key. */
   get highest(): number {
     return this.#window.highest;
   }
@@ -93,7 +93,7 @@ export class OpeningKey {
     if (packet.length < SEALED_OVERHEAD_BYTES || readKind(packet) === null) return 'malformed';
     if (packet.compare(this.#pathId, 0, PATH_ID_BYTES, 1, COUNTER_AT) !== 0) return 'forged';
     const counter = packet.readUInt32BE(COUNTER_AT) * TWO_32 + packet.readUInt32BE(COUNTER_AT + 4);
-    // Checked before decryption, so that replayed packets cost little.
+    // The replay check comes before decryption, so that replayed packets cost little.
     if (!this.#window.isFresh(counter)) return 'replayed';
     packet.copy(nonce, 4, COUNTER_AT, SEALED_HEADER_BYTES);
     const decipher = createDecipheriv(CIPHER, this.#key, nonce);
@@ -112,7 +112,7 @@ export class OpeningKey {
   }
 }
 
-/** Returns null for an unknown kind. */
+/** Returns the kind of a sealed packet, or null for an unknown kind. */
 export const readKind = (packet: Buffer): SealedKind | null => {
   const kind = packet[0] ?? 0;
   return kind >= 1 && kind <= LAST_KIND ? (kind as SealedKind) : null;
@@ -134,7 +134,7 @@ class ReplayWindow {
   highest = 0;
 
   isFresh(counter: number): boolean {
-    // Counters start with 1. Values above 2^53 are not exact as numbers.
+    // Packet counters start with 1. Values above 2^53 are not exact as numbers.
     if (counter < 1 || counter > Number.MAX_SAFE_INTEGER || counter <= this.highest - WINDOW) return false;
     return counter > this.highest || ((this.#words[wordOf(counter)] as number) & bitOf(counter)) === 0;
   }

@@ -8,7 +8,7 @@ export const PING_BODY_BYTES = PORT_AT + 2;
 
 export interface Pong {
   readonly token: Buffer;
-  /** Source address of the PING as seen by its receiver. */
+  /** Source address of the PING as seen by its receiver, returned in the PONG. */
   readonly address: string;
   readonly port: number;
 }
@@ -24,7 +24,7 @@ export const encodePing = (token: Buffer): Buffer => {
 export const decodePing = (body: Buffer): Buffer | null =>
   body.length === PING_BODY_BYTES ? body.subarray(0, TOKEN_BYTES) : null;
 
-/** Returns null if the address cannot be encoded. */
+/** Encodes a PONG. Returns null if the address cannot be encoded. */
 export const encodePong = (token: Buffer, address: string, port: number): Buffer | null => {
   const body = Buffer.alloc(PING_BODY_BYTES);
   token.copy(body, 0, 0, TOKEN_BYTES);
@@ -33,7 +33,7 @@ export const encodePong = (token: Buffer, address: string, port: number): Buffer
   return body;
 };
 
-/** Returns null if the size is wrong or the port is 0. */
+/** Decodes a PONG. Returns null if the size is wrong or the port is 0. */
 export const decodePong = (body: Buffer): Pong | null => {
   if (body.length !== PING_BODY_BYTES) return null;
   const port = body.readUInt16BE(PORT_AT);

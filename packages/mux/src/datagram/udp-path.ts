@@ -58,10 +58,10 @@ export interface DatagramWay {
   readonly reason: '' | 'probing' | 'udp-blocked' | 'went-silent' | 'off';
 }
 
-/** State of a session without a UDP path. */
+/** Datagram transport of a session without a UDP path. */
 export const DATAGRAMS_OFF: DatagramWay = { path: 'carrier', reason: 'off' };
 
-/** Why a packet was dropped. */
+/** Why a packet received on a UDP path was dropped. */
 export type PathRefusal = SealedRefusal | 'unopened';
 
 export class UdpPath implements DatagramPathSlot, Guarded {
@@ -69,11 +69,11 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   readonly sealing: SealingKey;
   readonly opening: OpeningKey;
   isUp = false;
-  /** Null until the other end's address is known. */
+  /** Where packets of this path are sent. Null until the other end's address is known. */
   route: PathRoute | null = null;
   readonly #options: UdpPathOptions;
   readonly #answers = newAnswerBudget();
-  /** Tokens of unanswered PINGs, in the order sent. */
+  /** Tokens of PINGs on this path without a PONG, in the order sent. */
   readonly #unanswered = new Set<string>();
   #state: PathState = PATH_OFF;
   #wake: MuxTimer | null = null;
@@ -103,14 +103,14 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     this.#tell({ kind: 'addresses-changed' });
   }
 
-  /** Stops permanently: the keys are invalid from now on. */
+  /** Stops the UDP path permanently. Its keys are invalid from now on. */
   stop(): void {
     this.#isOver = true;
     this.#tell({ kind: 'switched-off' });
     this.route = null;
   }
 
-  /** Returns false if the datagram was dropped. */
+  /** Sends a datagram on the UDP path. Returns false if the datagram was dropped. */
   send(flow: number, bytes: Buffer, start: number, end: number): boolean {
     const { route } = this;
     if (route === null) return false;
@@ -166,7 +166,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     if (token === null) return 'malformed';
     if (!this.#answers.take(this.#options.clock.monotonic())) return null;
     const pong = encodePong(token, from.address, from.port);
-    // A connected socket accepts no target.
+    // Sends the PONG without a target if the UDP socket is connected, because Node.js rejects a target there.
     if (pong !== null) via.send(this.sealing, SEALED_KIND.PONG, pong, this.#options.follows ? from : undefined);
     return null;
   }
@@ -225,7 +225,7 @@ const wayOf = (reason: PathReason): DatagramWay => {
   return { path: 'carrier', reason: reason === 'no-answer' ? 'udp-blocked' : reason };
 };
 
-/** Limits answers to PINGs per second, with bursts of twice the rate. */
+/** Limits the PONGs sent per second, with bursts of twice the rate. */
 export type AnswerBudget = Pick<TokenBucket, 'take'>;
 
 const PINGS_ANSWERED: TokenRate = {

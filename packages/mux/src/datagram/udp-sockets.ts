@@ -22,6 +22,6 @@ export const askForReceiveBuffer = (socket: Socket, bytes: number): void => {
   try {
     socket.setRecvBufferSize(bytes);
   } catch {
-    // Falls back to the default receive buffer.
+    // The system rejected the requested receive buffer size: the socket keeps the default size.
   }
 };

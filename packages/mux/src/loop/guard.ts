@@ -3,7 +3,7 @@
 // (registry, groups, session table) is not guarded: after half a change the process must end.
 import type { EventEmitter } from 'node:events';
 
-/** Owner of a connection, stream, call or message that is guarded. */
+/** Owner of a connection, stream, call or message. Exceptions thrown while working for the owner are caught and passed to it. */
 export interface Guarded {
   /**
    * Called when an internal error occurred while working for this owner. Ends the owner's connection as cleanly as possible, frees its
@@ -12,7 +12,7 @@ export interface Guarded {
   abandon(error: unknown, where: string): void;
 }
 
-/** Counts and logs caught exceptions. */
+/** Counts and logs an exception that was caught in an internal callback. */
 export type ReportInternalError = (error: unknown, where: string) => void;
 
 type Emitter = Pick<EventEmitter, 'on'>;
@@ -52,7 +52,7 @@ export const guard = {
   },
 };
 
-/** Destroys the connection if the owner's abandon() throws as well. */
+/** Passes the exception to the owner's abandon(), and destroys the connection if abandon() throws as well. */
 export const abandonOrDestroy = (owner: Guarded, error: unknown, where: string, connection: unknown): void => {
   try {
     owner.abandon(error, where);

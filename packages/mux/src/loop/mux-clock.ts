@@ -6,7 +6,7 @@ export interface MuxTimer {
 }
 
 export interface MuxClock {
-  /** Returns milliseconds that never decrease. */
+  /** Returns the monotonic time in milliseconds, which never decreases. */
   monotonic(): number;
   setTimeout(run: () => void, ms: number): MuxTimer;
 }

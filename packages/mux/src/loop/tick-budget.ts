@@ -3,12 +3,12 @@
 // every byte of a turn.
 import { MUX_LIMITS } from '../limits.ts';
 
-/** Bytes a busy socket reads before other sockets get a turn. */
+/** Bytes that a busy socket reads in a row before other sockets get a turn. */
 export const TICK_READ_BYTES = 512 * 1024;
 /** Maximum gap between small messages of a conversation. After the last small message, bulk takes large turns again. */
 export const SMALL_MESSAGES_FOR_MS = 100;
 
-/** Maximum size of a read that counts as a small message. */
+/** Maximum size of a socket read that counts as a small message. */
 const SMALL_UP_TO_BYTES = 4 * 1024;
 
 /**
@@ -22,7 +22,7 @@ export class SmallMessages {
   #seenAtMs = Number.NEGATIVE_INFINITY;
   #untilMs = Number.NEGATIVE_INFINITY;
 
-  /** Counts a read of a socket that is not bulk. */
+  /** Counts a read of a socket that is not transferring bulk data, if the read is small. */
   passed(bytes: number): void {
     if (bytes <= SMALL_UP_TO_BYTES) this.#count += 1;
   }
@@ -39,12 +39,12 @@ export class SmallMessages {
   }
 }
 
-/** Shared by all sockets, because a process has a single event loop. */
+/** Detector of small messages, shared by all sockets, because a process has a single event loop. */
 export const smallMessages = new SmallMessages();
 
-/** Tracks the read turns of a reader. */
+/** Tracks how many bytes a socket or carrier has read in its current turn. */
 export class TickReadBudget {
-  /** True if the next read should be short. */
+  /** True if the socket's next read should be short, because small messages pass through the process. */
   isShared = false;
   readonly #small: SmallMessages;
   #bytes = 0;
@@ -53,7 +53,7 @@ export class TickReadBudget {
     this.#small = small;
   }
 
-  /** Returns false if the turn is used up. */
+  /** Counts bytes that were read. Returns false if the socket's turn is used up, so that other sockets can be read. */
   goesOn(bytes: number, nowMs: number): boolean {
     this.isShared = this.#small.areAbout(nowMs);
     this.#bytes += bytes;

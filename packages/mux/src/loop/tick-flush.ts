@@ -1,7 +1,7 @@
 // Decides when collected small frames are sent: at the end of the event loop turn, with one write per carrier, or before the next piece of
 // bulk data in the turn. Writing a piece of bulk takes as long as the rest of a small message's path, so small messages go first.
 
-/** Called at the end of a turn. Must handle its own exceptions. */
+/** Listener called at the end of an event loop turn. Must handle its own exceptions. */
 export interface TickFlushListener {
   onTickFlush(): void;
 }
@@ -15,7 +15,7 @@ export class TickFlush {
     this.#soon = soon;
   }
 
-  /** Registers a listener for one call at the end of the turn. */
+  /** Registers a listener for one call at the end of the event loop turn. */
   tell(listener: TickFlushListener): void {
     this.#waiting.push(listener);
     if (this.#isScheduled) return;
@@ -23,7 +23,7 @@ export class TickFlush {
     this.#soon(this.#onEnd);
   }
 
-  /** Called before a piece of received bulk data is written. */
+  /** Called before a piece of received bulk data is written: calls the waiting listeners first. */
   beforeBulk(): void {
     if (this.#waiting.length > 0) this.#tellAll();
   }
@@ -40,5 +40,5 @@ export class TickFlush {
   }
 }
 
-/** Shared by all carriers and sockets, because a process has a single event loop. */
+/** Calls listeners at the end of an event loop turn. Shared by all carriers and sockets, because a process has a single event loop. */
 export const tickFlush = new TickFlush();

@@ -5,25 +5,25 @@ import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import { HandleDuplex } from './handle-duplex.ts';
 import type { HandleRequest, NodeHandles, StreamHandle } from './node-handles.ts';
 
-/** IPv4 or IPv6 address, or path of a Unix socket. */
+/** Address to dial: IPv4 or IPv6 address with port, or path of a Unix socket. */
 export type HandleAddress =
   | { readonly family: 4 | 6; readonly host: string; readonly port: number }
   | { readonly family: 'unix'; readonly path: string };
 
-/** Timeout of a dial, and the clock that measures it. */
+/** Timeout of an outgoing connection attempt, and the clock that measures it. */
 export interface DialTime {
   readonly timeoutMs: number;
   readonly clock: MuxClock;
 }
 
-/** Callbacks of a dial. Exactly one is called, once, and never synchronously. */
+/** Callbacks of an outgoing connection attempt. Exactly one is called, once, and never synchronously. */
 interface DialOutcome {
   readonly resolve: (duplex: HandleDuplex) => void;
   readonly reject: (error: Error) => void;
 }
 
 class Dial {
-  /** List node among pending dials. */
+  /** List node of this connection attempt among pending attempts. */
   underWay: ListNode<Dial> | null = null;
   readonly deadlineMs: number;
   readonly #timeoutMs: number;
@@ -50,17 +50,17 @@ class Dial {
     let error: number | undefined;
     if (address.family === 'unix') error = handle.connect(request, address.path);
     else {
-      // Set before the handle has a file descriptor; libuv applies the option when it creates the descriptor.
+      // TCP_NODELAY is set before the handle has a file descriptor; libuv applies the option when it creates the descriptor.
       handle.setNoDelay(true);
       if (address.family === 4) error = handle.connect(request, address.host, address.port);
       else error = handle.connect6(request, address.host, address.port);
     }
-    // Some Node.js versions return undefined for Unix sockets and report errors by callback.
+    // When connecting to Unix sockets, some Node.js versions return undefined and report errors by callback.
     if (typeof error === 'number' && error !== 0) this.#fail(failureOf(error, address));
   }
 
   onConnected(status: number): void {
-    // The dial has timed out and was rejected already.
+    // The connection attempt has timed out and was rejected already.
     if (!this.#dials.underWay.delete(this.underWay)) return;
     if (status !== 0) return this.#fail(failureOf(status, this.#address));
     this.#outcome.resolve(new HandleDuplex(this.#handle, this.#node));
@@ -81,7 +81,7 @@ function onConnected(this: HandleRequest, status: number): void {
   (this.owner as Dial).onConnected(status);
 }
 
-/** Creates an error with the message and fields of Node's own errors. */
+/** Creates the error of a failed connection attempt, with the message and fields of Node's own errors. */
 const failureOf = (status: number, address: HandleAddress): NodeJS.ErrnoException => {
   const code = getSystemErrorName(status);
   const [at, where] =
@@ -93,7 +93,7 @@ const failureOf = (status: number, address: HandleAddress): NodeJS.ErrnoExceptio
 
 // ---- time limits ----
 
-/** Pending dials of a clock, and the timer that rejects late dials. */
+/** Pending connection attempts of a clock, and the timer that rejects late attempts. */
 class OpenDials {
   readonly clock: MuxClock;
   readonly underWay = new LinkedSet<Dial>();
@@ -110,7 +110,7 @@ class OpenDials {
     this.#timer?.cancel();
     this.#timerAtMs = deadlineMs;
     this.#timer = this.clock.setTimeout(this.#failLate, Math.max(1, deadlineMs - this.clock.monotonic()));
-    // A pending dial keeps the process alive without the timer.
+    // A pending connection attempt keeps the process alive, so the timeout's timer need not.
     this.#timer.unref?.();
   }
 
@@ -126,7 +126,7 @@ class OpenDials {
   };
 }
 
-/** A process has a single clock, except in tests. */
+/** Pending connection attempts per clock. A process has a single clock, except in tests. */
 const openDials = new WeakMap<MuxClock, OpenDials>();
 
 const dialsOf = (clock: MuxClock): OpenDials => {
@@ -137,7 +137,7 @@ const dialsOf = (clock: MuxClock): OpenDials => {
   return dials;
 };
 
-/** Rejects with the same errors as net.connect. */
+/** Connects to the address with a native handle. Rejects with the same errors as net.connect. */
 export const dialHandle = (
   address: HandleAddress,
   { timeoutMs, clock }: DialTime,

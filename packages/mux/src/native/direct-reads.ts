@@ -40,7 +40,7 @@ function onRead(this: DirectHandle, buffer?: ArrayBuffer): Buffer | undefined {
   }
   const next = this.reader.nextView();
   if (next === null) return undefined;
-  // Keeps the buffer alive, because Node.js holds no reference.
+  // Keeps the read buffer alive, because Node.js holds no reference to it.
   this.view = next;
   return next;
 }

@@ -24,7 +24,7 @@ const nobodyWaits = (): void => {};
 export class HandleDuplex extends PacedReads implements SocketEnd {
   /** Handle for reads and writes: the connection's handle, or the TLS handle on top of it. */
   #handle: StreamHandle;
-  /** Handle of the connection itself, even if TLS is used. */
+  /** Native handle of the connection itself, even if TLS is used on top. */
   readonly wire: StreamHandle;
   /** Number of the last callback that read from this connection; -1 before the first. */
   readCall = -1;
@@ -78,7 +78,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.isOver;
   }
 
-  /** Undefined if the peer has already disconnected. */
+  /** IP address of the peer. Undefined if the peer has already disconnected. */
   get remoteAddress(): string | undefined {
     return this.#peerName().address;
   }
@@ -103,7 +103,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return name;
   }
 
-  /** Queries the kernel once and caches the result. */
+  /** Returns the peer's address and port. Queries the kernel once and caches the result. */
   #peerName(): PeerName {
     if (this.#peer === null) {
       this.#peer = {};
@@ -112,7 +112,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#peer;
   }
 
-  /** Sets the holder. A connection has a single holder, set after accept. */
+  /** Sets the owner to notify when the connection has closed. A connection has a single owner, set after accept. */
   heldBy(holder: SocketHolder): void {
     this.#holder = holder;
   }
@@ -210,7 +210,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     spareRequest ??= new this.#node.WriteWrap();
     const request = spareRequest;
     request.oncomplete = onWritten;
-    // TLS can report a failure within the call.
+    // With TLS, a failed write can be reported within the call.
     if (this.#handle !== this.wire) request.owner = this;
     const error = this.#handle.writeBuffer(request, view);
     if (error !== 0) {
@@ -261,8 +261,8 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   #sendEnd(): void {
-    // Both directions are done: close() sends the same FIN to the peer, after all written bytes. TLS needs a shutdown for its closing
-    // alert.
+    // Both directions of the connection are done: close() sends the same FIN to the peer, after all written bytes. TLS needs a shutdown
+    // for its closing alert.
     if (this.#input === 'ended' && this.#handle === this.wire) {
       this.#finish();
       return this.#tellFlushed();
@@ -279,7 +279,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   onShutDown(status: number): void {
     if (this.#output !== 'ending') return;
     this.#output = 'ended';
-    // The connection was reset meanwhile.
+    // The connection was reset while the shutdown of its sending direction was in progress.
     if (this.isOver) return this.#cutOff();
     if (status < 0) return this.#loseWith(status);
     this.#tellFlushed();
@@ -308,12 +308,12 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     // libuv refuses a reset while a shutdown is pending, which takes one event loop turn regardless of the peer. With TLS the shutdown may
     // never complete, so a refused reset is followed by a close.
     if (this.#output === 'ending' && this.#handle === this.wire) return;
-    // Unix sockets have no reset.
+    // Unix sockets have no reset, so the handle is closed normally.
     if (this.#handle.reset === undefined || this.#handle.reset() !== 0) this.#close();
     else this.#closed();
   }
 
-  /** Same method as on net.Socket. */
+  /** Resets the connection. Has the same name as the method of net.Socket. */
   resetAndDestroy(): void {
     this.reset(CUT);
   }
@@ -331,7 +331,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     if (this.isOver) return null;
     this.#stopReading();
     this.#stop();
-    // From now on the next owner closes the handle.
+    // From now on the net.Socket that continues the connection closes the native handle.
     this.#isClosed = true;
     this.#handle.duplex = null;
     const socket = this.#handle === this.wire ? socketOf(this.wire) : securedSocketOf(this.#handle as TlsHandle);

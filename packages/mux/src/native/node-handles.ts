@@ -19,7 +19,7 @@ const NEWEST_TRIED_MAJOR = 26;
 /** Handle of a TCP or Unix connection. Callbacks run with the handle as `this`. */
 export interface StreamHandle {
   onread: (this: StreamHandle) => Buffer | undefined;
-  /** Owner of the callbacks. Added by us; Node.js does not use it. */
+  /** Object that handles the callbacks of the native handle. Added by this package; Node.js does not use the field. */
   duplex: unknown;
   useUserBuffer(view: Buffer): void;
   readStart(): number;
@@ -29,19 +29,19 @@ export interface StreamHandle {
    * must keep the memory alive.
    */
   writeBuffer(request: WriteRequest, bytes: Buffer): number;
-  /** Returns 1 if the shutdown is complete already. */
+  /** Shuts down the sending direction. Returns 1 if the shutdown is complete already. */
   shutdown(request: HandleRequest): number;
   close(): void;
   setNoDelay(isOn: boolean): number;
   setKeepAlive(isOn: boolean, afterSecs: number): number;
-  /** TCP only. */
+  /** Resets the connection. Exists only on TCP handles. */
   reset?: (() => number) | undefined;
   /** TCP only. Returns 0 while the connection is open in at least one direction. */
   getpeername?(out: PeerName): number;
   getsockname?(out: PeerName): number;
-  /** Bytes queued in libuv that the kernel has not accepted. */
+  /** Bytes queued in libuv for the connection that the kernel has not accepted. */
   readonly writeQueueSize: number;
-  /** Bytes passed to libuv in total. */
+  /** Total bytes of the connection passed to libuv for writing. */
   readonly bytesWritten: number;
   readonly bytesRead: number;
 }
@@ -57,7 +57,7 @@ export interface HandleRequest {
 }
 
 export interface WriteRequest extends HandleRequest {
-  /** Bytes being written. */
+  /** Bytes being written. The reference keeps the buffer alive until the write has completed. */
   bytes: Buffer | null;
 }
 
@@ -69,7 +69,7 @@ interface ConnectingHandle extends StreamHandle {
 interface StreamWrap {
   readonly WriteWrap: new () => WriteRequest;
   readonly ShutdownWrap: new () => HandleRequest;
-  /** Additional results of the last native call. */
+  /** Array in which Node.js stores additional results of the last native stream call. */
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;
   readonly kLastWriteWasAsync: number;
@@ -80,7 +80,7 @@ export interface NodeHandles extends StreamWrap {
   readonly TCPConnectWrap: new () => HandleRequest;
   readonly Pipe: new (kind: number) => ConnectingHandle;
   readonly PipeConnectWrap: new () => HandleRequest;
-  /** Constant for handles that connect. */
+  /** Type constant for native handles that connect or were accepted (as opposed to handles that listen). */
   readonly SOCKET: number;
 }
 

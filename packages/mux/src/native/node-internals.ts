@@ -22,22 +22,22 @@ export interface StaticReader {
 interface SocketHandle {
   reading: boolean;
   useUserBuffer?: (buffer: Buffer) => void;
-  /** Returns 0 while the connection is open in at least one direction. */
+  /** Queries the peer's address. Returns 0 while the connection is open in at least one direction. */
   getpeername?: (out: object) => number;
-  /** TCP only. */
+  /** Resets the connection. Exists only on TCP handles. */
   reset?: (request: object) => number;
   readStart(): void;
   readStop(): void;
-  /** Bytes queued in libuv that the kernel has not accepted. */
+  /** Bytes queued in libuv for the socket that the kernel has not accepted. */
   writeQueueSize?: number;
-  /** Bytes passed to libuv in total. */
+  /** Total bytes of the socket passed to libuv for writing. */
   bytesWritten?: number;
-  /** Handle of the connection below TLS. */
+  /** Handle of the TCP connection below a TLS handle. */
   _parent?: SocketHandle;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
 
-/** If false, all sockets use the fallback. For tests, and for Node.js versions with different internals. */
+/** If false, all sockets read through the stream layer of Node.js. For tests, and for Node.js versions with different internals. */
 let staticAllowed = process.env['TUNNEL_STATIC_READ'] !== 'off';
 
 export const allowStaticReads = (allowed: boolean): void => {
@@ -54,14 +54,14 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
     return fallback(socket, reader);
   }
   socket.pause();
-  // Chunks already buffered by the stream layer would be lost otherwise.
+  // Chunks already buffered by Node's stream layer are passed to the reader first, because they would be lost otherwise.
   for (const chunk of takeBuffered(inside)) reader.onChunk(chunk);
   const first = reader.nextView();
   if (first === null) return fallback(socket, reader);
   inside[symbols.buffer] = first;
   inside[symbols.callback] = (n: number) => reader.onRead(n);
   inside[symbols.next] = () => reader.nextView();
-  // Must be called only once per socket, because every call adds a listener inside Node.js.
+  // useUserBuffer() must be called only once per socket, because every call adds a listener inside Node.js.
   inside._handle.useUserBuffer(first);
   return 'static';
 };
@@ -82,7 +82,7 @@ export const readInto = (socket: net.Socket, view: Buffer): void => {
  */
 export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
   socket.pause();
-  // Removes the listener of the fallback.
+  // Removes the fallback's 'data' listener from the socket.
   socket.removeAllListeners('data');
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();

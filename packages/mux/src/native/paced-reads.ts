@@ -11,21 +11,21 @@ import type { StaticReader } from './node-internals.ts';
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 
 export abstract class PacedReads implements StaticReader {
-  /** Null until a reader is attached. */
+  /** Receiver of the bytes read from the connection. Null until a reader is attached. */
   protected reader: ByteReader | null = null;
   protected isOver = false;
   #bulk: ReadBlock | null = null;
   #bulkHeld = false;
   #lastRead = 0;
-  /** Null while the connection is not bulk. */
+  /** Read budget of a connection that transfers bulk data. Null for other connections. */
   #turn: TickReadBudget | null = null;
-  /** Bytes received before the reader was attached. */
+  /** Bytes received on the connection before a reader was attached. */
   #early: ByteQueue | null = null;
   #earlyEnd = false;
 
-  /** Starts reading from the kernel, unless already reading. */
+  /** Starts reading the connection's bytes from the kernel, unless already reading. */
   protected abstract goOnReading(): void;
-  /** Redirects the next bytes to `view`, overriding the last nextView(). */
+  /** Makes the connection read its next bytes into `view`, overriding the last nextView(). */
   protected abstract readInto(view: Buffer): void;
   /** Passes an exception to the reader, which decides about the connection and may still send a response. */
   protected abstract abandon(error: unknown, where: string): void;
@@ -68,7 +68,7 @@ export abstract class PacedReads implements StaticReader {
     if (this.reader === null || this.isOver) return false;
     const block = this.#bulk;
     const whole = block === null ? SCRATCH.whole : block.whole;
-    // Set in advance, because the connection can end during onData.
+    // Marks the read buffer as in use before onData, because the connection can end during the call.
     this.#bulkHeld = block !== null;
     if (block !== null) tickFlush.beforeBulk();
     let goOn: boolean;
@@ -103,7 +103,7 @@ export abstract class PacedReads implements StaticReader {
     return false;
   }
 
-  /** Continues reading in the next turn. */
+  /** Continues reading from a busy connection in the next event loop turn. */
   takeTurn(): void {
     if (!this.isOver && !this.#bulkHeld) this.goOnReading();
   }
@@ -139,7 +139,7 @@ export abstract class PacedReads implements StaticReader {
     this.readInto(SCRATCH.view);
   }
 
-  /** Called when the peer has certainly finished sending. */
+  /** Called when the peer of the connection has certainly finished sending. */
   protected tellEnd(): void {
     if (this.reader === null) {
       this.#earlyEnd = true;
@@ -152,7 +152,7 @@ export abstract class PacedReads implements StaticReader {
     }
   }
 
-  /** Stops reading permanently and returns buffers. */
+  /** Stops reading from the connection permanently and returns its buffers. */
   protected stopReads(): void {
     this.isOver = true;
     this.#early = null;

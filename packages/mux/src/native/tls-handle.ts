@@ -6,18 +6,18 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import type { HandleDuplex } from './handle-duplex.ts';
 import { type Binding, nodeHandles, type StreamHandle, socketOf } from './node-handles.ts';
 
-/** Error code for TLS failures, which have no errno. */
+/** Error code used for TLS failures, which have no errno of their own. */
 const BROKEN_TLS = -constants.errno.EPROTO;
 export const RESET_BY_PEER = -constants.errno.ECONNRESET;
 
-/** Is notified of the result of a handshake. */
+/** Receives the result of a TLS handshake. */
 export interface TlsHandshake {
   /**
    * Called with the negotiated ALPN protocol, or false if none was offered. Runs within a callback of Node.js: reads must be set up before
    * it returns.
    */
   onSecure(protocol: string | false): void;
-  /** Called if the handshake is invalid or was rejected. */
+  /** Called if the TLS handshake is invalid or was rejected. */
   onFailed(): void;
 }
 
@@ -33,9 +33,9 @@ export interface TlsHandle extends StreamHandle {
   getProtocol(): string;
   getCertificate(): object;
   destroySSL(): void;
-  /** Null after the handshake has completed. */
+  /** Receiver of the TLS handshake's result. Null after the handshake has completed. */
   handshake: TlsHandshake | null;
-  /** Callback for the end of the close. */
+  /** Called when the TLS connection has been closed. Null if no caller waits for the close. */
   whenClosed: (() => void) | null;
 }
 
@@ -51,7 +51,7 @@ const METHODS = [
   'writeBuffer',
   'shutdown',
 ];
-/** Methods added by Node.js that query the connection below TLS. */
+/** Methods that Node.js adds to TLS handles. They query the connection below TLS. */
 const PASSED_ON = ['getpeername', 'getsockname'];
 
 let known: Wrap | null | undefined;
@@ -95,7 +95,8 @@ export const beginTls = (
   const below: TlsHandle['_parent'] = duplex.wire;
   if (wrap === null) throw new Error('TLS on native handles is not available');
   const tls = wrap(below, context.context, true, false);
-  // Both handles reference each other. Node.js holds only the lower handle, so the TLS handle would be garbage-collected.
+  // The TLS handle and the handle below reference each other. Node.js holds only the lower handle, so the TLS handle would be
+  // garbage-collected.
   below.tls = tls;
   tls._parent = below;
   tls._secureContext = context;

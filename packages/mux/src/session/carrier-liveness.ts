@@ -2,7 +2,7 @@
 
 import { RoundTrip } from '../stream/flow-control.ts';
 
-/** Interval between pings, which also measure the round trip for window growth. */
+/** Interval between pings on a carrier. The pings also measure the round trip for window growth. */
 export const CARRIER_PING_INTERVAL_MS = 10_000;
 /** Streams that share a carrier on a near path before the next carrier is used. */
 export const CARRIER_SHARED_STREAMS = 64;
@@ -10,7 +10,7 @@ export const CARRIER_SHARED_STREAMS = 64;
 export const CARRIER_DEAD_AFTER_MS = 25_000;
 /** Bytes sent before a carrier is rotated, because a TLS key must not be used for more data (RFC 8446, section 5.5). */
 const CARRIER_ROTATE_AFTER_BYTES = 256 * 1024 * 1024 * 1024;
-/** Age at which a carrier is rotated. */
+/** Age at which a carrier is rotated: replaced by a new connection. */
 export const CARRIER_ROTATE_AFTER_MS = 24 * 3600 * 1000;
 
 const MIB = 1024 * 1024;
@@ -22,9 +22,9 @@ export class CarrierLiveness {
   #lastHeardMs: number;
   #lastPingMs: number;
   #receivedBytes = 0;
-  /** Bytes in both directions up to the last tick. */
+  /** Total bytes of the carrier in both directions, up to the last tick. */
   #movedBytes = 0;
-  /** Bytes in both directions between the last two ticks. */
+  /** Bytes of the carrier in both directions between the last two ticks. */
   #recentBytes = 0;
 
   constructor(nowMs: number) {
@@ -68,7 +68,7 @@ export class CarrierLiveness {
     this.#movedBytes += this.#recentBytes;
   }
 
-  /** Returns bytes moved since the last tick. */
+  /** Returns the bytes that the carrier has moved in both directions since the last tick. */
   #movedSince(bytesSent: number): number {
     return this.#receivedBytes + bytesSent - this.#movedBytes;
   }

@@ -20,7 +20,7 @@ const SCRATCH = new Uint8Array(WIRE_LIMITS.FRAME_HEADER_BYTES + WIRE_LIMITS.FRAM
 
 export class FrameSender {
   readonly #carrier: Carrier;
-  /** True if both sides negotiated the compact form of OPEN. */
+  /** True if both sides negotiated the compact form of the OPEN frame. */
   readonly #compact: boolean;
 
   constructor(carrier: Carrier, frames: FrameTable) {
@@ -35,7 +35,7 @@ export class FrameSender {
     }
     const end = writeCompactOpen(SCRATCH, streamId, head, windowBytes);
     this.#carrier.send(SCRATCH, end);
-    // The scratch buffer contained the visitor's address.
+    // Clears the scratch buffer after encoding OPEN, because it contained the visitor's address.
     SCRATCH.fill(0, 0, end);
   }
 
@@ -55,7 +55,7 @@ export class FrameSender {
     this.#carrier.send(encodeReason(type, streamId, reason));
   }
 
-  /** Sends a PING with our timestamp, which the peer echoes. */
+  /** Sends a PING frame with our timestamp, which the peer echoes. */
   ping(nowMs: number): void {
     const payload = new Uint8Array(PING_PAYLOAD_BYTES);
     writeUint32(payload, 4, nowMs >>> 0);

@@ -145,11 +145,11 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
-    // Counted even if the flow has ended, because the sender has counted the datagram.
+    // A received datagram is counted even if its flow has ended, because the sender has counted it.
     this.lane.took(end - start);
     const stream = this.#find(streamId, 'datagram');
     if (stream === undefined) return;
-    // A datagram split between two reads is in the parser's memory.
+    // A datagram split between two reads lies in the frame parser's memory instead of the current read buffer.
     const whole = bytes === this.#current ? this.#current : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     if (!stream.handleDatagram(whole, start, end)) this.#parser.fail(`datagram does not fit stream ${streamId}`);
   }
@@ -345,7 +345,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #retired(reason: StreamReason): void {
     this.retiring = true;
     this.#session.onGoAway(this, reason);
-    // If the session is shutting down, no other carrier exists, so flows stay on this carrier.
+    // If the session is shutting down, no other carrier exists, so datagram flows stay on this carrier.
     if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
     this.#closeIfRetired();
   }

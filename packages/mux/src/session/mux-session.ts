@@ -10,7 +10,7 @@ import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
 import { FramedConnection } from './framed-connection.ts';
 
-/** Maximum number of opens waiting for a carrier, per session. */
+/** Maximum number of new streams of a session that wait for a carrier. */
 const OPENS_WAITING_MAX = 4096;
 
 export interface CarrierLoss {
@@ -28,7 +28,7 @@ export interface MuxHandlers {
   onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
   /** Called when a carrier closed or accepts no new streams. The client should dial another carrier if the session continues. */
   onCarrierLost(loss: CarrierLoss): void;
-  /** Called after drain() when the last stream has ended. */
+  /** Called after drain() when the session's last stream has ended. */
   onIdle?(): void;
   /** Reports an internal error, which ended the affected stream or carrier. Readers of streams report their own errors. */
   readonly report: ReportInternalError;
@@ -36,10 +36,10 @@ export interface MuxHandlers {
 
 export interface MuxSessionOptions {
   readonly role: 'edge' | 'client';
-  /** Memory budget of the process. The session takes its share from it. */
+  /** Memory budget of the process for received data. The session takes its share from the budget. */
   readonly budget: MemoryBudget;
   readonly clock: MuxClock;
-  /** Capabilities negotiated in Auth. Empty for protocol version 1 without extensions. */
+  /** Protocol capabilities that both sides negotiated in Auth. Empty for protocol version 1 without extensions. */
   readonly capabilities?: readonly string[];
   readonly handlers: MuxHandlers;
 }
@@ -53,14 +53,14 @@ export class MuxSession {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   readonly clock: MuxClock;
-  /** Negotiated capabilities. Extensions of version 1 are used only if listed here. */
+  /** Negotiated protocol capabilities. Extensions of version 1 are used only if listed here. */
   readonly capabilities: readonly string[];
   readonly frames: FrameTable;
-  /** Null if datagrams were not negotiated. */
+  /** Datagram flows of the session. Null if datagrams were not negotiated. */
   readonly flows: DatagramFlows | null;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
-  /** Ranks of carriers above the default rank 0. */
+  /** Ranks of the session's carriers above the default rank 0. Carriers of a higher rank are preferred. */
   readonly #ranks = new WeakMap<FramedConnection, number>();
   readonly #waiting = new OpenQueue();
   /** Carrier reserved for datagrams, as long as it accepts streams. */
@@ -95,14 +95,14 @@ export class MuxSession {
     return this.#state;
   }
 
-  /** Number of carriers that accept new streams. */
+  /** Number of the session's carriers that accept new streams. */
   get liveCarriers(): number {
     let live = 0;
     for (const connection of this.#connections.values()) if (!connection.retiring) live += 1;
     return live;
   }
 
-  /** Number of open carriers, including carriers that only finish their streams. */
+  /** Number of the session's open carriers, including carriers that only finish their streams. */
   get openCarriers(): number {
     return this.#connections.size;
   }
@@ -120,7 +120,7 @@ export class MuxSession {
     const connection = new FramedConnection(this, id, carrier, tag);
     this.#connections.set(id, connection);
     if (rank !== 0) this.#ranks.set(connection, rank);
-    // New flows use a carrier of higher rank, too.
+    // A carrier of higher rank also replaces the carrier reserved for datagrams, so that new flows use the better one.
     if (this.#reserved !== null && rank > this.#rankOf(this.#reserved)) this.#reserved = null;
     connection.start();
     this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
@@ -162,7 +162,7 @@ export class MuxSession {
 
   // ---- datagrams ----
 
-  /** Path for datagrams of open flows while the path is up. */
+  /** UDP path used for the datagrams of open flows while the path is up. */
   set datagramPath(path: DatagramPathSlot | null) {
     if (this.flows !== null) this.flows.path = path;
   }
@@ -199,7 +199,7 @@ export class MuxSession {
     return this.flows?.deliver(flow, bytes, start, end) ?? false;
   }
 
-  /** Stops new streams from both sides. Existing streams continue. */
+  /** Stops new streams from both sides of the session. Existing streams continue. */
   drain(reason: string): void {
     if (this.#state !== 'live') return;
     this.#state = 'draining';
@@ -320,7 +320,7 @@ class QueuedOpen implements PendingStream {
 class OpenQueue {
   readonly #waiting = new Set<QueuedOpen>();
 
-  /** Returns null if too many opens are waiting. */
+  /** Queues the opening of a stream until a carrier is available. Returns null if too many are waiting. */
   add(head: StreamHead, answer: OpenAnswer, nowMs: number): PendingStream | null {
     if (this.#waiting.size >= OPENS_WAITING_MAX) return null;
     const open = new QueuedOpen(this.#waiting, head, answer, nowMs);
@@ -338,7 +338,7 @@ class OpenQueue {
     }
   }
 
-  /** Refuses opens that were queued before `sinceMs`. */
+  /** Refuses streams that have waited for a carrier since before `sinceMs`. */
   refuseOlder(sinceMs: number, reason: StreamReason): void {
     for (const open of this.#waiting) {
       // Opens are in order of arrival, so the first younger entry ends the loop.
@@ -347,7 +347,7 @@ class OpenQueue {
     }
   }
 
-  /** Refuses all waiting opens of a tunnel. */
+  /** Refuses all streams of a tunnel that wait for a carrier. */
   refuseOf(tunnelId: string, reason: StreamReason): void {
     for (const open of this.#waiting) if (open.head.tunnelId === tunnelId) this.#refuse(open, reason);
   }

@@ -15,14 +15,14 @@ export class StreamIdMap<T extends { readonly id: number }> {
     return this.#slots[this.#slotOf(id)] ?? undefined;
   }
 
-  /** Adds an item. The id must not be in the table yet. */
+  /** Adds a stream to the table. Its id must not be in the table yet. */
   add(item: T): void {
     if ((this.#size + 1) * 2 > this.#slots.length) this.#resize(this.#slots.length * 2);
     this.#slots[this.#slotOf(item.id)] = item;
     this.#size += 1;
   }
 
-  /** Returns false if the id was not in the table. */
+  /** Removes the stream with this id. Returns false if the id was not in the table. */
   delete(id: number): boolean {
     let hole = this.#slotOf(id);
     if (this.#slots[hole] === null) return false;
@@ -39,12 +39,12 @@ export class StreamIdMap<T extends { readonly id: number }> {
       this.#slots[at] = null;
       hole = at;
     }
-    // Shrinks the table after a flood.
+    // Shrinks the table once most of its slots are empty, after a flood of streams.
     if (this.#size * 16 < this.#slots.length && this.#slots.length > LEAST_SLOTS) this.#resize(this.#slots.length / 4);
     return true;
   }
 
-  /** Returns a copy, so that callers can delete items while iterating. */
+  /** Returns a copy of the table's streams, so that callers can delete streams while iterating. */
   values(): T[] {
     return this.#slots.filter((item) => item !== null);
   }
@@ -64,7 +64,7 @@ export class StreamIdMap<T extends { readonly id: number }> {
   }
 }
 
-/** Ids of a side differ by two. */
+/** Stream ids of one side differ by two, so half of the id is the preferred slot. */
 const homeOf = (id: number): number => id >>> 1;
 
 const emptySlots = <T>(count: number): (T | null)[] => new Array<T | null>(count).fill(null);

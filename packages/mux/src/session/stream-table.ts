@@ -8,7 +8,7 @@ import { StreamIdMap } from './stream-id-map.ts';
 /** Maximum number of open streams per carrier. Limits the tables of both sides. */
 export const STREAMS_PER_CARRIER = 65_536;
 
-/** The edge uses even ids, the client odd ids. */
+/** First stream id of each side. The edge uses even ids, the client odd ids. */
 const FIRST_ID = { edge: 2, client: 1 } as const;
 /** No new streams are opened on a carrier beyond this id. */
 const LAST_ID = 0xffff_0000;
@@ -16,7 +16,7 @@ const LAST_ID = 0xffff_0000;
 export class StreamTable {
   readonly #parity: number;
   readonly #streams = new StreamIdMap<FramedStream>();
-  /** Streams without an answer from the peer, in order of opening. */
+  /** Streams opened here that the peer has not answered yet, in order of opening. */
   readonly #opening = new LinkedSet<FramedStream>();
   #nextId: number;
   #lastPeerId = 0;
@@ -38,7 +38,7 @@ export class StreamTable {
     return this.#nextId < LAST_ID;
   }
 
-  /** Returns the id of the next stream passed to addOwn(). */
+  /** Returns the id that the next locally opened stream must have when it is passed to addOwn(). */
   get nextId(): number {
     return this.#nextId;
   }
@@ -77,13 +77,13 @@ export class StreamTable {
     this.#opening.delete(stream.unanswered);
   }
 
-  /** Returns false if the stream was not in the table. */
+  /** Removes a stream from the table. Returns false if the stream was not in the table. */
   remove(stream: FramedStream): boolean {
     this.#opening.delete(stream.unanswered);
     return this.#streams.delete(stream.id);
   }
 
-  /** Removes and returns streams with an overdue answer. */
+  /** Removes and returns streams opened here that the peer has not answered in time. */
   *overdue(nowMs: number): Generator<FramedStream> {
     for (let stream = this.#opening.first; stream !== null; stream = this.#opening.first) {
       // Streams are in order of opening, so the first younger stream ends the loop.

@@ -10,10 +10,10 @@ import { adoptSocket, type SocketDuplex } from './socket-duplex.ts';
 export type AcceptedSocket = net.Socket | HandleDuplex;
 
 interface AcceptOptions {
-  /** TCP keep-alive delay. The kernel detects peers that disappeared without closing. */
+  /** TCP keep-alive delay of accepted connections. The kernel detects peers that disappeared without closing. */
   readonly keepAliveMs: number;
   readonly take: (socket: AcceptedSocket) => void;
-  /** Reports an exception thrown by take(). The connection is destroyed. */
+  /** Reports an exception thrown by take(), the callback for accepted connections. The connection is destroyed. */
   readonly report: ReportInternalError;
   /** Name of the guarded callback in error reports, for example `tcp.connection`. */
   readonly where: string;
@@ -24,7 +24,7 @@ export const acceptingServer = ({ keepAliveMs, take, report, where }: AcceptOpti
   const server = net.createServer({
     allowHalfOpen: true,
     noDelay: true,
-    // Reading starts only after the new owner has attached its reader.
+    // Pauses an accepted connection: reading starts only after its owner has attached a reader.
     pauseOnConnect: true,
     keepAlive: true,
     keepAliveInitialDelay: keepAliveMs,

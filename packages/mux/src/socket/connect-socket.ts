@@ -8,7 +8,7 @@ import { nodeHandles } from '../native/node-handles.ts';
 import { dialStatically } from '../native/node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 
-/** TCP address, or path of a Unix socket. */
+/** Address to connect to: TCP host and port, or path of a Unix socket. */
 type DialAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
 export type DialOptions = DialAddress & DialTime;

@@ -26,7 +26,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
   readonly #isTls: boolean;
-  /** True while a received end is being distinguished from a reset. */
+  /** True while the socket checks whether a received end is a normal end or a reset. */
   #endUntold = false;
   /** True while the kernel has not accepted all bytes. Later writes are queued here, in order. */
   #waiting = false;
@@ -45,7 +45,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
     socket.on('close', this.#onClose);
   }
 
-  /** Written bytes that the kernel has not accepted yet. */
+  /** Bytes written to the socket that the kernel has not accepted yet. */
   get queuedBytes(): number {
     return this.#socket.writableLength + (this.#queue?.length ?? 0);
   }

@@ -9,9 +9,12 @@ import { MUX_LIMITS } from '../limits.ts';
  * Bytes after which a window can grow while the round trip is under 20 ms. Fewer bytes may sit in the kernel of a peer that never reads.
  */
 export const STREAM_WINDOW_GROWS_AFTER_BYTES = 8 * 1024 * 1024;
-/** Largest window while the round trip is under 5 ms. A larger window would only delay small frames. */
+/** Largest window of a stream while its carrier's round trip is under 5 ms. A larger window would only delay small frames. */
 export const STREAM_WINDOW_SHORT_PATH_BYTES = 4 * 1024 * 1024;
-/** Largest window under 1 ms while small messages pass. Data in flight would keep both processes from handling small messages. */
+/**
+ * Largest window of a stream while its carrier's round trip is under 1 ms and small messages pass through the process. More data in
+ * flight would keep both processes from handling the small messages.
+ */
 export const STREAM_WINDOW_SHARED_BYTES = 512 * 1024;
 /**
  * Share of the machine's memory for received data of all sessions.
@@ -23,7 +26,7 @@ export const CARRIER_FIRST_PINGS = 8;
 /** A path with a shorter round trip counts as near: packet loss and buffered data have no lasting effect there. */
 export const CARRIER_NEAR_UNDER_MS = 4;
 
-/** Shorter round trips are scheduler noise. A loopback stream grows like a stream on a 5 ms path. */
+/** Shortest round trip assumed for a carrier. Shorter values are scheduler noise; a loopback stream's window grows like on a 5 ms path. */
 const SHORTEST_ROUND_TRIP_MS = 5;
 /** Round trip at which the initial window becomes noticeable: 256 KiB per round trip are 13 MB/s. */
 const LONG_ROUND_TRIP_MS = 20;
@@ -44,10 +47,10 @@ export const initialWindow = (budget: MemoryBudget, liveStreams: number): number
 
 export interface PathFacts {
   readonly roundTripMs: number;
-  /** The shortest measured round trip. */
+  /** Shortest measured round trip of the stream's carrier. 0 until enough pings were measured. */
   readonly shortestMs: number;
   readonly liveStreams: number;
-  /** True while small messages pass through the process. */
+  /** True while small messages pass through the process, so that stream windows should stay small. */
   readonly isShared: boolean;
   readonly nowMs: number;
 }
@@ -55,11 +58,11 @@ export interface PathFacts {
 export class ReceiveWindow {
   readonly #budget: MemoryBudget;
   #windowBytes: number;
-  /** Bytes the peer can still send. */
+  /** Bytes that the peer can still send on the stream before it needs more credit. */
   #creditBytes: number;
-  /** Bytes consumed since the last grant. */
+  /** Bytes of the stream consumed by its reader since the last credit was granted. */
   #consumedBytes = 0;
-  /** Bytes consumed by the current reader before the last grant. */
+  /** Bytes of the stream consumed by its current reader before the last credit was granted. */
   #passedBytes = 0;
   #grantedAtMs = 0;
 
@@ -80,7 +83,7 @@ export class ReceiveWindow {
     this.#passedBytes = 0;
   }
 
-  /** Returns false if the peer sent more than its credit. */
+  /** Deducts received bytes from the peer's credit. Returns false if the peer sent more than its credit. */
   take(bytes: number): boolean {
     if (bytes > this.#creditBytes) return false;
     this.#creditBytes -= bytes;
@@ -93,7 +96,7 @@ export class ReceiveWindow {
     return this.#consumedBytes * 2 >= this.#windowBytes;
   }
 
-  /** Returns the credit to send to the peer now, or 0. */
+  /** Adjusts the stream's window and returns the credit to send to the peer now, or 0. */
   grant(path: PathFacts): number {
     const before = this.#windowBytes;
     const largest = largestWindow(path);
@@ -108,7 +111,7 @@ export class ReceiveWindow {
     return credit;
   }
 
-  /** Releases the budget of a closed stream. */
+  /** Releases the memory budget of a closed stream's window. */
   close(): void {
     this.#budget.release(this.#windowBytes);
     this.#windowBytes = 0;
@@ -181,7 +184,7 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Commits unconditionally, for the minimum a stream needs to make progress. */
+  /** Commits memory for a window even beyond the budget, for the minimum that a stream needs to make progress. */
   commit(bytes: number): void {
     this.#committedBytes += bytes;
     this.#parent?.commit(bytes);
@@ -200,7 +203,7 @@ export class MemoryBudget {
 
 let ofProcess: MemoryBudget | undefined;
 
-/** Budget of the process: a quarter of the memory it can use. */
+/** Memory budget for received data of the whole process: a quarter of the memory available to the process. */
 export const processBudget = (): MemoryBudget => {
   if (ofProcess === undefined) {
     const constrained = process.constrainedMemory?.() ?? 0;
@@ -226,7 +229,7 @@ export class RoundTrip {
     return this.#isKnown ? this.#leastMs : 0;
   }
 
-  /** True if the round trip is known and shorter than CARRIER_NEAR_UNDER_MS. */
+  /** True if the carrier's round trip is known and shorter than CARRIER_NEAR_UNDER_MS. */
   get isNear(): boolean {
     return this.#isKnown && this.#leastMs < CARRIER_NEAR_UNDER_MS;
   }

@@ -7,9 +7,9 @@ import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
-/** Functions of the carrying connection that every stream needs. */
+/** Functions of the carrying connection that streams of every kind need. */
 export interface FramingConnection {
-  /** True if the connection accepts no new streams. Existing streams finish. */
+  /** True if the carrying connection accepts no new streams. Existing streams finish. */
   readonly retiring: boolean;
   sendRefused(stream: FramedStream, reason: StreamReason): void;
   sendReset(stream: FramedStream, reason: StreamReason): void;
@@ -18,7 +18,7 @@ export interface FramingConnection {
   readonly report: ReportInternalError;
 }
 
-/** Receives the peer's answer to OPEN. */
+/** Receives the peer's answer to the OPEN frame of a stream. */
 export interface StreamAnswer<Stream> extends Guarded {
   onOpened(stream: Stream): void;
   onRefused(reason: StreamReason): void;
@@ -26,7 +26,7 @@ export interface StreamAnswer<Stream> extends Guarded {
 
 type StreamReader = Pick<ByteReader, 'onReset' | 'abandon'>;
 
-/** Names of guarded callbacks in error reports, for a kind of stream. */
+/** Names of guarded callbacks in error reports, for one kind of stream. */
 type GuardedCalls = Readonly<Record<'opened' | 'refused' | 'reset', string>>;
 
 export abstract class FramedStream<
@@ -37,7 +37,7 @@ export abstract class FramedStream<
   readonly openedAtMs: number;
   /** Tunnel for which this side opened the stream. Empty for streams opened by the peer. */
   tunnelId = '';
-  /** List node among streams that the peer has not answered yet. */
+  /** List node of this stream among streams that the peer has not answered yet. */
   unanswered: ListNode<FramedStream> | null = null;
   protected readonly connection: Connection;
   protected phase: StreamState;
@@ -70,21 +70,21 @@ export abstract class FramedStream<
   abstract handleFin(): boolean;
   /** Called when the carrier is being replaced while the session continues. A stream that can move to another carrier does so. */
   abstract handleRetiring(): void;
-  /** Called when the carrier has flushed its queue. */
+  /** Called when the carrier has flushed its send queue, so that the stream can send again. */
   abstract carrierReady(): void;
-  /** Frees the resources of a stream that is not closed yet. */
+  /** Frees the resources of this stream, which is not closed yet. */
   protected abstract close(): void;
 
   // ---- opening ----
 
-  /** Rejects the peer's OPEN because the local service did not answer. */
+  /** Rejects the stream that the peer opened, because the local service did not answer. */
   refuse(reason: StreamReason): void {
     if (this.phase !== 'offered') return;
     this.connection.sendRefused(this, reason);
     this.close();
   }
 
-  /** Called when the peer has accepted our OPEN. */
+  /** Called when the peer has accepted the stream that we opened. */
   protected opened(): void {
     this.phase = 'open';
     const answer = this.#answer;

@@ -37,10 +37,10 @@ const CALLS = { opened: 'stream.opened', refused: 'stream.refused', reset: 'stre
 export class MuxStream extends FramedStream<StreamConnection, ByteReader> implements ByteDuplex {
   // --- receiving ---
   #window: ReceiveWindow | null;
-  /** Bytes passed to the reader that it has not drained yet. */
+  /** Bytes passed to the stream's reader that the reader has not drained yet. */
   #unconsumedBytes = 0;
   #pinned = false;
-  /** Block that the reader uses until it resumes. */
+  /** Read block that the stream's reader uses until the reader resumes. */
   #pinnedBlock: ReadBlock | null = null;
   #early: ByteQueue | null = null;
   #finReceived = false;
@@ -65,7 +65,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     return (this.#window?.windowBytes ?? 0) > MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
   }
 
-  /** Carrier name used by both ends. */
+  /** Name of the stream's carrier, known to both ends. */
   get carrierTag(): string {
     return this.connection.carrierTag;
   }
@@ -76,7 +76,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
 
   // ---- opening ----
 
-  /** Accepts the peer's OPEN because the local service answered. */
+  /** Accepts the stream that the peer opened, because the local service answered. */
   accept(): void {
     if (this.phase !== 'offered') return;
     this.phase = 'open';
@@ -119,7 +119,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     try {
       this.#deliver(bytes, start, end, borrowed);
     } catch (error) {
-      // The reader may have kept a reference before it threw.
+      // The stream's reader may have kept a reference to the received bytes before it threw.
       if (borrowed) this.connection.keptReference();
       this.abandon(reader, error, 'stream.data');
     }
@@ -206,7 +206,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     return false;
   }
 
-  /** Returns true if the writer can continue, or false while its memory is still in use by the carrier. */
+  /** Returns true if the stream's writer can continue, or false while its memory is still in use by the carrier. */
   #free(): boolean {
     if (!this.#inFlight) return true;
     this.#stopped = true;
@@ -292,7 +292,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
 
   // ---- the end ----
 
-  /** Byte streams stay on the carrier they were opened on. */
+  /** Byte streams ignore that their carrier retires: they stay on the carrier they were opened on. */
   handleRetiring(): void {}
 
   /** Resets a stream when neither end asked for it. Notifies the peer, and the local reader as if the peer had sent the reset. */

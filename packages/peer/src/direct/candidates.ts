@@ -14,11 +14,11 @@ export interface ObservedAddresses {
   readonly ports: 'consistent' | 'random' | 'none';
 }
 
-/** An address query through a socket. */
+/** Query for a socket's public address, sent and answered through that socket. */
 export interface AddressQuery {
   /** Returns true if the datagram was an answer to this query and needs no further handling. */
   onDatagram(bytes: Buffer, from: PeerAddress): boolean;
-  /** Resolves once, when both ports have answered or the query times out. */
+  /** Public addresses that were found. Resolves once, when both ports have answered or the query times out. */
   readonly result: Promise<ObservedAddresses>;
   stop(): void;
 }

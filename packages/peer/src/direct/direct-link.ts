@@ -17,7 +17,7 @@ import {
   relayReasonOf,
 } from './relay-reason.ts';
 
-/** Interval between checks of this machine's addresses. */
+/** Interval between checks whether this machine's IP addresses have changed. */
 export const PEER_ADDRESSES_LOOK_EVERY_MS = 10_000;
 /** Pause after a direct connection was lost or worn out while its path still answered. */
 export const PEER_LOST_RETRY_MS = 5_000;
@@ -32,7 +32,7 @@ type Answer = Extract<PeerMessage, { type: 'answer' }>;
 export interface DirectLinkOptions {
   readonly role: 'subscriber' | 'publisher';
   readonly network: PeerNetwork;
-  /** False to use only the relay. */
+  /** False to use only the relay, without attempts to connect directly. */
   readonly isAllowed: boolean;
   readonly psk: Buffer;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ export interface DirectLinkEvents extends Guarded {
   /** Called when both sides have proven the connection: new streams can use it. */
   onCarrier(carrier: SealedCarrier): void;
   onDatagram(flow: number, bytes: Buffer, start: number, end: number): void;
-  /** Called when a round has ended, or cannot start. */
+  /** Called when an attempt to connect directly has ended, or cannot start. */
   onAttempt(outcome: DirectOutcome): void;
   /** Called when the path becomes direct or relayed, or the reason changes. */
   onChange(): void;
@@ -63,7 +63,7 @@ interface Round {
   readonly ownPorts: Reachability;
   theirConnection: number | null;
   isListening: boolean;
-  /** True after the outcome was reported. */
+  /** True after the outcome of this attempt was reported. */
   isCounted: boolean;
   carrier: SealedCarrier | null;
 }
@@ -75,18 +75,18 @@ export class DirectLink {
   readonly #endpoint: OwnEndpoint;
   #round: Round | null = null;
   #roundNumber = 0;
-  /** Incremented when pending work becomes obsolete. */
+  /** Incremented when pending work of an attempt to connect directly becomes obsolete. */
   #generation = 0;
   /** Handshake hash of the relay. Null without a relay, when no message can be sent. */
   #relayHash: Buffer | null = null;
   #unable: Inability | null;
   #theyAreUnable: Inability | null = null;
-  /** Reachability of both sides in the last round. */
+  /** Reachability of both sides by UDP in the last attempt. */
   #ports: readonly Reachability[] = [];
   #verdict: RoundVerdict = null;
-  /** Carrier in use. */
+  /** Carrier of the direct connection. Null while connections use the relay. */
   #carrier: SealedCarrier | null = null;
-  /** Sealed bytes of earlier carriers and rounds. */
+  /** Sealed bytes of earlier direct carriers and attempts. */
   #pastBytes = 0;
   #lookedBytes = 0;
   #retry: Timer | null = null;
@@ -110,7 +110,7 @@ export class DirectLink {
       sendPing: () => this.#round?.path.ping(),
       use: () => this.#connect(),
       leave: () => this.#leave(),
-      // The publisher waits for the next offer.
+      // Only the subscriber retries the direct path; the publisher waits for the next offer.
       retry: () => (this.#isSubscriber ? this.#begin() : this.#driver.close()),
       failed: () => this.#onFailed(),
       changed: () => this.#tell(),
@@ -126,7 +126,7 @@ export class DirectLink {
     return this.isUp ? (this.#round?.path.rttMs ?? null) : null;
   }
 
-  /** Why connections use the relay. */
+  /** Why connections of this peer session use the relay. */
   get reason(): RelayReason {
     const unable = this.#unable ?? this.#theyAreUnable;
     return relayReasonOf({ unable, ports: this.#ports, verdict: this.#verdict });
@@ -155,7 +155,7 @@ export class DirectLink {
     if ((this.#round?.carrier ?? null) === null) this.#abortRound();
   }
 
-  /** Called when another program has replaced the other side. */
+  /** Forgets the direct path. Called when another program has replaced the other side. */
   forget(): void {
     this.#leave(null);
     this.#abortRound();
@@ -268,7 +268,7 @@ export class DirectLink {
     });
     if (this.#closed || generation !== this.#generation || this.#relayHash === null) return null;
     if (typeof own === 'string') return this.#cannot(own);
-    // The driver ignores 'started' while its path is in use.
+    // The path driver ignores 'started' while its path is in use, so the path is switched off first.
     if (this.#driver.isUsed) this.#driver.feed({ kind: 'switched-off' });
     const ownConnection = randomInt(1, 2 ** 32 - 1);
     const round: Round = {
@@ -372,7 +372,7 @@ export class DirectLink {
 
   /** Called when the session lost the carrier because the other side left, or when a worn carrier only finishes its streams. */
   carrierLost(carrier: SealedCarrier): void {
-    // The end of an abandoned carrier needs no handling.
+    // The end of a carrier that is no longer in use needs no handling.
     if (this.#carrier !== carrier || this.#round === null) return;
     if (carrier.isClosed) this.#lose(carrier, PEER_LOST_RETRY_MS);
     else {

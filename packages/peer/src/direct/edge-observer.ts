@@ -16,7 +16,7 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 import { type AddressObserver, type AddressQuery, addressKey, type ObservedAddresses } from './candidates.ts';
 
-/** Maximum number of PINGs to each of the edge's two ports. */
+/** Maximum number of PINGs that ask each of the edge's two UDP ports for the public address. */
 export const PEER_OBSERVE_PINGS = 6;
 /** Interval between PINGs. Six PINGs cover the round trip to a distant edge and leave time for hole punching within 3 s. */
 export const PEER_OBSERVE_PING_EVERY_MS = 200;
@@ -25,7 +25,7 @@ export const PEER_OBSERVE_MAX_MS = 10_000;
 
 /** UDP ports and keys of the edge from the session's `DatagramPath`. Any socket of a client can use them to query its public address. */
 export interface EdgeUdp {
-  /** IP address of the edge, as reached by the control connection. */
+  /** IP address of the edge, the same as for the control connection. */
   readonly host: string;
   readonly ports: readonly [number, number];
   readonly sealing: SealingKey;
@@ -56,9 +56,9 @@ class EdgeQuery implements AddressQuery {
   readonly #edge: EdgeUdp;
   readonly #clock: Clock;
   readonly #send: (bytes: Buffer, to: PeerAddress) => void;
-  /** Port queried, by token. */
+  /** Port of the edge to which each PING was sent, by the PING's token. */
   readonly #asked = new Map<string, number>();
-  /** Address seen, by port. */
+  /** Public address of the socket as seen by the edge, by port of the edge. */
   readonly #seen = new Map<number, PeerAddress>();
   #resolve: (observed: ObservedAddresses) => void = () => {};
   #timer: Timer | null = null;
@@ -82,7 +82,7 @@ class EdgeQuery implements AddressQuery {
     if (readSealedKind(bytes) !== SEALED_KIND.PONG || !this.#edge.ports.includes(from.port)) return false;
     const body = this.#edge.opening.open(bytes);
     const pong = typeof body === 'string' ? null : decodePong(body);
-    // The packet belongs to another path, or to another socket's query.
+    // The PONG belongs to another path, or to another socket's query.
     if (pong === null) return false;
     const port = this.#asked.get(pong.token.toString('hex'));
     if (port === undefined) return true;

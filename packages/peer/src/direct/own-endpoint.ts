@@ -10,15 +10,15 @@ export interface PeerNetwork {
   loadTransport(): Promise<PeerTransport | null>;
   /** Returns the observer for public addresses of the socket. Null if the edge has direct connections turned off (`off`). */
   observer(): AddressObserver | null;
-  /** Returns addresses of the machine's interfaces that can be offered. */
+  /** Returns addresses of the machine's interfaces that can be offered to the other side. */
   ownAddresses(): readonly string[];
 }
 
 export interface OwnEndpointOptions extends Guarded {
   readonly network: PeerNetwork;
-  /** False to use only the relay. */
+  /** False to use only the relay and open no UDP socket. */
   readonly isAllowed: boolean;
-  /** Receives datagrams that are not answers to an address query. */
+  /** Receives datagrams of the direct path's socket that are not answers to an address query. */
   onDatagram(bytes: Buffer, from: PeerAddress): void;
 }
 
@@ -92,7 +92,7 @@ export class OwnEndpoint {
     try {
       this.#socket ??= transport.open(handlers);
     } catch {
-      // Socket creation failed, for example without free descriptors or ports.
+      // Opening the UDP socket failed, for example without free descriptors or ports.
       return null;
     }
     return this.#socket;

@@ -12,19 +12,19 @@ import {
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export interface PathActions {
-  /** Sends probes to every candidate address of the other side. */
+  /** Sends probes for a direct path to every candidate address of the other side. */
   sendProbe(): void;
-  /** Sends a ping on the path in use. */
+  /** Sends a ping on the direct path in use. */
   sendPing(): void;
   use(): void;
   leave(): void;
   /** Called when a round starts automatically: after the pause, or after an address change. */
   retry(): void;
-  /** Called when all attempts of a round have failed. */
+  /** Called when all attempts of a round to find a direct path have failed. */
   failed(): void;
-  /** Called when `reason` has changed. */
+  /** Called when the reason for using the relay has changed. */
   changed(): void;
-  /** Called when the timer callback threw. */
+  /** Called when the timer callback of the path driver threw. */
   abandon(error: unknown, where: string): void;
 }
 

@@ -19,32 +19,32 @@ export type PeerService = 'tcp' | 'udp';
 export interface HandshakeHello {
   readonly version: number;
   readonly service: PeerService;
-  /** Program id of the publisher. Only in the publisher's answer. */
+  /** Id of the publisher's running program. Only in the publisher's answer. */
   readonly program?: string;
 }
 
-/** How a socket is seen from outside; 'none' if UDP is blocked. */
+/** How a side's UDP socket is seen from outside: with a consistent address or random ports; 'none' if UDP is blocked. */
 export type Reachability = 'consistent' | 'random' | 'none';
-/** Why a side cannot attempt a direct path. */
+/** Why a side cannot attempt a direct path: turned off, or the UDP transport is not available. */
 export type Inability = 'off' | 'no-transport';
 
 interface Offered {
   readonly round: number;
   readonly candidates: readonly PeerAddress[];
   readonly ports: Reachability;
-  /** Connection number chosen by the sender, for the reliable connection. */
+  /** Number chosen by the sender for the reliable connection on the direct path. */
   readonly connection: number;
 }
 
 export type PeerMessage =
   /** First message of the subscriber on a relay, with the session id known to the publisher. */
   | { readonly type: 'hello'; readonly session: string }
-  /** Starts a round with fresh keys. Sent by the subscriber. */
+  /** Starts a round of attempts for a direct path, with fresh keys. Sent by the subscriber. */
   | ({ readonly type: 'offer'; readonly keys: RoundKeys } & Offered)
   | ({ readonly type: 'answer' } & Offered)
   /** Both sides start probing: the receiver at once, the sender half a round trip after sending. */
   | { readonly type: 'start'; readonly round: number }
-  /** The publisher is ready for the reliable connection. */
+  /** The publisher is ready for the reliable connection on the direct path. */
   | { readonly type: 'listening'; readonly round: number }
   | { readonly type: 'unable'; readonly reason: Inability }
   /** Request for a new round, sent by the publisher after its addresses changed. */
@@ -59,7 +59,7 @@ export interface RoundKeys {
 
 export const encodeHandshakeHello = (hello: HandshakeHello): Buffer => Buffer.from(JSON.stringify(hello));
 
-/** Returns null if the payload is invalid or of another version. */
+/** Decodes the payload of a handshake message. Returns null if it is invalid or of another version. */
 export const decodeHandshakeHello = (bytes: Buffer): HandshakeHello | null => {
   const value = parse(bytes);
   if (value === null || value['version'] !== PEER_VERSION) return null;

@@ -23,7 +23,7 @@ const PEER_PROBES_UNANSWERED_MAX = 1024;
 const PEER_DATAGRAMS_QUEUED_MAX = 180;
 
 const TOKEN_BYTES = 8;
-/** Offset of the purpose byte behind a probe's token. */
+/** Offset of the byte behind a probe's token that tells the probe's purpose. */
 const PURPOSE_AT = TOKEN_BYTES;
 const PROBE_BODY_BYTES = TOKEN_BYTES + 1;
 const PURPOSE = { SEARCH: 0, IN_USE: 1 } as const;
@@ -34,19 +34,19 @@ export interface ProbePathEvents {
   onAnswered(): void;
   /** Called when the other side pings from an unknown address, because it has moved. */
   onMoved(): void;
-  /** Called with a datagram. The memory is valid only during the call. */
+  /** Called with a datagram received on the direct path. The memory is valid only during the call. */
   onDatagram(flow: number, bytes: Buffer, start: number, end: number): void;
-  /** Called when a datagram is sent on this path. */
+  /** Called when a datagram is sent on this direct path. */
   onUsed(): void;
 }
 
 export class ProbePath implements DatagramPathSlot {
   readonly maxPayloadBytes = MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
-  /** Set by the owner when both sides use the path. */
+  /** True while both sides use the direct path. Set by the owner. */
   isUp = false;
-  /** Sealed bytes of service datagrams, both directions. */
+  /** Sealed bytes of service datagrams on this direct path, in both directions. */
   datagramBytes = 0;
-  /** Round trip of the last answer. Null before the first. */
+  /** Round trip of the last probe that was answered. Null before the first answer. */
   rttMs: number | null = null;
   readonly #socket: PeerSocket;
   readonly #sealing: SealingKey;
@@ -54,9 +54,9 @@ export class ProbePath implements DatagramPathSlot {
   readonly #events: ProbePathEvents;
   readonly #now: () => number;
   readonly #addresses = new Map<string, PeerAddress>();
-  /** Send times of unanswered probes by token, in the order sent. */
+  /** Send times of unanswered probes by token, in the order they were sent. */
   readonly #unanswered = new Map<string, number>();
-  /** Source address of the answer that opened the path. */
+  /** Address of the other side: the source of the answer that opened the direct path. */
   #remote: PeerAddress | null = null;
 
   constructor(socket: PeerSocket, keys: PathKeys, events: ProbePathEvents, now: () => number) {
@@ -77,7 +77,7 @@ export class ProbePath implements DatagramPathSlot {
     }
   }
 
-  /** Sends a probe to every candidate address. */
+  /** Sends a probe to every candidate address of the other side. */
   probeAll(): void {
     for (const address of this.#addresses.values()) this.#probe(address, PURPOSE.SEARCH);
   }
@@ -86,7 +86,7 @@ export class ProbePath implements DatagramPathSlot {
     if (this.#remote !== null) this.#probe(this.#remote, PURPOSE.IN_USE);
   }
 
-  /** Lets the next answer choose a new remote address. */
+  /** Forgets the other side's address, so that the next answer chooses a new one. */
   forgetRemote(): void {
     this.#remote = null;
   }
@@ -105,7 +105,7 @@ export class ProbePath implements DatagramPathSlot {
     return true;
   }
 
-  /** Returns false if the packet does not belong to this path. */
+  /** Handles a received packet. Returns false if the packet does not belong to this direct path. */
   receive(packet: Buffer, from: PeerAddress): boolean {
     const body = this.#opening.open(packet);
     if (typeof body === 'string') return false;

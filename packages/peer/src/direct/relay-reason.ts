@@ -2,7 +2,7 @@
 // round ended. The last verdict is kept during retries.
 import type { Inability, Reachability } from './peer-messages.ts';
 
-/** Why connections use the relay. docs/p2p.md describes the reasons. */
+/** Why connections between two peers use the relay. docs/p2p.md describes the reasons. */
 export type RelayReason =
   | 'punching'
   | 'udp-blocked'
@@ -15,20 +15,20 @@ export type RelayReason =
 /** Outcome of an attempt to connect directly. */
 export type DirectOutcome = 'direct' | 'udp-blocked' | 'random-ports' | 'no-answer' | 'no-transport';
 
-/** Outcome of the last round. Null if no round has ended. */
+/** How the last round of attempts to connect directly failed. Null if no round has failed yet. */
 export type RoundVerdict = 'no-answer' | 'went-silent' | null;
 
 export interface RelayFacts {
-  /** Inability of either side. Null if both can attempt a direct path. */
+  /** Why either side cannot attempt a direct path. Null if both sides can. */
   readonly unable: Inability | null;
-  /** Reachability of both sides, as far as known. */
+  /** Reachability of both sides by UDP, as far as known. */
   readonly ports: readonly Reachability[];
   readonly verdict: RoundVerdict;
 }
 
 export const relayReasonOf = ({ unable, ports, verdict }: RelayFacts): RelayReason => {
   if (unable !== null) return unable;
-  // The path worked before, so the ports are not the reason.
+  // The direct path worked before, so the kind of UDP ports is not the reason.
   if (verdict === 'went-silent') return verdict;
   if (ports.includes('none')) return 'udp-blocked';
   const random = ports.filter((side) => side === 'random').length;
@@ -39,7 +39,7 @@ export const relayReasonOf = ({ unable, ports, verdict }: RelayFacts): RelayReas
   return random === 1 ? 'random-ports' : verdict;
 };
 
-/** Maps the reason after a failed round to its outcome. */
+/** Maps the reason for using the relay after a failed round to the outcome of that attempt. */
 export const outcomeForReason = (reason: RelayReason): DirectOutcome => {
   switch (reason) {
     case 'udp-blocked':

@@ -31,13 +31,13 @@ export class NoiseFailure extends Error {
 export interface NoiseOptions {
   readonly role: 'initiator' | 'responder';
   readonly psk: Uint8Array;
-  /** Data that both sides must agree on before the first message. */
+  /** Data that both sides must agree on before the first handshake message. */
   readonly prologue: Uint8Array;
   /** Private key (32 bytes) for test vectors. A fresh key is generated if undefined. */
   readonly ephemeral?: Uint8Array;
 }
 
-/** Keys of both directions, and the hash that identifies this handshake. */
+/** Result of a handshake: the keys of both directions, and the hash that identifies the handshake. */
 export interface NoiseResult {
   readonly sendKey: Buffer;
   readonly receiveKey: Buffer;
@@ -205,7 +205,7 @@ export class NoiseHandshake {
       });
       shared = diffieHellman({ privateKey: this.#own.privateKey, publicKey });
     } catch {
-      // Low-order point: the shared secret would be predictable.
+      // The other side sent a low-order point as its key: the shared secret would be predictable.
       throw new NoiseFailure('the key of the other side is invalid');
     }
     this.#state.mixKey(shared);

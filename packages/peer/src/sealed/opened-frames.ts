@@ -2,7 +2,7 @@
 // delivered without a copy.
 import { type CarrierReceiver, MUX_LIMITS } from '@tunnel/mux';
 
-/** Size of a busy carrier's read. */
+/** Size of a block for decrypted frames, equal to the read size of a busy carrier. */
 const BLOCK_BYTES = MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES;
 const KEPT_FREE_BLOCKS = 4;
 

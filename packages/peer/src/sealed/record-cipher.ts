@@ -3,13 +3,13 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
 import { NoiseFailure, TAG_BYTES } from './noise.ts';
 
-/** Maximum size of a Noise message; the length prefix has two bytes. */
+/** Maximum size of an encrypted record (a Noise message); the length prefix has two bytes. */
 export const PEER_RECORD_MAX_BYTES = 65_535;
 /** Maximum number of records per AES-GCM key (NIST SP 800-38D, section 8.3). */
 const PEER_RECORDS_PER_KEY_MAX = 2 ** 32;
 
 export const LENGTH_BYTES = 2;
-/** Bytes of a record in addition to its content. */
+/** Bytes that a sealed record adds to its content: length prefix and authentication tag. */
 export const RECORD_OVERHEAD_BYTES = LENGTH_BYTES + TAG_BYTES;
 export const RECORD_PLAIN_MAX_BYTES = PEER_RECORD_MAX_BYTES - TAG_BYTES;
 

@@ -9,7 +9,7 @@ export interface RecordHandler {
   onRecord(bytes: Buffer, start: number, end: number): boolean;
   /** Called for a length of zero, which means that the other side could not decrypt our record. */
   onRefusal(): void;
-  /** Called if the length exceeds `maxBytes`. */
+  /** Called if a received record is longer than `maxBytes`. */
   onOversize(length: number): void;
 }
 
@@ -19,11 +19,11 @@ const KEPT_FREE_BLOCKS = 8;
 const freeBlocks: Buffer[] = [];
 
 export class RecordReader {
-  /** Maximum length of a record now. Smaller during the handshake. */
+  /** Maximum length of a received record at the moment. Smaller during the handshake. */
   maxBytes: number;
   readonly #handler: RecordHandler;
   #lengthByte = -1;
-  /** Length of the current record; -1 between records. */
+  /** Length of the record being received; -1 between records. */
   #length = -1;
   #block: Buffer | null = null;
   #fill = 0;
@@ -47,7 +47,7 @@ export class RecordReader {
     }
   }
 
-  /** Returns the held block. */
+  /** Stops the reader and returns the block of an incomplete record. */
   close(): void {
     if (this.#block !== null && freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(this.#block);
     this.#block = null;
@@ -74,7 +74,7 @@ export class RecordReader {
     return false;
   }
 
-  /** Returns the position behind the bytes taken, or -1 to stop reading. */
+  /** Takes bytes of the current record. Returns the position behind the bytes taken, or -1 to stop reading. */
   #take(bytes: Buffer, at: number, end: number): number {
     const missing = this.#length - this.#fill;
     if (this.#block === null && end - at >= missing) {

@@ -64,7 +64,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   #receiver: CarrierReceiver | null = null;
   #isProven = false;
   #closed = false;
-  /** Number of decrypted records: authenticated activity of the other side. */
+  /** Number of records decrypted so far: authenticated activity of the other side. */
   recordsOpened = 0;
   bytesReceived = 0;
 
@@ -130,7 +130,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#writer?.sendMessage(bytes);
   }
 
-  /** Encrypts at once, so the memory is always free after the call. */
+  /** Sends a DATA frame. The payload is encrypted at once, so its memory is always free after the call. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number): boolean {
     if (!this.#closed) this.#writer?.sendData(streamId, bytes, start, end);
     return true;
@@ -158,7 +158,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
 
   // ---- from the duplex ----
 
-  /** Accepts all bytes: the streams' credit limits how much can arrive. */
+  /** Handles bytes from the other side. Accepts all: the streams' credit limits how much can arrive. */
   onData(bytes: Buffer, start: number, end: number): boolean {
     if (this.#closed) return true;
     this.bytesReceived += end - start;
@@ -167,7 +167,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
       this.#handOnFrames();
     } catch (error) {
       if (!(error instanceof NoiseFailure)) throw error;
-      // Records decrypted before the failure are valid.
+      // Records that were decrypted before the failure are valid, so their frames are delivered.
       this.#handOnFrames();
       this.#refuse(error.message);
     }
@@ -271,7 +271,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     const reason = { code: 'protocol-violation', text } as const;
     if (this.#isProven || this.#closed) return this.#close(reason, 'proof');
     this.#duplex.write(REFUSAL, 0, REFUSAL.length, false);
-    // A reset could overtake the refusal.
+    // Ends the connection normally first, because a reset could overtake the refusal just written.
     this.#duplex.end();
     this.#clock.setTimeout(() => this.#duplex.reset(reason), MUX_LIMITS.CARRIER_LINGER_MS).unref?.();
     this.#finish(reason, 'proof');

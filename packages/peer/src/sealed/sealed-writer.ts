@@ -4,16 +4,16 @@ import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from './record-cipher.ts';
 
-/** Queue size at which streams stop sending DATA. */
+/** Size of a sealed carrier's write queue at which streams stop sending DATA. */
 export const PEER_SEND_QUEUE_BYTES = 512 * 1024;
 /** Queue size at which the carrier is closed, because the peer does not read and small frames pile up. */
 const PEER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** First byte inside a record. */
+/** Kind of a sealed record's content: its first byte. */
 export const RECORD_KIND = { FRAMES: 0, MESSAGE: 1 } as const;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-/** Payload size at which a payload is not collected. */
+/** Payload size from which a payload is encrypted in place instead of being copied into a batch. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
 /** Collected frames up to this size share the first record of a large payload, and are copied for it. */
 const SHARED_MAX_BYTES = 4 * 1024;
@@ -43,10 +43,10 @@ export class SealedWriter {
   readonly #duplex: ByteDuplex;
   readonly #sealer: RecordSealer;
   readonly #events: SealedWriterEvents;
-  /** Each batch becomes a record; its first byte is the record kind. */
+  /** Frames waiting to be sealed. Each batch becomes a record; its first byte is the record kind. */
   #batches: Batch[] = [];
   #gatheredBytes = 0;
-  /** Block in use by the duplex until it drains. */
+  /** Block with sealed records, in use by the duplex until it drains. */
   #sealed: Buffer | null = null;
   #busy = false;
   #scheduled = false;
@@ -88,7 +88,7 @@ export class SealedWriter {
   sendData(streamId: number, bytes: Buffer, start: number, end: number): void {
     const length = end - start;
     if (length >= IN_PLACE_FROM_BYTES && !this.#busy) {
-      // Frames collected earlier in this turn must be sent first.
+      // Frames collected earlier in this event loop turn must be sent before this payload.
       if (!this.#canShare()) this.flush();
       if (!this.#busy) return this.#sendInPlace(streamId, bytes, start, end);
     }
@@ -120,13 +120,13 @@ export class SealedWriter {
     if (this.#endAsked !== null && !this.#busy && !this.#closed) this.#duplex.end(this.#endAsked);
   }
 
-  /** Closes after all collected frames were sent. */
+  /** Closes the sending direction of the carrier after all collected frames were sent. */
   end(onFlushed: () => void): void {
     this.#endAsked ??= onFlushed;
     this.flush();
   }
 
-  /** Called by the reader when the duplex has flushed the last write. */
+  /** Called by the carrier's reader when the duplex has flushed the last write. */
   onDrain(): void {
     if (this.#closed) return;
     this.#settle();
@@ -230,7 +230,7 @@ export class SealedWriter {
 
   #tail(): Batch {
     const last = this.#batches.at(-1);
-    // A message batch is complete and takes no frames.
+    // A batch that holds a message is complete; frames go into a new batch.
     if (last !== undefined && last.fill < RECORD_PLAIN_MAX_BYTES && last.block[0] === RECORD_KIND.FRAMES) return last;
     const batch = { block: freePlain.pop() ?? Buffer.allocUnsafeSlow(RECORD_PLAIN_MAX_BYTES), fill: 1 };
     batch.block[0] = RECORD_KIND.FRAMES;

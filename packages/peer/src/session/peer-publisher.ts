@@ -15,12 +15,12 @@ import { relayCarrier } from './relay-handshake.ts';
 const PEER_HANDSHAKES_MAX = 256;
 /** Maximum number of sessions per publisher. An edge allows 100 peers unless its operator configures more. */
 const PEER_SESSIONS_MAX = 4096;
-/** How long a peer without a path is kept in case it reconnects. */
+/** How long a subscriber without a path is kept in case it reconnects. */
 export const PEER_ABSENT_MS = 30_000;
 
-/** A subscriber as seen by the publisher. */
+/** A subscriber of a p2p tunnel as seen by its publisher. */
 export interface Peer {
-  /** Peer id assigned by the edge. Changes when the subscriber joins again. */
+  /** Id of the subscriber assigned by the edge. Changes when the subscriber joins again. */
   readonly peerId: string;
   readonly path: PeerPath;
   readonly bytes: PeerBytes;
@@ -32,7 +32,7 @@ export interface PublisherHandlers {
   /** Called when a peer has proven the secret, and again when it reconnects over another relay, possibly with a new peerId. */
   onJoined(peer: Peer, isNew: boolean): void;
   onPath(peer: Peer, path: PeerPath): void;
-  /** Called when an attempt to connect directly has ended. */
+  /** Called when an attempt to connect to a subscriber directly has ended. */
   onAttempt(peer: Peer, outcome: DirectOutcome): void;
   onGone(peer: Peer, reason: string): void;
   /** Called when a relay stream failed for a reason shown to users. */
@@ -43,7 +43,7 @@ interface PeerEntry extends Peer {
   readonly sessionId: string;
   readonly session: PeerSession;
   peerId: string;
-  /** The newest relay. Messages from older relays are ignored. */
+  /** Carrier of the newest relay to this subscriber. Messages from older relays are ignored. */
   relay: SealedCarrier | null;
   absent: Timer | null;
 }
@@ -53,7 +53,7 @@ export class PeerPublisher {
   readonly #handlers: PublisherHandlers;
   /** Id of this program, so that subscribers notice when another program takes over. */
   readonly #program = randomBytes(16).toString('hex');
-  /** Peers by the subscriber's session id. */
+  /** Connected subscribers by their session id. */
   readonly #peers = new Map<string, PeerEntry>();
   readonly #unproven = new Set<SealedCarrier>();
   #closed = false;
@@ -67,7 +67,7 @@ export class PeerPublisher {
     return [...this.#peers.values()];
   }
 
-  /** Accepts a relay stream opened by the edge for this peer. */
+  /** Accepts a relay stream that the edge opened for this subscriber. */
   acceptRelay(duplex: ByteDuplex, peerId: string): void {
     if (this.#closed || this.#unproven.size >= PEER_HANDSHAKES_MAX) {
       duplex.reset({ code: 'limit', text: 'too many peers are authenticating' });
@@ -124,7 +124,7 @@ export class PeerPublisher {
     entry.relay = carrier;
     entry.absent?.cancel();
     entry.absent = null;
-    // onJoined must come before the first onPath.
+    // The publisher's onJoined must be called before the first onPath of the subscriber.
     this.#handlers.onJoined(entry, known === undefined);
     entry.session.attachRelay(carrier);
     return entry;
@@ -164,7 +164,7 @@ export class PeerPublisher {
     else entry.session.onMessage(message);
   }
 
-  /** Starts the timeout for a peer without any path. */
+  /** Starts the timeout for a subscriber that has neither a relay nor a direct path. */
   #watch(entry: PeerEntry): void {
     if (entry.session.isConnected || entry.absent !== null || this.#closed) return;
     entry.absent = this.#settings.clock.setTimeout(() => {

@@ -26,42 +26,42 @@ export const PEER_LOOK_EVERY_MS = 500;
 const RELAY_RANK = 0;
 const DIRECT_RANK = 1;
 
-/** Path of new connections. */
+/** Path that new connections of a peer session use: direct or through the relay. */
 export interface PeerPath {
   readonly path: 'direct' | 'relay';
-  /** Empty while the path is direct. */
+  /** Why the relay is used. Empty while the path is direct. */
   readonly reason: RelayReason | '';
   /** Round trip of the path in use. Null until measured. */
   readonly rttMs: number | null;
 }
 
-/** Settings of both roles. */
+/** Settings of a peer session, for publisher and subscriber. */
 export interface PeerSettings {
   readonly name: string;
   readonly secret: Secret;
   readonly service: PeerService;
-  /** False to use only the relay (`off`). */
+  /** False to use only the relay and never attempt a direct path. */
   readonly direct: boolean;
   readonly network: PeerNetwork;
   readonly clock: Clock;
-  /** Memory budget of the process. Every peer takes its share from it. */
+  /** Memory budget of the process for received data. Every peer session takes its share from the budget. */
   readonly budget: MemoryBudget;
   readonly report: ReportInternalError;
 }
 
-/** Sealed bytes between the two programs, both directions. */
+/** Sealed bytes between the two programs of a peer session, in both directions. */
 export interface PeerBytes {
   readonly relayBytes: number;
   readonly directBytes: number;
 }
 
 export interface PeerSessionHandlers {
-  /** Publisher only, because only subscribers open streams. */
+  /** Called when the subscriber opens a stream. Publisher only, because only subscribers open streams. */
   onStream?(stream: MuxStream, head: StreamHead): void;
   onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
-  /** Called when the path of new streams changes, or its reason. */
+  /** Called when the path of the session's new streams changes, or the reason for the path. */
   onPath(path: PeerPath): void;
-  /** Called when an attempt to connect directly has ended. */
+  /** Called when an attempt to connect the two peers directly has ended. */
   onAttempt?(outcome: DirectOutcome): void;
   /** Called when the relay's carrier closed or accepts no new streams. A direct path continues. */
   onRelayLost(reason: string): void;
@@ -75,7 +75,7 @@ export class PeerSession {
   readonly #direct: DirectLink;
   readonly #timer: Timer;
   #relay: { readonly carrier: SealedCarrier; readonly id: number } | null = null;
-  /** Carriers by id in the mux. */
+  /** Open carriers of the peer session, by their id in the mux. */
   readonly #carriers = new Map<number, SealedCarrier>();
   #pastRelayBytes = 0;
   #told: PeerPath | null = null;
@@ -153,7 +153,7 @@ export class PeerSession {
     for (const carrier of [...this.#carriers.values()]) carrier.destroy(reason);
   }
 
-  /** Closes the session permanently and notifies the other program on every path. */
+  /** Closes the peer session permanently and notifies the other program on every path. */
   close(reason: StreamReason): void {
     this.#timer.cancel();
     for (const carrier of this.#carriers.values())
@@ -191,7 +191,7 @@ export class PeerSession {
   #onCarrierLost(id: number, reason: string, isViolation: boolean): void {
     if (isViolation) return this.#beginAnew(reason);
     const carrier = this.#carriers.get(id);
-    // No event follows for a carrier that only finishes its streams.
+    // Forgets the carrier now, because no event follows for a carrier that only finishes its streams.
     this.#carriers.delete(id);
     if (carrier === undefined) return;
     if (this.#relay?.id !== id) return this.#direct.carrierLost(carrier);
@@ -221,7 +221,7 @@ export class PeerSession {
     this.#tell();
   }
 
-  /** Not called before the first relay, because no path exists yet. */
+  /** Reports a changed path to the owner. Reports nothing before the first relay, because no path exists yet. */
   #tell(): void {
     const { path } = this;
     if (this.#told === null && !this.hasRelay) return;
@@ -237,7 +237,7 @@ export class PeerSession {
       if (now - this.#tickedAt < 1000) return;
       this.#tickedAt = now;
       this.#mux.tick(now);
-      // No event reports the end of a carrier that finished its last streams.
+      // Closed carriers are forgotten here, because no event reports the end of a carrier that finished its last streams.
       for (const [id, carrier] of this.#carriers) if (carrier.isClosed) this.#carriers.delete(id);
     } catch (error) {
       this.#settings.report(error, 'peer.look');

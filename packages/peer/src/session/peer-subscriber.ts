@@ -26,11 +26,11 @@ export class PeerSubscriber {
   readonly #settings: PeerSettings;
   readonly #handlers: SubscriberHandlers;
   readonly #session: PeerSession;
-  /** Id of this program, sent to the publisher. */
+  /** Session id of this subscriber, sent to the publisher. */
   readonly #id = randomBytes(16).toString('hex');
   /** Program id of the publisher. A different id means that another program took over. */
   #program: string | null = null;
-  /** The newest relay. Messages from older relays are ignored. */
+  /** Carrier of the newest relay to the publisher. Messages from older relays are ignored. */
   #relay: SealedCarrier | null = null;
   #closed = false;
 
@@ -68,12 +68,12 @@ export class PeerSubscriber {
         else this.#handlers.onFailed(failure);
       },
     });
-    // An earlier relay that is not proven yet is dropped.
+    // An earlier relay that has not completed its handshake yet is dropped.
     if (before?.isProven === false) before.destroy('replaced by another relay');
     this.#relay.begin();
   }
 
-  /** Same as MuxSession.open: waits a moment if no path exists. */
+  /** Opens a stream to the publisher, like MuxSession.open: waits a moment if no path exists. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     return this.#session.open(head, answer);
   }

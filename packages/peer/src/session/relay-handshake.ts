@@ -46,7 +46,7 @@ export const relayCarrier = (
     hello: encodeHandshakeHello(hello),
     clock,
   };
-  /** Set before the carrier is destroyed, so that onFailed reports the fault. */
+  /** Why the relay handshake failed. Set before the carrier is destroyed, so that onFailed reports the fault. */
   let fault: Fault | null = null;
   const refuse = (carrier: SealedCarrier, why: Fault | null, text: string): void => {
     fault = why;

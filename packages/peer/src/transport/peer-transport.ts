@@ -3,7 +3,7 @@
 import type { ByteDuplex, Guarded } from '@tunnel/mux';
 
 export interface PeerAddress {
-  /** IP address. IPv4 addresses are never written in IPv6-mapped form. */
+  /** IP address of a peer. IPv4 addresses are never written in IPv6-mapped form. */
   readonly host: string;
   readonly port: number;
 }
@@ -14,7 +14,7 @@ export interface PeerSocketHandlers extends Guarded {
   onDatagram(bytes: Buffer, from: PeerAddress): void;
 }
 
-/** Connection numbers, exchanged before connecting. Packets with other numbers are dropped. */
+/** Numbers of a direct connection, exchanged before connecting. Packets with other numbers are dropped. */
 export interface ConnectionIds {
   readonly own: number;
   readonly theirs: number;
@@ -24,7 +24,7 @@ export interface PeerSocket {
   readonly port: number;
   /** Sends without confirmation. The socket owns the memory from now on. The first byte must not be 0xFF. */
   send(bytes: Buffer, to: PeerAddress): void;
-  /** Datagrams from send() that the kernel has not accepted yet. */
+  /** Number of datagrams from send() that the kernel has not accepted yet. */
   readonly queuedDatagrams: number;
   /**
    * Opens the reliable connection. There is no handshake: both sides call connect, and bytes flow once both have. After onData returned
@@ -32,7 +32,7 @@ export interface PeerSocket {
    * this.
    */
   connect(ids: ConnectionIds, to: PeerAddress): ByteDuplex;
-  /** Resets open connections. No event follows. */
+  /** Closes the socket and resets its open connections. No event follows. */
   close(): void;
 }
 

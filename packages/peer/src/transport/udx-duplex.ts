@@ -60,7 +60,7 @@ export class UdxDuplex implements ByteDuplex, Guarded {
     if (this.#over || this.#endAsked !== null) return true;
     if (this.#stream.write(Buffer.from(bytes.subarray(start, end)))) return !this.#waiting;
     this.#waiting = true;
-    // The bytes were copied; returning false only slows down the writer.
+    // The written bytes were copied; returning false only slows down the writer.
     return false;
   }
 
@@ -112,7 +112,7 @@ export class UdxDuplex implements ByteDuplex, Guarded {
   #lose(text: string): void {
     if (this.#over) return;
     const isWhole = this.#hasEnded && this.#isFlushed;
-    // Unread bytes and the end must still be delivered.
+    // Bytes that the reader has not read yet, and the end, must still be delivered after the close.
     this.#isClosed = true;
     if (isWhole && this.#endUnread) return;
     this.#finish();

@@ -40,7 +40,7 @@ class UdxPeerSocket implements PeerSocket {
   send(bytes: Buffer, to: PeerAddress): void {
     if (this.#closed) return;
     this.queuedDatagrams += 1;
-    // An unreachable address counts as packet loss.
+    // A datagram to an unreachable address counts as lost, like any other lost packet.
     this.#socket.send(bytes, to.port, to.host).then(this.#onSent, this.#onSent);
   }
 

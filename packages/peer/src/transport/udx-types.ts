@@ -4,9 +4,9 @@ import type { EventEmitter } from 'node:events';
 export interface UdxSocket extends EventEmitter {
   bind(port: number, host?: string): void;
   address(): { readonly host: string; readonly family: number; readonly port: number } | null;
-  /** Resolves to true if the kernel accepted the datagram, else false. */
+  /** Sends a datagram. Resolves to true if the kernel accepted the datagram, else false. */
   send(bytes: Buffer, port: number, host: string): Promise<boolean>;
-  /** The kernel silently limits the size to its maximum. */
+  /** Sets the size of the socket's receive buffer. The kernel silently limits the size to its maximum. */
   setRecvBufferSize(bytes: number): void;
   close(): Promise<void>;
 }

@@ -33,7 +33,7 @@ export interface CompiledPolicy {
 
 export interface CompiledRule {
   readonly ref: RuleRef;
-  /** Null for a rule that matches every request. */
+  /** Conditions of the rule. Null for a rule that matches every request. */
   readonly match: CompiledMatch | null;
   readonly action: CompiledAction;
   /** True if the visitor's address decides the rule. Such rules also apply to TCP and UDP connections and to the edge's sign-in paths. */

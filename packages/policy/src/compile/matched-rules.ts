@@ -3,7 +3,7 @@ import type { RuleRef } from '../policy-step.ts';
 
 const NONE: readonly RuleRef[] = [];
 
-/** Rules matched by the last request that passed. */
+/** Policy rules that matched the last request that passed. Shared by requests that match the same rules. */
 export interface LastMatched {
   rules: readonly RuleRef[];
 }
@@ -16,7 +16,7 @@ export class MatchedRules {
   /** The last list as of the start of this request. Later requests replace the shared list while this request waits. */
   readonly #last: readonly RuleRef[];
   #count = 0;
-  /** Null while the matched rules are the same as in the last request. */
+  /** List of the rules that matched this request. Null while they are the same as in the last request. */
   #own: RuleRef[] | null = null;
 
   constructor(memory: LastMatched | null) {

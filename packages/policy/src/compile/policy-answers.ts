@@ -50,7 +50,7 @@ export const answerOfFault = (
   retryAfterSecs,
 });
 
-/** Response if the placeholders of a rule expand beyond the length limit. */
+/** Response if the placeholders in a rule's header values or redirect expand beyond the length limit. */
 export const TOO_LONG = answerOfFault(
   new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'the result of the rules of this tunnel is too long' }),
 );

@@ -79,7 +79,7 @@ const changesHead = ({ path, remove, removeSpellings, cookie, set, add }: Reques
   set.length > 0 ||
   add.length > 0;
 
-/** Reuses the unchanged fields without copying. */
+/** Returns the request's header fields after the rules' changes. Reuses the unchanged fields without copying. */
 const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[] => {
   const { cookie, set, add } = changes;
   const fields: HeaderField[] = [];
@@ -115,7 +115,7 @@ const isNamed = (field: HeaderField, { connectionNames }: RequestHead): boolean 
 
 const CONNECTION_OPTIONS: ReadonlySet<string> = new Set(['close', 'keep-alive', 'upgrade', 'te']);
 
-/** Keeps only the options that concern the connection. */
+/** Appends the Connection field with only the options that concern the connection, such as `close`. */
 const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
   const kept: string[] = [];
   eachListItem(field.value, (option) => {

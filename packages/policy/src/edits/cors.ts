@@ -20,7 +20,7 @@ const allowedOrigin = (cors: Cors, request: PolicyRequest): string | null => {
   return cors.origins.includes('*') && !cors.credentials ? '*' : null;
 };
 
-/** Returns a 204. Origins that are not allowed get no CORS fields. */
+/** Answers a CORS preflight request with a 204. Origins that are not allowed get no CORS fields. */
 export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeResponse => {
   const origin = allowedOrigin(cors, request);
   const vary: HeaderPair = ['vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'];
@@ -29,7 +29,7 @@ export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeRespo
   const asked = fieldValueOf(request.headers, 'access-control-request-headers');
   const headers: HeaderPair[] = [['access-control-allow-origin', origin]];
   if (cors.credentials) headers.push(['access-control-allow-credentials', 'true']);
-  // A rule without methods allows the requested method.
+  // A CORS rule without methods allows the requested method.
   const methods = cors.methods ?? (isToken(method) ? [method] : []);
   if (methods.length > 0) headers.push(['access-control-allow-methods', methods.join(', ')]);
   const names = cors.headers?.join(', ') ?? asked;

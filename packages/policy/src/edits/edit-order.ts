@@ -5,7 +5,7 @@ import type { ResponseEdit } from '../policy-step.ts';
 const GUARD: ResponseEdit = { kind: 'guard-cookies' };
 const PRIVATE: ResponseEdit = { kind: 'private' };
 
-// Shared lists for the most common combinations.
+// Shared lists for the most common combinations of response edits.
 export const GUARD_ONLY: readonly ResponseEdit[] = [GUARD];
 const PRIVATE_ONLY: readonly ResponseEdit[] = [PRIVATE];
 const GUARD_AND_PRIVATE: readonly ResponseEdit[] = [GUARD, PRIVATE];
@@ -26,7 +26,7 @@ export const orderedEdits = (
   return [...(isGuarded ? GUARD_ONLY : NONE), ...tunnels, ...operators, ...(isPrivate ? PRIVATE_ONLY : NONE)];
 };
 
-/** Fields that the sign-in flow depends on. */
+/** Response header fields that the sign-in flow depends on. */
 const OF_LOGIN: ReadonlySet<string> = new Set(['cache-control', 'location', 'set-cookie']);
 
 const isFree = (name: string): boolean => !OF_LOGIN.has(name.toLowerCase());

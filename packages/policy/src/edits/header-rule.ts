@@ -6,7 +6,7 @@ import type { PolicyRequest, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 import { type FillRoom, headerPairs, parseTemplate, type Template } from './placeholders.ts';
 
-/** Changes to the fields of a request or response. */
+/** Changes to the header fields of a request or response, with all placeholders filled. */
 export type FilledFields = Extract<ResponseEdit, { kind: 'headers' }>;
 
 type Templates = readonly (readonly [name: string, value: Template])[];
@@ -19,12 +19,12 @@ export class HeaderRule {
   readonly #set: Templates;
   readonly #add: Templates;
   readonly #remove: readonly string[];
-  /** The part of a request that determines the values. */
+  /** Which part of a request determines the values of the rule's placeholders. */
   readonly #dependsOn: 'nothing' | 'visitor' | 'request';
   #last: FilledFields | null = null;
   #lastAddress = '';
   #lastUser = '';
-  /** Characters spent on placeholders in the last result. */
+  /** Characters to which the placeholders expanded in the last result. */
   #lastSpent = 0;
 
   constructor({ set, add, remove }: HeaderChanges) {
@@ -34,7 +34,7 @@ export class HeaderRule {
     this.#dependsOn = dependence([...this.#set, ...this.#add]);
   }
 
-  /** Returns null if the placeholders expand beyond the length limit. */
+  /** Fills the rule's placeholders from the request. Returns null if they expand beyond the length limit. */
   filledFor(request: PolicyRequest, user: string, room: FillRoom): FilledFields | null {
     if (this.#last !== null && this.#isSame(request, user)) {
       room.fillLeft -= this.#lastSpent;

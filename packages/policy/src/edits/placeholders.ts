@@ -8,7 +8,7 @@ type Placeholder = (typeof PLACEHOLDERS)[number];
 
 const isPlaceholder = (name: string): name is Placeholder => (PLACEHOLDERS as readonly string[]).includes(name);
 
-/** Alternating texts and placeholders. A template without placeholders is a plain string. */
+/** Parsed header value or redirect target: alternating texts and placeholders, or a plain string without placeholders. */
 export type Template = string | readonly (string | { readonly fill: Placeholder })[];
 
 /** Parses a template. Unknown names in braces stay literal text; the schema rejects them earlier. */
@@ -54,7 +54,7 @@ export interface FillRoom {
   fillLeft: number;
 }
 
-/** Returns null if the limit of expanded characters is reached. */
+/** Fills the placeholders of a template. Returns null if the limit of expanded characters is reached. */
 const filled = (template: Template, room: FillRoom, fill: (name: Placeholder) => string): string | null => {
   if (typeof template === 'string') return template;
   let text = '';
@@ -131,7 +131,7 @@ export const headerPairs = (
   room: FillRoom,
 ): readonly HeaderPair[] | null => {
   if (templates.length === 0) return NONE;
-  // Allocated with the exact length, because captures keep the array.
+  // The list of header fields is allocated with its exact length, because captures keep the array.
   const pairs = new Array<HeaderPair>(templates.length);
   for (let at = 0; at < pairs.length; at += 1) {
     const template = templates[at] as HeaderTemplate;
@@ -152,7 +152,7 @@ const filledPair = (
   return value === null ? null : [name, value];
 };
 
-/** Converts external text to a field value: UTF-8 bytes without control characters. */
+/** Converts text from outside to a header field value: UTF-8 bytes without control characters. */
 const fieldText = (text: string): string => {
   const bytes = byteText(text);
   return isFieldValue(bytes) ? bytes : [...bytes].filter((character) => isFieldValue(character)).join('');

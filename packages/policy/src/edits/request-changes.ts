@@ -5,20 +5,20 @@ import type { FieldNames } from '../match/field-names.ts';
 import type { AuthMethod, HeaderPair, Identity, RequestChanges } from '../policy-step.ts';
 import { userText } from './placeholders.ts';
 
-/** Fields that carry the authenticated user. Values sent by visitors are removed. */
+/** Header fields that tell the service the authenticated user. Values sent by visitors are removed. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
 
 const NONE: readonly string[] = [];
 
 export interface FieldChanges {
-  /** Field names in lower case. */
+  /** Names of header fields to remove, in lower case. */
   readonly remove: readonly string[];
   readonly set: readonly HeaderPair[];
   readonly add: readonly HeaderPair[];
 }
 
 const NO_FIELDS: FieldChanges = { remove: [], set: [], add: [] };
-/** The usual change for a visitor who signed in with a password. */
+/** The usual header change for a visitor who signed in with a password: Authorization is removed. */
 const NO_AUTHORIZATION: FieldChanges = { ...NO_FIELDS, remove: ['authorization'] };
 
 /** Collects the changes. Field changes of the first rule are used without a copy. */
@@ -127,7 +127,7 @@ const METHOD_PAIRS: Readonly<Record<AuthMethod, HeaderPair>> = {
   login: ['X-Tunnel-Auth', 'login'],
 };
 
-/** Visitor fields that a policy keeps from the service. */
+/** Header fields of visitors that a policy does not pass to the service. */
 interface Guard {
   readonly guarded: FieldNames;
   readonly users: ReadonlySet<string> | null;

@@ -140,7 +140,7 @@ const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): v
   cutTo(fields, kept);
 };
 
-/** Assigns the length only if a field was dropped, which is rare. */
+/** Shortens a list of header fields. Assigns the length only if a field was dropped, which is rare. */
 const cutTo = (fields: HeaderField[], length: number): void => {
   if (length < fields.length) fields.length = length;
 };

@@ -116,7 +116,7 @@ export const userOfJwt = (claims: Readonly<Record<string, unknown>>): string => 
 export const userOfSession = ({ email, emailVerified, sub }: LoggedIn): string =>
   email !== null && emailVerified ? email : sub;
 
-/** People accepted by a rule. */
+/** List of people who may sign in according to a rule. */
 export class LoginList {
   readonly #auth: LoginAuth;
   readonly #emails: ReadonlySet<string>;

@@ -33,7 +33,7 @@ export const pendingCookie = (scheme: Scheme, id: string, value: string): string
 
 export const clearedLoginCookie = (scheme: Scheme): string => loginCookie(scheme, '', 0);
 
-/** Set-Cookie values that clear pending sign-ins by id. */
+/** Returns Set-Cookie values that clear the cookies of pending sign-ins with these ids. */
 export const clearedCookies = (scheme: Scheme, ids: Iterable<string>): string[] =>
   Array.from(ids, (id) => `${pendingCookieName(scheme, id)}=; ${attributes(scheme, 0)}`);
 
@@ -81,7 +81,7 @@ export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): r
   return values;
 };
 
-/** Slices only the pairs that contain the name. */
+/** Adds the values of the wanted cookie from a Cookie field. Slices only the pairs that contain its name. */
 const withSealed = (before: readonly string[], cookies: string, wanted: string): readonly string[] => {
   let values = before;
   let found = cookies.indexOf(wanted);
@@ -101,7 +101,7 @@ const pairEnd = (cookies: string, from: number): number => {
   return semicolon === -1 ? cookies.length : semicolon;
 };
 
-/** Name in a cookie pair, or '' for a pair without `=`. */
+/** Returns the name in a `name=value` cookie pair, or '' for a pair without `=`. */
 const nameOf = (pair: string, equals: number): string => (equals === -1 ? '' : pair.slice(0, equals).trim());
 
 /** Values of pending sign-ins by id. Browsers send the oldest cookie first (RFC 6265, 5.4). */

@@ -20,19 +20,19 @@ export const LOGOUT_PATH = '/.tunnel/logout';
 
 /** State of a pending sign-in, encrypted in a cookie. Only the browser that began the sign-in can finish it. */
 export interface PendingLogin {
-  /** 8 hex digits: the suffix of the cookie's name. */
+  /** Id of the pending sign-in, 8 hex digits: the suffix of its cookie's name. */
   readonly id: string;
   /** Second part of the OAuth state, because the short id could be guessed. */
   readonly secret: string;
   readonly nonce: string;
-  /** PKCE code verifier: makes an intercepted code useless. */
+  /** PKCE code verifier of the sign-in: makes an intercepted authorization code useless. */
   readonly verifier: string;
   readonly returnPath: string;
-  /** Unix time in seconds. */
+  /** When the pending sign-in expires, as Unix time in seconds. */
   readonly expiresAt: number;
 }
 
-/** Random values in hex or base64url. `id` has 8 hex digits. */
+/** Random values of a new sign-in, in hex or base64url. `id` has 8 hex digits. */
 interface LoginChances {
   readonly id: string;
   readonly secret: string;
@@ -193,7 +193,7 @@ export const sessionFrom = (token: Readonly<Record<string, unknown>>, rules: Ses
   return {
     sub,
     email: typeof email === 'string' && email !== '' ? email : null,
-    // Only `true` counts, because some providers send the string "false".
+    // Only `true` counts as a verified e-mail address, because some providers send the string "false".
     emailVerified: own('email_verified') === true,
     claims: Object.fromEntries(claims),
     expiresAt: Math.floor(rules.nowMs / 1000) + rules.sessionSecs,

@@ -5,7 +5,7 @@ export class FieldNames {
   readonly #names: readonly string[];
   readonly #lengths: number;
 
-  /** `names` are in lower case. */
+  /** Creates a set of header field names. `names` are in lower case. */
   constructor(names: readonly string[]) {
     this.#names = names;
     let lengths = 0;
@@ -45,7 +45,7 @@ const HYPHEN = 0x2d;
 /** Lowers ASCII letters only, because field names contain no other letters. */
 const lowered = (code: number): number => (code >= 0x41 && code <= 0x5a ? code | 0x20 : code);
 
-/** Compares names without case. Different lengths are rejected first. */
+/** Compares header field names without case. Different lengths are rejected first. */
 export const isSameField = (field: HeaderField, name: string): boolean => {
   if (field.nameLength !== name.length) return false;
   const given = field.name;

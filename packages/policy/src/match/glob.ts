@@ -48,7 +48,7 @@ const wildcardsOf = (glob: string): number => glob.match(/\*+/g)?.length ?? 0;
 /** Maximum number of scans over the text, charged to the request. A trailing `**` needs none, because only the beginning is compared. */
 export const stepsOfGlob = (glob: string): number => wildcardsOf(glob.replace(/\*{2,}$/, ''));
 
-/** `isFolded`: the glob is compared with lower-case texts. */
+/** Compiles a glob to a test function. `isFolded`: the glob is compared with lower-case texts. */
 export const compileGlob = (glob: string, kind: GlobKind, isFolded = false): Test => {
   const literal = (text: string): string => {
     const plain = kind === 'path' ? decodeOnce(text) : text;
@@ -111,7 +111,7 @@ const patternOf = (path: string, literal: (text: string) => string): Pattern => 
   return { chunks: chunks.map((chunk) => chunk.split('*').map(literal)), backs };
 };
 
-/** Common forms compile to a single comparison. */
+/** Returns the test function of a glob. Common forms compile to a single comparison. */
 const testOf = (pattern: Pattern): Test => {
   const { chunks } = pattern;
   const first = chunks[0] as Chunk;
@@ -157,7 +157,7 @@ const endOf = (text: string, chunk: Chunk, count: number): number => {
   return at;
 };
 
-/** Next position of `part` without a `/` before it. */
+/** Finds the literal behind a `*`: the next position of `part` without a `/` before it, or -1. */
 const afterStar = (text: string, from: number, part: string): number => {
   const at = text.indexOf(part, from);
   if (at <= from) return at;
@@ -165,7 +165,7 @@ const afterStar = (text: string, from: number, part: string): number => {
   return slash !== -1 && slash < at ? -1 : at;
 };
 
-/** Matches a chunk without `**` against the whole text. */
+/** Matches a part of a glob without `**` against the whole text. */
 const fitsBetween = (text: string, chunk: Chunk): boolean => {
   const at = endOf(text, chunk, chunk.length - 1);
   const tail = chunk.at(-1) as string;

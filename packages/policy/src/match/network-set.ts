@@ -11,7 +11,7 @@ export class NetworkSet {
   readonly #words: Uint32Array;
   readonly #v4Words: number;
 
-  /** Ignores entries that `problemOfNetwork` rejects. */
+  /** Creates a set of addresses and networks. Ignores entries that `problemOfNetwork` rejects. */
   constructor(networks: readonly string[]) {
     const ranges = networks.flatMap((text) => rangeOf(text) ?? []);
     const v4 = wordsOf(ranges, V4);
@@ -20,7 +20,7 @@ export class NetworkSet {
     this.#v4Words = v4.length;
   }
 
-  /** Returns false for a text that is no address. */
+  /** Returns whether the set contains the address. Returns false for a text that is no address. */
   has(address: string): boolean {
     if (!address.includes(':')) return hasV4(this.#words, this.#v4Words, readV4(address));
     const groups = readV6(address);
@@ -30,7 +30,7 @@ export class NetworkSet {
   }
 }
 
-/** Returns an error message, or null for a valid address or network. */
+/** Checks an entry of an address list. Returns an error message, or null for a valid address or network. */
 export const problemOfNetwork = (text: string): string | null => {
   const slash = text.indexOf('/');
   const family = familyOf(slash === -1 ? text : text.slice(0, slash));
@@ -106,7 +106,7 @@ const wordsOf = (ranges: readonly Range[], family: Range['family']): number[] =>
 const inWords = (value: bigint, width: number): number[] =>
   Array.from({ length: width }, (_, index) => Number((value >> BigInt(32 * (width - 1 - index))) & 0xffffffffn));
 
-/** Only the last range that begins at or before the address can contain it. */
+/** Searches the address in the sorted IPv4 ranges: only the last range that begins at or before the address can contain it. */
 const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => {
   let low = 0;
   let high = words / 2;
@@ -118,7 +118,7 @@ const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => 
   return low > 0 && address <= (ranges[low * 2 - 1] as number);
 };
 
-/** Searches the IPv6 ranges, which begin at `from`. */
+/** Searches the address in the sorted IPv6 ranges, which begin at `from`. */
 const hasV6 = (ranges: Uint32Array, from: number, address: AddressGroups): boolean => {
   let low = 0;
   let high = (ranges.length - from) / 8;

@@ -23,7 +23,7 @@ interface About {
   readonly isUnclear: boolean;
 }
 
-/** Shared objects, so that a path allocates no object besides its readings. */
+/** Shared objects with the traits of common paths, so that a path allocates no object besides its readings. */
 const PLAIN: About = { hasUpper: false, isUnclear: false };
 const CASED: About = { hasUpper: true, isUnclear: false };
 const UNCLEAR: About = { hasUpper: false, isUnclear: true };
@@ -31,11 +31,11 @@ const UNCLEAR: About = { hasUpper: false, isUnclear: true };
 export class PathReadings {
   /** The reading of most services: decoded once, with dot segments, empty segments and the trailing `/` resolved. */
   readonly plain: string;
-  /** Further readings by other services, without duplicates. */
+  /** Further ways in which services may read the path, without duplicates. */
   readonly others: readonly string[];
   /** True if the path has too many readings. Then every restricting rule matches, regardless of its globs, and no other rule. */
   readonly isUnclear: boolean;
-  /** True if a reading contains upper-case characters. */
+  /** True if a reading of the path contains upper-case characters. */
   readonly hasUpper: boolean;
   #folded: readonly string[] | null = null;
 
@@ -46,13 +46,13 @@ export class PathReadings {
     this.isUnclear = about.isUnclear;
   }
 
-  /** The readings in lower case, for lower-case globs, without duplicates. */
+  /** The path's readings in lower case, for lower-case globs, without duplicates. */
   get folded(): readonly string[] {
     this.#folded ??= [...new Set([this.plain, ...this.others].map(foldCase))];
     return this.#folded;
   }
 
-  /** The readings with their case, and the lower-case readings that differ. */
+  /** The path's readings with their case, and the lower-case readings that differ. */
   get all(): readonly string[] {
     return [...new Set([this.plain, ...this.others, ...this.folded])];
   }
@@ -64,7 +64,7 @@ export class RequestReadings {
   #readings: PathReadings | null = null;
   #stepsLeft: number = POLICY_MATCH_STEPS_MAX;
 
-  /** `path` is as received, with its query. */
+  /** `path` is the request's path as received, with its query. */
   constructor(path: string) {
     this.#path = path;
   }
@@ -87,11 +87,11 @@ const QUESTION = 0x3f;
 const COLON = 0x3a;
 const DOLLAR = 0x24;
 
-/** Computes the readings of a path with query, as received. */
+/** Computes the ways in which services may read a path. Takes the path as received, with query. */
 export const readingsOf = (pathWithQuery: string): PathReadings => {
   const query = pathWithQuery.indexOf('?');
   const end = query === -1 ? pathWithQuery.length : query;
-  // `OPTIONS *` concerns the whole server.
+  // A request without a path, such as `OPTIONS *`, concerns the whole server and counts as `/`.
   if (pathWithQuery.charCodeAt(0) !== SLASH) return new PathReadings('/', NONE, PLAIN);
   const seen = look(pathWithQuery, end);
   if (seen === ODD) return oddReadings(pathWithQuery.slice(0, end));
@@ -101,14 +101,14 @@ export const readingsOf = (pathWithQuery: string): PathReadings => {
 };
 
 const UPPER = 1;
-/** The path has a feature that services interpret differently. */
+/** Result of the fast check: the path has a feature that services interpret differently. */
 const ODD = 2;
 
 const CLASSES = new Uint8Array(128);
 for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') CLASSES[character.charCodeAt(0)] = UPPER;
 for (const character of '%;\\') CLASSES[character.charCodeAt(0)] = ODD;
 
-/** Fast check: most paths have a single reading that equals the path. */
+/** Fast check of a path: most paths have a single reading that equals the path. */
 const look = (path: string, end: number): number => {
   let before = 0;
   let seen = 0;
@@ -152,7 +152,7 @@ const DOUBTS = [
   'authority',
   /** `/a%3fx`, `/a%23x`, `/a%00x`: services that decode before they split end the path there. */
   'encodedEnd',
-  /** `/%u0061`: a notation of IIS. */
+  /** `/%u0061`: a notation for characters that IIS understands. */
   'encodedUnit',
   /** `/a.`, `/a%20`, `/a::$DATA` are the file `a` on Windows, and `/a%0a` matches `^\/a$` in Python and Ruby. */
   'nameEnd',
@@ -161,7 +161,7 @@ const DOUBTS = [
 ] as const;
 
 type Doubt = (typeof DOUBTS)[number];
-/** Ambiguous features that are read in the unusual way. */
+/** The ambiguous features of a path that a reading interprets in the unusual way. */
 type Choice = ReadonlySet<Doubt>;
 
 const SEPARATORS = /[/\\]|%2f|%5c/i;
@@ -279,7 +279,7 @@ export const withoutBreaks = (path: string): string => path.replaceAll(BREAK, ''
 
 const endedAt = (path: string): string => path.split(END, 1)[0] ?? '';
 
-/** Decodes `%u` notation. Services with this notation treat both slashes alike. */
+/** Decodes `%u` notation in a path. Services with this notation treat both slashes alike. */
 const withUnits = (path: string): string =>
   path.replaceAll(UNIT, (_, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));

@@ -10,7 +10,7 @@ import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
 
-/** Actions that reject visitors or require something from them. */
+/** Rule actions that reject visitors or require something from them, such as a sign-in. */
 const RESTRICTING: ReadonlySet<ActionName> = new Set<ActionName>([
   'deny',
   'respond',
@@ -81,21 +81,21 @@ class RuleMatch implements CompiledMatch {
     if (all.isUnclear || !readings.spend(conditions.pathSteps * all.plain.length * texts)) return isSome;
     if (conditions.judge(request, readings, all.plain, false) === isSome) return isSome;
     for (const text of all.others) if (conditions.judge(request, readings, text, false) === isSome) return isSome;
-    // Without upper-case characters on both sides, folded readings give the same result.
+    // Without upper-case characters in the path and in the globs, lower-case readings give the same result.
     if (!all.hasUpper && !conditions.hasUpper) return !isSome;
     for (const text of all.folded) if (conditions.judge(request, readings, text, true) === isSome) return isSome;
     return !isSome;
   }
 }
 
-/** Tests for paths with case, and lower-case tests for folded readings. */
+/** Compiled globs for a path: tests for readings with case, and lower-case tests for lower-case readings. */
 interface PathTests {
   readonly exact: readonly Test[];
   readonly folded: readonly Test[];
 }
 
 interface HeaderTest {
-  /** Field name in lower case. */
+  /** Header field name in lower case. */
   readonly name: string;
   readonly wanted: boolean | readonly Test[];
   readonly steps: number;
@@ -169,7 +169,7 @@ class Conditions {
     return this.#not === null ? 'not' : `not ${this.#not.#fields.join(', ')}`;
   }
 
-  /** The field to report if only some readings matched. */
+  /** The condition to report as failing if only some readings of the path matched. */
   get fieldOfPath(): string {
     return this.#paths === null ? this.exception : 'path';
   }

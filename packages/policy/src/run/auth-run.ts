@@ -48,14 +48,14 @@ export class AuthRun {
   readonly #request: PolicyRequest;
   readonly #holder: SessionHolder;
   #stage: Stage = 'token';
-  /** A signed-in visitor who is not accepted by this rule. */
+  /** Session of a signed-in visitor who is not accepted by this rule. */
   #refused: LoggedIn | null = null;
   /**
    * True if the login cookie is valid but another site sent the request. Then only credentials that browsers do not add automatically are
    * accepted.
    */
   #isCrossOrigin = false;
-  /** User of the password check in progress. */
+  /** Name of the user in the password check that is in progress. */
   #user = '';
 
   constructor(rule: CompiledAuth, login: LoginProvider | null, request: PolicyRequest, holder: SessionHolder) {
@@ -65,7 +65,7 @@ export class AuthRun {
     this.#holder = holder;
   }
 
-  /** Continues up to the next effect or the result. */
+  /** Continues the authentication up to the next effect (such as a password check) or the result. */
   next(nowMs: number): AuthStep {
     for (;;) {
       const step = this.#try(nowMs);
@@ -73,7 +73,7 @@ export class AuthRun {
     }
   }
 
-  /** Returns null if the event does not belong to the pending effect. */
+  /** Continues the authentication with the result of an effect. Returns null if the event does not belong to the pending effect. */
   resume(event: PolicyEvent, nowMs: number): AuthStep | null {
     switch (event.kind) {
       case 'cookie-opened':

@@ -3,7 +3,7 @@
 import type { PolicyEvent, PolicyRequest, PolicyState, PolicyStep } from '../policy-step.ts';
 import { type OnRule, type PolicyLists, Run } from './policy-run.ts';
 
-/** Returns `pass` or `answer` immediately, unless an effect is needed first. */
+/** Starts the evaluation of a request. Returns `pass` or `answer` immediately, unless an effect is needed first. */
 export const begin = (lists: PolicyLists, request: PolicyRequest, nowMs: number, onRule?: OnRule): PolicyStep =>
   new Run(lists, request, onRule).go(nowMs);
 

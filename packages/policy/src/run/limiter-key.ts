@@ -7,7 +7,7 @@ import type { PolicyDigests, PolicyRequest } from '../policy-step.ts';
 /** Maximum length of a user or header value in a key. Longer values are replaced by their SHA-256 digest. */
 const LIMITER_KEY_MAX_CHARS = 64;
 
-/** Address (IPv4-mapped as IPv4) and fields of the visitor. */
+/** Parts of a visitor's request that a rate limit can count by: address (IPv4-mapped as IPv4) and header fields. */
 type Visit = Pick<PolicyRequest, 'address' | 'headers'>;
 type Digests = Pick<PolicyDigests, 'sha256Hex'>;
 
@@ -18,7 +18,7 @@ type Digests = Pick<PolicyDigests, 'sha256Hex'>;
  */
 export const limiterKeyOf = (by: string, visit: Visit, user: string | null, digests: Digests): string => {
   if (by === 'address') return networkOf(visit.address);
-  // A tunnel has one host, in different spellings.
+  // A tunnel has one host, though in different spellings, so counting by Host counts by tunnel.
   if (by === 'tunnel' || by === 'header:host') return 'tunnel';
   if (by === 'user' && user !== null) return `user:${short(user, digests)}`;
   const value = by.startsWith(HEADER) ? onlyValueOf(visit.headers, by.slice(HEADER.length)) : null;

@@ -72,14 +72,14 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   readonly #lists: PolicyLists;
   readonly #request: PolicyRequest;
   readonly #onRule: OnRule | undefined;
-  /** True for TCP and UDP: only rules about addresses apply. */
+  /** True for TCP and UDP connections: only rules about addresses apply. */
   readonly #isConnection: boolean;
   readonly #readings: RequestReadings;
-  /** Current list of rules and position in it. */
+  /** Current list of rules (the operator's or the tunnel's) and the position in it. */
   #list: CompiledPolicy | null;
   #isTunnels = false;
   #at = 0;
-  /** Set for an edge path, which only rules about addresses can block. */
+  /** Set if the request is for a sign-in path of the edge, which only rules about addresses can block. */
   #loginPath: LoginPath | null = null;
   #auth: AuthRun | null = null;
   #webhook: WebhookCheck | null = null;
@@ -222,7 +222,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     }
   }
 
-  /** Returns null if the event does not belong to the pending effect. */
+  /** Continues a rule with the result of its effect. Returns null if the event does not belong to the pending effect. */
   #resumeRule(rule: CompiledRule, event: PolicyEvent, nowMs: number): Outcome | null {
     switch (event.kind) {
       case 'token-taken': {
@@ -295,13 +295,13 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   #rewrite(rule: CompiledRule, prefixes: PathPrefixes): Outcome {
     const draft = this.#change();
     const path = rewrittenPath(draft.path ?? this.#request.path, prefixes);
-    // Some service could resolve the path above the added prefix.
+    // Rejects the request, because some service could resolve the path above the added prefix.
     if (path === null) return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: 400 }));
     draft.path = path;
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  /** Length of the body. Null while unknown. */
+  /** Length of the request body. Null while unknown. */
   get #bodyLength(): number | null {
     return this.#heldBody?.length ?? this.#request.bodyLength;
   }
@@ -401,7 +401,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   }
 }
 
-/** Expected event of every effect. */
+/** The event that each effect of an evaluation expects as its result. */
 const EVENT_OF = {
   'check-password': 'password-checked',
   'verify-jwt': 'jwt-verified',
@@ -412,7 +412,7 @@ const EVENT_OF = {
   'take-token': 'token-taken',
 } as const satisfies Record<PolicyEffect['kind'], PolicyEvent['kind']>;
 
-/** `failed` is valid for every effect, `body-too-large` only for `hold-body`. */
+/** Returns whether the event can be the result of the effect. `failed` is valid for every effect, `body-too-large` only for `hold-body`. */
 const isAnswerTo = (event: PolicyEvent, effect: PolicyEffect['kind']): boolean =>
   event.kind === EVENT_OF[effect] ||
   event.kind === 'failed' ||

@@ -8,18 +8,18 @@ import { base64Bytes, hexBytes, textOfBytes, utf8Bytes } from '../text/bytes.ts'
 /** Maximum difference between the signed timestamp and the edge's clock, in either direction. */
 const POLICY_WEBHOOK_SKEW_SECS = 300;
 
-/** Signature data from the head, read before the body is buffered. */
+/** Data of a webhook's signature from the request head, read before the body is buffered. */
 interface Claim {
   readonly algorithm: 'sha1' | 'sha256' | 'sha512';
-  /** Text signed before the body. */
+  /** Text that the webhook's sender signed before the body. */
   readonly before: string;
-  /** Signatures in the head. A match with any of them suffices. */
+  /** Signatures in the webhook's head. A match with any of them suffices. */
   readonly signatures: readonly Uint8Array[];
 }
 
 export type WebhookCheck = (body: Uint8Array) => boolean;
 
-/** Remaining hash budget of a request, over all rules and secrets. */
+/** Remaining budget of body bytes that a request may have hashed, over all rules and secrets. */
 export interface HashRoom {
   hashLeft: number;
 }
@@ -143,12 +143,12 @@ const slackClaim = (headers: readonly HeaderField[], nowMs: number): Claim | nul
   return { algorithm: 'sha256', before: `v0:${time}:`, signatures: listed(hexBytes(given.slice('v0='.length))) };
 };
 
-/** Maximum signatures compared. A sender that rotates its secret sends two. */
+/** Maximum signatures of a webhook that are compared. A sender that rotates its secret sends two. */
 const SIGNATURES_MAX = 10;
 
 const listed = (bytes: Uint8Array | null): Uint8Array[] => (bytes === null || bytes.length === 0 ? [] : [bytes]);
 
-/** Rejects timestamps that are too old or too far in the future. */
+/** Rejects webhook timestamps that are too old or too far in the future. */
 const isRecent = (time: string | null, nowMs: number): time is string =>
   time !== null &&
   /^\d{1,12}$/.test(time) &&

@@ -9,7 +9,7 @@ export interface FilePolicyTable {
   readonly rules: readonly FileRule[];
 }
 
-/** Result of `filePolicySchema`: lists expanded, names in lower case, sizes in bytes. */
+/** Policy read from a file by `filePolicySchema`: lists expanded, names in lower case, sizes in bytes. */
 export interface ReadPolicy {
   readonly login: FileLogin | null;
   readonly rules: readonly FileRule[];
@@ -18,12 +18,12 @@ export interface ReadPolicy {
 type OneOrMore<T> = T | readonly T[];
 
 interface LoginSettings {
-  /** Lifetime of a session in seconds: 60 to 2592000, default 28800. */
+  /** Lifetime of a visitor's session in seconds: 60 to 2592000, default 28800. */
   readonly session_secs?: number | undefined;
   readonly trusted_origins?: OneOrMore<string> | undefined;
 }
 
-/** A provider configured by the operator, by name, or a custom provider. */
+/** Sign-in provider: one configured by the operator, by name, or a custom provider. */
 export type FileLogin = LoginSettings &
   (
     | { readonly provider: string }
@@ -90,7 +90,7 @@ export interface FileWebhook {
   readonly secret_file?: string | undefined;
   readonly secret_env?: string | undefined;
   readonly secrets?: OneOrMore<string> | undefined;
-  /** Bytes, or a size such as `1MiB`. */
+  /** Maximum size of a webhook body: bytes, or a size such as `1MiB`. */
   readonly max_bytes?: number | string | undefined;
   readonly header?: string | undefined;
   readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
@@ -115,7 +115,7 @@ interface FileActions extends Pick<Actions, 'allow' | 'rewrite' | 'route'> {
     readonly burst?: number | undefined;
     readonly by?: string | undefined;
   };
-  /** Bytes, or a size such as `10MiB`. */
+  /** Maximum size of a request body: bytes, or a size such as `10MiB`. */
   readonly max_body: number | string;
   readonly redirect: { readonly to: string; readonly status?: number | undefined };
   readonly respond: {
@@ -143,7 +143,7 @@ interface FileRuleBase {
   readonly match?: FileMatch | undefined;
 }
 
-/** A rule has exactly one action. */
+/** Policy rule in a file, with exactly one action. */
 export type FileRule = {
   [A in keyof FileActions]: FileRuleBase & { readonly [K in A]: FileActions[A] };
 }[keyof FileActions];

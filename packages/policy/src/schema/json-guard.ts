@@ -3,7 +3,7 @@
 
 export interface GuardProblem {
   readonly path: (string | number)[];
-  /** Completes the phrase "must be". */
+  /** Expected value, as words that complete the phrase "must be". */
   readonly expected: string;
 }
 
@@ -21,11 +21,11 @@ interface Waiting {
 
 type Key = string | number;
 
-/** Returns null if the value is safe to parse. */
+/** Checks an untrusted value. Returns null if it is safe to parse as a policy. */
 export const problemOfJson = (root: unknown, valuesMax: number = FILE_VALUES_MAX): GuardProblem | null => {
   let count = 0;
   const waiting: Waiting[] = [];
-  // Paths are built only for containers and errors. Most values are neither.
+  // Paths to values are built only for containers and errors. Most values are neither.
   const take = (value: unknown, path: readonly Key[], key: Key | null): GuardProblem | null => {
     count += 1;
     if (count > valuesMax) return { path: [], expected: `a policy of at most ${valuesMax} values` };

@@ -1,4 +1,4 @@
-// Limits shared by several files of this folder.
+// Limits shared by several files of the policy schema.
 
 /**
  * Maximum addresses and networks in a policy, over all lists.

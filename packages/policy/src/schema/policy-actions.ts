@@ -30,7 +30,7 @@ import {
 } from './policy-values.ts';
 import { verifyWebhookSchema } from './policy-webhook.ts';
 
-/** Maximum requests and burst of a rate limit. */
+/** Maximum values of a rate limit: requests per period, and burst. */
 const POLICY_RATE_REQUESTS_MAX = 1_000_000;
 /** Maximum period of a rate limit: a day. A longer period would be a quota, which would have to survive a restart. */
 const POLICY_RATE_PER_SECS_MAX = 86_400;
@@ -39,7 +39,7 @@ const POLICY_MAX_BODY_BYTES = 1024 * 1024 * 1024 * 1024;
 /** Maximum time that browsers cache a preflight response, the longest that any browser honors. */
 const POLICY_CORS_MAX_AGE_SECS = 86_400;
 
-/** Schema of every action. The rule schema enforces exactly one action. */
+/** Schema of every rule action. The rule schema enforces exactly one action. */
 export const actionSchemas = (dialect: Dialect): Record<ActionName, z.ZodType> => ({
   allow: z.literal(true, { error: 'true' }),
   deny: deny(dialect),
@@ -95,7 +95,7 @@ const redirectStatus = (): z.ZodType<number> => {
   return z.literal([301, 302, 303, 307, 308], { error });
 };
 
-/** Statuses without a body in HTTP. */
+/** HTTP status codes of responses that have no body. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 const contentType = (): z.ZodString =>
@@ -161,7 +161,8 @@ const cors = (dialect: Dialect): z.ZodType => {
     credentials: flag().default(false),
     max_age_secs: wholeNumber(0, POLICY_CORS_MAX_AGE_SECS).default(600),
   }).superRefine(({ origins, credentials }, context) => {
-    // Every site could then read private data of the visitor. Browsers reject the combination as well.
+    // Rejects CORS credentials for any origin: every site could then read private data of the visitor. Browsers reject the combination as
+    // well.
     if (!credentials || !origins.includes('*')) return;
     context.addIssue({ code: 'custom', path: ['credentials'], message: 'false when `origins` has "*"' });
   });

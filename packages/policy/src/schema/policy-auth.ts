@@ -41,7 +41,7 @@ const POLICY_SESSION_DEFAULT_SECS = 8 * 3600;
 
 const NAME_MAX = POLICY_RULE_NAME_MAX_CHARS;
 
-/** Any of the given methods suffices. */
+/** Schema of a rule's authentication methods. Any of the given methods suffices. */
 export const authSchema = (dialect: Dialect): z.ZodType =>
   table({
     basic: basic(dialect).optional(),
@@ -81,7 +81,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
     .record(z.string(), password(dialect), { error: USERS })
     .refine((names) => Object.keys(names).length > 0, { error: 'a table with at least one user' });
   const judged = z.preprocess((written, context) => {
-    // The message does not repeat the name, because it could be `name:password`.
+    // The error message does not repeat an invalid user name, because it could be `name:password`.
     if (isTable(written) && !Object.keys(written).every(isUser)) {
       context.addIssue({
         code: 'custom',
@@ -93,7 +93,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
   return atMost(judged, max, 'users') as never;
 };
 
-/** A realm is quoted in a header field. */
+/** Schema of a password realm, which is quoted in a header field. */
 const realm = (): z.ZodString =>
   text('1 to 60 visible ASCII characters and spaces, without quotes', (value) =>
     /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,60}$/.test(value),
@@ -114,7 +114,7 @@ const basic = (dialect: Dialect): z.ZodType => {
 
 const TOKEN_HEADER = 'x-tunnel-token';
 
-/** Rejects names that already have a meaning. */
+/** Schema of the header field that carries a token. Rejects names that already have a meaning. */
 const tokenHeader = (): z.ZodType<string> =>
   headerName().refine(
     (name) =>

@@ -16,10 +16,10 @@ import { utf8Length } from './policy-values.ts';
  */
 export const POLICY_WIRE_MAX_BYTES = 48 * 1024;
 
-/** The tunnel that a policy belongs to. */
+/** Facts about the tunnel that a policy belongs to. */
 export interface PolicyAbout {
   readonly protocol: 'http' | 'tcp' | 'udp';
-  /** Service names allowed in `route`. */
+  /** Service names that the tunnel's rules may use in `route`. */
   readonly services: readonly string[];
   /** True for the operator's policy, which applies to every tunnel of an edge before the tunnel's policy. */
   readonly isOperator?: boolean | undefined;
@@ -28,7 +28,7 @@ export interface PolicyAbout {
 type Path = readonly (string | number)[];
 type Refuse = (path: Path, message: string) => PolicyProblem;
 
-/** Returns the problems in rule order. Empty for a valid policy. */
+/** Returns the problems of a policy in the order of its rules. Empty for a valid policy. */
 export const problemsOfPolicy = (policy: Policy, about: PolicyAbout): readonly PolicyProblem[] => {
   const refuse: Refuse = (path, message) => problemAt(policy, path, message);
   return [
@@ -59,7 +59,7 @@ const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout
   ];
 };
 
-/** Only the address of a connection is known, so every other condition is rejected. */
+/** Checks the conditions of a rule for TCP or UDP: only the address of a connection is known, so every other condition is rejected. */
 const matchProblems = (match: Match | undefined, path: Path, refuse: Refuse): PolicyProblem[] => {
   if (match === undefined) return [];
   const foreign = REQUEST_FIELDS.filter((field) => match[field] !== undefined);
@@ -110,7 +110,7 @@ const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
   return problems;
 };
 
-/** Reported at the first rule beyond the limit. */
+/** Returns the problem of too many entries in a policy, reported at the first rule beyond the limit. */
 const overBound = (
   { rules }: Policy,
   countOf: (rule: Rule) => number,
@@ -172,7 +172,7 @@ const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: R
   const action = actionOf(rule);
   const end = before.findIndex(endsForAll);
   if (end !== -1) {
-    // Warns only at the first unreachable rule.
+    // Only the first unreachable rule gets a warning.
     const isFirst = end === index - 1;
     return isFirst ? [warn(['rules', index], `never reached: rule ${end + 1} applies to all requests`)] : [];
   }

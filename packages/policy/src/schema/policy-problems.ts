@@ -13,7 +13,7 @@ export interface PolicyProblem {
   readonly message: string;
 }
 
-/** Formats `policy rule 2 (office): …`, `policy login: …` or `policy: …`. */
+/** Formats a problem of a policy: `policy rule 2 (office): …`, `policy login: …` or `policy: …`. */
 export const problemText = ({ rule, ruleName, path, message }: PolicyProblem): string => {
   if (rule === null) return path[0] === 'login' ? `policy login: ${message}` : `policy: ${message}`;
   return `policy rule ${rule}${ruleName === null ? '' : ` (${ruleName})`}: ${message}`;

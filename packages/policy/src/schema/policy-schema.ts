@@ -29,7 +29,7 @@ export const POLICY_RULES_MAX = 100;
  * @limit policies: Values in a policy, over every rule | `POLICY_INVALID`
  */
 export const POLICY_VALUES_MAX = 5000;
-/** Maximum nesting of `not`. Deeper nesting adds no meaning. */
+/** Maximum nesting of `not` in a rule's conditions. Deeper nesting adds no meaning. */
 export const POLICY_NOT_DEPTH_MAX = 8;
 
 const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodOptional> =>
@@ -78,7 +78,7 @@ const rules = (dialect: Dialect): z.ZodType => {
   return z.array(rule(dialect), error).superRefine(refuseMore);
 };
 
-/** Reported at the first rule beyond the limit. */
+/** Rejects too many rules. Reported at the first rule beyond the limit. */
 const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void => {
   const max = POLICY_RULES_MAX;
   if (given.length <= max) return;

@@ -8,11 +8,11 @@ import { POLICY_BOUNDS } from '../limits.ts';
 import { problemOfGlob } from '../match/glob.ts';
 import { problemOfNetwork } from '../match/network-set.ts';
 
-/** Maximum length of a service name, which is sent with every stream. */
+/** Maximum length of the name of a local service, which is sent with every stream. */
 const POLICY_SERVICE_NAME_MAX_CHARS = 32;
 /** Maximum length of a text without a specific limit: globs, URLs, header values. */
 const POLICY_TEXT_MAX_CHARS = 2000;
-/** Maximum entries in a list of globs, header names or claim values. */
+/** Maximum entries in a policy's list of globs, header names or claim values. */
 export const POLICY_LIST_MAX = 100;
 
 /** `file`: as people write it. `wire`: as it is sent, with lists only, and with digests instead of secrets where possible. */
@@ -22,7 +22,7 @@ const TEXT_MAX: number = POLICY_TEXT_MAX_CHARS;
 
 // ---- forms ----
 
-/** A table that rejects unknown keys and suggests the nearest known key. */
+/** Schema of a table that rejects unknown keys and suggests the nearest known key. */
 export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> =>
   z.strictObject(shape, {
     error: (issue) => {
@@ -43,7 +43,7 @@ const helpFor = (key: string, known: readonly string[]): string => {
 /** A key that does not look like a name is not repeated, because it may contain a secret. */
 const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : '…');
 
-/** In a file, a single value can stand for a list. */
+/** Schema of a list. In a file, a single value can stand for a list. */
 export const list = <T extends z.ZodType>(
   dialect: Dialect,
   item: T,
@@ -99,14 +99,14 @@ export const oneOf = <const T extends string>(names: readonly T[]): z.ZodType<T>
     },
   }) as never;
 
-/** A text accepted by a predicate. */
+/** Schema of a text that a predicate must accept. */
 export const text = (expected: string, isGood: (value: string) => boolean, max: number = TEXT_MAX): z.ZodString =>
   z
     .string({ error: expected })
     .max(max, { error: `at most ${max} characters` })
     .refine(isGood, { error: expected });
 
-/** A text with a test that explains the error. */
+/** Schema of a text, with a test that explains the error. */
 const explained = (expected: string, problemOf: (value: string) => string | null): z.ZodString =>
   z
     .string({ error: expected })
@@ -116,7 +116,7 @@ const explained = (expected: string, problemOf: (value: string) => string | null
       if (problem !== null) context.addIssue({ code: 'custom', message: `${expected} (${problem})` });
     });
 
-/** A name shown to people. */
+/** Schema of a name that is shown to people. */
 export const printable = (max: number): z.ZodString =>
   text(`1 to ${max} printable characters`, (value) => problemOfText(value, max) === null);
 
@@ -138,14 +138,14 @@ export const size = (dialect: Dialect, from: number, to: number): z.ZodType<numb
   }, bytes);
 };
 
-/** Length of the UTF-8 encoding in bytes. */
+/** Returns the length of a text in bytes of UTF-8. */
 export const utf8Length = (value: string): number => {
   let bytes = 0;
   for (let at = 0; at < value.length; at += 1) {
     const unit = value.charCodeAt(at);
     if (unit < 0x80) bytes += 1;
     else if (unit < 0x800) bytes += 2;
-    // A surrogate pair takes four bytes, two per half.
+    // A surrogate pair takes four bytes of UTF-8, two per half.
     else bytes += unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
   }
   return bytes;
@@ -158,7 +158,7 @@ export const body = (): z.ZodString => {
 
 export const fileName = (): z.ZodString => text('the name of a file', (value) => value.trim() !== '');
 
-/** Reports an error if more than one of the names is given. */
+/** Reports an error if a table has more than one of the named keys. */
 export const refuseBoth = (value: object, names: readonly string[], context: z.core.$RefinementCtx): void => {
   const [first, second] = names.filter((name) => (value as Record<string, unknown>)[name] !== undefined);
   if (second === undefined) return;
@@ -171,11 +171,11 @@ export const pathGlob = (): z.ZodString => explained('a glob over paths', (value
 
 export const network = (): z.ZodString => explained('an address or a network', problemOfNetwork);
 
-/** Methods are case-sensitive, so they are converted to upper case. */
+/** Schema of an HTTP method. Methods are case-sensitive, so they are converted to upper case. */
 export const method = (): z.ZodType<string> =>
   text('a method, such as GET', isToken, 40).transform((value) => value.toUpperCase());
 
-/** Whether a header is present, or globs for its value. */
+/** Schema of a condition on a header: whether it is present, or globs for its value. */
 export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly string[]> => {
   const test = z.custom<boolean | readonly string[]>(
     (value) =>
@@ -212,7 +212,7 @@ const OF_THE_EDGE: ReadonlySet<string> = new Set([
 /** Folds a field name: lower case, and `-` for `_`, because some services read `_` as `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
-/** Returns whether rules may set, add or remove the field. */
+/** Returns whether rules may set, add or remove the header field. */
 export const isChangeableHeader = (name: string): boolean => {
   const plain = folded(name);
   return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
@@ -231,7 +231,7 @@ const OF_VISITORS =
 
 const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
 
-/** Field name, converted to lower case. */
+/** Schema of a header field name, which is converted to lower case. */
 export const headerName = (): z.ZodType<string> =>
   text(HEADER_NAME, isHeaderName).transform((value) => value.toLowerCase());
 
@@ -240,7 +240,7 @@ export const changeableHeader = (): z.ZodType<string> =>
     value.toLowerCase(),
   );
 
-/** Only visible ASCII, blank and tab, because the value is written into a head unchanged. */
+/** Returns whether a header value has only visible ASCII, blanks and tabs, because it is written into a head unchanged. */
 const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
 const HEADER_VALUE = 'visible ASCII characters and spaces, without line breaks';
 
@@ -258,7 +258,7 @@ export const headerTable = <V extends z.ZodType>(
   return z.preprocess((written, context) => {
     if (!isTable(written)) return written;
     const names = Object.keys(written);
-    // Entries are counted before they are validated.
+    // Entries of the header table are counted before they are validated.
     if (names.length > POLICY_LIST_MAX) {
       context.addIssue({ code: 'custom', message: `at most ${POLICY_LIST_MAX} headers` });
       return written;
@@ -278,7 +278,7 @@ export const headerTable = <V extends z.ZodType>(
 
 const HEADER_TABLE = 'a table of header names and values';
 
-/** Counts the entries of a table before they are validated. */
+/** Schema of a table with a limited number of entries, counted before they are validated. */
 export const atMost = (schema: z.ZodType, max: number, what: string): z.ZodType =>
   z.preprocess((written, context) => {
     if (isTable(written) && Object.keys(written).length > max) {
@@ -294,7 +294,7 @@ export const isTable = (value: unknown): value is Readonly<Record<string, unknow
 
 export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'query', 'user', 'request_id'];
 
-/** Also finds misspelled placeholders: `{ user }`, `{user-agent}`. Text with quotes or colons is no placeholder. */
+/** Matches placeholders, even misspelled: `{ user }`, `{user-agent}`. Text with quotes or colons is no placeholder. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
 /**
@@ -314,7 +314,7 @@ const problemOfPlaceholders = (value: string): string | null => {
   return null;
 };
 
-/** A header value with placeholders. */
+/** Schema of a header value with placeholders. */
 export const headerTemplate = (): z.ZodString =>
   headerValue().superRefine((value, context) => {
     const problem = problemOfPlaceholders(value);
@@ -351,20 +351,20 @@ const plainOrigin = (value: string): string =>
 export const origin = (): z.ZodType<string> =>
   text('an origin, such as https://app.example.com', (value) => ORIGIN.test(value)).transform(plainOrigin);
 
-/** Origin of a CORS rule. */
+/** Schema of an origin in a CORS rule, or `*`. */
 export const originOrAny = (): z.ZodType<string> =>
   text('an origin, such as https://app.example.com, or "*"', (value) => value === '*' || ORIGIN.test(value)).transform(
     plainOrigin,
   );
 
-/** Service name for `route`. */
+/** Schema of a service name for the action `route`. */
 export const serviceName = (): z.ZodString => {
   const max = POLICY_SERVICE_NAME_MAX_CHARS;
   const expected = `the name of a service: 1 to ${max} letters, digits, \`.\`, \`_\` and \`-\`, a letter or digit first`;
   return text(expected, (value) => value.length <= max && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value));
 };
 
-/** Prefix to add to a path or to remove from it. */
+/** Schema of a prefix to add to a path or to remove from it. */
 export const pathPrefix = (): z.ZodString =>
   text('a path that starts with /, without a query, empty segments or dots', (value) => {
     if (!/^\/[!-"$->@-[\]-~]*$/.test(value) || value.includes('//')) return false;

@@ -1,11 +1,11 @@
-// Schema of `verify_webhook` in both dialects: provider and secrets.
+// Schema of the action `verify_webhook` in files and on the wire: provider and secrets.
 
 import type * as z from 'zod';
 import { WEBHOOK_PROVIDERS } from '../policy.ts';
 import { variableName } from './policy-auth.ts';
 import { type Dialect, fileName, headerName, list, oneOf, refuseBoth, size, table, text } from './policy-values.ts';
 
-/** Default maximum size of a webhook body. */
+/** Default maximum size of a webhook's body. */
 const POLICY_WEBHOOK_DEFAULT_BYTES = 1024 * 1024;
 /**
  * Largest size that a rule can allow. The body is buffered before the service gets a byte.
@@ -78,7 +78,7 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
     context.addIssue({ code: 'custom', path: [foreign], message: 'left out unless `provider` is hmac' });
   }
   if (given.provider !== 'standard') return;
-  // Any other secret could never verify a webhook. Reported here, before the first webhook arrives.
+  // Checks the form of webhook secrets: any other secret could never verify a webhook. Reported here, before the first webhook arrives.
   const [key, known] =
     given.secret === undefined ? (['secrets', given.secrets ?? []] as const) : (['secret', [given.secret]] as const);
   if (!known.every(isStandardSecret)) context.addIssue({ code: 'custom', path: [key], message: STANDARD });

@@ -14,7 +14,7 @@ import {
   type Rule,
 } from '../policy.ts';
 
-/** Returns a line such as `Requests to /admin/**: only from 10.0.0.0/8`. */
+/** Describes a rule in a line such as `Requests to /admin/**: only from 10.0.0.0/8`. */
 export const summaryOf = (rule: Rule): string => `${whoText(rule.match)}: ${whatText(rule)}`;
 
 // ---- conditions ----
@@ -44,7 +44,7 @@ const headerWords = (name: string, test: boolean | readonly string[]): string =>
 
 const SHOWN = 3;
 
-/** Joins items as `a, b or c`, and shortens long lists. */
+/** Joins words as `a, b or c`, and shortens long lists. */
 const anyOf = (items: readonly string[]): string => {
   if (items.length > SHOWN) return `${items.slice(0, SHOWN - 1).join(', ')} or ${items.length - SHOWN + 1} more`;
   const last = items.at(-1) ?? '';
@@ -87,7 +87,7 @@ const whatText = (rule: Rule): string => {
   return (WORDS[action] as (of: typeof given) => string)(given);
 };
 
-/** Describes the alternatives in the rule's order. */
+/** Describes the authentication methods that a rule accepts. */
 const authWords = ({ basic, tokens, jwt, login }: Auth): string =>
   [
     ...(login === undefined ? [] : [`a login (${loginWords(login)})`]),
@@ -135,7 +135,7 @@ const sizeText = (bytes: number): string => {
 
 // ---- summary line ----
 
-/** Summary of a policy's protection: `login company, 2 paths open`. */
+/** Describes in a line how a policy protects its tunnel: `login company, 2 paths open`. */
 export const guardWords = (policy: Policy): string => {
   const { rules, login } = policy;
   const first = rules.findIndex((rule) => 'auth' in rule || 'allow_addresses' in rule);

@@ -11,7 +11,7 @@ const digitOf = (code: number): number => {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 };
 
-/** Byte of the `%xx` at `at`, or -1. */
+/** Returns the byte encoded as `%xx` at position `at` of the text, or -1. */
 const byteAt = (text: string, at: number): number => {
   if (text.charCodeAt(at) !== PERCENT) return -1;
   const high = digitOf(text.charCodeAt(at + 1));
@@ -94,9 +94,9 @@ const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
 const PLAIN_MAX = 8;
 
 const plainOf = (character: string): string => {
-  // Decomposition would give an `i` with a dot above.
+  // The letter `İ` is mapped to `i`, because its decomposition would be an `i` with a dot above.
   if (character === 'İ') return 'i';
-  // Invisible characters, which some file systems ignore.
+  // Removes invisible characters, because some file systems ignore them in names.
   if (UNSEEN.test(character)) return '';
   const plain = character.normalize('NFKD');
   return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;

@@ -3,10 +3,10 @@
 import { FairShare, type ShareRefusal } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 
-/** Carriers that a session is expected to open. */
+/** Carriers that each client session is expected to open, reserved when the session is admitted. */
 const CARRIERS_OF_A_SESSION = 4;
 
-/** Minimum connections per account. The regular limit is a quarter of the connections for control. */
+/** Minimum number of control connections that an account can open. The regular limit is a quarter of all connections for control. */
 const CONNECTIONS_MIN = 64;
 
 /** `replacement`: a session that replaces its old connection, which closes once the new connection is admitted. */
@@ -43,7 +43,7 @@ export class AccountConnections {
     return this.#slots.perHolder;
   }
 
-  /** Open connections plus expected carriers. */
+  /** Returns the account's open control connections plus the carriers still expected from its sessions. */
   of(account: string): number {
     return this.#slots.of(account);
   }
@@ -60,7 +60,7 @@ export class AccountConnections {
     return refusal === 'nearly-all-taken' ? null : refusal;
   }
 
-  /** Every take() must be followed by one give() with the same arguments. */
+  /** Counts a control connection of an account. Every take() must be followed by one give() with the same arguments. */
   take(account: string, role: ControlRole): void {
     const held = this.#of.get(account) ?? NOTHING;
     this.#set(account, held, withOneMore(held, role));

@@ -41,14 +41,14 @@ export type ConnectionKind = keyof typeof SHARE_OF;
 
 export const shareOf = (kind: ConnectionKind): ConnectionShare => SHARE_OF[kind];
 
-/** State of a connection, queried from its handler on demand. */
+/** State of an admitted connection, queried from its handler on demand. */
 export interface HeldConnection {
-  /** True if no request or stream is in progress. */
+  /** True if no request or stream is in progress on the connection. */
   readonly isIdle: boolean;
-  /** Time of the last activity. */
+  /** Time of the last activity on the connection. */
   readonly activeAtMs: number;
   describe(): ConnectionState;
-  /** Called when the connection has lost its slot. */
+  /** Called when another connection has taken the slot of this connection, which must close. */
   close(): void;
 }
 
@@ -61,16 +61,16 @@ export interface ConnectionState {
 /** Slot of a connection, returned exactly once by leave(). */
 export class Ticket implements NetworkListed<Ticket> {
   kind: ConnectionKind;
-  /** Null for a connection of a trusted proxy, which carries many visitors. */
+  /** Network of the visitor. Null for a connection of a trusted proxy, which carries many visitors. */
   network: string | null;
   readonly enteredMs: number;
-  /** True for a rejected connection that only gets an explanation and closes. */
+  /** True for a rejected connection that is only open to send an explanation and then closes. */
   readonly isRefused: boolean;
   account: string | null = null;
-  /** Null after accept until a handler owns the connection. */
+  /** Handler of the connection. Null after accept until a handler owns the connection. */
   held: HeldConnection | null = null;
   isIn = true;
-  // Positions in the lists of Admission. Null if not listed.
+  // Positions of the ticket in the lists of Admission. Null if not listed.
   entered: ListNode<Ticket> | null = null;
   amongAll: ListNode<Ticket> | null = null;
   amongNetwork: ListNode<Ticket> | null = null;
@@ -83,17 +83,17 @@ export class Ticket implements NetworkListed<Ticket> {
   }
 }
 
-/** Oldest first. Must not change during iteration. */
+/** Tickets of admitted connections, oldest first. Must not change during iteration. */
 type Tickets = Iterable<Ticket> & { readonly size: number };
 
-/** The exhausted limit and its value. */
+/** The connection limit that is exhausted, and its value. */
 export interface AdmissionRefusal {
   readonly reason: 'address-limit' | 'unauthenticated-limit' | `${ConnectionShare}-full`;
   readonly limit: number;
 }
 
 export type Entry =
-  /** `shed` is the connection that lost its slot and must be closed. */
+  /** The connection was admitted. `shed` is the connection that lost its slot to the new one and must be closed. */
   | { readonly kind: 'admitted'; readonly ticket: Ticket; readonly shed: Ticket | null }
   /**
    * `ticket` covers the time needed to send the explanation. Null if too many explanations are in progress; then the connection is reset.
@@ -106,11 +106,11 @@ export type PortEntry =
 
 export interface AdmissionOptions {
   readonly limits: ShareLimits;
-  /** Maximum connections per network: [limits] connections_per_address. */
+  /** Maximum connections per network of visitors: [limits] connections_per_address. */
   readonly perNetwork: number;
-  /** Descriptors that tunnel ports use before those of visitors. Default 0. */
+  /** File descriptors that tunnel ports use before those of visitors. Default 0. */
   readonly spare?: number;
-  /** [limits] handshakes_per_second. 0 or undefined: no limit. */
+  /** Maximum TLS handshakes per second and network: [limits] handshakes_per_second. 0 or undefined: no limit. */
   readonly handshakesPerSecond?: number;
 }
 
@@ -128,11 +128,11 @@ const NOBODY = 'nobody';
 export class Admission {
   readonly limits: ShareLimits;
   readonly perNetwork: number;
-  /** Rejections since start by reason. Connections closed for others count as `shed`. */
+  /** Rejected connections since start by reason. Connections closed to admit others count as `shed`. */
   readonly refusals = new Map<string, number>();
   readonly #used = { visitors: 0, control: 0, api: 0 };
   readonly #visitors = new ConnectionsByNetwork<Ticket>();
-  /** Per listener, so that a flood of one API does not push out a metrics scrape. */
+  /** API connections by network, separately per listener, so that a flood of one API does not push out a metrics scrape. */
   readonly #callers = {
     rest: new ConnectionsByNetwork<Ticket>(),
     metrics: new ConnectionsByNetwork<Ticket>(),
@@ -140,15 +140,15 @@ export class Admission {
   };
   readonly #unauthenticated = new ConnectionsByNetwork<Ticket>();
   #unauthenticatedCount = 0;
-  /** Requests of visitors through trusted proxies. */
+  /** Requests in progress of visitors through trusted proxies, counted per network. */
   readonly #requests = new InFlight({});
   readonly #accounts: AccountConnections;
-  /** Open listeners of tunnels by account. */
+  /** Open listeners of tunnel ports by account. */
   readonly #ports: FairShare;
   readonly #spare: number;
-  /** Handshake limit per network. Null without a limit. */
+  /** TLS handshake limit per network. Null without a limit. */
   readonly #handshakes: TokenBuckets | null;
-  /** Tickets in order of admission. */
+  /** Tickets of all connections in order of admission. */
   readonly #tickets = new LinkedSet<Ticket>();
   #beingTold = 0;
 
@@ -172,12 +172,12 @@ export class Admission {
     return this.#used;
   }
 
-  /** Oldest ticket first. */
+  /** Tickets of all connections, oldest first. */
   get tickets(): Tickets {
     return this.#tickets;
   }
 
-  /** Connections and requests counted for a network. */
+  /** Number of connections and of requests through trusted proxies counted for a network. */
   ofNetwork(network: string): number {
     return this.#visitors.count(network) + this.#requests.of(network);
   }
@@ -267,7 +267,7 @@ export class Admission {
     return null;
   }
 
-  /** Maximum connections per account. */
+  /** Maximum control connections per account. */
   get perAccount(): number {
     return this.#accounts.perAccount;
   }
@@ -297,7 +297,7 @@ export class Admission {
     this.#ports.give(account);
   }
 
-  /** Maximum ports per account. */
+  /** Maximum tunnel ports per account. */
   get portsPerAccount(): number {
     return this.#ports.perHolder;
   }

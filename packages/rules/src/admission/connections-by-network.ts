@@ -16,7 +16,7 @@ export interface NetworkConnections<T> {
 class Holder<T> implements NetworkConnections<T> {
   readonly network: string;
   readonly held = new LinkedSet<T>();
-  /** Position among the networks with the same count. */
+  /** Position in the list of networks with the same number of connections. */
   amongEquals: ListNode<Holder<T>> | null = null;
 
   constructor(network: string) {
@@ -45,7 +45,7 @@ export class ConnectionsByNetwork<T extends NetworkListed<T>> {
     return this.#levels[this.#highest]?.first ?? null;
   }
 
-  /** The item must not be listed yet. */
+  /** Adds a connection of a network. The connection must not be listed yet. */
   add(network: string, item: T): void {
     let holder = this.#of.get(network);
     if (holder === undefined) {
@@ -62,7 +62,7 @@ export class ConnectionsByNetwork<T extends NetworkListed<T>> {
     const holder = this.#of.get(network);
     if (holder === undefined || !holder.held.delete(item.amongNetwork)) return;
     this.#all.delete(item.amongAll);
-    // Empty networks are deleted, because new networks keep arriving.
+    // Networks without connections are deleted, because new networks keep arriving.
     if (holder.held.size === 0) this.#of.delete(network);
     this.#move(holder, holder.held.size + 1, holder.held.size);
   }
@@ -70,7 +70,7 @@ export class ConnectionsByNetwork<T extends NetworkListed<T>> {
   #move(holder: Holder<T>, from: number, to: number): void {
     this.#levels[from]?.delete(holder.amongEquals);
     if (to > 0) holder.amongEquals = this.#level(to).add(holder);
-    // Counts change by 1, so the next highest level is always adjacent.
+    // A network's number of connections changes by 1, so the next highest count is always adjacent.
     if (to > this.#highest) this.#highest = to;
     else if (from === this.#highest && this.#levels[from]?.size === 0) this.#highest = to;
   }

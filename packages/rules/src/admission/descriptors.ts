@@ -15,11 +15,11 @@ export type ShareLimits = Readonly<Record<ConnectionShare, number>>;
 
 export interface ConnectionTotal {
   readonly total: number;
-  /** True if `connections_total` exceeds the available descriptors. */
+  /** True if `connections_total` exceeds the available file descriptors. */
   readonly isOverDescriptors: boolean;
 }
 
-/** `configured` is [limits] connections_total; 0 uses all available descriptors. */
+/** Returns the connection limit of a process. `configured` is [limits] connections_total; 0 uses all available file descriptors. */
 export const connectionTotal = (descriptors: number, configured: number): ConnectionTotal => {
   const allowed = Math.max(1, descriptors - Math.max(KEPT_BACK_MIN, Math.ceil(descriptors * KEPT_BACK_PART)));
   const total = configured === 0 ? allowed : Math.min(allowed, configured);
@@ -40,5 +40,5 @@ export const shareLimits = (total: number): ShareLimits => ({
   api: Math.max(1, Math.floor(total * PARTS.api)),
 });
 
-/** Limits of a process that serves only an API. */
+/** Connection limits of a process that serves only an API. */
 export const apiAlone = (total: number): ShareLimits => ({ visitors: 0, control: 0, api: total });

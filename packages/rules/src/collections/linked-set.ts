@@ -2,9 +2,9 @@
 // compaction, with a pointer to the next. Once a table is in the old generation, all later tables stay alive until the next full
 // collection, and every connection is copied twice before it is freed. Nodes of this list are unreachable as soon as they are deleted.
 
-/** Handle of a member, used to delete it. */
+/** Handle of a member of a linked set, used to delete the member. */
 export class ListNode<T> {
-  /** The member. Null after deletion. */
+  /** The member of the linked set. Null after deletion. */
   item: T | null;
   before: ListNode<T> | null;
   after: ListNode<T> | null = null;
@@ -32,7 +32,7 @@ export class LinkedSet<T> {
     return this.#last === null ? null : this.#last.item;
   }
 
-  /** The item must not be a member yet. */
+  /** Appends an item to the set. The item must not be a member yet. */
   add(item: T): ListNode<T> {
     const last = this.#last;
     const node = new ListNode(item, last);
@@ -43,7 +43,7 @@ export class LinkedSet<T> {
     return node;
   }
 
-  /** Returns false if the node is already deleted or null. */
+  /** Deletes a member of the set. Returns false if the node is already deleted or null. */
   delete(node: ListNode<T> | null): boolean {
     if (node === null || node.item === null) return false;
     const { before, after } = node;
@@ -59,7 +59,7 @@ export class LinkedSet<T> {
     return true;
   }
 
-  /** Oldest first. To delete members during iteration, iterate over a copy. */
+  /** Iterates over the members, oldest first. To delete members during iteration, iterate over a copy. */
   *[Symbol.iterator](): Generator<T> {
     for (let node = this.#first; node !== null; node = node.after) yield node.item as T;
   }

@@ -3,7 +3,7 @@
 
 export interface Ranked {
   rank: number;
-  /** Position in the heap, or NOT_RANKED. */
+  /** Position of the member in the ranking's heap, or NOT_RANKED. */
   heapIndex: number;
 }
 
@@ -16,7 +16,7 @@ export class Ranking<T extends Ranked> {
     return this.#members.length;
   }
 
-  /** The member with the highest rank, or null if empty. */
+  /** The member with the highest rank, or null if the ranking is empty. */
   get first(): T | null {
     return this.#members[0] ?? null;
   }
@@ -28,7 +28,7 @@ export class Ranking<T extends Ranked> {
     this.#rise(member);
   }
 
-  /** Does nothing for a member that is not in the ranking. */
+  /** Removes a member. Does nothing for a member that is not in the ranking. */
   remove(member: T): void {
     const { heapIndex } = member;
     if (heapIndex === NOT_RANKED) return;
@@ -39,7 +39,7 @@ export class Ranking<T extends Ranked> {
     this.moved(last);
   }
 
-  /** Must be called after the rank of a member has changed. */
+  /** Restores the order of the ranking. Must be called after the rank of a member has changed. */
   moved(member: T): void {
     if (member.heapIndex === NOT_RANKED) return;
     this.#rise(member);

@@ -4,7 +4,7 @@ import type { Flow } from './flow.ts';
 import { addressKeyOf, type FlowKey } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
 
-/** List of the unconfirmed flows of an address. */
+/** List of the unconfirmed UDP flows of a visitor's address, with the count of all its flows. */
 class AddressFlows<C> extends FlowList<Flow<C>> {
   count = 0;
 }
@@ -17,7 +17,7 @@ export class FlowAddresses<C> {
     this.#perAddress = limits.perAddress;
   }
 
-  /** Number of addresses with a flow. */
+  /** Number of visitors' addresses that have a UDP flow. */
   get size(): number {
     return this.#of.size;
   }

@@ -58,11 +58,11 @@ export const prefixKeyOf = (address: string): FlowKey => {
 };
 
 export interface LoopFacts {
-  /** Own addresses in the form of plainAddress. */
+  /** The machine's own IP addresses, in the form of plainAddress. */
   readonly ownAddresses: ReadonlySet<string>;
   /** Port range of UDP tunnels. */
   readonly range: { readonly from: number; readonly to: number };
-  /** The two UDP ports between client and edge. */
+  /** The two UDP ports used between client and edge. */
   readonly pathPorts: readonly number[];
 }
 

@@ -11,7 +11,7 @@ export class FlowLink<F> {
     this.flow = flow;
   }
 
-  /** Does nothing if the link is in no list. */
+  /** Removes the flow from its list. Does nothing if it is in no list. */
   leave(): void {
     this.list?.remove(this);
   }
@@ -25,7 +25,7 @@ export class FlowList<F> {
     return this.#first?.flow ?? null;
   }
 
-  /** Removes the link from its current list first. */
+  /** Appends a flow to the list. Removes the flow from its current list first. */
   append(link: FlowLink<F>): void {
     link.leave();
     link.list = this;
@@ -46,7 +46,7 @@ export class FlowList<F> {
     link.after = null;
   }
 
-  /** Removes and returns the first flow, or null if empty. */
+  /** Removes and returns the first flow, or null if the list is empty. */
   shift(): F | null {
     const link = this.#first;
     if (link === null) return null;

@@ -15,26 +15,29 @@ export const FLOW_WHEEL_SLOTS = 64;
 export const DROP_REASONS = [
   /** The carrier has a backlog, and late datagrams are worse than lost datagrams. */
   'behind',
-  /** Too many datagrams wait on the UDP path. */
+  /** Drop reason: too many datagrams wait to be sent on the UDP path. */
   'path',
   /** The tunnel or address has reached its limit of flows, all of them confirmed. */
   'limit',
-  /** All flows of the edge are taken: the datagram belongs to a reclaimed flow, or to a new flow while no account exceeds its share. */
+  /**
+   * Drop reason: all flows of the edge are taken. The datagram belongs to a reclaimed flow, or to a new flow while no account exceeds its
+   * share.
+   */
   'share',
-  /** Too many new flows of a prefix. */
+  /** Drop reason: the visitor's address prefix opens too many new flows per second. */
   'rate',
-  /** Reply budget of an unconfirmed flow exceeded. */
+  /** Drop reason: the reply bytes allowed to an unconfirmed visitor are used up. */
   'unconfirmed',
-  /** Sent by the edge itself, or from port 0. */
+  /** Drop reason: the datagram was sent by the edge itself, or from port 0. */
   'loop',
-  /** The client is disconnected. */
+  /** Drop reason: the tunnel's client is disconnected. */
   'away',
-  /** The local service did not accept the datagram. */
+  /** Drop reason: the local service did not accept the datagram. */
   'local',
   'too-large',
-  /** The flow is not open. */
+  /** Drop reason: the datagram belongs to a flow that is not open. */
   'unopened',
-  /** Denied by a policy. */
+  /** Drop reason: a policy denied the flow. */
   'denied',
 ] as const;
 
@@ -45,9 +48,9 @@ export interface FlowRules {
   readonly idleMs: number;
   /** Idle time of a flow that was answered and has not sent since; at most `idleMs`. */
   readonly answeredIdleMs: number;
-  /** Maximum new flows per second and prefix. 0: no limit. */
+  /** Maximum new UDP flows per second and address prefix. 0: no limit. */
   readonly newFlowsPerSecond: number;
-  /** Maximum reply bytes to an unconfirmed visitor. 0: no limit. */
+  /** Maximum reply bytes to a visitor with an unconfirmed address. 0: no limit. */
   readonly unconfirmedReplyBytes: number;
 }
 
@@ -62,13 +65,13 @@ export interface ReportedDrop {
 
 export interface FlowTableOptions<C> {
   readonly rules: FlowRules;
-  /** Shared by all tunnels of an edge. */
+  /** Flow counts per visitor's address, shared by all tunnels of an edge. */
   readonly addresses: FlowAddresses<C>;
-  /** Queried for every new flow, because the machine's addresses can change. */
+  /** Returns the machine's own addresses and ports. Queried for every new flow, because addresses can change. */
   readonly loopFacts: () => LoopFacts;
   /** Returns a drop reason if the client cannot take another flow now, otherwise null. Called before a flow is created or evicted. */
   readonly refusesNew?: (now: number) => DropReason | null;
-  /** Called once per flow, possibly while another flow is being admitted. */
+  /** Called once when a flow has ended, possibly while another flow is being admitted. */
   readonly onEnded: (flow: Flow<C>, end: FlowEnd) => void;
 }
 
@@ -83,7 +86,7 @@ export class FlowTable<C> {
   /** False if only datagrams of existing flows are accepted: the client is disconnected, or the edge is shutting down. */
   takesNew = true;
   readonly #dropped: Record<DropReason, number>;
-  /** Datagrams given to the client and not reported as dropped. */
+  /** Number of datagrams given to the client and not reported as dropped. */
   #given = 0;
   readonly #options: FlowTableOptions<C>;
   readonly #flows = new Map<FlowKey, Flow<C>>();
@@ -93,7 +96,7 @@ export class FlowTable<C> {
   /** Rate of new flows by prefix (/24, for IPv6 /56). Null without a limit. */
   readonly #newFlows: TokenBuckets<FlowKey> | null;
   readonly #wheel: ExpiryWheel<C>;
-  /** Shared by all flows, so that flows need no separate closures. */
+  /** Ends an evicted flow. Shared by all flows, so that flows need no separate closures. */
   readonly #evict = (flow: Flow<C>, end: FlowEnd): void => this.#end(flow, end);
 
   constructor(options: FlowTableOptions<C>, now: number) {
@@ -119,7 +122,7 @@ export class FlowTable<C> {
     if (flow === undefined) return this.takesNew ? this.#admit(address, port, now) : this.drop('away', null);
     if (flow.deniedUntil !== 0) {
       if (now < flow.deniedUntil) return this.drop('denied', flow);
-      // The denial has expired, so the policy is evaluated again.
+      // The denial of the flow has expired, so the policy is evaluated again.
       this.#end(flow, 'idle');
       return this.arrived(address, port, now);
     }
@@ -145,7 +148,7 @@ export class FlowTable<C> {
     flow.activeAt = now;
     if (!flow.isAnswered) {
       flow.isAnswered = true;
-      // An answered flow may expire earlier.
+      // A flow that has been answered may expire earlier, so its expiry is scheduled again.
       if (!flow.isConfirmed) this.#wheel.schedule(flow);
     }
     return true;
@@ -162,7 +165,7 @@ export class FlowTable<C> {
     flow.bytesOut += bytes;
   }
 
-  /** Returns null, so that callers can write `return table.drop(...)`. */
+  /** Counts dropped datagrams. Returns null, so that callers can write `return table.drop(...)`. */
   drop(reason: DropReason, flow: Flow<C> | null, datagrams = 1): null {
     this.#dropped[reason] += datagrams;
     if (flow !== null) flow.dropped += datagrams;
@@ -203,12 +206,12 @@ export class FlowTable<C> {
     for (const flow of this.#flows.values()) this.#end(flow, 'closed');
   }
 
-  /** Ends idle flows. Call about once per second while flows exist. */
+  /** Ends idle flows of the table. Call about once per second while flows exist. */
   expire(now: number): void {
     this.#wheel.turn(now, (flow) => this.#end(flow, 'idle'));
   }
 
-  /** Returns the most recently active flows, newest first. */
+  /** Returns the table's most recently active flows, newest first. */
   list(max: number): Flow<C>[] {
     return [...this.#flows.values()].sort((a, b) => b.activeAt - a.activeAt).slice(0, max);
   }
@@ -279,7 +282,7 @@ const SLOT_MS = 1000;
 class ExpiryWheel<C> {
   readonly #expiryOf: (flow: Flow<C>) => number;
   readonly #slots = Array.from({ length: FLOW_WHEEL_SLOTS }, () => new FlowList<Flow<C>>());
-  /** Last processed second of the wheel. */
+  /** Last second for which the wheel has expired flows. */
   #second: number;
 
   constructor(expiryOf: (flow: Flow<C>) => number, now: number) {
@@ -289,14 +292,14 @@ class ExpiryWheel<C> {
 
   schedule(flow: Flow<C>): void {
     const due = Math.ceil(this.#expiryOf(flow) / SLOT_MS);
-    // Neither the current slot nor a slot a full turn ahead.
+    // A flow is put neither into the wheel's current slot nor into a slot a full turn ahead.
     const within = Math.min(Math.max(due, this.#second + 1), this.#second + this.#slots.length - 1);
     this.#slots[within % this.#slots.length]?.append(flow.inWheel);
   }
 
   turn(now: number, onOver: (flow: Flow<C>) => void): void {
     const until = Math.floor(now / SLOT_MS);
-    // After a long pause a single turn covers every slot.
+    // After a long pause the wheel turns only once, which covers every slot.
     if (until - this.#second > this.#slots.length) this.#second = until - this.#slots.length;
     while (this.#second < until) {
       this.#second += 1;

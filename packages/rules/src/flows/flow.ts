@@ -9,51 +9,51 @@ import { FlowLink } from './flow-list.ts';
  */
 export type FlowEnd = 'idle' | 'evicted' | 'taken-back' | 'closed';
 
-/** The account that a flow is counted for. */
+/** Account for which a UDP flow is counted. */
 export interface FlowAccount<F> {
   readonly name: string;
   /** The visitor is proven to exist, so the flow is now among the last to be reclaimed. */
   confirmed(flow: F): void;
 }
 
-/** `C` is the ingress's context of the flow, mainly its stream. */
+/** UDP flow: the datagrams of a visitor's address and port to a tunnel. `C` is the ingress's context of the flow, mainly its stream. */
 export class Flow<C> implements Ranked {
   readonly key: FlowKey;
-  /** Address as received. Replies are sent there. */
+  /** Visitor's address as received. Replies are sent there. */
   readonly address: string;
   readonly port: number;
-  /** Monotonic time, like all times here. */
+  /** Start of the flow in monotonic time, like all times in this class. */
   readonly since: number;
-  /** Time of the last datagram in either direction. */
+  /** Time of the flow's last datagram in either direction. */
   activeAt: number;
-  /** True once a reply was sent. */
+  /** True once a reply was sent to the visitor. */
   isAnswered = false;
   /** True if the visitor sent a datagram after a reply. A forged sender never sees the reply. */
   isConfirmed = false;
-  /** Denied until this time. 0 if not denied. */
+  /** A policy denies the flow until this time. 0 if not denied. */
   deniedUntil = 0;
   isEnded = false;
-  /** Bytes of replies while unconfirmed. */
+  /** Bytes of replies sent while the visitor's address was unconfirmed. */
   unconfirmedBytes = 0;
   datagramsIn = 0;
   datagramsOut = 0;
   bytesIn = 0;
   bytesOut = 0;
   dropped = 0;
-  /** Null while no stream is open. The next datagram opens it. */
+  /** Context of the flow's open stream. Null while no stream is open; the next datagram opens a stream. */
   context: C | null = null;
-  /** Null while the flow is not counted for an account. */
+  /** Account for which the flow is counted. Null while the flow is not counted. */
   account: FlowAccount<Flow<C>> | null = null;
 
-  // Positions in the expiry wheel and, while unconfirmed, in the eviction lists.
+  // Positions of the flow in the expiry wheel and, while unconfirmed, in the eviction lists.
   readonly inWheel: FlowLink<Flow<C>>;
   readonly inTable: FlowLink<Flow<C>>;
   readonly ofAddress: FlowLink<Flow<C>>;
   readonly ofAccount: FlowLink<Flow<C>>;
-  // Rank among the account's confirmed flows: the idle time when last computed.
+  // Rank of the flow among the account's confirmed flows: the idle time when last computed.
   rank = 0;
   heapIndex = NOT_RANKED;
-  /** Ends the flow in its table. */
+  /** Ends this flow in its table. */
   readonly evict: (flow: Flow<C>, end: FlowEnd) => void;
 
   constructor(address: string, port: number, now: number, evict: (flow: Flow<C>, end: FlowEnd) => void) {

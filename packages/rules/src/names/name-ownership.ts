@@ -10,9 +10,9 @@ interface Owned {
    * restart in any order.
    */
   readonly groupKeyHash: string | null;
-  /** Tunnels that serve the name now, including nested names. */
+  /** Number of tunnels that serve the name now, including tunnels of nested names. */
   readonly openTunnels: number;
-  /** Null until the first tunnel has ended. */
+  /** Time when the last tunnel with the name ended. Null until the first tunnel has ended. */
   readonly lastUsedAt: number | null;
   /** True if the edge chose the name and the account has not requested it by name since. Such a name is held for a shorter time. */
   readonly isAssigned?: true | undefined;
@@ -20,21 +20,21 @@ interface Owned {
 
 export type NameOwnership =
   | { readonly kind: 'free' }
-  /** Held by use. The hold time starts when the last tunnel ends. */
+  /** An account holds the name because it used it. The hold time starts when the last tunnel ends. */
   | ({ readonly kind: 'held' } & Owned)
-  /** Reserved explicitly. Never expires. */
+  /** An account has reserved the name explicitly. A reservation never expires. */
   | ({ readonly kind: 'reserved' } & Owned)
   /** Released or expired. `releasedAt` is null while tunnels are still open; the grace time starts when they have ended. */
   | ({ readonly kind: 'released'; readonly releasedAt: number | null } & Owned);
 
 export interface NameRules {
-  /** 0: use claims nothing. Used for ports, which are scarce. */
+  /** How long an account keeps a name after its last use. 0: use claims nothing, as for ports, which are scarce. */
   readonly holdMs: number;
   /** Hold time of a name chosen by the edge. Undefined: the same as for chosen names. */
   readonly assignedHoldMs?: number;
-  /** 0: a released name is free for every account at once. */
+  /** How long a released name stays blocked for other accounts. 0: the name is free at once. */
   readonly graceMs: number;
-  /** True if accounts cannot claim the free name. The current owner keeps the name. */
+  /** True if accounts cannot claim this name while it is free. The current owner keeps the name. */
   readonly isWithheld?: boolean;
 }
 
@@ -50,7 +50,7 @@ export type NameEvent =
     }
   /** `abandoned`: the tunnel was admitted but found no slot, so it never served a visitor. */
   | { readonly kind: 'tunnel-ended'; readonly abandoned: boolean }
-  /** `servedByOther`: a tunnel of another account serves the name without owning it. */
+  /** An account reserves the name. `servedByOther`: a tunnel of another account serves the name without owning it. */
   | { readonly kind: 'reserve'; readonly by: string; readonly servedByOther: boolean }
   | { readonly kind: 'release'; readonly by: string }
   /** The account holds too many names, and this name is the least recently used. */
@@ -61,10 +61,10 @@ export type NameRefusal = 'in-use' | 'group-key' | 'withheld';
 
 export type NameEffect =
   | { readonly kind: 'refused'; readonly reason: NameRefusal }
-  /** The name now belongs to the account. */
+  /** The name now belongs to the account because a tunnel used it. */
   | { readonly kind: 'claimed'; readonly ownerId: string }
   | { readonly kind: 'reserved'; readonly ownerId: string }
-  /** The reservation has ended. */
+  /** The account's reservation of the name has ended. */
   | { readonly kind: 'unreserved' }
   | { readonly kind: 'released' }
   | { readonly kind: 'freed' };
@@ -73,7 +73,7 @@ type Step = readonly [NameOwnership, readonly NameEffect[]];
 
 export const FREE_NAME: NameOwnership = { kind: 'free' };
 
-/** `a.shop` and `*.shop` belong to the owner of `shop`. */
+/** Returns the label that decides the owner: `a.shop` and `*.shop` belong to the owner of `shop`. */
 export const owningLabel = (label: string): string => label.slice(label.lastIndexOf('.') + 1);
 
 /** Returns when the name expires, or null if it does not expire in its current state. */
@@ -83,7 +83,7 @@ export const nameEndsAt = (name: NameOwnership, rules: NameRules): number | null
   return name.releasedAt === null ? null : name.releasedAt + rules.graceMs;
 };
 
-/** Hold time of a name after its last tunnel has ended. */
+/** Returns how long an account keeps a name after its last tunnel has ended. */
 export const holdMsOf = ({ isAssigned }: Pick<Owned, 'isAssigned'>, rules: NameRules): number =>
   isAssigned === true ? (rules.assignedHoldMs ?? rules.holdMs) : rules.holdMs;
 
@@ -91,7 +91,7 @@ export const holdMsOf = ({ isAssigned }: Pick<Owned, 'isAssigned'>, rules: NameR
 export const nameAt = (name: NameOwnership, now: number, rules: NameRules): NameOwnership => {
   const endsAt = nameEndsAt(name, rules);
   if (name.kind === 'free' || endsAt === null || now < endsAt) return name;
-  // Without a hold time the name is free at once.
+  // A name without a hold time is free as soon as its last tunnel has ended.
   if (name.kind === 'released' || rules.holdMs === 0) return FREE_NAME;
   return nameAt({ ...name, kind: 'released', groupKeyHash: null, releasedAt: endsAt }, now, rules);
 };
@@ -222,7 +222,7 @@ const effectsOfTime = (before: NameOwnership, after: NameOwnership): readonly Na
 /** Fields that order the held names of an account, least recently used first. */
 export interface HeldName {
   readonly openTunnels: number;
-  /** Null while the first tunnel is open. */
+  /** Time when the name's last tunnel ended. Null while the first tunnel is open. */
   readonly lastUsedAt: number | null;
 }
 

@@ -86,7 +86,7 @@ export const subdomainOf = (host: string, domain: string): string | null => {
   const label = name.slice(0, length);
   const dot = label.indexOf('.');
   if (dot === -1) return label;
-  // Only tunnels have wildcard names; a visitor's host is never a wildcard.
+  // Only tunnels have wildcard names; the host name of a visitor's request is never a wildcard.
   const isTwo = dot > 0 && dot < label.length - 1 && label.indexOf('.', dot + 1) === -1;
   return isTwo && !label.startsWith('*') ? label : null;
 };
@@ -114,10 +114,10 @@ export const isEdgeItself = (host: string, domain: string): boolean => {
 
 // Names chosen by people and shown to others: printable and of limited length.
 
-/** Control, format, surrogate, private-use and unassigned characters, line and paragraph separators. */
+/** Characters not allowed in texts: control, format, surrogate, private-use and unassigned characters, line and paragraph separators. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-/** Returns an error message, or null if the text is valid. */
+/** Checks a text for length and unprintable characters. Returns an error message, or null if the text is valid. */
 export const problemOfText = (text: string, maxCharacters: number): string | null => {
   const characters = [...text].length;
   if (characters === 0) return 'it is empty';

@@ -18,21 +18,21 @@ type LeaseAnswer =
   /** The account has reached its share of the range; the free ports are kept for others. */
   | { readonly kind: 'share'; readonly held: number };
 
-/** `account` is null for ports of the operator and of the edge. */
+/** Use of a port in the range. `account` is null for ports of the operator and of the edge. */
 type PortUse =
   | { readonly kind: 'leased'; readonly owner: string; readonly account: string | null }
   | { readonly kind: 'held'; readonly owner: string; readonly account: string | null; readonly until: number }
-  /** Used by another program on this machine. */
+  /** The port is used by another program on this machine. */
   | { readonly kind: 'outside'; readonly until: number };
 
-/** The requester of a port. */
+/** Request for a port of the range: the requesting account, and which ports are reserved. */
 export interface PortRequest {
   readonly account?: string | null;
   /** Returns true for a port reserved for another account. */
   readonly isOthers?: (port: number) => boolean;
   /** Returns true for a port reserved for this request's account. */
   readonly isReserved?: (port: number) => boolean;
-  /** All reserved ports. Counted at most once per second. */
+  /** All reserved ports of the range. Counted at most once per second. */
   readonly reserved?: () => Iterable<ReservedPort>;
 }
 
@@ -64,10 +64,10 @@ export class PortLeases {
   readonly from: number;
   readonly to: number;
   readonly #uses = new Map<number, PortUse>();
-  /** Free ports, longest unused first. */
+  /** Free ports of the range, longest unused first. */
   readonly #free = new LinkedSet<number>();
   readonly #freeNodes = new Map<number, ListNode<number>>();
-  /** Leased and held ports per account. */
+  /** Number of leased and held ports per account. */
   readonly #shares: FairShare;
   #unused: UnusedReservations = { countedAt: Number.NEGATIVE_INFINITY, all: 0, of: new Map() };
   #earliestEnd = Number.POSITIVE_INFINITY;
@@ -164,7 +164,7 @@ export class PortLeases {
     if (!isItsOwn && account !== null) {
       const { all, of } = this.#unusedReservations(now, request.reserved);
       const besides = of.get(account) ?? 0;
-      // At least this port is free, even if the count is outdated.
+      // The requested port is free, so at least one port is, even if the count is outdated.
       const free = Math.max(1, this.#free.size - all);
       if (this.#shares.refusalToKeep(account, free, besides) !== null)
         return { kind: 'share', held: this.#shares.of(account) + besides };
@@ -190,7 +190,7 @@ export class PortLeases {
     return this.#unused;
   }
 
-  /** Ends a use and reduces the account's count. */
+  /** Ends the lease or hold of a port and reduces the account's number of ports. */
   #end(port: number): void {
     const use = this.#uses.get(port);
     if (use !== undefined && use.kind !== 'outside' && use.account !== null) this.#shares.give(use.account);

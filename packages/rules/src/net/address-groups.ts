@@ -96,7 +96,7 @@ const spread = (groups: number[], count: number, gap: number): AddressGroups | n
   return groups;
 };
 
-/** Two neighboring groups as a 32-bit number. */
+/** Returns two neighboring groups of an IPv6 address as a 32-bit number. */
 export const wordAt = (groups: AddressGroups, group: number): number =>
   (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
 

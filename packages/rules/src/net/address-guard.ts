@@ -16,7 +16,7 @@ export type AddressClass =
   | 'documentation'
   | 'benchmarking'
   | 'reserved'
-  /** `fe80::1%eth0`: a zone is only meaningful on its machine. */
+  /** Address with a zone, such as `fe80::1%eth0`. A zone is only meaningful on its machine. */
   | 'zoned'
   | 'invalid';
 
@@ -74,7 +74,7 @@ const METADATA: ReadonlySet<string> = new Set([
   ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42', 'fe80::a9fe:a9fe'],
 ]);
 
-/** Ranges that ipaddr.js only calls reserved, under more specific names. */
+/** Address ranges that ipaddr.js only calls reserved, under more specific names. */
 const NAMED_4 = {
   documentation: ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24'].map((range) => ipaddr.IPv4.parseCIDR(range)),
   benchmarking: [ipaddr.IPv4.parseCIDR('198.18.0.0/15')],
@@ -123,7 +123,7 @@ const carriedBy = (parts: readonly number[]): readonly ipaddr.IPv4[] => {
   const isNat64 = a === 0x64 && b === 0xff9b && c === 0 && d === 0 && e === 0 && f === 0;
   if (isMapped || isNat64) return [ipv4Of(g, h)];
   if (a === 0x2002) return [ipv4Of(b, c)];
-  // Teredo: the client address with inverted bits, and the server address.
+  // A Teredo address contains the client's IPv4 address with inverted bits, and the server's address.
   if (a === 0x2001 && b === 0) return [ipv4Of(g ^ 0xffff, h ^ 0xffff), ipv4Of(c, d)];
   return [];
 };
@@ -134,18 +134,18 @@ const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
 // Decides whether tenants' alerts may go to private addresses: `[load_balancing] alert_allow_private`.
 
 export interface AlertSurroundings {
-  /** `[server] host` and `[server] domain`. */
+  /** The edge's host: values of `[server] host` and `[server] domain`. */
   readonly host: string;
   readonly domain: string;
-  /** Host of `[platform] public_url`. */
+  /** The platform's host, from `[platform] public_url`. */
   readonly publicHost: string;
-  /** Trusted proxies of `[server]` and `[platform]`. */
+  /** Addresses of trusted proxies from `[server]` and `[platform]`. */
   readonly trustedProxies: readonly string[];
 }
 
 interface PrivateAlerts {
   readonly allowed: boolean;
-  /** The setting that decided, for log messages. */
+  /** The setting that decided whether alerts may go to private addresses, for log messages. */
   readonly because: string;
 }
 

@@ -8,7 +8,7 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
  * Unwraps IPv4-mapped addresses. A dual-stack listener sees IPv4 peers as ::ffff:1.2.3.4; people, limits and local services expect 1.2.3.4.
  */
 export const plainAddress = (address: string): string =>
-  // Fast path for plain IPv4, because it runs at every accept.
+  // Addresses without a colon are plain IPv4: a fast path, because this code runs at every accept.
   address.includes(':') ? (MAPPED_IPV4.exec(address)?.[1] ?? address) : address;
 
 /**
@@ -23,7 +23,7 @@ export const networkOf = (address: string): string => {
   return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
 };
 
-/** Handles unusual spellings of IPv6. */
+/** Returns the network of an address in an unusual spelling of IPv6. */
 const networkOfOdd = (address: string): string => {
   const [plain = ''] = address.split('%');
   if (!ipaddr.IPv6.isValid(plain)) return address;
@@ -63,10 +63,11 @@ export class TrustedProxies {
   callerOf(peer: string, forwardedFor: string | undefined): Caller {
     let address = plainAddress(peer);
     const hops = forwardedFor === undefined ? [] : forwardedFor.split(',').map((hop) => hop.trim());
-    // From right to left: every entry was written by the hop after it, so it counts only while that hop is trusted.
+    // X-Forwarded-For is read from right to left: every entry was written by the hop after it, so it counts only while that hop is
+    // trusted.
     while (this.trusts(address)) {
       const before = plainAddress(hops.at(-1) ?? '');
-      // A trusted proxy only writes addresses.
+      // An entry of X-Forwarded-For that is no address was not written by a trusted proxy.
       if (!ipaddr.isValid(before)) break;
       hops.pop();
       address = before;
@@ -76,7 +77,7 @@ export class TrustedProxies {
   }
 }
 
-/** `trusted` has addresses and networks, as in `trusted_proxies` of server.toml. */
+/** Returns the function that finds a caller's address. `trusted` has addresses and networks, as in `trusted_proxies` of server.toml. */
 export const createCallerAddress = (trusted: readonly string[]): CallerAddress => {
   if (trusted.length === 0) return plainAddress;
   const proxies = new TrustedProxies(trusted);
@@ -85,7 +86,7 @@ export const createCallerAddress = (trusted: readonly string[]): CallerAddress =
 
 const bitsOf = (address: string): number => (ipaddr.parse(address).kind() === 'ipv4' ? 32 : 128);
 
-/** Formats a peer's address for logs, the REST API and stream heads. */
+/** Formats a peer's address and port for logs, the REST API and stream heads. */
 export const hostPort = (address: string, port: number): string => {
   const plain = plainAddress(address);
   return plain.includes(':') ? `[${plain}]:${port}` : `${plain}:${port}`;

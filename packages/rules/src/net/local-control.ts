@@ -10,7 +10,7 @@ export const reachesOwnMachine = (address: string): boolean => {
   return found === 'loopback' || found === 'unspecified';
 };
 
-/** Services by the last part of the socket path. */
+/** Control services, such as Docker, by the last part of their socket's path. */
 const SOCKET_NAMES: Readonly<Record<string, string>> = {
   'docker.sock': 'docker',
   'docker-cli.sock': 'docker',
@@ -23,7 +23,7 @@ const SOCKET_NAMES: Readonly<Record<string, string>> = {
   'snapd-snap.socket': 'snapd',
 };
 
-/** Folders below a runtime folder that contain only sockets of the service. */
+/** Folders below a runtime folder that contain only sockets of a control service such as containerd. */
 const SERVICE_FOLDERS: readonly string[] = [
   'containerd',
   'podman',
@@ -35,7 +35,7 @@ const SERVICE_FOLDERS: readonly string[] = [
   'docker',
 ];
 
-/** `/run`, `/var/run`, and the per-user folder in either. */
+/** Pattern of runtime folders for sockets: `/run`, `/var/run`, and the per-user folder in either. */
 const RUNTIME_FOLDER = /^(?:\/var)?\/run\/(?:user\/\d+\/)?/;
 
 /**

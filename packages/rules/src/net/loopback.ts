@@ -1,4 +1,4 @@
-// Detects loopback hosts.
+// Detects host names and IP addresses of the local machine (loopback).
 import { mappedV4, readV4, readV6 } from './address-groups.ts';
 
 const LOCALHOST: ReadonlySet<string> = new Set(['localhost', 'localhost.']);

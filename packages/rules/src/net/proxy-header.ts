@@ -3,9 +3,9 @@
 import ipaddr from 'ipaddr.js';
 
 const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
-/** Version 2, command PROXY: the connection is relayed for another peer. */
+/** Command byte of a PROXY protocol version 2 header: the connection is relayed for another peer. */
 const PROXY = 0x21;
-/** Address family in the upper four bits, transport in the lower. */
+/** Byte of a PROXY protocol header with the address family in the upper four bits and the transport in the lower. */
 const UNKNOWN = 0x00;
 const OVER_IPV4 = 0x10;
 const OVER_IPV6 = 0x20;
@@ -14,7 +14,7 @@ const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 
 export interface SocketAddress {
-  /** An IP address or a name. */
+  /** An IP address or a host name. */
   readonly host: string;
   readonly port: number;
 }
@@ -44,7 +44,7 @@ const addressesOf = (visitor: SocketAddress | null, reached: SocketAddress): Add
   if (visitor === null || source === null) return null;
   const target = bytesOf(reached.host) ?? source.map(() => 0);
   const ports = { sourcePort: visitor.port, targetPort: reached.port };
-  // Both addresses must have the same family, so IPv4 is mapped to IPv6 if needed.
+  // Both addresses in a PROXY header must have the same family, so IPv4 is mapped to IPv6 if needed.
   const isIpv4 = source.length === IPV4_BYTES && target.length === IPV4_BYTES;
   return isIpv4
     ? { isIpv4, source, target, ...ports }
@@ -65,7 +65,7 @@ export const proxyHeader = (
   return new Uint8Array([...SIGNATURE, PROXY, family, 0, body.length, ...body]);
 };
 
-/** Version 1 header: an ASCII line, only for TCP. */
+/** Returns a PROXY protocol version 1 header: an ASCII line, only for TCP. */
 export const proxyLine = (visitor: SocketAddress | null, reached: SocketAddress): string => {
   const addresses = addressesOf(visitor, reached);
   if (addresses === null) return 'PROXY UNKNOWN\r\n';

@@ -3,7 +3,7 @@
 // share; otherwise a part is kept free.
 import { NOT_RANKED, type Ranked, Ranking } from '../collections/ranking.ts';
 
-/** Used fraction from which only holders below the mean get more. */
+/** Used fraction of the resource from which only holders below the mean get more. */
 const CROWDED_SHARE = 0.9;
 
 /** Fraction of a non-reclaimable resource kept free for others. A holder above its share cannot use it. */
@@ -18,7 +18,7 @@ export interface SharesOptions {
 
 class Holder implements Ranked {
   readonly name: string;
-  /** Held amount. */
+  /** Amount of the shared resource that the holder has. */
   rank = 0;
   heapIndex = NOT_RANKED;
 
@@ -29,13 +29,13 @@ class Holder implements Ranked {
 
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 
-/** A non-reclaimable resource from the view of a holder. */
+/** State of a resource that cannot be reclaimed, from the view of one holder. */
 export interface KeptStock {
   readonly limit: number;
   readonly free: number;
-  /** Amount that the holder has. */
+  /** Amount of the resource that the holder has. */
   readonly held: number;
-  /** Amount that the holder may always have. */
+  /** Amount of the resource that the holder may always have. */
   readonly perHolder: number;
 }
 
@@ -55,7 +55,7 @@ export class FairShare {
   readonly perHolder: number;
   readonly #isUnlimited: (holder: string) => boolean;
   readonly #of = new Map<string, Holder>();
-  /** Holders with a maximum, largest first. */
+  /** Holders with a maximum, the holder with the largest amount first. */
   readonly #ranking = new Ranking<Holder>();
   #taken = 0;
 
@@ -73,12 +73,12 @@ export class FairShare {
     return this.#of.get(holder)?.rank ?? 0;
   }
 
-  /** Amounts by holder. */
+  /** Returns the amount that each holder has. */
   held(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#of.values()].map(({ name, rank }) => [name, rank]));
   }
 
-  /** Returns null if `count` more may be taken, otherwise the reason. */
+  /** Checks whether a holder may take `count` more of the resource. Returns null if so, otherwise the reason. */
   refusal(holder: string, count = 1, perHolder = this.perHolder): ShareRefusal | null {
     const held = this.of(holder);
     if (held + count > perHolder && !this.#isUnlimited(holder)) return 'holder-full';
@@ -96,7 +96,7 @@ export class FairShare {
     return refusalToKeep({ limit: this.limit, free, held: this.of(holder) + besides, perHolder });
   }
 
-  /** The holder with the most among those with a maximum, or null. */
+  /** The holder that has the most, among holders with a maximum. Null if there is none. */
   get largest(): string | null {
     return this.#ranking.first?.name ?? null;
   }
@@ -107,7 +107,7 @@ export class FairShare {
     return first !== null && first.rank > this.perHolder ? first.name : null;
   }
 
-  /** Every take() must be followed by give() for the same holder and total count. */
+  /** Adds to a holder's amount. Every take() must be followed by give() for the same holder and total count. */
   take(name: string, count = 1): void {
     let holder = this.#of.get(name);
     if (holder === undefined) {

@@ -4,9 +4,9 @@
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface InFlightRules {
-  /** Maximum over all keys. Default: no limit. */
+  /** Maximum number of running tasks over all keys. Default: no limit. */
   readonly atOnce?: number;
-  /** Maximum per key. Default: no limit. */
+  /** Maximum number of running tasks per key. Default: no limit. */
   readonly perKey?: number;
 }
 
@@ -39,7 +39,7 @@ export class InFlight {
     return this.#total < this.atOnce && this.of(key) < this.perKey;
   }
 
-  /** Returns true if the task is counted. Then one end() must follow. */
+  /** Counts a task as running. Returns false if a limit is reached. If true, one end() must follow. */
   begin(key = ''): boolean {
     const count = this.of(key);
     if (this.#total >= this.atOnce || count >= this.perKey) return false;
@@ -48,11 +48,11 @@ export class InFlight {
     return true;
   }
 
-  /** Does nothing if no task of the key runs. */
+  /** Ends a running task of the key. Does nothing if no task of the key runs. */
   end(key = ''): void {
     const count = this.of(key);
     if (count === 0) return;
-    // Unused keys are deleted, because new keys keep arriving.
+    // Keys without running tasks are deleted, because new keys keep arriving.
     if (count > 1) this.#of.set(key, count - 1);
     else this.#of.delete(key);
     this.#total -= 1;
@@ -70,9 +70,9 @@ export type FairTurnsOptions = { readonly waitingMax: number } & (
 
 export interface Turn {
   readonly owner: string;
-  /** Begins the task, possibly inside `enter`. One `done` must follow. */
+  /** Begins the waiting task, possibly inside `enter`. One `done` must follow. */
   begin(): void;
-  /** The task lost its place in the queue and never begins. */
+  /** Called when the task has lost its place in the queue and never begins. */
   giveWay(): void;
 }
 
@@ -106,7 +106,7 @@ export class FairTurns {
     return this.#beginsAtOnce(owner) || this.waiting < this.#waitingMax || this.#queueAbove(owner) !== null;
   }
 
-  /** Returns false if the queue is full. Then the task never begins. */
+  /** Begins a task or puts it into the queue. Returns false if the queue is full; then the task never begins. */
   enter(turn: Turn): boolean {
     const { owner } = turn;
     if (this.#beginsAtOnce(owner)) {
@@ -151,20 +151,20 @@ export class FairTurns {
     this.#nodes.clear();
   }
 
-  /** Must be called when a task has ended. */
+  /** Must be called when a running task has ended, so that the next task begins. */
   done(): void {
     this.#running -= 1;
     this.beginNext();
   }
 
-  /** Begins waiting tasks while an owner may begin. */
+  /** Begins waiting tasks, as long as one of their owners may begin. */
   beginNext(): void {
     for (let owner = this.#nextOwner(); owner !== null; owner = this.#nextOwner()) {
       const queue = this.#queues.get(owner);
       const turn = queue?.first ?? null;
       if (queue === undefined || turn === null) return;
       this.leave(turn);
-      // The owner moves to the end of the line.
+      // The owner of the begun task moves to the end of the line.
       if (queue.size > 0) {
         this.#queues.delete(owner);
         this.#queues.set(owner, queue);

@@ -6,14 +6,14 @@
 // only after a stable connection, so that a flapping link is not hammered.
 
 export interface BackoffRules {
-  /** Maximum first delay. Later delays can always be twice as long. */
+  /** Maximum delay before the first retry. Later delays can always be twice as long. */
   readonly minMs: number;
   readonly maxMs: number;
   readonly stableAfterMs: number;
 }
 
 export interface BackoffState {
-  /** Consecutive failures. */
+  /** Number of failed connection attempts in a row. */
   readonly failures: number;
   readonly connectedAt: number | null;
   /** Time when the connection was lost or the first attempt failed. Null while connected. */
@@ -47,12 +47,12 @@ export const afterFailure = (
   return { state: { failures: failures + 1, connectedAt: null, lostAt: since, earlierMs }, delayMs };
 };
 
-// Mails: the time of the next attempt, and when to give up.
+// Retries of mails: the time of the next attempt, and when to give up.
 
 interface MailRetryRules {
   readonly minMs: number;
   readonly maxMs: number;
-  /** Counted from the creation of the mail. */
+  /** Time after the creation of a mail at which retries end. */
   readonly giveUpAfterMs: number;
 }
 

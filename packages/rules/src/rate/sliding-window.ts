@@ -13,7 +13,7 @@ export interface WindowRules {
 }
 
 export interface KeyedWindowRules extends WindowRules {
-  /** Maximum number of remembered keys. */
+  /** Maximum number of keys with remembered events. */
   readonly keys: number;
 }
 
@@ -24,7 +24,7 @@ interface Portion {
 
 export class SlidingWindow {
   readonly #rules: WindowRules;
-  /** Oldest portion first. */
+  /** Events in the window, as portions that expire together, oldest first. */
   #portions: Portion[] = [];
   #count = 0;
 
@@ -48,7 +48,7 @@ export class SlidingWindow {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Returns true if the events started a new portion. */
+  /** Counts events in the window. Returns true if the events started a new portion. */
   record(now: number, count = 1): boolean {
     this.#leave(now);
     this.#count += count;
@@ -57,20 +57,20 @@ export class SlidingWindow {
       last.count += count;
       return false;
     }
-    // Most windows have a single portion. An array that grows from empty would allocate room for seventeen.
+    // Most sliding windows have a single portion. An array that grows from empty would allocate room for seventeen.
     if (last === undefined) this.#portions = [{ atMs: now, count }];
     else this.#portions.push({ atMs: now, count });
     return true;
   }
 
-  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
+  /** Counts the events if the window has room, and returns 0; otherwise returns the milliseconds until they fit. */
   take(now: number, count = 1): number {
     const waitMs = this.retryAfterMs(now, count);
     if (waitMs === 0) this.record(now, count);
     return waitMs;
   }
 
-  /** Removes the last event. Returns true if the window is now empty. */
+  /** Removes the last event of the window. Returns true if the window is now empty. */
   forgive(): boolean {
     const last = this.#portions.at(-1);
     if (last === undefined) return true;
@@ -140,13 +140,13 @@ export class SlidingWindows {
     const window = this.#windows.get(key) ?? new KeyedWindow(key, this.#rules);
     if (!window.record(now, count)) return;
     this.#windows.set(key, window);
-    // The window now has the latest portion.
+    // Moves the key's window to the end of the list, because it now has the latest portion.
     this.#order.delete(window.node);
     window.node = this.#order.add(window);
     this.#forget(now);
   }
 
-  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
+  /** Counts the events if the key's window has room, and returns 0; otherwise returns the milliseconds until they fit. */
   take(key: string, now: number, count = 1): number {
     const waitMs = this.retryAfterMs(key, now, count);
     if (waitMs === 0) this.record(key, now, count);

@@ -6,7 +6,7 @@
 
 export interface TokenRate {
   readonly perSecond: number;
-  /** Tokens of a full bucket. */
+  /** Number of tokens in a full bucket. */
   readonly burst: number;
 }
 
@@ -15,11 +15,11 @@ export interface KeyedTokenRate extends TokenRate {
   readonly keys: number;
 }
 
-/** Parts of a token at a rate per second. */
+/** Number of time parts that one token takes. */
 const TOKEN = 1000;
 const FULL = Number.NEGATIVE_INFINITY;
 
-/** Rounds to whole parts, because clocks return fractions of a millisecond. */
+/** Converts milliseconds to time parts, rounded to whole parts, because clocks return fractions of a millisecond. */
 const wholeParts = (now: number, perSecond: number): number => Math.round(now * perSecond);
 
 /** Time until a bucket has a token, in parts; 0 or less if it has a token now. The value of a long-full bucket is far below 0. */
@@ -48,7 +48,7 @@ export class TokenBucket {
     this.#fullAt = Math.max(this.#fullAt, wholeParts(now, this.#rate.perSecond)) + weight * TOKEN;
   }
 
-  /** Takes a token. Returns false if there is none. */
+  /** Takes a token from the bucket. Returns false if there is none. */
   take(now: number): boolean {
     if (this.waitMs(now) > 0) return false;
     this.charge(1, now);
@@ -65,7 +65,7 @@ export class TokenBuckets<K = string> {
   readonly #rate: KeyedTokenRate;
   #young = new Map<K, TokenBucket>();
   #old = new Map<K, TokenBucket>();
-  /** Start time of the young generation. */
+  /** Start time of the young generation of buckets. All buckets used since then are in it. */
   #bornAt = Number.NEGATIVE_INFINITY;
   /** Largest weight charged so far. A bucket with this debt takes longest to fill. */
   #dearest = 1;

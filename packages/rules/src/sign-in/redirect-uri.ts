@@ -6,7 +6,7 @@ import ipaddr from 'ipaddr.js';
 import { RULE_LIMITS } from '../limits.ts';
 
 const HOST = '(?:[a-z0-9-]+(?:\\.[a-z0-9-]+)*\\.?|\\[[0-9a-f:.]+\\])(?::\\d{1,5})?';
-/** No blank, no backslash (parsers read it as a slash), and no fragment. */
+/** Pattern of the path and query of a redirect URI: no blank, no backslash (parsers read it as a slash), and no fragment. */
 const REST = '(?:[/?][!-"$-\\[\\]-~]*)?';
 const HTTPS = new RegExp(`^https://${HOST}${REST}$`, 'i');
 const LOOPBACK = new RegExp(`^(http://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]))(?::\\d{1,5})?(${REST})$`);
@@ -27,13 +27,13 @@ export const allowsRedirectUri = (registered: readonly string[], asked: string):
   return registered.some((uri) => uri === asked || (wanted !== null && withoutPort(uri) === wanted));
 };
 
-/** Returns null for a URI that is not on the user's machine. */
+/** Removes the port from a loopback redirect URI. Returns null for a URI that is not on the user's machine. */
 const withoutPort = (uri: string): string | null => {
   const [, origin, rest] = LOOPBACK.exec(uri) ?? [];
   return origin === undefined ? null : `${origin}${rest}`;
 };
 
-/** Host, with port if given, as shown to people who authorize. */
+/** Host of a redirect URI, with port if given, as shown to people who authorize a program. */
 export const hostOfUri = (uri: string): string => /^\w+:\/\/([^/?#]*)/.exec(uri)?.[1]?.toLowerCase() ?? '';
 
 /**
@@ -51,7 +51,7 @@ export const isHostAsShown = (uri: string): boolean => {
 
 const isUsualV6 = (host: string): boolean => ipaddr.IPv6.isValid(host) && ipaddr.IPv6.parse(host).toString() === host;
 
-/** Appends parameters to the query of the URI. Null values are omitted. */
+/** Appends parameters to the query of a redirect URI. Null values are omitted. */
 export const withAnswer = (uri: string, answer: Readonly<Record<string, string | null>>): string => {
   const parts = Object.entries(answer).flatMap(([name, value]) =>
     value === null ? [] : [`${name}=${encodeURIComponent(value)}`],

@@ -1,7 +1,7 @@
 import { RULE_LIMITS } from '../limits.ts';
 import { isLabel } from '../names/label.ts';
 
-/** Maximum length of the part before the @ (RFC 5321). */
+/** Maximum length of the part of an e-mail address before the @ (RFC 5321). */
 const EMAIL_LOCAL_PART_MAX_CHARS = 64;
 /**
  * Minimum length of a password, the only requirement: length makes a password hard to guess.
@@ -38,7 +38,7 @@ const MIN_CHARS = PASSWORD_MIN_CHARS;
 export const problemOfPassword = (password: string): string | null => {
   let characters = 0;
   let bytes = 0;
-  // Counts code points, as people do, and bytes of UTF-8.
+  // Counts a password's code points, as people do, and its bytes of UTF-8.
   for (const character of password) {
     characters += 1;
     bytes += utf8Bytes(character.codePointAt(0) ?? 0);
@@ -76,7 +76,7 @@ export interface LoginFacts {
 
 export type LoginVerdict = 'welcome' | 'wrong' | 'external' | 'suspended' | 'unverified';
 
-/** `facts` is null for an unknown address. */
+/** Decides whether a password sign-in succeeds. `facts` is null for an unknown address. */
 export const judgeLogin = (facts: LoginFacts | null): LoginVerdict => {
   if (facts === null) return 'wrong';
   if (facts.external) return 'external';
@@ -89,37 +89,38 @@ export const judgeLogin = (facts: LoginFacts | null): LoginVerdict => {
 // afterwards, or a stolen copy.
 
 export interface RefreshRules {
-  /** Time after the first use in which a token still returns successors. */
+  /** Time after a refresh token's first use in which it still returns successors. */
   readonly graceMs: number;
-  /** Maximum successors within the grace time. */
+  /** Maximum number of additional successors that a used refresh token returns within the grace time. */
   readonly graceUses: number;
 }
 
 export interface ShownToken {
   readonly expiresAt: number;
-  /** Time of the first use. Null if unused. */
+  /** Time of the refresh token's first use. Null if unused. */
   readonly rotatedAt: number | null;
-  /** Successors issued after the first. */
+  /** Number of successors of the refresh token issued after the first. */
   readonly graceUses: number;
-  /** True after sign-out, a password reset, or detected reuse. */
+  /** True if all refresh tokens of this sign-in were revoked: by sign-out, a password reset, or detected reuse. */
   readonly familyRevoked: boolean;
   readonly userStatus: 'active' | 'suspended';
 }
 
 export type RefreshDecision =
-  /** First use: the grace time starts. */
+  /** First use of the refresh token: issue a successor; the grace time starts. */
   | 'rotate'
-  /** Another successor within the grace time. */
+  /** Repeated use of the refresh token within the grace time: issue another successor. */
   | 'rotate-again'
   /** A copy of the token is in use: the whole family is revoked. */
   | 'reuse'
   | 'suspended'
-  /** Unknown, expired, or of a revoked family. */
+  /** The refresh token is unknown or expired, or its family was revoked. */
   | 'invalid';
 
 export const decideRefresh = (token: ShownToken | null, now: number, rules: RefreshRules): RefreshDecision => {
   if (token === null || now >= token.expiresAt) return 'invalid';
-  // Checked before the family, because suspending an account revokes its families, and the owner should learn the reason.
+  // The account's suspension is checked before the token family, because suspending an account revokes its families, and the owner should
+  // learn the reason.
   if (token.userStatus === 'suspended') return 'suspended';
   if (token.familyRevoked) return 'invalid';
   if (token.rotatedAt === null) return 'rotate';

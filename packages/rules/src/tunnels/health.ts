@@ -8,7 +8,7 @@ export type HealthReport =
   | { readonly healthy: true }
   | { readonly healthy: false; readonly reason: string; readonly consecutiveFailures: number };
 
-/** `unknown`: no result to report yet. */
+/** Health of a local service according to its probes. `unknown`: no result to report yet. */
 export type ProbedHealth = 'unknown' | 'healthy' | 'unhealthy';
 
 const HEALTHY: HealthReport = { healthy: true };
@@ -16,11 +16,11 @@ const HEALTHY: HealthReport = { healthy: true };
 export class ProbeStreak {
   readonly #maxFailed: number;
   #reported: ProbedHealth = 'unknown';
-  /** Failures since the last success. */
+  /** Number of failed probes since the last success. */
   #failures = 0;
   #lastReason = '';
 
-  /** `maxFailed`: consecutive failures that make a service unhealthy. */
+  /** `maxFailed`: consecutive failed probes that make a service unhealthy. */
   constructor({ maxFailed }: { readonly maxFailed: number }) {
     this.#maxFailed = maxFailed;
   }
@@ -29,7 +29,7 @@ export class ProbeStreak {
     return this.#reported;
   }
 
-  /** Returns null if the health did not change. */
+  /** Records a successful probe. Returns null if the service's health did not change, otherwise the report for the edge. */
   succeeded(): HealthReport | null {
     this.#failures = 0;
     if (this.#reported === 'healthy') return null;
@@ -37,7 +37,7 @@ export class ProbeStreak {
     return HEALTHY;
   }
 
-  /** Returns null if the health did not change. */
+  /** Records a failed probe. Returns null if the service's health did not change, otherwise the report for the edge. */
   failed(reason: string): HealthReport | null {
     this.#failures += 1;
     this.#lastReason = reason;
@@ -63,7 +63,7 @@ export class ProbeStreak {
 export type ProbeKind = 'tcp' | 'http';
 
 export interface HealthEvent {
-  /** Unix time in milliseconds. */
+  /** Time of the health change as Unix time in milliseconds. */
   readonly at: number;
   readonly healthy: boolean;
   readonly reason: string;
@@ -71,15 +71,15 @@ export interface HealthEvent {
 
 interface UnhealthyReport {
   readonly reason: string;
-  /** Consecutive failures counted by the client. */
+  /** Number of consecutive failed probes counted by the client. */
   readonly consecutiveFailures: number;
 }
 
-/** Shared by tunnels without a health change, as most are. */
+/** Empty health history, shared by tunnels without a health change, as most are. */
 const NO_EVENTS: readonly HealthEvent[] = [];
 
 export class MemberHealth {
-  /** Null for a tunnel without probe, which is always healthy. */
+  /** Kind of the tunnel's health probe. Null for a tunnel without probe, which is always healthy. */
   readonly kind: ProbeKind | null;
   #healthy: boolean;
   #consecutiveFailures = 0;
@@ -100,7 +100,7 @@ export class MemberHealth {
     return this.#consecutiveFailures;
   }
 
-  /** Number of unhealthy reports from the client. */
+  /** Total number of unhealthy reports from the client for this tunnel. */
   get totalFailures(): number {
     return this.#totalFailures;
   }
@@ -110,12 +110,12 @@ export class MemberHealth {
     return this.#lastFailureReason;
   }
 
-  /** Transitions, oldest first. */
+  /** Health transitions of the tunnel, oldest first. */
   get history(): readonly HealthEvent[] {
     return this.#history;
   }
 
-  /** Returns true if the health changed. */
+  /** Records that the client reported its service as healthy. Returns true if the tunnel's health changed. */
   reportHealthy(at: number): boolean {
     this.#consecutiveFailures = 0;
     return this.#change(true, 'the probe succeeded', at);

@@ -8,7 +8,7 @@ export const sameOwner = (a: Owner, b: Owner): boolean =>
 /** The operator sees everything, an account its tunnels, regardless of the API key used. */
 export const maySee = (viewer: Owner, owner: Owner): boolean => viewer.kind === 'operator' || sameOwner(viewer, owner);
 
-/** Unique key per owner, for maps. */
+/** Unique string key of a session's owner, for maps. */
 export const ownerKey = (owner: Owner): string =>
   owner.kind === 'operator' ? 'operator' : `account ${owner.accountId}`;
 

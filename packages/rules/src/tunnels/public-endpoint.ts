@@ -11,7 +11,7 @@ export type PublicEndpoint =
 /** Endpoint found by the host in a visitor's request: a subdomain of the edge, or a custom domain. */
 export interface HostEndpoint {
   readonly kind: 'name' | 'domain';
-  /** Labels before the edge's domain, or the whole host, including `*.`. */
+  /** Name of a tunnel's host: the labels before the edge's domain, or the whole host, including `*.`. */
   readonly name: string;
   /** True if the service terminates TLS. The edge must not terminate it, even while the client is disconnected. */
   readonly passesTls?: true;
@@ -32,12 +32,12 @@ export interface PeerEndpoint {
 export const peerNameKey = ({ name, account }: PeerEndpoint): string =>
   account === null ? name : `${account}/${name}`;
 
-/** Endpoints that can be leased. A group member has no separate endpoint. */
+/** Public endpoints that can be leased. A group member has no separate endpoint. */
 export type LeasedEndpoint = Exclude<PublicEndpoint, { kind: 'member' }>;
 
 export const sameEndpoint = (a: PublicEndpoint, b: PublicEndpoint): boolean => endpointKey(a) === endpointKey(b);
 
-/** Unique key per endpoint, for maps. */
+/** Unique string key of a public endpoint, for maps. */
 export const endpointKey = (endpoint: PublicEndpoint): string => {
   switch (endpoint.kind) {
     case 'port':
@@ -52,7 +52,7 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
   }
 };
 
-/** Marks the endpoint of a tls tunnel as TLS passthrough. */
+/** Marks the public endpoint of a `tls` tunnel as TLS passthrough. */
 export const endpointOfProtocol = <E extends PublicEndpoint>(protocol: TunnelProtocol, endpoint: E): E =>
   protocol === 'tls' && (endpoint.kind === 'name' || endpoint.kind === 'domain')
     ? { ...endpoint, passesTls: true }
@@ -67,11 +67,11 @@ export const endpointLabel = (protocol: TunnelProtocol, endpoint: LeasedEndpoint
   return protocol === 'tls' && endpoint.kind === 'name' ? `${endpoint.name}.${domain}` : endpoint.name;
 };
 
-/** Host name under which visitors reach the endpoint. */
+/** Host name under which visitors reach the public endpoint. */
 export const hostOfEndpoint = ({ kind, name }: HostEndpoint, domain: string): string =>
   kind === 'domain' ? name : `${name}.${domain}`;
 
-/** Endpoint that matches no tunnel and no wildcard. */
+/** Public endpoint that matches no tunnel and no wildcard. */
 const NOBODYS: HostEndpoint = { kind: 'domain', name: '' };
 
 /**
@@ -101,7 +101,7 @@ export const endpointsOfLabel = (
       { kind: 'domain', name: label },
     ];
   }
-  // Exact digits only: `020000` is no port.
+  // A port in a host name consists of exact digits: `020000` is no port.
   if (/^[1-9]\d{0,4}$/.test(label)) return [{ ...endpoint, port: Number(label) }];
   if (protocol !== 'tcp' || !label.includes('.')) return [];
   if (!isOfDomain(label, domain)) return [{ kind: 'domain', name: label }];

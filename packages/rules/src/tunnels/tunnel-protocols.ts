@@ -2,18 +2,18 @@
 // other tables that need an entry.
 
 interface ProtocolTraits {
-  /** A port, a name on the shared port, or a p2p name. */
+  /** Kind of public endpoint that tunnels of this protocol have: a port, a name on the shared port, or a p2p name. */
   readonly endpoint:
     | { readonly kind: 'port'; readonly transport: string }
     | { readonly kind: 'name' }
     | { readonly kind: 'peer-name' };
-  /** True if several tunnels can share an endpoint as a group. */
+  /** True if several tunnels of this protocol can share a public endpoint as a group. */
   readonly mayGroup: boolean;
   /** Capability that client and edge must have negotiated. Null if every client can open such a tunnel. */
   readonly capability: string | null;
 }
 
-/** In the order used in error messages. */
+/** Tunnel protocols and their traits, in the order used in error messages. */
 export const TUNNEL_PROTOCOLS = {
   http: { endpoint: { kind: 'name' }, mayGroup: true, capability: null },
   // The local service speaks TLS, which only concerns the client. Public traffic is the same as for http.
@@ -33,10 +33,10 @@ export type GroupProtocol = {
   [P in TunnelProtocol]: Table[P]['mayGroup'] extends true ? P : never;
 }[TunnelProtocol];
 
-/** Transport protocol of a port. TCP and UDP ports are independent. */
+/** Transport protocol of a tunnel's port. TCP and UDP ports are independent. */
 export type Transport = Extract<Table[TunnelProtocol]['endpoint'], { kind: 'port' }>['transport'];
 
-/** Key in `[limits]` with the port range. */
+/** Keys in `[limits]` of server.toml with the port range of each transport. */
 export const PORT_RANGE_KEYS: Readonly<Record<Transport, string>> = { tcp: 'tcp_port_range', udp: 'udp_port_range' };
 
 export const isTunnelProtocol = (protocol: string): protocol is TunnelProtocol =>

@@ -3,11 +3,11 @@ import type { Clock, Timer } from '../clock.ts';
 
 export interface KeyedMutexOptions {
   readonly clock: Pick<Clock, 'setTimeout'>;
-  /** Maximum number of keys held at the same time. */
+  /** Maximum number of mutex keys held at the same time. */
   readonly atOnce: number;
-  /** Maximum number of waiting callers. */
+  /** Maximum number of callers waiting for a key of the mutex. */
   readonly maxWaiting: number;
-  /** Maximum waiting time of a caller. */
+  /** Maximum time that a caller waits for its key of the mutex. */
   readonly waitMs: number;
   /** Creates the error for a caller that waited too long, or that arrives when too many callers wait. */
   readonly busy: () => Error;

@@ -1,16 +1,16 @@
-// Queues for work that must not run concurrently.
+// Queues for tasks that must not run concurrently.
 
 export interface SerialOptions {
-  /** Maximum number of tasks waiting behind the running task. */
+  /** Maximum number of tasks in the queue behind the running task. */
   readonly maxWaiting: number;
-  /** Creates the error for a task beyond that number. */
+  /** Creates the error for a task that does not fit into the queue. */
   readonly full: () => Error;
 }
 
 /** Runs tasks one after the other in order of arrival. A failed task does not stop the next task. */
 export class SerialQueue {
   readonly #options: SerialOptions;
-  /** Each function begins a task and resolves when the task has ended. */
+  /** Waiting tasks of the queue. Each function begins a task and resolves when the task has ended. */
   readonly #waiting = new Set<() => Promise<void>>();
   #working: Promise<void> | null = null;
   #tasks = 0;
@@ -34,7 +34,7 @@ export class SerialQueue {
     }
   }
 
-  /** Resolves when every earlier task has ended. Never rejects. */
+  /** Resolves when all tasks queued so far have ended. Never rejects. */
   async settled(): Promise<void> {
     if (this.#working !== null) await this.#enqueue(() => {});
   }
@@ -89,7 +89,7 @@ export class SerialRuns<T> {
     return this.#next;
   }
 
-  /** Resolves when every earlier run has ended. Never rejects. */
+  /** Resolves when all runs requested so far have ended. Never rejects. */
   async settled(): Promise<void> {
     await this.#last;
   }

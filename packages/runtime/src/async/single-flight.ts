@@ -23,7 +23,7 @@ export class SingleFlight<T> {
     this.#keepsResult = keepsResult;
   }
 
-  /** The running attempt or the kept result. Null if there is neither. */
+  /** The running attempt shared by callers, or the kept result. Null if there is neither. */
   get current(): Promise<T> | null {
     return this.#current?.made ?? null;
   }
@@ -33,7 +33,7 @@ export class SingleFlight<T> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     this.#current ??= this.#begin();
     const attempt = this.#current;
-    // A caller without a signal never leaves.
+    // Counts the caller. A caller without a signal never leaves the attempt.
     attempt.waiting += 1;
     return signal === undefined ? attempt.made : this.#untilLeft(attempt, signal);
   }

@@ -29,7 +29,7 @@ export interface AtomicWriteOptions {
   readonly soleWriter?: boolean;
 }
 
-/** Suffix of the temporary file. */
+/** Suffix of the temporary file that replaces the original after a complete write. */
 export const ASIDE = '.new';
 
 /** Replaces the file at `path`. A symbolic link is replaced, not followed. On failure the old content stays. */
@@ -72,7 +72,7 @@ const removeQuietly = (path: string): void => {
   try {
     rmSync(path, { force: true });
   } catch {
-    // The caller's error is more useful than this error.
+    // An error of removing the temporary file is dropped, because the caller's error is more useful.
   }
 };
 
@@ -117,7 +117,7 @@ export const readBoundedSync = (path: string, maxBytes: number): string | null =
   }
 };
 
-/** Rejects pipes and devices, because reading them can block forever. */
+/** Checks a file before reading. Rejects pipes and devices, because reading them can block forever. */
 const refuseUnbounded = (found: Stats, maxBytes: number): void => {
   if (!found.isFile()) throw new Error('not a regular file');
   if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes`);

@@ -21,7 +21,7 @@ interface ProcessIdentity {
 }
 
 interface LockText extends ProcessIdentity {
-  /** Unique id of the lock. */
+  /** Unique id of the file lock. */
   readonly nonce: string;
   /**
    * `started` in the format of older servers, which wrote only `pid` and `began` and read these two fields. Only in locks local to this
@@ -119,7 +119,7 @@ const parseLock = (json: string): LockText => {
       return { host, pid: pid as number, started, nonce };
     }
   } catch {
-    // A torn or foreign file counts as invalid.
+    // A lock file with incomplete or foreign content counts as invalid.
   }
   return { ...ownIdentity(), pid: 0, started: 'unreadable', nonce: 'unreadable' };
 };
@@ -137,7 +137,7 @@ const isNonce = (value: unknown): value is string => typeof value === 'string' &
 
 const isStale = ({ text, touchedAt }: FoundLock, foreignStaleAfterMs: number | undefined): boolean => {
   if (text.pid <= 0) return true;
-  // Processes of another machine or container are not visible here.
+  // Whether a process of another machine or container still runs cannot be seen here, so only the lock's age counts.
   if (foreignStaleAfterMs !== undefined && text.host !== hostname()) {
     // Compares file system time with the local wall clock. The limit is wide enough for their difference.
     return Date.now() - touchedAt > foreignStaleAfterMs;
@@ -159,7 +159,7 @@ const lockOf = (path: string, nonce: string): FileLock => {
   };
 };
 
-/** Determined once, because without /proc it takes a child process. */
+/** This process's start time, determined once, because without /proc it takes a child process. */
 let ownStart: string | undefined;
 
 const ownIdentity = (): ProcessIdentity => {
@@ -167,7 +167,7 @@ const ownIdentity = (): ProcessIdentity => {
   return { host: hostname(), pid: process.pid, started: ownStart };
 };
 
-/** Returns null if the start time is unknown. */
+/** Returns the start time of a process, or null if it is unknown. */
 const startOf = (pid: number): string | null => startByProc(pid) ?? startByPs(pid);
 
 const startByProc = (pid: number): string | null => {

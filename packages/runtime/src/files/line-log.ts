@@ -87,7 +87,7 @@ export class GrowingFile {
     return this.#bytes;
   }
 
-  /** Replaces the file at `path`. */
+  /** Replaces the log file at `path` with the prepared temporary file. */
   async publish(): Promise<void> {
     await rename(this.#path + ASIDE, this.#path);
   }
@@ -104,13 +104,13 @@ export class GrowingFile {
     this.#bytes += chunk.length;
   }
 
-  /** Truncates the file to `bytes`, if the disk allows it. */
+  /** Truncates the log file to `bytes`, if the disk allows it. */
   async cutTo(bytes: number): Promise<void> {
     try {
       await this.#handle.truncate(bytes);
       this.#bytes = bytes;
     } catch {
-      // The disk rejects even a truncation. Readers ignore a partial line.
+      // The disk rejects even a truncation. Readers of the log ignore a partial line.
     }
   }
 
@@ -118,12 +118,12 @@ export class GrowingFile {
     await this.#handle.close();
   }
 
-  /** Removes the published file after its replacement. */
+  /** Removes the published log file after its replacement. */
   async remove(): Promise<void> {
     await this.#leave(this.#path);
   }
 
-  /** Removes a file that was never published. */
+  /** Removes a temporary log file that was never published. */
   async discard(): Promise<void> {
     await this.#leave(this.#path + ASIDE);
   }
@@ -139,9 +139,9 @@ export class GrowingFile {
 
 export interface LineLogOptions {
   readonly path: string;
-  /** Maximum size of a file. A larger file is not read. */
+  /** Maximum size of the log file. A larger file is not read. */
   readonly maxBytes: number;
-  /** Maximum characters of queued changes. Beyond it the file is rewritten instead. */
+  /** Maximum characters of changes waiting to be written. Beyond it the log file is rewritten instead. */
   readonly queueChars: number;
   /** Maximum characters of changes in the file. Beyond it the file is rewritten. */
   readonly tailChars: number;
@@ -186,7 +186,7 @@ export class LineLog {
     this.#writeOn();
   }
 
-  /** Rewrites the whole state, after changes in many places. */
+  /** Rewrites the whole state to the log file, after changes in many places. */
   rewrite(): void {
     if (this.#isClosed) return;
     this.#queue = '';
@@ -209,10 +209,10 @@ export class LineLog {
   }
 
   async #write(): Promise<void> {
-    // Collects all changes of the current turn.
+    // Waits until all changes of the current event loop turn are queued, to write them together.
     await Promise.resolve();
     while (this.#isChanged) {
-      // A change during a failing write triggers another write.
+      // A change during a failing write triggers another write of the log.
       this.#isChanged = false;
       await this.#writeChanges();
     }
@@ -236,7 +236,7 @@ export class LineLog {
     }
   }
 
-  /** Changes during the write are also queued, so none are lost. */
+  /** Changes made while the whole state is written are also queued, so none are lost. */
   async #writeWhole(): Promise<void> {
     const { path, lines } = this.#options;
     this.#isStale = false;
@@ -253,7 +253,7 @@ export class LineLog {
     await before?.close();
   }
 
-  /** The next change tries again and then writes the whole state. */
+  /** After a failed write, the next change tries again and then writes the whole state. */
   #failed(error: unknown): void {
     this.#isStale = true;
     this.#queue = '';

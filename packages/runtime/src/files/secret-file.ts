@@ -2,7 +2,7 @@
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { randomToken, Secret } from '../secret.ts';
 
-/** Returns null if there is no such file. */
+/** Reads a secret from a file. Returns null if there is no such file. */
 export const readSecretFile = (file: string): Secret | null => {
   try {
     return new Secret(readFileSync(file, 'utf8').trim());

@@ -10,26 +10,26 @@ export interface GuardedFetchOptions {
   readonly problemOfAddress: AddressRule;
   readonly clock: Clock;
   readonly lookup?: NameLookup | undefined;
-  /** CA certificates to trust instead of the default CAs. */
+  /** CA certificates to trust in fetches instead of the default CAs. */
   readonly ca?: string | undefined;
 }
 
 export interface FetchBounds {
-  /** Maximum size of the response body. */
+  /** Maximum size of the fetched response's body. */
   readonly maxBytes: number;
   /** Time limit from the DNS lookup to the last byte of the response. */
   readonly timeoutMs: number;
-  /** Undefined sends a GET, otherwise a POST. */
+  /** Body of the request. Undefined sends a GET, otherwise a POST. */
   readonly body?: Buffer | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Receives the body of a 200 in pieces, for a body that is too large for memory. */
   readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
-  /** The caller's signal, which ends the request like the time limit. */
+  /** The caller's signal, which ends the fetch like the time limit. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export type FetchOutcome =
-  /** A response of any status. Redirects are not followed. */
+  /** The server sent a response of any status. Redirects are not followed. */
   | ({ readonly kind: 'answer' } & Answer)
   /** `reason` completes "it could not be read: ". It names the host, but never path, query or address. */
   | {

@@ -5,18 +5,18 @@ import { SerialQueue } from '../async/serial.ts';
 /** Timeout of the first query to a name server. The second query waits twice as long. */
 const FETCH_DNS_TRY_MS = 1000;
 
-/** May reject or settle late; callers have a deadline. */
+/** Looks up the addresses of a name. May reject or settle late; callers have a deadline. */
 export type NameLookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 export interface NameLookupOptions {
-  /** Name servers with ports, instead of the system's. */
+  /** Name servers to query, with ports, instead of the system's. */
   readonly servers?: readonly string[];
   /** Resolves names that only the system knows: hosts file, search domains. */
   readonly askSystem?: (name: string) => Promise<readonly string[]>;
 }
 
 const LOOPBACK = ['127.0.0.1', '::1'];
-/** No answer, as opposed to an answer that the name does not exist. */
+/** Error codes of DNS lookups without an answer, as opposed to the answer that the name does not exist. */
 const SILENCE = new Set(['ETIMEOUT', 'ECANCELLED']);
 
 /**

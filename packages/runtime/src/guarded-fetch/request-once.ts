@@ -23,7 +23,7 @@ export interface RequestPlan {
   readonly maxBytes: number;
   /** Receives the body of a 200 in pieces; the body of the answer is then empty. Absent: the body is collected in memory. */
   readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
-  /** TLS context for https. */
+  /** Returns the TLS context for a request over https. */
   readonly secureContext: () => SecureContext;
   readonly signal: AbortSignal;
 }
@@ -71,7 +71,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
       const reading = isForPieces && onPiece ? passBody(response, maxBytes, onPiece) : readBody(response, maxBytes);
       reading.then(answer, giveUp);
     });
-    // Only the first rejection counts. A destroyed request may also emit an error.
+    // Only the first error of the request counts. A destroyed request may also emit an error.
     request.on('error', reject);
     request.on('close', () => {
       signal.removeEventListener('abort', abort);

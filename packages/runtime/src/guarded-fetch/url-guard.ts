@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
-/** Maximum length of a URL. */
+/** Maximum length of a URL to fetch. */
 const FETCH_URL_MAX_CHARS = 2048;
 
 /**
@@ -18,7 +18,7 @@ export type UrlReading =
   | { readonly kind: 'refused'; readonly host: string; readonly reason: string };
 
 export type UrlVerdict =
-  /** All addresses have passed. The request goes to one of them, even if the name changes. */
+  /** All addresses of the URL's host are allowed. The request goes to one of them, even if the name changes. */
   | { readonly kind: 'pinned'; readonly addresses: readonly string[] }
   | { readonly kind: 'refused' | 'unresolved'; readonly reason: string };
 

@@ -1,7 +1,7 @@
 // Bounded output for log lines: never blocks, never throws, and buffers a limited number of bytes.
 import { fstatSync, writeSync } from 'node:fs';
 
-/** Maximum waiting bytes. Further lines are dropped and counted. */
+/** Maximum bytes of log lines waiting to be written. Further lines are dropped and counted. */
 const QUEUE_BYTES = 1024 * 1024;
 /** Approximate maximum of a single write, so that a failed write loses little. */
 const CHUNK_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ interface WaitingLine {
 }
 
 interface LineSinkOptions {
-  /** Creates the line that reports dropped lines once writing works again. */
+  /** Creates the log line that reports dropped lines once writing works again. */
   readonly droppedNotice: (count: number) => string;
   readonly queueBytes?: number;
 }
@@ -99,7 +99,7 @@ export class LineSink {
     this.#unsaidDropped += lines;
   }
 
-  /** Appends the notice to the queue, where the dropped lines are missing. */
+  /** Appends the notice about dropped lines to the queue, where the lines are missing. */
   #sayDropped(): void {
     if (this.#unsaidDropped === 0) return;
     const text = this.#droppedNotice(this.#unsaidDropped);
@@ -112,9 +112,9 @@ export class LineSink {
 // Output of lines. Files are written synchronously, everything else through the stream, one chunk at a time.
 
 export interface Outlet {
-  /** True once the reader is gone and writing can never work again. */
+  /** True once the reader of the log output is gone and writing can never work again. */
   readonly closed: boolean;
-  /** Calls `done` exactly once; for a stream never inside `write`. */
+  /** Writes text and calls `done` exactly once; for a stream never inside `write`. */
   write(text: string, done: (worked: boolean) => void): void;
   /** Registers the lines still waiting at exit. They are written if that is possible without waiting. */
   onExit(rest: () => string): void;

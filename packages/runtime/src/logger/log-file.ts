@@ -23,7 +23,7 @@ import { LineSink, type Outlet } from './line-sink.ts';
 
 const LOG_FILE_BOUNDS = {
   FILE_BYTES: 10 * 1024 * 1024,
-  /** Number of files, including the current file. */
+  /** Number of rotated log files, including the current file. */
   FILES: 5,
   /** Time until a failed write is retried, so that a full disk is not tried for every line. */
   RETRY_MS: 1000,
@@ -33,9 +33,9 @@ const LOG_FILE_BOUNDS = {
 
 interface LogFileOptions {
   readonly path: string;
-  /** Called when writing begins to fail, not for every line. */
+  /** Called when writing the log file begins to fail, not for every line. */
   readonly onProblem: (reason: string) => void;
-  /** Creates the line in place of unwritten lines. */
+  /** Creates the log line that takes the place of lines that could not be written. */
   readonly droppedLine: (count: number) => string;
   readonly clock?: Pick<Clock, 'monotonic'>;
   readonly fileBytes?: number;
@@ -65,7 +65,7 @@ class RotatingFile implements Outlet {
   readonly #onProblem: (reason: string) => void;
   #rest: () => string = () => '';
   #fd: number | null = null;
-  /** Time of the last failure. Null while writing works. */
+  /** Time of the last failure to write the log file. Null while writing works. */
   #failedAt: number | null = null;
 
   constructor({ path, onProblem, clock = systemClock, fileBytes = LOG_FILE_BOUNDS.FILE_BYTES }: LogFileOptions) {
@@ -131,7 +131,7 @@ class RotatingFile implements Outlet {
     if (there !== null && !there.isFile())
       throw new Error(there.isDirectory() ? 'the path is a folder' : 'not a regular file');
     this.#fd = openSync(this.#path, 'a+', 0o600);
-    // Checked now instead of at the first rotation.
+    // Checks write access to the folder now instead of at the first rotation.
     accessSync(dirname(realPathOf(this.#path)), constants.W_OK);
     mendEnd(this.#fd);
     return this.#fd;
@@ -147,12 +147,12 @@ class RotatingFile implements Outlet {
    * the current file.
    */
   #rotate(bytes: Buffer): number {
-    // A symbolic link stays; its target is moved.
+    // If the log file is a symbolic link, the link stays and its target is moved.
     const path = realPathOf(this.#path);
     const lock = takeLock(`${path}.lock`);
     if (lock === null) return this.#open();
     try {
-      // Another process may have rotated just before.
+      // Checks the size again, because another process may have rotated the log just before.
       if (this.#isFullFor(bytes)) {
         this.#release();
         for (let number = LOG_FILE_BOUNDS.FILES - 1; number > 0; number -= 1) {
@@ -181,7 +181,7 @@ const mendEnd = (fd: number): void => {
   const from = Math.max(0, size - LOG_FILE_BOUNDS.TORN_BYTES);
   const tail = Buffer.alloc(size - from);
   readSync(fd, tail, 0, tail.length, from);
-  // The file has grown: another process is writing and terminates its lines.
+  // The log file has grown: another process is writing and terminates its lines.
   if (tail.length === 0 || tail.at(-1) === LINE_END || fstatSync(fd).size !== size) return;
   const start = tail.lastIndexOf(LINE_END) + 1;
   const isKnown = start > 0 || from === 0;
@@ -207,7 +207,7 @@ const realPathOf = (path: string): string => {
   try {
     return realpathSync(path);
   } catch (error) {
-    // Another writer is moving the file at this moment.
+    // Another process is moving the log file at this moment.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return path;
     throw error;
   }

@@ -14,7 +14,7 @@ const KEYS_MAX = 4096;
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
-/** Line counters of a key. */
+/** Counters of log lines with the same key. */
 class Lines {
   readonly second = new SlidingWindow(SECOND);
   readonly minute = new SlidingWindow(MINUTE);
@@ -24,7 +24,7 @@ class Lines {
 export class LogLimiter {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
-  /** State by key, ordered by last line. */
+  /** Line counters by key, ordered by last line. */
   readonly #lines = new Map<string, Lines>();
 
   constructor(logger: Logger, monotonic: () => number) {
@@ -44,7 +44,7 @@ export class LogLimiter {
     lines.minute.record(now);
     const suppressed = lines.suppressed + count - 1;
     lines.suppressed = 0;
-    // Deleted and inserted again, because the key now has the latest line.
+    // Moves the key to the end of the map, because it now has the latest log line.
     this.#lines.delete(key);
     this.#lines.set(key, lines);
     if (this.#lines.size > KEYS_MAX) this.#forgetOldest();

@@ -10,9 +10,9 @@ export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  /** Returns a logger with fields added to every line. */
+  /** Returns a logger that adds fields to every line. */
   child(fields: object): Logger;
-  /** Number of lines not written because the output is closed or stalled. */
+  /** Number of log lines not written because the output is closed or stalled. */
   readonly droppedLines: number;
   /** Resolves when every line is written, or after a short time if the output is stalled, so that it never delays an exit. */
   flush(): Promise<void>;
@@ -20,10 +20,10 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level?: LogLevel;
-  /** Default: process.stdout. */
+  /** Output of the logger. Default: process.stdout. */
   readonly stream?: NodeJS.WritableStream;
   readonly format: 'json' | 'human';
-  /** For the human format. Default: on for a terminal without NO_COLOR. */
+  /** Colors of the human-readable format. Default: on for a terminal without NO_COLOR. */
   readonly colour?: boolean;
   readonly now?: () => number;
 }
@@ -48,7 +48,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   return new MaskingLogger(root, sink);
 };
 
-/** Forwards complete lines of another process, within the same limits. */
+/** Writes complete log lines of another process, within the same limits as own lines. */
 export interface LineRelay {
   /** `line` includes its line end. A line of our logger is converted to the wanted format, any other text is kept. */
   push(line: string): void;
@@ -78,7 +78,7 @@ const shownToPeople = (line: string, colour: boolean): string => {
   }
 };
 
-/** Matches lines of pino, where the level comes first. */
+/** Matches log lines written by pino, where the level comes first. */
 const LOG_LINE = /^\{"level":"\w+",.*\}\n$/;
 
 export const isLogLine = (line: string): boolean => LOG_LINE.test(line);
@@ -124,7 +124,7 @@ class MaskingLogger implements Logger {
   }
 
   #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
-    // Masking copies the fields, so lines below the level are skipped first.
+    // Lines below the log level are skipped first, because masking secrets copies the fields.
     if (!this.#pino.isLevelEnabled(level)) return;
     this.#pino[level](maskFields(fields), maskText(message));
   }
@@ -169,7 +169,7 @@ export const formatForPeople = (jsonLine: string, colour: boolean): string => {
 
 const fieldText = (value: unknown): string => {
   if (typeof value === 'string') return /^[^\s"=\p{Cc}\p{Cf}]+$/u.test(value) ? value : oneLine(JSON.stringify(value));
-  // A stack has many lines; the message is enough.
+  // Shows only the message of an error, because its stack has many lines.
   if (isError(value)) return oneLine(JSON.stringify(value.message));
   return oneLine(JSON.stringify(value) ?? 'undefined');
 };

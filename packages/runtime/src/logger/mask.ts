@@ -2,7 +2,7 @@
 import { Secret } from '../secret.ts';
 
 const MASK = '[secret]';
-/** Maximum depth. Deeper structures are cut, which also ends cycles. */
+/** Maximum depth of logged structures. Deeper structures are cut, which also ends cycles. */
 const MOST_LEVELS = 6;
 const MOST_ENTRIES = 100;
 
@@ -10,7 +10,7 @@ const MOST_ENTRIES = 100;
 const SECRET_NAME =
   /(token|secret|password|apikey|groupkey|authorization|cookie|credential|privatekey|secretkey|smtpurl)s?$/;
 
-/** API keys of clients and keys of edges. */
+/** Matches API keys of clients and keys of edges, to mask all but their prefix. */
 const OWN_KEY = /\b(tn[le]_)[\w-]{6,}/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
@@ -48,7 +48,7 @@ const maskEntries = (value: object, levels: number): Record<string, unknown> => 
   return out;
 };
 
-/** Undefined, null and booleans reveal no secret, and show whether a value was given. */
+/** Whether a value with a secret name is masked. Undefined, null and booleans reveal no secret, and show whether a value was given. */
 const hides = (value: unknown): boolean => value !== undefined && value !== null && typeof value !== 'boolean';
 
 const maskValue = (value: unknown, levels: number): unknown => {

@@ -1,12 +1,12 @@
 // Maximum file descriptors of this process, for files and sockets. Node raises the soft limit to the hard limit at start.
 import { readFileSync } from 'node:fs';
 
-/** Assumed if the system reports no limit. */
+/** File descriptor limit assumed if the system reports none. */
 const UNKNOWN = 8192;
-/** Upper bound: no process of this product can serve more connections. */
+/** Maximum file descriptor limit used: no process of this product can serve more connections. */
 const MOST = 1_048_576;
 
-/** `limits` is the text of /proc/self/limits, or null if unavailable. */
+/** Returns the limit of open file descriptors. `limits` is the text of /proc/self/limits, or null if unavailable. */
 export const descriptorLimit = (limits = readProcLimits()): number => {
   const soft = limits === null ? reportedLimit() : /^Max open files\s+(\S+)/m.exec(limits)?.[1];
   if (soft === 'unlimited') return MOST;

@@ -10,7 +10,7 @@ export class InternalErrors {
     this.#log = new LogLimiter(logger, monotonic);
   }
 
-  /** Counts by place. Places are literals in the code, so their number is limited. */
+  /** Number of internal errors by place. Places are literals in the code, so their number is limited. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
   }

@@ -130,7 +130,7 @@ interface SignalOptions {
   readonly onFirst: (signal: NodeJS.Signals) => void;
   readonly onSecond: (signal: NodeJS.Signals) => void;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Emitter of the signals, such as `process`. */
+  /** Emitter of process signals, such as `process`. */
   readonly source: SignalSource;
 }
 

@@ -5,7 +5,7 @@ import { type Clock, systemClock, type Timer } from '../clock.ts';
 
 export interface ServiceNotifier {
   ready(): void;
-  /** Announces a reload, in effect until the next `ready`. */
+  /** Announces to systemd that the service reloads, in effect until the next `ready`. */
   reloading(): void;
   stopping(): void;
   /** Stops the watchdog messages. Resolves when all messages are sent, or after a short time. */
@@ -23,11 +23,11 @@ const NOTIFY_BOUNDS = {
   SEND_MS: 10_000,
   /** Maximum waiting messages. The oldest is dropped first, because the last message has the current state. */
   WAITING: 8,
-  /** Minimum watchdog interval. */
+  /** Minimum interval of systemd watchdog messages. */
   LIFE_LEAST_MS: 100,
-  /** Maximum watchdog interval: a longer Node.js timer would fire every millisecond. */
+  /** Maximum interval of systemd watchdog messages: a longer Node.js timer would fire every millisecond. */
   LIFE_MOST_MS: 2 ** 31 - 1,
-  /** Time limit for the last messages at the end. */
+  /** Time limit for sending the last messages to systemd at the end. */
   CLOSE_MS: 2000,
 } as const;
 
@@ -38,7 +38,7 @@ const SILENT: ServiceNotifier = {
   close: () => Promise.resolve(),
 };
 
-/** Call once per process, because the variables are removed from the environment. */
+/** Creates the notifier for systemd. Call once per process, because the variables are removed from the environment. */
 export const createServiceNotifier = ({ env, clock = systemClock }: NotifierOptions): ServiceNotifier => {
   const socket = env['NOTIFY_SOCKET'] ?? '';
   const lifeMs = lifeIntervalMs(env);
@@ -94,7 +94,7 @@ class SystemdNotifier implements ServiceNotifier {
     late?.cancel();
   }
 
-  /** A waiting message already counts as a sign of life. */
+  /** Tells the systemd watchdog that the process is alive. A waiting message already counts as a sign of life. */
   #sayAlive(): void {
     if (this.#waiting.length === 0) this.#tell(['WATCHDOG=1']);
   }

@@ -15,7 +15,7 @@ export const releaseStartMemory = (): void => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as CollectGarbage;
     setFlagsFromString('--no-expose-gc');
-    // In Node 20, any option selects a collection of the young generation only.
+    // In Node.js 20, any option of the garbage collector selects a collection of the young generation only.
     if (process.versions.node.startsWith('20.')) collect();
     else collect({ type: 'major', flavor: 'last-resort' });
   }, AFTER_READY_MS).unref();

@@ -36,7 +36,7 @@ export const findRoute = (routes: readonly Route[], method: string, path: string
   return null;
 };
 
-/** Returns '' for a path without an id. */
+/** Returns the id in a path, '' for a pattern without an id, or null if the path does not match. */
 const idIn = (pattern: string, path: string): string | null => {
   const [before = '', after] = pattern.split('{id}');
   if (after === undefined) return path === pattern ? '' : null;
@@ -81,7 +81,7 @@ const putField = (tree: FormTree, path: readonly string[], value: string, name: 
     here = next;
   }
   const last = path.at(-1) ?? '';
-  // `lookup_keys[]=a&lookup_keys[]=b`: each value takes the next index.
+  // In a form, `lookup_keys[]=a&lookup_keys[]=b` is a list: each value takes the next index.
   const key = last === '' ? String(Object.keys(here).length) : last;
   if (key in here) throw badRequest(`Duplicate parameter: ${name}`, { param: name });
   here[key] = value;
@@ -122,7 +122,7 @@ const checkParams = <S extends z.ZodType>(schema: S, tree: FormTree): z.output<S
   throw refusalOf(result.error.issues, tree);
 };
 
-/** Reports unknown names first, because a misspelled parameter is also missing. */
+/** Reports unknown parameters first, because a misspelled parameter is also missing. */
 const refusalOf = (issues: readonly z.core.$ZodIssue[], tree: FormTree): ApiError => {
   const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
   if (unknown?.code === 'unrecognized_keys') {
@@ -153,7 +153,7 @@ interface PageWanted {
   readonly starting_after?: string | undefined;
 }
 
-/** Returns a page of a list. `rows` are oldest first. */
+/** Returns a page of a list of objects. `rows` are oldest first. */
 export const listPage = <T extends { readonly id: string }>(
   url: string,
   rows: readonly T[],

@@ -72,7 +72,7 @@ const unknownPath = ({ method, path }: Call): ApiError =>
     message: `Unrecognized request URL (${method}: ${path}). The simulator knows only the calls that the platform makes.`,
   });
 
-// All supported calls of the processor: only those that the platform makes.
+// All supported calls of the simulated payment processor: only those that the platform makes.
 
 export const apiRoutes = (baseUrl: () => string): readonly Route[] => [
   ...customerRoutes,

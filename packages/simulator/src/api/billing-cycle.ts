@@ -14,7 +14,7 @@ const DRAFT_WAIT_MS = 10_000;
 interface BillingCycleOptions {
   readonly sandbox: Sandbox;
   readonly clock: Clock;
-  /** Resolves when these events were delivered. */
+  /** Resolves when these webhook events were delivered to the platform. */
   readonly delivered: (eventIds: readonly string[]) => Promise<void>;
   readonly hasListener: () => boolean;
 }
@@ -47,7 +47,7 @@ export class BillingCycle {
     const { sandbox } = this.#options;
     const wanted = sandbox.aheadMs + seconds * 1000;
     const target = Math.floor((sandbox.realNow() + wanted) / 1000);
-    // Drafts may be left from an interrupted run.
+    // Draft invoices may be left from an interrupted run.
     await this.#finishDrafts();
     for (let at = nextMoment(sandbox); at !== null && at <= target && !this.#stopped; at = nextMoment(sandbox)) {
       const moment = at;
@@ -148,7 +148,7 @@ const retryPayments = (sandbox: Sandbox, moment: number): void => {
 // Pays an invoice with the customer's default card, and handles failures.
 
 const RETRY_SECS = 3 * 24 * 60 * 60;
-/** Attempts until an invoice stays open and is only retried on request. */
+/** Number of payment attempts after which an invoice stays open and is only retried on request. */
 const TRIES = 4;
 
 export const payInvoice = (sandbox: Sandbox, id: string): Invoice => {
@@ -204,7 +204,7 @@ const setStatus = (sandbox: Sandbox, invoice: Invoice, status: 'active' | 'past_
 // ---- ending a subscription at once ----
 // Reported usage and waiting items go on a last invoice, which is finalized and paid at once.
 
-// Only this kind of ending is simulated.
+// Parameters for ending a subscription at once. Only this combination is simulated.
 const ending = z.strictObject({
   invoice_now: flag().refine((wanted) => wanted),
   prorate: flag().refine((wanted) => !wanted),

@@ -103,9 +103,9 @@ export const customerRoutes: readonly Route[] = [
   }),
 ];
 
-// Simulated cards. The metadata determines their behavior.
+// Simulated cards of customers. The metadata determines how a card behaves.
 
-/** Last digits of the processor's test cards. */
+/** Last digits of the payment processor's test cards. */
 const LAST_FOUR: Readonly<Record<CardKind, string>> = { good: '4242', declined: '0002', fails_later: '0341' };
 const YEARS_VALID = 4;
 
@@ -161,7 +161,7 @@ export const setupIntentRoutes: readonly Route[] = [
   route('GET', '/v1/setup_intents/{id}', none, (sandbox, _params, id) => setupIntentOf(sandbox, id)),
 ];
 
-/** Finds an intent by id or by its complete client secret. */
+/** Finds a setup intent by id or by its complete client secret. */
 const setupIntentOf = (sandbox: Sandbox, reference: string): SetupIntent => {
   const [id = ''] = reference.split('_secret_');
   const intent = sandbox.store.get('setup_intents', id);
@@ -207,7 +207,7 @@ export const confirmSetupIntent = (sandbox: Sandbox, reference: string, card: Ca
 const newPortalSession = z.strictObject({
   customer: text(),
   return_url: text(),
-  /** Present if only a card is requested. */
+  /** Present if the portal page only asks for a card. */
   flow_data: z
     .strictObject({
       type: z.literal('payment_method_update'),
@@ -224,7 +224,7 @@ const checkAddress = (address: string, param: string): void => {
   throw badRequest('Not a valid URL', { code: 'url_invalid', param });
 };
 
-/** `baseUrl` is a function, because the address may change after a restart. */
+/** Routes of the customer portal. `baseUrl` is a function, because the address may change after a restart. */
 export const portalRoutes = (baseUrl: () => string): readonly Route[] => [
   route('POST', '/v1/billing_portal/sessions', newPortalSession, (sandbox: Sandbox, given): PortalSession => {
     const { flow_data, ...params } = given;

@@ -16,7 +16,7 @@ export const findInvoice = (sandbox: Sandbox, id: string): Invoice => {
   return invoice;
 };
 
-/** Creates the draft of the period that ends now, including waiting items. */
+/** Creates the draft invoice of the period that ends now, including waiting items. */
 export const draftInvoice = (sandbox: Sandbox, subscription: Subscription): Invoice => {
   const { start, end } = periodOf(subscription);
   const id = randomId('in');
@@ -52,7 +52,7 @@ export const draftInvoice = (sandbox: Sandbox, subscription: Subscription): Invo
   return sandbox.store.put('invoices', withLines(sandbox, empty, !subscription.cancel_at_period_end));
 };
 
-/** Finalizes a draft with all usage reported so far. */
+/** Finalizes a draft invoice with all usage reported so far. */
 export const finalizeInvoice = (sandbox: Sandbox, draft: Invoice): Invoice => {
   const goesOn = findSubscription(sandbox, draft.parent.subscription_details.subscription).status !== 'canceled';
   const final = sandbox.store.put('invoices', {
@@ -140,7 +140,7 @@ export const invoiceRoutes = (baseUrl: () => string): readonly Route[] => [
 
 const newItem = z.strictObject({
   customer: text(),
-  // Exactly one of `subscription` and `invoice`.
+  // Target of the new invoice item: exactly one of `subscription` and `invoice`.
   subscription: text().optional(),
   invoice: text().optional(),
   amount: whole(0, 99_999_999),
@@ -172,7 +172,7 @@ const targetOf = (sandbox: Sandbox, { customer, subscription, invoice }: z.outpu
   throw badRequest('You may only specify one of these parameters: subscription, invoice.', { param: 'invoice' });
 };
 
-/** Adds the item to the next invoice. */
+/** Adds the item to the subscription's next invoice. */
 const onNext = (sandbox: Sandbox, customer: string, subscription: string): ItemTarget => {
   const of = findSubscription(sandbox, subscription);
   if (of.customer !== customer || of.status === 'canceled') {

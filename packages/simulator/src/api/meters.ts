@@ -157,7 +157,7 @@ export const meterEventRoutes: readonly Route[] = [
   route('POST', '/v1/billing/meter_events', newMeterEvent, createMeterEvent),
 ];
 
-/** All bytes ever reported for a customer. */
+/** Returns all bytes of usage ever reported for a customer. */
 export const reportedBytes = ({ store }: Sandbox, customerId: string): number =>
   store
     .all('meter_events')

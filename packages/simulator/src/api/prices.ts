@@ -1,4 +1,4 @@
-// Monthly recurring prices: fixed, and metered per byte.
+// Monthly recurring prices of subscriptions: fixed, and metered per byte.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Price, Tier } from '../state/model.ts';
@@ -145,7 +145,7 @@ const lineOf = (kind: 'fixed' | 'metered', price: Price, quantity: number): Mont
   price,
 });
 
-/** The processor accepts up to 12 decimal places of a cent. */
+/** Number of decimal places of a cent that the payment processor accepts. */
 const DECIMALS = 12;
 const ONE_CENT = 10n ** BigInt(DECIMALS);
 

@@ -12,7 +12,7 @@ const newSubscription = z.strictObject({
     .array(z.strictObject({ price: text() }))
     .min(1)
     .max(20),
-  // Only this anchor and start are simulated.
+  // Start of the subscription's billing periods. Only the first day of the month is simulated.
   billing_cycle_anchor_config: z.strictObject({
     day_of_month: z.literal('1'),
     hour: z.literal('0'),
@@ -80,7 +80,7 @@ export const findSubscription = (sandbox: Sandbox, id: string): Subscription => 
   return subscription;
 };
 
-/** First of the next month in UTC. Times are in seconds. */
+/** Returns the first of the next month in UTC. Times are in seconds. */
 export const nextMonthStart = (at: number): number => {
   const date = new Date(at * 1000);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) / 1000;
@@ -92,14 +92,14 @@ export const periodOf = ({ items }: Subscription): { start: number; end: number 
   return { start: item.current_period_start, end: item.current_period_end };
 };
 
-/** Start of the customer's oldest unbilled period, or null. */
+/** Returns the start of the customer's oldest unbilled period, or null. */
 export const openSince = (sandbox: Sandbox, customer: string): number | null => {
   const own = sandbox.store.all('subscriptions').filter((each) => each.customer === customer);
   const living = own.filter(({ status }) => status !== 'canceled').map((each) => periodOf(each).start);
   return least([...living, ...draftsOf(sandbox, customer).map(({ period_start }) => period_start)]);
 };
 
-/** Last second of the period being billed, or null. */
+/** Returns the last second of the customer's period being billed, or null. */
 export const lastOfDraft = (sandbox: Sandbox, customer: string): number | null =>
   least(draftsOf(sandbox, customer).map(({ period_end }) => period_end - 1));
 
@@ -108,7 +108,7 @@ const draftsOf = ({ store }: Sandbox, customer: string): Invoice[] =>
 
 const least = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
 
-/** Emits an event if a field changed. */
+/** Changes a subscription, and emits an event if a field changed. */
 export const changeSubscription = (
   sandbox: Sandbox,
   before: Subscription,
@@ -122,7 +122,7 @@ export const changeSubscription = (
   return after;
 };
 
-/** Sets or revokes the cancellation at the end of the period. */
+/** Sets or revokes the cancellation of a subscription at the end of its period. */
 export const setToEnd = (sandbox: Sandbox, id: string, ends: boolean): Subscription => {
   const before = findSubscription(sandbox, id);
   if (before.status === 'canceled') {

@@ -54,10 +54,10 @@ export interface Meter extends Base {
 }
 
 export interface Tier {
-  /** Null for the last tier, which has no limit. */
+  /** Usage up to which the price tier applies. Null for the last tier, which has no limit. */
   readonly up_to: number | null;
   readonly unit_amount_decimal: string;
-  /** Fixed amount charged once if usage reaches the tier. */
+  /** Fixed amount charged once if usage reaches the price tier. */
   readonly flat_amount_decimal: string | null;
 }
 
@@ -124,7 +124,7 @@ export interface InvoiceItem extends Omit<Base, 'created'> {
   readonly currency: string;
   readonly description: string;
   readonly metadata: Metadata;
-  /** Null while the item waits for the next invoice. */
+  /** Invoice with this item. Null while the item waits for the next invoice. */
   readonly invoice: string | null;
 }
 
@@ -187,21 +187,21 @@ interface MeterEvent {
   readonly customer: string;
   readonly value: number;
   readonly timestamp: number;
-  /** Time that decides which invoice contains the usage. */
+  /** Time that decides which invoice contains the reported usage. */
   readonly billed_at: number;
   readonly received_ms: number;
 }
 
-/** An event waiting for delivery. */
+/** A webhook event that waits for delivery to the platform. */
 export interface WebhookEvent {
   readonly id: string;
   readonly queued_ms: number;
   readonly payload: object;
 }
 
-/** Response to a POST, kept for a day. */
+/** Response to a POST, kept for a day to answer repeated calls. */
 interface KeptAnswer {
-  /** The idempotency key. */
+  /** The idempotency key of the POST. */
   readonly id: string;
   readonly request: string;
   readonly status: number;

@@ -17,7 +17,7 @@ export class Sandbox {
     return Math.floor((this.#clock.now() + this.aheadMs) / 1000);
   }
 
-  /** The machine's time in milliseconds. */
+  /** The real time of the machine in milliseconds. */
   realNow(): number {
     return this.#clock.now();
   }
@@ -30,7 +30,7 @@ export class Sandbox {
     this.setAhead(seconds * 1000 - this.#clock.now());
   }
 
-  /** Simulated time never goes back. */
+  /** Moves the simulated time ahead. It never goes back. */
   setAhead(ms: number): void {
     if (ms > this.aheadMs) this.store.put('settings', { ...this.store.settings, offset_ms: ms });
   }

@@ -21,7 +21,7 @@ const KINDS: readonly TableName[] = [
 ];
 const FIRST_SETTINGS: Settings = { id: 'settings', offset_ms: 0, webhook_mode: 'normal' };
 const DAY_MS = 24 * 60 * 60_000;
-/** Size beyond which the file is compacted. */
+/** Size beyond which the state file is compacted. */
 const COMPACT_BYTES = 64 * 1024 * 1024;
 
 type Row = { readonly id: string };
@@ -48,7 +48,7 @@ export class Store {
     return this.#table(kind).get(id) as Tables[K] | undefined;
   }
 
-  /** Returns all objects of a kind, oldest first. */
+  /** Returns all stored objects of a kind, oldest first. */
   all<K extends TableName>(kind: K): Tables[K][] {
     return [...this.#table(kind).values()] as Tables[K][];
   }
@@ -81,7 +81,7 @@ export class Store {
     }
   }
 
-  /** Deletes responses to POSTs after a day. */
+  /** Deletes kept responses to POSTs after a day. */
   forgetAnswers(nowMs: number): void {
     this.transact(() => {
       for (const { id, answered_ms } of this.all('answers')) {
@@ -139,13 +139,13 @@ class Journal {
     this.#path = join(folder, FILE);
   }
 
-  /** Returns every complete line. */
+  /** Returns every complete line of the state file, parsed. */
   read(): unknown[] {
     const lines = [...wholeLines(readText(this.#path))];
     return lines.map((line, index) => parseLine(line, `${this.#path}:${index + 1}`));
   }
 
-  /** Replaces the file with these lines and opens it for appending. */
+  /** Replaces the state file with these lines and opens it for appending. */
   begin(lines: readonly object[]): void {
     const bytes = Buffer.from(lines.map(lineOf).join(''), 'utf8');
     writeAtomicSync(this.#path, bytes, { flush: true, soleWriter: true });
@@ -164,7 +164,7 @@ class Journal {
     try {
       writeWhole(this.#file, bytes);
     } catch (error) {
-      // A partial line would corrupt the next.
+      // Removes a partially written line, because it would corrupt the next line of the state file.
       ftruncateSync(this.#file, this.#length);
       throw error;
     }

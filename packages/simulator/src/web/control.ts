@@ -19,7 +19,7 @@ export interface ControlDeps {
 
 type Control = (deps: ControlDeps, body: unknown, id: string) => object | Promise<object>;
 
-/** Runs in a transaction that is saved before the response. */
+/** Handler of a control call that runs in a transaction, saved before the response. */
 const step =
   <S extends z.ZodType>(schema: S, work: (sandbox: Sandbox, params: z.output<S>, id: string) => object): Control =>
   ({ sandbox }, body, id) => {
@@ -49,7 +49,7 @@ const moveClock: Control = async ({ sandbox, billingCycle }, body) => {
 };
 const rule = `must be a whole number of seconds from 0 to ${LONGEST_SECS}`;
 const seconds = z.int({ error: rule }).min(0, { error: rule }).max(LONGEST_SECS, { error: rule });
-/** Accepts numbers as strings, as in a form. */
+/** Schema of a number of seconds, which also accepts strings, as in a form. */
 const secondsOfForm = z.preprocess(
   (given) => (typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : given),
   seconds,

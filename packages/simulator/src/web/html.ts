@@ -36,7 +36,7 @@ export const policyFor = (leadsTo: string | null): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** `body` is HTML with escaped texts. */
+/** Renders an HTML page. `body` is HTML with escaped texts. */
 export const makePage = (title: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -57,7 +57,7 @@ ${body}
 export const section = (heading: string, content: string): string =>
   `<section>\n<h2>${escaped(heading)}</h2>\n${content}\n</section>`;
 
-/** A table. Cells are HTML. */
+/** Renders an HTML table. Cells are HTML. */
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[], ifNone: string): string => {
   if (rows.length === 0) return `<p class="soft">${escaped(ifNone)}</p>`;
   const head = heads.map((text) => `<th>${escaped(text)}</th>`).join('');
@@ -65,7 +65,7 @@ export const table = (heads: readonly string[], rows: readonly (readonly string[
   return `<table>\n<tr>${head}</tr>\n${body}\n</table>`;
 };
 
-/** A form with a single button that returns to `back`. */
+/** Renders an HTML form with a single button. After the call the browser returns to `back`. */
 export const button = (
   label: string,
   action: string,

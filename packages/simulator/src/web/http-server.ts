@@ -21,7 +21,7 @@ interface HttpServerDeps extends ControlDeps {
   readonly logger: Logger;
   readonly secretKey: Secret;
   readonly routes: readonly Route[];
-  /** Called after every request, because events may wait. */
+  /** Called after every HTTP request, because webhook events may wait for delivery. */
   readonly onAnswered: () => void;
 }
 
@@ -134,7 +134,7 @@ export class HttpServer {
 
 interface Page {
   readonly html: string;
-  /** Final target of the page's forms if outside the simulator. */
+  /** URL outside the simulator to which the page's forms finally redirect, allowed by the content security policy. */
   readonly leadsTo?: string;
 }
 
@@ -208,7 +208,7 @@ const sendPage = (response: ServerResponse, status: number, html: string, leadsT
 const PORT = /(?<=^[^:]*|\]):\d{1,5}$/;
 
 const checkHost = (host: string | undefined, target: string): void => {
-  // The host of an absolute-form target overrides the header.
+  // The host of an absolute-form request target overrides the Host header.
   const [, named = host] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
   for (const name of [host, named]) {
     if (name === undefined || !isLoopbackHost(name.replace(PORT, ''))) {

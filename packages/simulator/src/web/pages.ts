@@ -82,7 +82,7 @@ const clock = (sandbox: Sandbox): string => {
     '<p class="soft">It moves invoices and subscriptions alone. Usage and the month of the dashboard follow the real date.</p>',
     move('A day on', DAY_SECS),
     move('A week on', 7 * DAY_SECS),
-    // One second into the next month, so that the period has ended.
+    // Moves the simulated time one second into the next month, so that the billing period has ended.
     move('To the end of the month', nextMonthStart(now) - now + 1),
   ].join('\n');
 };
@@ -107,7 +107,7 @@ const sessionOf = (sandbox: Sandbox, sessionId: string): PortalSession => {
   return session;
 };
 
-/** URL to return to after a card was added. */
+/** Returns the URL to which the portal page sends the customer after a card was added. */
 export const portalReturn = (sandbox: Sandbox, sessionId: string): string => {
   const { after_card, return_url } = sessionOf(sandbox, sessionId);
   return after_card ?? return_url;
@@ -152,7 +152,7 @@ export const portalPage = (sandbox: Sandbox, sessionId: string): string => {
   );
 };
 
-/** An invoice to read and print. */
+/** Renders an invoice as a page to read and print. */
 export const invoicePage = (sandbox: Sandbox, id: string): string => {
   const invoice = findInvoice(sandbox, id);
   const { period_start, period_end, status_transitions, lines, total } = invoice;

@@ -10,9 +10,9 @@ const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 5000;
 const IDLE_MS = 60_000;
 const LATE_MS = 3000;
-/** Time in which events collect before one is picked at random. */
+/** Time for which webhook events collect before one is picked at random. */
 const SHUFFLE_MS = 300;
-/** Rejections after which a delivery is given up. */
+/** Number of rejections after which the delivery of a webhook event is given up. */
 const REFUSALS = 5;
 
 interface WebhooksOptions {
@@ -49,7 +49,7 @@ export class Webhooks {
     await this.#running;
   }
 
-  /** Wakes the delivery for new events. */
+  /** Wakes the delivery of webhooks for new events. */
   kick(): void {
     this.#wake();
   }
@@ -117,7 +117,7 @@ export class Webhooks {
     this.#waiters.delete(id);
   }
 
-  /** Signed with the machine's time, because receivers reject old signatures. */
+  /** The webhook is signed with the machine's time, because receivers reject old signatures. */
   async #send(url: string, event: WebhookEvent): Promise<Outcome> {
     const { clock, secret } = this.#options;
     const body = JSON.stringify(event.payload);
@@ -138,7 +138,7 @@ export class Webhooks {
     }
   }
 
-  /** Sleeps until the time has passed or a new event waits. */
+  /** Sleeps until the time has passed or a new webhook event waits. */
   #sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#options.clock.setTimeout(() => this.#wake(), ms);
@@ -150,7 +150,7 @@ export class Webhooks {
     });
   }
 
-  /** New events do not shorten the pause. */
+  /** Pauses the delivery of webhooks. New events do not shorten the pause. */
   async #pause(ms: number): Promise<void> {
     const { clock } = this.#options;
     const until = clock.monotonic() + ms;
@@ -158,7 +158,7 @@ export class Webhooks {
   }
 }
 
-// The processor's webhook signature over time and raw body.
+// The payment processor's webhook signature over time and raw body.
 
 export const signWebhook = (body: string, secret: Secret, atSecs: number): string => {
   const mac = createHmac('sha256', secret.reveal()).update(`${atSecs}.${body}`, 'utf8').digest('hex');

@@ -23,7 +23,7 @@ export interface AcmeFault {
     | { readonly kind: 'rate-limited'; readonly retryAfter: string }
     | { readonly kind: 'status'; readonly status: number }
     | { readonly kind: 'already-replaced' }
-    /** Sends no response until the server is closed. */
+    /** The ACME test server sends no response until it is closed. */
     | { readonly kind: 'silence' }
     | { readonly kind: 'cut' };
 }

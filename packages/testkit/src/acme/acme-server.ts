@@ -16,7 +16,7 @@ export interface AcmeServerOptions extends ValidationSource {
   readonly lifeMs?: number;
   readonly profiles?: Readonly<Record<string, string>>;
   readonly eab?: { readonly kid: string; readonly hmacKey: string };
-  /** Whether valid authorizations are reused for further orders. */
+  /** Whether the ACME test server reuses valid authorizations for further orders. */
   readonly reuse?: boolean;
 }
 
@@ -63,7 +63,7 @@ export class AcmeServer {
   readonly orders: TestOrder[] = [];
   readonly calls: AcmeStep[] = [];
   readonly accounts = new Map<string, Account>();
-  /** Whether finalized orders stay in status `processing`. */
+  /** Whether finalized orders stay in status `processing` at the ACME test server. */
   hangs = false;
   /** Renewal window for all certificates. Null uses the default, which is the first half of the last third of a certificate's lifetime. */
   renewalWindow: { readonly start: number; readonly end: number } | null = null;
@@ -115,7 +115,7 @@ export class AcmeServer {
     this.#faults.push({ fault, left: fault.times });
   }
 
-  /** Returns the number of calls of a step. */
+  /** Returns how often clients have called a step of the ACME test server. */
   count(step: AcmeStep): number {
     return this.calls.filter((called) => called === step).length;
   }

@@ -37,7 +37,7 @@ export class RecordingReader implements ByteReader {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Resolves at the next drain event. */
+  /** Resolves at the next drain event of the recorded stream. */
   drained(): Promise<void> {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
@@ -59,7 +59,7 @@ export class RecordingReader implements ByteReader {
     this.#end.resume();
   }
 
-  /** Returns the hash of all received bytes. Can be called only once. */
+  /** Returns the hash of all bytes received by the reader. Can be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }

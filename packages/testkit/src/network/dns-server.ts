@@ -14,13 +14,13 @@ export type DnsRecordValue = string | readonly string[];
 export type DnsFault =
   | 'servfail'
   | 'refused'
-  /** Sends no response. */
+  /** The DNS test server sends no response. */
   | 'silent'
   /** Over UDP, sends an empty response with the truncation flag. Over TCP, closes the connection. */
   | 'truncated'
-  /** Sends bytes that are not a DNS message. */
+  /** The DNS test server sends bytes that are not a DNS message. */
   | 'garbage'
-  /** Sends a response with the id of a different query. */
+  /** The DNS test server sends a response with the id of a different query. */
   | 'other-id'
   | { readonly slowMs: number };
 
@@ -200,7 +200,7 @@ const openBoth = async (host: string, reply: Reply) => {
     udp.on('message', (bytes, from) => {
       reply(bytes, 'udp').then(
         (answer) => answer !== null && udp.send(answer, from.port, from.address),
-        // The query cannot be decoded, or the test has ended.
+        // The DNS query cannot be decoded, or the test has ended.
         () => {},
       );
     });

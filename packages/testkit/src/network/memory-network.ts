@@ -11,7 +11,7 @@ const IN_FLIGHT_BYTES = 256 * 1024;
 const UNREAD_MAX_BYTES = 4 * 1024 * 1024;
 
 export class MemoryNetwork {
-  /** Delay of all traffic, in either direction, in milliseconds. */
+  /** Delay of all traffic in the simulated network, in either direction, in milliseconds. */
   delayMs = 0;
   /** Share of datagrams that get lost, from 0 to 1. Reliable data is delayed but never lost. */
   lossShare = 0;
@@ -43,7 +43,7 @@ export class MemoryNetwork {
     this.#blocked.add(`${from} ${to}`);
   }
 
-  /** Ends all blocks, and delivers the reliable data that has waited. */
+  /** Ends all blocks of the simulated network, and delivers the reliable data that has waited. */
   restore(): void {
     this.#blocked.clear();
     for (const { from, to, act } of this.#waiting.splice(0)) this.carry(from, to, act);
@@ -151,7 +151,7 @@ class MemoryConnection implements ByteDuplex {
   readonly #theirs: number;
   readonly #onOver: () => void;
   #reader: ByteReader | null = null;
-  /** Undelivered data, in the order of sending. */
+  /** Data of the simulated connection that is not delivered yet, in the order of sending. */
   readonly #parcels: Parcel[] = [];
   #inFlightBytes = 0;
   #isPumping = false;
@@ -226,7 +226,7 @@ class MemoryConnection implements ByteDuplex {
       this.#isPumping = false;
       const other = this.#other();
       if (this.#over || other === undefined) return;
-      // Data sent in the meantime arrives together, like packets.
+      // Data sent while a delivery was pending arrives together, like packets.
       for (const parcel of this.#parcels.splice(0)) this.#hand(other, parcel);
       this.pump();
     });

@@ -5,9 +5,9 @@ import { connect as connectTls, createServer as createTlsServer, TLSSocket } fro
 import { startTcpServer, type TcpServer } from './tcp-servers.ts';
 
 export interface ProxyRequest {
-  /** Requested target as host:port. */
+  /** Target requested from the test proxy as host:port. */
   readonly target: string;
-  /** Credentials sent by the client as user:password, or null. */
+  /** Credentials that the client sent to the test proxy as user:password, or null. */
   readonly credentials: string | null;
 }
 

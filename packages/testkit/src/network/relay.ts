@@ -15,7 +15,7 @@ export interface RelayedConnection {
   /** First bytes sent by the visitor, which identify the visitor. Empty until the bytes arrive. */
   readonly opening: string;
   reset(): void;
-  /** Makes the connection silent without closing. New connections are still relayed. */
+  /** Makes the relayed connection silent without closing it. New connections are still relayed. */
   blackhole(): void;
   /** Resets the visitor's side only. The target gets no notice and keeps its side open. */
   lose(): void;
@@ -26,9 +26,9 @@ export interface Relay {
   readonly port: number;
   readonly openConnections: number;
   readonly totalConnections: number;
-  /** Open connections in the order of arrival. */
+  /** Open connections of the relay, in the order of arrival. */
   readonly connections: readonly RelayedConnection[];
-  /** Delay for further chunks. */
+  /** Delay that the relay adds to further chunks. */
   delayMs: number;
   /** Closes every connection with a FIN to visitor and target. New connections are still relayed. */
   cut(): void;
@@ -36,7 +36,7 @@ export interface Relay {
   resetAll(): void;
   /** Simulates a silent network: no data passes, no connection is closed, and new connections get no response. */
   blackhole(): void;
-  /** Ends the silence. Data sent in the meantime arrives now. */
+  /** Ends the silence of the relay. Data sent in the meantime arrives now. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -122,7 +122,7 @@ class RelayLink implements RelayedConnection {
     return this.#opening;
   }
 
-  /** Whether the target connection is still open although the visitor has gone. */
+  /** Whether the relay's connection to the target is still open although the visitor has gone. */
   get holdsTarget(): boolean {
     return this.#dialled !== null && !this.#dialled.destroyed;
   }

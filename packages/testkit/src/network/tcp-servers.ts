@@ -9,11 +9,11 @@ import { deterministicChunks } from '../chance/deterministic-bytes.ts';
 export interface TcpServer {
   readonly host: string;
   readonly port: number;
-  /** Number of currently open connections. */
+  /** Number of currently open connections to the test server. */
   readonly openConnections: number;
-  /** Number of connections since the start. */
+  /** Number of connections to the test server since its start. */
   readonly totalConnections: number;
-  /** Ends every open connection with a RST. */
+  /** Ends every open connection to the test server with a RST. */
   resetConnections(): void;
   close(): Promise<void>;
 }

@@ -10,19 +10,19 @@ export interface UdpRelayOptions {
   readonly port?: number;
 }
 
-/** Direction in which packets are dropped. */
+/** Direction in which the UDP relay drops packets. */
 export type UdpBlock = 'nothing' | 'to-target' | 'to-senders' | 'everything';
 
 export interface UdpRelay {
   readonly host: string;
   readonly port: number;
-  /** Direction to block. Applies to further packets. */
+  /** Direction in which the UDP relay drops further packets. */
   block: UdpBlock;
   /** Delay added to every packet, in either direction, in milliseconds. */
   delayMs: number;
   /** Every packet sent by a sender, in order, including dropped packets. */
   readonly sent: readonly Buffer[];
-  /** Ports of the senders as seen by the target. */
+  /** Ports of the UDP relay under which the target sees the senders. */
   readonly mappedPorts: readonly number[];
   /**
    * Gives every sender a new port toward the target from the next packet on, like a NAT that lost its mappings or a phone that changed

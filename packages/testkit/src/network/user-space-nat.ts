@@ -16,7 +16,7 @@ const HOST = '127.0.0.1';
 const SOCKETS = 48;
 
 export interface UserSpaceNat {
-  /** Behavior of the NAT for further packets. */
+  /** Behavior of the simulated NAT for further packets. */
   kind: NatKind;
   /** Outer ports so far: a single port or, for a strict NAT, one port per destination. */
   readonly outerPorts: readonly number[];

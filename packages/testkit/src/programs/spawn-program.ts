@@ -65,6 +65,6 @@ const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(-pid, signal);
   } catch {
-    // ESRCH: the process group has already ended.
+    // ESRCH: the process group of the started program has already ended.
   }
 };

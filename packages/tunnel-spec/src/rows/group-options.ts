@@ -1,4 +1,4 @@
-// Options for groups and for the health checks of group members.
+// Tunnel options for groups and for the health checks of group members.
 import * as z from 'zod';
 import { groupName } from '../names.ts';
 import { GROUPED, rows, WITH_SOCKET } from '../option.ts';

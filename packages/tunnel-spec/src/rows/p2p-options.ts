@@ -24,7 +24,7 @@ export const P2P_OPTIONS = rows({
       meaning: '`p2p`: name published by another client, to reach at `listen_port`',
     },
   },
-  // No flag takes the secret directly, because process lists would show the secret.
+  // No flag takes the p2p secret directly, because process lists would show the secret.
   p2p_secret: {
     protos: ['p2p'],
     schema: filledSecret().optional(),

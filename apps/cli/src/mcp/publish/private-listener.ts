@@ -24,7 +24,7 @@ const MCP_PUBLISH_REQUEST_MS = 30_000;
 const MCP_PUBLISH_SOCKETS_MAX = 8;
 
 export interface PrivateListener {
-  /** Local target for the spec of the tunnel. */
+  /** The listener's address as the local target of the tunnel's spec. */
   readonly local: LocalSpec;
   close(): Promise<void>;
 }
@@ -91,10 +91,10 @@ const takeFirstFree = async (server: Server, paths: readonly string[]): Promise<
   return null;
 };
 
-/** Listens on a path. Returns false if another run listens there. */
+/** Listens on a socket path. Returns false if another run of the command listens there. */
 const takeSocket = async (server: Server, path: string): Promise<boolean> => {
   if (await isListening(path)) return false;
-  // A socket without a listener belongs to a killed run.
+  // A socket file without a listener is left from a killed run and is removed.
   rmSync(path, { force: true });
   await listen(server, { path });
   // The folder is closed to other users, so the socket was protected even before this change of mode.

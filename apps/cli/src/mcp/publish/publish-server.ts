@@ -31,7 +31,7 @@ export interface McpPublishFlags extends ConnectionFlags {
   readonly domain?: string;
   /** File with the bearer token for callers. This command has no flag for a file with the API key. */
   readonly tokenFile?: string;
-  /** False if callers need no token. */
+  /** False if callers of the published MCP server need no token. */
   readonly auth: boolean;
   readonly allowTool?: string[];
   readonly capture?: boolean;

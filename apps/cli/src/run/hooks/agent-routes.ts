@@ -32,7 +32,7 @@ export interface AgentRequest {
   readonly method: string;
   readonly url: string;
   readonly body: string;
-  /** HTTP response, for routes that stream events or logs. */
+  /** HTTP response of the agent, for routes that stream events or logs. */
   readonly response: ServerResponse;
 }
 
@@ -194,7 +194,7 @@ const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): 
 
 const NDJSON = { 'content-type': 'application/x-ndjson', connection: 'close' };
 
-/** Number of followers of each log. */
+/** Number of callers that follow each log. */
 const followers = new WeakMap<LogKeeper, number>();
 
 const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {

@@ -105,7 +105,7 @@ const closeAt = async (server: Server, path: string): Promise<void> => {
 };
 
 const respond = async (request: IncomingMessage, response: ServerResponse, routes: AgentRoutes): Promise<void> => {
-  // A disconnected caller is not an error.
+  // A caller of the agent that disconnects is not an error.
   response.on('error', () => {});
   try {
     const body = await readBody(request);

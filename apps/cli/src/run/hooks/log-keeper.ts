@@ -43,7 +43,7 @@ export class LogKeeper implements Partial<Output> {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Tells all listeners that the log has ended. */
+  /** Ends the log and tells all its listeners. */
   close(): void {
     for (const listener of this.#listeners) listener(null);
     this.#listeners.clear();

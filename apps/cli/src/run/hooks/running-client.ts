@@ -18,7 +18,7 @@ export interface TunnelRun {
   readonly stateKey: string;
   /** Path of the config file, given by a flag or found. Null without a config file. */
   readonly config: string | null;
-  /** Origin of the tunnels in the plan. */
+  /** Where the tunnels of the run come from: the config file, flags, or `tunnel mcp`. */
   readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
   readonly tunnels: readonly ClientSpec[];
   /** Connections to tunnels published by other clients. */
@@ -27,7 +27,7 @@ export interface TunnelRun {
   readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
   /** Returns additional fields for the `ready` event of `--json`. The fields are not logged, because they can contain a secret. */
   readonly readyFields?: (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
-  /** Hooks in addition to the hooks of every run. */
+  /** Hooks of this run in addition to the hooks of every run. */
   readonly hooks?: readonly RunHook[];
 }
 
@@ -39,7 +39,7 @@ export interface RunningTunnel {
   readonly wanted: ClientSpec | ConnectPeerOptions;
   /** Null until the tunnel has been open once, and for a connection to a peer. */
   readonly tunnel: Tunnel | null;
-  /** Null until the connection has been ready once, and for a tunnel. */
+  /** The connection to another client's tunnel. Null until it has been ready once, and for a tunnel. */
   readonly connection: PeerConnection | null;
   readonly lastError: Fault | null;
 }
@@ -49,7 +49,7 @@ export interface RunningClient {
   /** Start of the run, in epoch milliseconds. */
   readonly since: number;
   readonly state: 'connecting' | 'connected' | 'reconnecting' | 'closing';
-  /** Null until the client has been connected once. */
+  /** The client of the run. Null until it has been connected once. */
   readonly client: Client | null;
   readonly tunnels: readonly RunningTunnel[];
   readonly inspectUrl: string | null;

@@ -75,7 +75,7 @@ interface AuthFormProps {
   /** Suggested action for an error that is not shown at a field. */
   readonly remedy?: ReactNode;
   readonly pending: boolean;
-  /** Label of the submit button: a verb. */
+  /** Label of the form's submit button: a verb. */
   readonly action: string;
   readonly children: ReactNode;
 }

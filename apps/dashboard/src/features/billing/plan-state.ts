@@ -37,7 +37,7 @@ const planText = ({ billing_model: model, plan_name: name }: StatusFields): stri
 
 type Fixed = Omit<PlanState, 'plan'>;
 
-/** Creates the texts of a state without a warning. */
+/** Creates the texts for a plan's state without a warning. */
 const quiet = (badge: PlanState['badge'], action: PlanAction, meaning: string): Fixed => ({
   badge,
   meaning,

@@ -17,7 +17,7 @@ export interface QuestionProps {
   readonly request: OauthRequest;
   /** Answer being sent: true to allow, false to deny. Null while no answer is being sent. */
   readonly answer: boolean | null;
-  /** Error of an answer that could not be sent. */
+  /** Error of the user's decision about an app, if it could not be sent. */
   readonly error: unknown;
   readonly onAnswer: (decision: OauthDecision) => void;
 }

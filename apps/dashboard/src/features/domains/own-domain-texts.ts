@@ -6,14 +6,14 @@ import { sentence } from '../../ui/problem-text.ts';
 
 export interface Said {
   readonly tone: Tone;
-  /** The state in one to three words. */
+  /** State of a custom domain in one to three words. */
   readonly short: string;
 }
 
 export interface Advice {
   readonly tone: Tone;
   readonly title: string;
-  /** Explanation of the problem and the next step. */
+  /** Explanation of the domain's problem and the user's next step. */
   readonly text: string;
 }
 

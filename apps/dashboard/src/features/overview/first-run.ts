@@ -13,7 +13,7 @@ export interface Step {
   readonly isDone: boolean;
   /** Current state of the step, or the event the step is waiting for. */
   readonly note: string;
-  /** True if a problem blocks the step. */
+  /** True if a problem blocks this step of getting started. */
   readonly isTrouble?: boolean;
 }
 

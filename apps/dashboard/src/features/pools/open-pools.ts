@@ -16,7 +16,7 @@ export type Chosen = ReadonlyMap<string, boolean>;
 export const isOpen = (group: GroupSummary, chosen: Chosen): boolean =>
   chosen.get(poolKey(group)) ?? group.member_count <= FEW_MEMBERS;
 
-/** Adds a choice. The oldest choices are dropped once 500 are stored. */
+/** Remembers whether a group is shown open. The oldest choices are dropped once 500 are stored. */
 export const choose = (chosen: Chosen, key: string, open: boolean): Chosen => {
   const others = [...chosen].filter(([other]) => other !== key);
   return new Map([...others, [key, open] as const].slice(-REMEMBERED_MAX));
@@ -41,7 +41,7 @@ const recall = (): Chosen => {
   try {
     return readChosen(sessionStorage.getItem(STORED_AS));
   } catch {
-    // Storage is disabled in this browser, so no choices are restored.
+    // Storage is disabled in this browser, so no open or closed groups are restored.
     return new Map();
   }
 };

@@ -3,7 +3,7 @@ import type { TunnelLogEntry } from '@tunnel/contract';
 import { addressOf } from '../../shared/tunnel-address.ts';
 
 export interface AddressRow {
-  /** Protocol and address shared by all tunnels of the row. */
+  /** Row key: the protocol and address that all tunnels of the row share. */
   readonly key: string;
   /** The newest live tunnel of the row, or the newest ended tunnel if no tunnel is live. */
   readonly lead: TunnelLogEntry;
@@ -28,7 +28,7 @@ export const groupByAddress = (entries: readonly TunnelLogEntry[]): AddressRow[]
 
 /** A line of the tunnel list: an address, or a single tunnel of the expanded address. */
 export interface ListRow {
-  /** Unique key of the line, stable across updates of the list. */
+  /** Unique key of the list's line, stable across updates of the list. */
   readonly key: string;
   readonly entry: TunnelLogEntry;
   /** True for a single tunnel below its expanded address. */

@@ -37,7 +37,7 @@ const FILE = /^[\da-f]{32}\.jwe$/;
 export class CertificateCopies {
   readonly #options: CertificateCopiesOptions;
   readonly #sealed: SealedFiles;
-  /** Ids of certificates with a copy to write or delete, oldest first. */
+  /** Ids of certificates with a copy on disk to be written or deleted, oldest first. */
   readonly #waiting = new Set<string>();
   readonly #working = new SingleFlight(() => this.#work());
   #hasFailed = false;

@@ -134,7 +134,7 @@ export class PlatformCertificates implements EdgeCertificates {
     this.#challengeLookup.forget(this.#rows.get(id)?.known.names ?? []);
     this.#changed.add(id);
     if (this.#changed.size > CERTIFICATE_FETCHES_MAX) {
-      // A snapshot provides all changed certificates with a single request.
+      // After many changes the whole snapshot is loaded, which provides all changed certificates with a single request.
       this.#changed.clear();
       this.#takeAnew();
     } else this.#fetchOn();

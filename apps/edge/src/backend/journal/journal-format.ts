@@ -6,7 +6,7 @@ import { type Batch, PendingRecords, withoutStored } from './journal-records.ts'
 
 export interface JournalState {
   readonly journalId: string;
-  /** Number that the next numbered record gets. */
+  /** Number that the next numbered record of the usage journal gets. */
   readonly next: number;
   readonly batches: readonly Batch[];
   readonly pending: Iterable<JournalRecord>;

@@ -42,7 +42,7 @@ export class Journal {
   readonly #queue: WriteQueue;
   #timesFull = 0;
   #sequence = 0;
-  /** Current journal file. Null if the disk cannot be written. */
+  /** Current file of the usage journal. Null if the disk cannot be written. */
   #file: GrowingFile | null = null;
   #isLost = false;
   #compactedBytes = 0;
@@ -170,7 +170,7 @@ export class Journal {
   }
 
   async close(): Promise<void> {
-    // Last chance to write records that exist only in memory.
+    // This is the last chance to write usage records that exist only in memory.
     await this.regain();
     this.#isClosed = true;
     await this.#turns.settled();
@@ -247,7 +247,7 @@ export class Journal {
     }
   }
 
-  /** Resumes the queue. Without a file, moves the queued records to memory. */
+  /** Resumes the write queue of the journal. Without a file, moves the queued records to memory. */
   #goOn(): void {
     if (this.#file !== null) return this.#queue.resume();
     for (const record of this.#queue.take()) this.#pending.add(record);

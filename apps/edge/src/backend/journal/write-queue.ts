@@ -9,7 +9,7 @@ export interface WriteQueueOptions {
   readonly maxBytes: number;
   /** Writes all queued lines to the journal file. Never rejects. */
   readonly write: (text: string, records: readonly JournalRecord[]) => Promise<void>;
-  /** Called each time the write queue becomes full. */
+  /** Called each time the journal's write queue becomes full. */
   readonly onFull: (bytes: number) => void;
 }
 
@@ -34,7 +34,7 @@ export class WriteQueue {
     this.#options = options;
   }
 
-  /** Number of records that are not on disk yet. */
+  /** Number of journal records that are not on disk yet. */
   get size(): number {
     return this.#records.size + this.#recordsInWrite;
   }

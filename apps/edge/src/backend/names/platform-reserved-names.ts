@@ -108,7 +108,7 @@ export class PlatformReservedNames implements ReservedNames {
 
   // ---- how it comes to be known ----
 
-  /** Loads the names known to the last run. Never rejects. */
+  /** Loads the reserved names known to the last run. Never rejects. */
   async start(): Promise<void> {
     const { path, logger } = this.#options;
     try {
@@ -135,7 +135,7 @@ export class PlatformReservedNames implements ReservedNames {
     if (!this.#isSettled && this.#taking.current === null) this.takeAnew();
   }
 
-  /** Loads a snapshot again, because the edge has missed changes. */
+  /** Loads the snapshot of reserved names again, because the edge has missed changes. */
   takeAnew(): void {
     this.#isSettled = false;
     this.#isTakenAgain = true;

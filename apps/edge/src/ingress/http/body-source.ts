@@ -7,10 +7,10 @@ import { StallWatch } from './stall-watch.rules.ts';
 /** Size of the pieces, in bytes, in which a buffered body is written to the service as fast as the service accepts data. */
 export const POLICY_HELD_PIECE_BYTES = 64 * 1024;
 
-/** Source of a request's body. */
+/** Source of a visitor's request body, read by the connection to the service. */
 export interface BodySource {
   readonly form: ChunkedForm;
-  /** Current receiver of the body. Null while no receiver is set. */
+  /** Current receiver of the request body. Null while no receiver is set. */
   taker: BodyTaker | null;
 }
 
@@ -42,7 +42,7 @@ export class BufferedBody implements BodySource {
     return this.#stall.isOver(nowMs, this.#held.body !== null, this.#at);
   }
 
-  /** Releases the buffer. The rest of the body is not needed. */
+  /** Releases the buffer of the request body, because the rest is not needed. */
   drop(): void {
     this.#held.release();
   }

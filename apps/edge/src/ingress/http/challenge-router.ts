@@ -8,7 +8,7 @@ type Router = Pick<HttpRouter, 'visitorOf' | 'route'>;
 
 export interface ChallengeRouterOptions {
   readonly router: Router;
-  /** Router with the same routes, but without redirects to https. */
+  /** HTTP router with the same routes, but without redirects to https. */
   readonly unredirected: Pick<HttpRouter, 'route'>;
   readonly certificates: Pick<EdgeCertificates, 'findChallenge'>;
 }

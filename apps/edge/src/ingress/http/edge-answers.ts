@@ -21,7 +21,7 @@ const EDGE_ANSWERS_PER_SECOND_ACCOUNT = 400;
  */
 export type Offered = 'sent' | 'full' | 'unwanted';
 
-/** Sends an optional message to a client: it may be dropped. */
+/** Sends an optional message to a client: the message may be dropped. */
 export type Offer = (sessionId: string, message: ControlMessageInput) => Offered;
 
 export interface EdgeAnswer {
@@ -31,7 +31,7 @@ export interface EdgeAnswer {
   readonly status: number;
   /** Error code of the response. Null if the response is not an error. */
   readonly code: string | null;
-  /** Rule as displayed after the word `rule`. Null if no rule responded. */
+  /** Rule that responded, as displayed after the word `rule`. Null if no rule responded. */
   readonly rule: string | null;
   readonly requestId: string;
 }
@@ -50,7 +50,7 @@ export class EdgeAnswers {
   }
 
   onAnswered(tunnel: Tunnel, answer: EdgeAnswer): void {
-    // The platform's own host has no client.
+    // The platform's own host has no client to notify of the edge's answers.
     if (tunnel.sessionId === '') return;
     if (!this.#pace.take(tunnel, () => ownerKey(tunnel.owner))) return;
     if (this.#offer(tunnel.sessionId, this.#message(tunnel, answer)) === 'full') this.#pace.notSent(tunnel);

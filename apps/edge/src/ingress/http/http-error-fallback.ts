@@ -14,7 +14,7 @@ import { type Asked, edgeReplyText } from './render-answer.ts';
 export const TCP_HTTP_FALLBACK_MS = 300;
 
 type Phase =
-  /** Waiting for the first bytes, to decide whether the visitor speaks HTTP. */
+  /** Waiting for the visitor's first bytes, to decide whether the visitor speaks HTTP. */
   | 'listening'
   /** The error response was sent. Further bytes are discarded, so that the visitor can read the response before the connection closes. */
   | 'lingering'
@@ -36,11 +36,11 @@ export class HttpErrorFallback implements ByteReader {
   #phase: Phase = 'listening';
   #beginning = '';
   #timer: Timer | undefined;
-  /** Whether the error response is flushed. */
+  /** True if the error response was flushed to the visitor. */
   #saidAll = false;
   #visitorEnded = false;
 
-  /** `onOver` is called exactly once. */
+  /** Prepares the error response for a visitor. `onOver` is called exactly once, when the connection has ended. */
   constructor(end: ByteDuplex, fault: Fault, clock: Clock, report: ReportInternalError, onOver: () => void) {
     this.#end = end;
     this.#fault = fault;

@@ -33,7 +33,7 @@ import type { ClientIngress, PassedBy, Visitor, VisitorOwner } from './visitor.t
  */
 const HTTP_QUEUES_MEMORY_SHARE = 0.25;
 
-/** Destination of captured requests. */
+/** Destination of requests that the edge captures. */
 export interface CaptureSink {
   begin(
     tunnel: Tunnel,
@@ -59,7 +59,7 @@ export interface HttpIngressOptions {
     route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
   };
   readonly balancer: Balancer;
-  /** Checks requests against policies. Undefined on an edge without policies. */
+  /** Checks HTTP requests against policies. Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly heldBodies?: HeldBodies | undefined;
   readonly gate: Pick<ConnectionGate, 'countVisitor' | 'uncountVisitor'>;
@@ -73,7 +73,7 @@ export interface HttpIngressOptions {
   readonly clients?: ClientIngress | undefined;
   /** Notifies clients of requests answered by the edge. Undefined to send no notifications. */
   readonly offer?: Offer | undefined;
-  /** Called when a request is answered or a connection has closed. */
+  /** Called when a request is answered or a visitor's connection has closed. */
   readonly onStreamEnd?: () => void;
   /** Maximum bytes queued for all visitors in total. Default: a share of the machine's memory. */
   readonly queuesMaxBytes?: number;
@@ -117,7 +117,7 @@ export class HttpIngress implements VisitorOwner {
     return this.#isDraining;
   }
 
-  /** Bytes waiting for visitors, without bytes already in the kernel's buffers. */
+  /** Bytes queued for all visitors, without bytes already in the kernel's buffers. */
   get queuedBytes(): number {
     let sum = 0;
     for (const visitor of this.#visitors) sum += visitor.queuedBytes;
@@ -132,7 +132,7 @@ export class HttpIngress implements VisitorOwner {
     this.#ticking = this.#options.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
-  /** Takes over an accepted HTTP/1.1 socket that has not been read from. */
+  /** Takes over a visitor's HTTP/1.1 socket that has not been read from. */
   accept(socket: AcceptedSocket, scheme: 'http' | 'https', accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     // The visitor disconnected between the kernel's accept and the callback.
@@ -144,7 +144,7 @@ export class HttpIngress implements VisitorOwner {
     this.#take(accepted, (owner) => new Http1Visitor(adoptAccepted(socket), info, owner, accepted));
   }
 
-  /** Takes over a socket after a TLS handshake that negotiated HTTP/2. */
+  /** Takes over a visitor's socket after a TLS handshake that negotiated HTTP/2. */
   acceptHttp2(socket: TLSSocket, accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
@@ -281,14 +281,14 @@ export class HttpIngress implements VisitorOwner {
     }
   }
 
-  /** Closes idle connections now, and busy connections after their response. */
+  /** Closes idle HTTP connections now, and busy connections after their response. */
   drain(): void {
     this.#isDraining = true;
     for (const visitor of [...this.#visitors]) visitor.shutDown();
     this.#refused.close();
   }
 
-  /** Resolves when the last connection has closed. */
+  /** Resolves when the last HTTP connection of a visitor has closed. */
   whenIdle(): Promise<void> {
     if (this.#visitors.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -296,7 +296,7 @@ export class HttpIngress implements VisitorOwner {
     });
   }
 
-  /** Closes all connections, even if a drain has not finished. */
+  /** Closes all HTTP connections, even if a drain has not finished. */
   stop(): void {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();

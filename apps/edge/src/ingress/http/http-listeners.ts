@@ -13,7 +13,7 @@ import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';
 
-/** Scheme and port of the public URLs. */
+/** Scheme and port in the public URLs of HTTP tunnels. */
 export interface PublicHttp {
   readonly scheme: 'http' | 'https';
   readonly port: number;
@@ -56,12 +56,12 @@ export class HttpListeners {
     return this.#plain.address;
   }
 
-  /** Address of the TLS port. Null without a certificate. */
+  /** Address of the public https port. Null without a certificate. */
   get https(): Address | null {
     return this.#secure?.address ?? null;
   }
 
-  /** Outcomes of connections to the https port. */
+  /** Outcomes of connections to the public https port. */
   get tlsTotals(): TlsTotals {
     return this.#secure?.totals ?? this.#noTotals;
   }
@@ -77,7 +77,7 @@ export class HttpListeners {
     return this.#options.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
   }
 
-  /** A trailing dot of the host is ignored. */
+  /** Returns the https port if a certificate covers the host, else null. A trailing dot of the host is ignored. */
   #securePortOf(host: string): number | null {
     if (this.#secure === undefined) return null;
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
@@ -99,7 +99,7 @@ export class HttpListeners {
     this.#secure?.renew();
   }
 
-  /** Closes the ports. Accepted connections stay open. */
+  /** Closes the public HTTP ports. Accepted connections stay open. */
   stop(): void {
     this.#plain.stop();
     this.#secure?.stop();

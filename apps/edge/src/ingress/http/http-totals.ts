@@ -9,7 +9,7 @@ export const EDGE_BUCKETS_SECS = [
   0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ] as const;
 
-/** Counts durations by bucket. Avoids the label lookup that makes prom-client's histogram slow. */
+/** Counts durations of requests by bucket. Avoids the label lookup that makes prom-client's histogram slow. */
 export class DurationCounts {
   readonly boundsSecs: readonly number[];
   /** One entry more than the bounds: the last entry counts durations above the highest bound. */
@@ -33,13 +33,13 @@ export class DurationCounts {
 export const STATUS_CLASSES: readonly number[] = [1, 2, 3, 4, 5];
 
 export class HttpTotals {
-  /** Requests sent to tunnels. */
+  /** Number of HTTP requests sent to tunnels. */
   requests = 0;
   bytesToClient = 0;
   bytesToVisitor = 0;
-  /** Connections closed because the edge queued more for them than allowed. */
+  /** HTTP connections closed because the edge queued more for them than allowed. */
   overruns = 0;
-  /** Connections closed because the queues of all visitors together were too large. */
+  /** HTTP connections closed because the queues of all visitors together were too large. */
   shed = 0;
   /** Responses to visitors by status class, including error pages of the edge. Entry 0 is unused. */
   readonly responses: number[] = [0, 0, 0, 0, 0, 0];

@@ -57,7 +57,7 @@ export class HttpsPort implements HandleHandshakeOwner {
    */
   readonly #byName: TlsServer;
   readonly #forNobody: TlsServer;
-  /** TLS server for ACME tls-alpn-01 validation. */
+  /** TLS server for handshakes of ACME tls-alpn-01 validation servers. */
   readonly #forChallenges: TlsServer;
   #shownToNobody: StoredCertificate | null = null;
   #address: { host: string; port: number } | undefined;
@@ -95,7 +95,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     return this.#address;
   }
 
-  /** Number of handshakes in progress, counted from the first byte. */
+  /** Number of TLS handshakes in progress, counted from the first byte. */
   get handshakes(): number {
     return this.#pending.size;
   }
@@ -179,7 +179,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     socket.allowHalfOpen = false;
     socket.unshift(first);
     if (certificate !== this.certificates.forNobody) return void this.#byName.emit('connection', socket);
-    // The default certificate was renewed since the previous connection.
+    // The default certificate was renewed since the previous connection that needed it.
     if (certificate !== this.#shownToNobody) this.#renewForNobody(certificate);
     this.#forNobody.emit('connection', socket);
   }
@@ -198,7 +198,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     if (socket.alpnProtocol === ALPN_CHALLENGE) return endChallenge(socket);
     const accepted = this.#gate.find(socket);
     const isClient = socket.alpnProtocol === ALPN_TUNNEL;
-    // The connection was closed during the handshake.
+    // The visitor's connection was closed during the TLS handshake.
     if (accepted === undefined || !this.leaves(accepted, isClient ? 'control' : 'terminated')) {
       socket.destroy();
       return;

@@ -2,9 +2,9 @@
 // a few notices and a number.
 
 export interface NoticePaceRules {
-  /** Maximum notices per second for a subject. */
+  /** Maximum notices per second about one subject, such as a tunnel. */
   readonly perSubject: number;
-  /** Maximum notices per second for all subjects of a holder. */
+  /** Maximum notices per second about all subjects of a holder, such as an account. */
   readonly perHolder: number;
 }
 

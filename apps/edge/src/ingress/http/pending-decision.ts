@@ -33,7 +33,7 @@ export class PendingDecision {
     this.#tell({ fault, retryAfterSecs: 1 });
   }
 
-  /** Suppresses the notification, because the visitor has disconnected. */
+  /** Cancels the report of the decision, because the visitor has disconnected. */
   cancel(): void {
     this.#isOver = true;
   }

@@ -26,7 +26,7 @@ import type { ResponseEdits } from './render-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
-/** Maximum time for routing a request. */
+/** Maximum time for finding the route of a request. */
 export const HTTP_ROUTE_TIMEOUT_MS = 10_000;
 /**
  * Maximum time for the policy decision on a request. Includes password checks, key set downloads, calls to login providers and body
@@ -36,14 +36,14 @@ export const POLICY_DECISION_TIMEOUT_MS = 60_000;
 
 /** Provides the lease of a request. An HTTP/1.1 connection has a single lease, an HTTP/2 connection has a lease per route. */
 export interface LeaseHolder {
-  /** Authentication cache of the connection, shared by all its requests. */
+  /** Authentication cache of the visitor's connection, shared by all its requests. */
   readonly authCache: ConnectionAuthCache;
   leaseFor(routeKey: string): Lease;
-  /** Called when the lease may have gained or lost a member. */
+  /** Called when the lease of a route may have gained or lost a member. */
   onLeased(routeKey: string, lease: Lease): void;
 }
 
-/** Lease holder of an HTTP/1.1 connection, on which requests are sequential. */
+/** Lease holder of an HTTP/1.1 connection: its requests are sequential and share one lease. */
 export class OneLease implements LeaseHolder {
   readonly authCache = new ConnectionAuthCache();
   readonly #lease: Lease;
@@ -71,12 +71,12 @@ export class ProxiedRequest {
   #visitor: VisitorInfo | null = null;
   /** Visitor address counted for the request itself, if the request came through a trusted proxy. Otherwise null. */
   #countedAddress: string | null = null;
-  /** Policy of the request. Null if no policy applies. */
+  /** Policy decision about the request. Null if no policy applies. */
   #policy: RequestPolicy | null = null;
   /** The requested tunnel or group, and the head as sent by the visitor. Null while not known, or without a route. */
   #route: Route | null = null;
   #askedHead: RequestHead | null = null;
-  // The following fields are set by begin().
+  // begin() sets the following fields of the request.
   #head!: RequestHead;
   #handler!: ResponseHandler;
   #member!: Tunnel;
@@ -103,7 +103,7 @@ export class ProxiedRequest {
     if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
     const turn = this.#turn;
     return routed.then((made) => {
-      // The visitor disconnected meanwhile.
+      // The visitor disconnected while the request was being routed.
       if (turn !== this.#turn) return made;
       try {
         return this.#judge(made, head, bodyHolder);
@@ -129,7 +129,7 @@ export class ProxiedRequest {
     return this.#policy.decide(policies);
   }
 
-  /** Maximum time for routing or, with a policy, for its decision. */
+  /** Maximum time for routing the request or, with a policy, for the policy's decision. */
   get decisionTimeoutMs(): number {
     return this.#policy === null ? HTTP_ROUTE_TIMEOUT_MS : POLICY_DECISION_TIMEOUT_MS;
   }
@@ -152,12 +152,12 @@ export class ProxiedRequest {
     return this.#owner.heldBodies;
   }
 
-  /** Returns monotonic milliseconds. */
+  /** Returns the current time in monotonic milliseconds. */
   now(): number {
     return this.#owner.services.now();
   }
 
-  /** Reports an error thrown by the policy. The request is rejected. */
+  /** Reports an error thrown by the policy. The request is then rejected. */
   onDecisionFailed(error: unknown): void {
     this.#owner.report(error, 'policy.decide');
   }
@@ -177,12 +177,12 @@ export class ProxiedRequest {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Whether the body must be parsed, to count its bytes or to remove trailers. */
+  /** Whether the request body must be parsed, to count its bytes or to remove trailers. */
   get isBodyRead(): boolean {
     return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
   }
 
-  /** Reports whether the service has stopped accepting a buffered body. */
+  /** Returns whether the service has stopped accepting a buffered request body. */
   isOverdue(nowMs: number): boolean {
     return this.#body instanceof BufferedBody && this.#body.isStalled(nowMs);
   }
@@ -192,7 +192,7 @@ export class ProxiedRequest {
   /** Returns the member that serves the request, or the edge's answer to the visitor. Counts the request for the member. */
   settle(decision: RoutedRequest | EdgeReply): Tunnel | EdgeReply {
     const leased = isEdgeReply(decision) ? decision : this.#lease(decision);
-    // Answers made by rules were reported already, together with the rule.
+    // Answers made by policy rules were reported already, together with the rule.
     if (!isEdgeReply(leased) || 'response' in leased) return leased;
     return { ...leased, requestId: this.#reportAnswer(leased.fault, null) };
   }
@@ -245,7 +245,7 @@ export class ProxiedRequest {
       this.#head = withoutEdgeCookies(head);
       this.#body = body;
     } else {
-      // Head and body as changed by the policy.
+      // Request head and body as changed by the policy.
       const { held } = policy;
       this.#head = policy.head;
       this.#body = held === null ? body : new BufferedBody(held);
@@ -331,7 +331,7 @@ export class ProxiedRequest {
   answered(status: number): void {
     const nowMs = this.#owner.services.preciseNow();
     const wholeMs = nowMs - this.startedMs;
-    // While a request body is in transit, the time depends on the visitor, so no edge time is recorded.
+    // While a request body is in transit, the service's time depends on the visitor, so no edge time is recorded.
     const serviceMs = this.#body === null ? (this.#upstream?.serviceMs(nowMs) ?? null) : null;
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
   }
@@ -371,7 +371,7 @@ export class ProxiedRequest {
     this.#body = null;
   }
 
-  /** Ends the request and stops counting it for the visitor's address. */
+  /** Ends the request. It no longer counts for the visitor's address. */
   done(): void {
     this.detach();
     this.#turn += 1;

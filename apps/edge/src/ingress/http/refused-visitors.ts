@@ -6,11 +6,11 @@ import type { RequestHead } from '@tunnel/http1';
 import { type EdgeReply, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 
-/** Replaces the ingress as the owner of a refused visitor. */
+/** Owner of the connection of a refused visitor, in place of the HTTP ingress. */
 class RefusingOwner implements VisitorOwner {
-  /** Prevents further requests on the connection. */
+  /** Prevents further requests on the refused visitor's connection. */
   readonly isDraining = true;
-  /** Requests are answered before any policy applies. */
+  /** Requests of refused visitors are answered before any policy applies. */
   readonly policies = null;
   readonly #ingress: VisitorOwner;
   readonly #answer: EdgeReply;
@@ -46,7 +46,7 @@ class RefusingOwner implements VisitorOwner {
     return this.#ingress.clients;
   }
 
-  /** Clients have separate limits, so a client's connection is let through. */
+  /** Clients have limits of their kind, so a client's connection is let through to the control plane. */
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision =>
     this.#ingress.route(connection, head) === TO_CONTROL ? TO_CONTROL : this.#answer;
 
@@ -62,7 +62,7 @@ class RefusingOwner implements VisitorOwner {
     this.#visitors.delete(visitor);
   }
 
-  // No tunnel receives any of the requests, so the following methods do nothing.
+  // No tunnel receives any request of a refused visitor, so the following methods do nothing.
   countRequest(): void {}
 
   onPolicyAnswered(): undefined {}

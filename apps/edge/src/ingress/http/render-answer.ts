@@ -14,7 +14,7 @@ import type { EdgeReply } from '../../routing/http-router.ts';
 /** Changes that a policy applies to any response to a request it let pass. */
 export interface ResponseEdits {
   applyToResponse(response: EdgeResponse): EdgeResponse;
-  /** Applies the changes to the head of the service's response. */
+  /** Applies the policy's changes to the head of the service's response. */
   applyToHead(head: ResponseHead): ResponseHead;
 }
 
@@ -33,7 +33,7 @@ export interface Asked {
   readonly edits: ResponseEdits | null;
 }
 
-/** Renders an answer as an HTTP/1.1 message. */
+/** Renders an answer of the edge as an HTTP/1.1 message. */
 export const edgeReplyText = (
   answer: EdgeReply,
   { head, keepAlive, edits }: Asked,

@@ -41,7 +41,7 @@ const EMPTY = Buffer.alloc(0);
 export class RequestPolicy implements DecidedRequest, PolicyRequest {
   readonly #routed: RoutedRequest;
   readonly #inForce: PolicyInForce;
-  /** Head as sent by the visitor. */
+  /** Request head as sent by the visitor. */
   readonly visitorsHead: RequestHead;
   readonly #holder: BodyHolder;
   readonly #owner: ProxiedRequest;
@@ -126,7 +126,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     try {
       return this.#ruled(await outcome);
     } catch (error) {
-      // Errors are not reported after the visitor has disconnected.
+      // Errors of a policy are not reported after the visitor has disconnected.
       if (!this.#isOver) this.#owner.onDecisionFailed(error);
       throw error;
     }
@@ -149,7 +149,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   /** Buffers the body for the policy. Called at most once, because the policy keeps the result. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
-    // An empty body needs no waiting.
+    // An empty request body is available at once, without buffering.
     if (this.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
     const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.subject.tenant);
     this.#held = held;
@@ -187,7 +187,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   // ---- requests that pass ----
 
-  /** Head as sent to the service. */
+  /** Request head as sent to the service, with the policy's changes. */
   get head(): RequestHead {
     const changes = this.#changes;
     return changes === null ? this.visitorsHead : applyRequestChanges(this.visitorsHead, changes);
@@ -204,17 +204,17 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return this.#pass?.changes?.service ?? null;
   }
 
-  /** Maximum body size in bytes. Null without a limit. */
+  /** Maximum size of the request body in bytes, set by the policy. Null without a limit. */
   get maxBody(): number | null {
     return this.#pass?.changes?.maxBody ?? null;
   }
 
-  /** Whether trailers must be filtered, because a token can be sent in trailers too. */
+  /** Whether request trailers must be filtered, because a token can be sent in trailers too. */
   get hidesTrailers(): boolean {
     return tokenHeadersOf(this.#inForce).length > 0;
   }
 
-  /** Trailers as sent to the service. */
+  /** Returns the request's trailers as sent to the service. */
   trailersOf(trailers: readonly HeaderField[]): readonly HeaderField[] {
     const { operator, tunnel } = this.#inForce.lists;
     const isGuarded = (field: HeaderField): boolean =>
@@ -267,12 +267,12 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   // ---- ticks and end ----
 
-  /** Enforces the time limit of a buffered body. Called once a second. */
+  /** Enforces the time limit for buffering a request body. Called once a second. */
   tick(nowMs: number): void {
     this.#held?.tick(nowMs);
   }
 
-  /** Ends the request, or handles the visitor's disconnect. Pending lookups are aborted. */
+  /** Ends the policy's part of a request, also after a disconnect. Pending lookups are aborted. */
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();
@@ -291,7 +291,7 @@ const LOGIN_PATHS = /^\/\.tunnel\/[\w/-]*(?:\?|$)/;
 const applyEdits = (response: EdgeResponse, edits: readonly ResponseEdit[]): EdgeResponse =>
   edits.length === 0 ? response : editedEdgeResponse(response, edits);
 
-/** Returns null if the rule does not limit the body. */
+/** Returns the body size limit of a rule. Returns null if the rule does not limit the body. */
 const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number | null => {
   const rule = lists[list]?.policy.rules[index - 1];
   return rule !== undefined && 'max_body' in rule ? rule.max_body : null;
@@ -301,7 +301,7 @@ const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number |
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
   list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
-/** Returns the indexes of the matched tunnel rules, without operator rules. */
+/** Returns the indexes of the tunnel's rules that matched, without rules of the operator. */
 const indexesOf = (matched: readonly RuleRef[]): number[] => {
   let count = 0;
   for (const { list } of matched) if (list === 'tunnel') count += 1;

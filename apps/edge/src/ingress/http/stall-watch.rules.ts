@@ -3,7 +3,7 @@
 
 export class StallWatch {
   readonly #timeoutMs: number;
-  /** Time of the last progress. Null while no bytes are waiting. */
+  /** Time when a waiting connection last made progress. Null while no bytes are waiting. */
   #sinceMs: number | null = null;
   #progress = 0;
 

@@ -17,11 +17,11 @@ import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
 export interface Visitor extends HeldConnection, Guarded {
-  /** Called once a second. */
+  /** Checks the timeouts of the visitor's connection. Called once a second. */
   tick(nowMs: number): void;
   /** Shuts down gracefully: an idle connection closes now, a busy connection after its responses. */
   shutDown(): void;
-  /** Closes the connection immediately, even in the middle of a request. */
+  /** Closes the visitor's connection immediately, even in the middle of a request. */
   close(): void;
   /** Bytes written to the visitor that the kernel has not accepted yet. */
   readonly queuedBytes: number;
@@ -33,7 +33,7 @@ export interface Visitor extends HeldConnection, Guarded {
 export interface VisitorDuplex extends ByteDuplex {
   readonly queuedBytes: number;
   readonly takenBytes: number;
-  /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset. */
+  /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset, so the state must be queried. */
   readonly hasLostPeer: boolean;
   /** Abandons the read buffer: the bytes read last were passed to a receiver that does not report when the memory is free. */
   abandonReadBuffer(): void;
@@ -49,13 +49,13 @@ export interface ClientIngress {
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void;
 }
 
-/** Policy details of a request that passed, for captures. */
+/** Policy details of a request that passed, for captures of requests. */
 export interface PassedBy {
   /** Whether the path is a login path of the edge. Such requests are not captured. */
   readonly isOfLogin: boolean;
   /** Head as sent by the visitor. Policy changes are part of the captured rules. */
   readonly visitorsHead: RequestHead;
-  /** Policy details for the capture, created on access. */
+  /** Rules that matched the request, for its capture. Created on access. */
   readonly rules: CapturedRules | null;
   readonly serviceName: string | null;
 }
@@ -68,7 +68,7 @@ export interface VisitorOwner {
   readonly policies: PolicyGate | null;
   readonly heldBodies: HeldBodies;
   readonly headTimeoutMs: number;
-  /** Whether the edge is shutting down. Connections then accept no further requests. */
+  /** True while the edge is shutting down. Connections then accept no further requests. */
   readonly isDraining: boolean;
   countRequest(tunnel: Tunnel): void;
   /**

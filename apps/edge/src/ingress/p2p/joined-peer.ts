@@ -8,13 +8,13 @@ type PeerReport = MessageOf<'PeerReport'>;
 
 export class JoinedPeer {
   readonly peer: Peer;
-  /** Publisher's session, which is notified when the subscriber leaves. */
+  /** Session id of the publisher, which is notified when the subscriber leaves. */
   readonly publisherId: string;
-  /** Subscriber's host:port. May change when the subscriber reconnects. */
+  /** Address of the subscriber as host:port. May change when the subscriber reconnects. */
   clientAddr: string;
-  /** Time of the join, in milliseconds since the epoch. */
+  /** Time when the subscriber joined, in milliseconds since the epoch. */
   readonly since: number;
-  /** Relayed bytes in both directions, each byte counted once. */
+  /** Bytes relayed between subscriber and publisher in both directions, each byte counted once. */
   relayedBytes = 0;
   // Path figures as reported by the publisher. Every peer starts on the relay.
   path: PeerReport['path'] = 'relay';

@@ -8,9 +8,9 @@ import { type Owner, ownerKey, type PeerEndpoint, peerNameKey } from '@tunnel/ru
 import { type P2pOffer, type P2pService, peerEndpointOf } from '@tunnel/tunnel-spec';
 import { NameLeases } from '../../routing/name-leases.rules.ts';
 
-/** Time for which the client of a dismissed peer gets "not found". */
+/** Time for which the client of a dismissed p2p subscriber gets "not found". */
 const P2P_DISMISSED_MS = 60_000;
-/** Maximum remembered dismissed peers. The oldest is forgotten first. */
+/** Maximum number of dismissed subscribers remembered. The oldest is forgotten first. */
 const P2P_DISMISSED_MAX = 10_000;
 
 export interface P2pRules {
@@ -22,9 +22,9 @@ export interface PeerRequest {
   readonly name: string;
   readonly secretHash: string;
   readonly service: P2pService;
-  /** Owner of the key that the request came with. */
+  /** Owner of the API key with which the client asked to join a p2p tunnel. */
   readonly owner: Owner;
-  /** Session of the requesting client, constant while the program runs. */
+  /** Session of the client that wants to join, constant while the program runs. */
   readonly clientId: string;
   /** Id of the client's join before the connection was lost. Ignored if the join belongs to another client. */
   readonly peerId?: string | undefined;
@@ -45,13 +45,13 @@ export type JoinDecision =
       readonly kind: 'joined';
       readonly peer: Peer;
       readonly isNew: boolean;
-      /** Join of the client's previous process, replaced by the new join. */
+      /** Join of the client's previous process, which the new join replaces. */
       readonly replaced?: Peer;
     }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 interface Published {
-  /** Key of the name's lease. */
+  /** Key of the lease of the p2p tunnel's name. */
   readonly key: string;
   readonly tunnelId: string;
   readonly offer: P2pOffer;
@@ -69,7 +69,7 @@ const NO_HASH = '0'.repeat(64);
 export class P2pRegistry {
   readonly #rules: P2pRules;
   readonly #leases = new NameLeases();
-  /** Published tunnels by lease key. */
+  /** Published p2p tunnels, by the key of their name's lease. */
   readonly #published = new Map<string, Published>();
   /** Lease keys of each name, for the operator, because the operator's subscribers can join tunnels of all accounts. */
   readonly #keysOf = new Map<string, Set<string>>();
@@ -80,7 +80,7 @@ export class P2pRegistry {
    */
   readonly #unclaimed = new Set<Peer>();
   readonly #refusals = new SlidingWindows(REFUSED_JOINS);
-  /** Expiry times of dismissals, oldest first. */
+  /** Times when dismissals of subscribers expire, oldest first. */
   readonly #dismissed = new Map<string, number>();
 
   constructor(rules: P2pRules) {
@@ -99,7 +99,7 @@ export class P2pRegistry {
     return null;
   }
 
-  /** Reports whether a connected tunnel serves the name. */
+  /** Returns whether a connected tunnel serves the p2p name. */
   isServed(endpoint: PeerEndpoint, now: number): boolean {
     return this.#leases.useOf(peerNameKey(endpoint), now) === 'leased';
   }
@@ -144,7 +144,7 @@ export class P2pRegistry {
     return [...(this.#peersOf.get(tunnelId) ?? [])];
   }
 
-  /** Joins a peer. `freshId` becomes its id if the join is new. */
+  /** Joins a subscriber to a p2p tunnel. `freshId` becomes the peer's id if the join is new. */
   join(request: PeerRequest, freshId: string, now: number): JoinDecision {
     const { owner, clientId } = request;
     const account = ownerKey(owner);
@@ -279,7 +279,7 @@ const keysFor = (name: string, owner: Owner): readonly string[] =>
     ? []
     : (['account', 'anyone'] as const).map((allow) => peerNameKey(peerEndpointOf({ name, allow }, owner)));
 
-/** The space is a safe separator, because names contain no space. */
+/** The space is a safe separator in keys of dismissals, because names contain no space. */
 const dismissalKey = (clientId: string, name: string): string => `${name} ${clientId}`;
 
 const refuse = (fault: Fault): JoinDecision => ({ kind: 'refused', fault });

@@ -21,7 +21,7 @@ export interface PeerJoinsOptions {
   readonly tell: (sessionId: string, message: ControlMessageInput) => void;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Compares two hashes in constant time. */
+  /** Compares two hashes of p2p secrets in constant time. */
   readonly sameHash?: (a: string, b: string) => boolean;
 }
 
@@ -48,7 +48,7 @@ export class PeerJoins implements PeerNames {
   readonly #log: LogLimiter;
   readonly #joined = new Map<string, JoinedPeer>();
   readonly #bySession = new Map<string, Set<JoinedPeer>>();
-  /** Times until which tunnels with a disconnected client are held. */
+  /** Times until which p2p tunnels with a disconnected client are held. */
   readonly #heldUntil = new Map<string, number>();
   /** Most recently departed peers of each tunnel. Sent to a publisher after it reconnects, because it may have missed a departure. */
   readonly #gone = new Map<string, Map<string, GoneReason>>();
@@ -61,7 +61,7 @@ export class PeerJoins implements PeerNames {
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
 
-  /** Joined peers by the path of new connections, as reported by publishers. */
+  /** Number of joined peers by the path of new connections, as reported by publishers. */
   get counts(): Readonly<Record<JoinedPeer['path'], number>> {
     const counts = { direct: 0, relay: 0 };
     for (const { path } of this.#joined.values()) counts[path] += 1;
@@ -121,7 +121,7 @@ export class PeerJoins implements PeerNames {
   #admit({ peer }: Extract<JoinDecision, { kind: 'joined' }>, clientAddr: string): JoinedPeer | Fault {
     const tunnel = this.#options.tunnels.get(peer.tunnelId);
     if (tunnel === undefined) {
-      // The name is open, but the tunnel is not registered yet.
+      // The p2p name is open, but its tunnel is not registered yet.
       this.#registry.leave(peer.peerId);
       return new Fault('P2P_AWAY', { name: peer.name });
     }
@@ -198,13 +198,13 @@ export class PeerJoins implements PeerNames {
 
   // ---- lookups ----
 
-  /** Returns undefined if the session has no such join. */
+  /** Finds a p2p join of a session. Returns undefined if the session has no such join. */
   find(sessionId: string, peerId: string): JoinedPeer | undefined {
     const joined = this.#joined.get(peerId);
     return joined?.peer.clientId === sessionId ? joined : undefined;
   }
 
-  /** Returns the peers of a tunnel, in the order of joining. */
+  /** Returns the peers of a p2p tunnel, in the order of joining. */
   of(tunnelId: string): JoinedPeer[] {
     return this.#registry.peersOf(tunnelId).flatMap(({ peerId }) => this.#joined.get(peerId) ?? []);
   }

@@ -11,7 +11,10 @@ import type { PeerRelays } from './peer-relays.ts';
 const SUBSCRIBER_LEFT: StreamReason = { code: 'cancelled', text: 'the subscriber disconnected' };
 const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the publisher is not accepting connections right now' };
 
-/** While the stream is opening, reads the subscriber's stream itself; only a reset can arrive. */
+/**
+ * Relayed stream between a p2p subscriber and its publisher. While the publisher's stream is opening, reads the subscriber's stream
+ * itself; only a reset can arrive.
+ */
 export class PeerRelay extends RelayedStream implements ByteReader {
   readonly lease: Lease;
   readonly joined: JoinedPeer;

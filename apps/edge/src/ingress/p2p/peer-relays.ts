@@ -84,7 +84,7 @@ export class PeerRelays {
 
   // ---- shutdown ----
 
-  /** Stops accepting relay streams. Open streams continue. */
+  /** Stops accepting relay streams of p2p subscribers. Open streams continue. */
   async closeAll(): Promise<void> {
     this.#isDraining = true;
   }
@@ -109,12 +109,12 @@ export class PeerRelays {
     totals.bytesToVisitor += toVisitor;
   }
 
-  /** Called when the publisher's client rejected the stream. onOver follows. */
+  /** Called when the publisher's client rejected the relay stream. onOver follows. */
   onRefused({ joined, lease: { member } }: PeerRelay, { code, text }: StreamReason): void {
     if (member !== null) this.#note(code, joined, member, text);
   }
 
-  /** Called last, exactly once. */
+  /** Called when a relay stream has ended: last, and exactly once. */
   onOver(relay: PeerRelay): void {
     const { balancer, onStreamEnd } = this.#options;
     balancer.release(relay.lease);

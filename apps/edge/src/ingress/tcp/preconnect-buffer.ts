@@ -17,7 +17,7 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
   #heldBytes = 0;
   #sourceEnded = false;
 
-  /** `first` holds bytes already read from the visitor, or null. */
+  /** Keeps bytes that a visitor sends before the stream is open. `first` holds bytes already read, or null. */
   constructor(inner: ByteDuplex, owner: Owner, first: Buffer | null = null) {
     this.#inner = inner;
     this.#owner = owner;
@@ -42,7 +42,7 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
     if (held.length > 0) {
       const bytes = Buffer.concat([HEAD_ROOM, ...held]);
       held.length = 0;
-      // Bytes that arrive before resume() are queued.
+      // Bytes of the visitor that arrive before resume() are queued.
       if (!reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true)) return;
     }
     this.#held = null;

@@ -28,7 +28,7 @@ export interface RelayConnectionOptions {
   readonly member: Tunnel;
   readonly address: string;
   readonly visitorName: string;
-  /** Public host:port reached by the visitor. Empty if no client needs it. */
+  /** Public host:port that the visitor reached. Empty if no client needs it. */
   readonly publicAddress: string;
   /** Bytes already read from the visitor, or null. */
   readonly first: Buffer | null;
@@ -37,7 +37,7 @@ export interface RelayConnectionOptions {
 export class RelayConnection extends RelayedStream implements HeldConnection {
   readonly accepted: AcceptedConnection;
   readonly route: Route;
-  /** Visitor's address without the port, used for counting. */
+  /** IP address of the visitor without the port, used for counting. */
   readonly address: string;
   readonly lease: Lease;
   /** Members that did not accept the connection, or null. Managed by the owner. */
@@ -127,7 +127,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
 
   // ---- events of the visitor ----
 
-  /** Called when the visitor reset the connection before the stream was open. */
+  /** Called when the visitor reset its connection before the stream to the client was open. */
   onLeft(): void {
     this.leave(VISITOR_LEFT);
   }

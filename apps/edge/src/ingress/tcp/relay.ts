@@ -22,7 +22,7 @@ export interface UnservedVisitor {
   reset(reason: StreamReason): void;
 }
 
-/** Takes over the visitor's end until it calls `onOver`, exactly once. */
+/** Answers a visitor that no member serves. Takes over the connection until it calls `onOver`, exactly once. */
 export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => void) => UnservedVisitor;
 
 export interface RelayOptions {
@@ -137,7 +137,7 @@ export class Relay {
 
   /** Passes the visitor's end to the fallback. The connection counts for the route until the fallback has ended. */
   #answer(visitor: ByteDuplex, route: Route, fault: Fault): void {
-    // After a ClientHello, the visitor cannot read an unencrypted response.
+    // A visitor that sent a ClientHello cannot read an unencrypted error response.
     if (this.#isDraining || route.protocol === 'tls' || !this.#balancer.countUnserved(route)) {
       visitor.reset(UNSERVED);
       return;
@@ -151,19 +151,19 @@ export class Relay {
     unserved.start();
   }
 
-  /** Stops accepting visitors. Visitors without a serving member are reset. */
+  /** Stops accepting visitors. Visitors that no member serves are reset. */
   drain(): void {
     this.#isDraining = true;
     for (const unserved of this.#unserved) unserved.reset(SHUTTING_DOWN);
   }
 
-  /** Resets all connections, even if a drain has not finished. */
+  /** Resets all relayed connections, even if a drain has not finished. */
   resetAll(): void {
     this.drain();
     for (const connection of [...this.#live]) connection.reset(SHUTTING_DOWN);
   }
 
-  /** Resolves when no connection is left. */
+  /** Resolves when no relayed connection is left. */
   whenIdle(): Promise<void> {
     if (this.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {

@@ -20,7 +20,7 @@ type State = 'opening' | 'joined' | 'over';
 export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
   /** End of the visitor or peer. Joined with the client's stream after it is open. */
   protected abstract readonly near: ByteDuplex;
-  /** Counts the bytes of all streams, and reports internal errors. */
+  /** Owner of relayed streams, which counts their bytes and reports internal errors. */
   protected abstract readonly owner: {
     onBytes(toClient: number, toVisitor: number): void;
     readonly report: ReportInternalError;
@@ -38,10 +38,10 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
   protected abstract onServed(): void;
   /** Called when the member's client did not accept the stream. The subclass calls end() or finish(), or asks another member. */
   protected abstract onUnserved(reason: StreamReason): void;
-  /** Called last, exactly once. */
+  /** Called when the relayed stream has ended: last, and exactly once. */
   protected abstract onOver(): void;
 
-  /** Tunnel of the client that has the stream, or had it last. */
+  /** Tunnel of the client that has the relayed stream, or had it last. */
   get member(): Tunnel {
     return this.#member;
   }
@@ -63,7 +63,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     return opening !== null;
   }
 
-  /** Resets both sides, in any state. */
+  /** Resets both sides of the relayed stream, in any state. */
   reset(reason: StreamReason): void {
     if (this.#state === 'joined') {
       this.#splice?.reset(reason);
@@ -75,7 +75,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.finish();
   }
 
-  /** Cancels the opening stream, because the visitor or peer has disconnected. */
+  /** Cancels opening a stream to the client, because the visitor or peer has disconnected. */
   protected leave(reason: StreamReason): void {
     this.#opening?.reset(reason);
     this.finish();
@@ -130,7 +130,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.onOver();
   }
 
-  /** Ends the stream without calling onOver. The caller notifies the owner. */
+  /** Ends the relayed stream without calling onOver. The caller notifies the owner. */
   protected end(): void {
     this.#state = 'over';
     this.#opening = null;

@@ -35,7 +35,7 @@ export class TcpListeners {
     this.#options = options;
   }
 
-  /** Open connections, including connections of closed ports. */
+  /** Open connections at public TCP ports, including connections of closed ports. */
   get connections(): number {
     return this.#options.relay.connections;
   }
@@ -64,7 +64,7 @@ export class TcpListeners {
       throw toFault(error, this.#options.host, port);
     }
     server.on('error', (error) => this.#options.gate.onAcceptError(error));
-    // close() may have been called meanwhile.
+    // close() may have been called while the TCP port was being opened.
     return this.#listeners.get(port) === listener ? 'listening' : 'taken';
   }
 
@@ -95,7 +95,7 @@ export class TcpListeners {
     this.#options.relay.resetAll();
   }
 
-  /** Resolves when the last connection has closed. */
+  /** Resolves when the last connection at a public TCP port has closed. */
   whenIdle(): Promise<void> {
     return this.#options.relay.whenIdle();
   }

@@ -27,7 +27,7 @@ export class TlsPassthrough implements Passthrough {
    * protocol takes precedence over a wildcard.
    */
   routeFor(host: string): PassedRoute | undefined {
-    // A customer's wildcard may cover the platform's host.
+    // The platform's host is never passed through, although a customer's wildcard may cover it.
     if (this.#options.platform?.isAt(host) === true) return undefined;
     const endpoint = endpointOfHost(host, this.#options.domain);
     const route = routeAtHost(this.#options, endpoint);

@@ -32,7 +32,7 @@ export interface CertificateMaker {
   issue(host: string): Promise<CertificatePair>;
 }
 
-/** A certificate for a single name or several names. */
+/** A TLS certificate for a single name or several names, with its key. */
 export class StoredCertificate implements ContextSource {
   context: SecureContext | null = null;
   waiters: Set<ContextWaiter> | null = null;
@@ -55,7 +55,7 @@ export class StoredCertificate implements ContextSource {
     this.making = null;
   }
 
-  /** Certificate and key. Throws the error if issuing failed. */
+  /** Certificate and its private key. Throws the error if issuing failed. */
   get pair(): CertificatePair {
     if (this.#pair instanceof Error) throw this.#pair;
     return this.#pair;
@@ -97,7 +97,7 @@ export class CertificateStore {
     return this.#options.terms;
   }
 
-  /** Number of names with a specific certificate. */
+  /** Number of names that have a specific certificate. */
   get size(): number {
     return this.#byName.size;
   }
@@ -212,7 +212,7 @@ export class CertificateStore {
 class MadeCertificates {
   readonly #maker: CertificateMaker;
   readonly #options: CertificateStoreOptions;
-  /** Resolves when the next certificate can be issued. */
+  /** Resolves when the local CA can issue the next certificate. */
   #turn: Promise<void> = Promise.resolve();
   readonly #byName: Cache<string, StoredCertificate>;
 

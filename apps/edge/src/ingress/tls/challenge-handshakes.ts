@@ -6,11 +6,11 @@ import { isOfDomain } from '@tunnel/rules/names';
 import { Cache, type Clock } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 
-/** Maximum challenge certificates ready for handshakes. The oldest is evicted. */
+/** Maximum ACME challenge certificates ready for handshakes. The oldest is evicted. */
 const CHALLENGE_CONTEXTS_MAX = 100;
 
 export interface ChallengeHandshakesOptions {
-  /** Setting `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
   readonly certificates: Pick<EdgeCertificates, 'isWanted' | 'findChallenge'>;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ interface ReadyChallenge {
 
 export class ChallengeHandshakes {
   readonly #options: ChallengeHandshakesOptions;
-  /** Contexts of prepared challenges by name. */
+  /** TLS contexts of prepared ACME challenges by name. */
   readonly #ready = new Cache<string, ReadyChallenge>({ max: CHALLENGE_CONTEXTS_MAX });
   /** Contexts being created, by token, so that concurrent validations share a single certificate. */
   readonly #making = new Map<string, Promise<SecureContext>>();

@@ -7,9 +7,9 @@ import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 
 /** Source of a context. The same object is used as long as the certificate is in use. */
 export interface ContextSource {
-  /** The context, or null while none is ready. Managed by the cache. */
+  /** The TLS context of the certificate, or null while none is ready. Managed by the cache. */
   context: SecureContext | null;
-  /** Handshakes that wait for the context, or null. Managed by the cache. */
+  /** Handshakes that wait for the TLS context, or null. Managed by the cache. */
   waiters: Set<ContextWaiter> | null;
   /** Resolves when the certificate is issued. Null or undefined if the certificate exists. */
   readonly making?: Promise<void> | null;
@@ -35,7 +35,7 @@ export interface ContextCacheOptions {
 export class ContextCache {
   readonly #options: ContextCacheOptions;
   readonly #ready: Cache<ContextSource, SecureContext>;
-  /** Sources with waiting handshakes, in order of request. */
+  /** Certificates with handshakes that wait for a TLS context, in order of request. */
   readonly #queue = new Set<ContextSource>();
   #nextMs = 0;
   #timer: Timer | null = null;
@@ -55,7 +55,7 @@ export class ContextCache {
     return this.#ready.size;
   }
 
-  /** Number of sources with at least one waiting handshake. */
+  /** Number of certificates with at least one handshake waiting for their TLS context. */
   get waitedFor(): number {
     return this.#queue.size;
   }
@@ -71,7 +71,7 @@ export class ContextCache {
     try {
       return this.#make(source, nowMs);
     } catch {
-      // The error is reported to the handshakes that wait for the context.
+      // The error is reported to the handshakes that wait for the TLS context.
       return null;
     }
   }
@@ -98,7 +98,7 @@ export class ContextCache {
     source.making?.then(goOn, goOn);
   }
 
-  /** Removes a waiter. A source without waiters is removed from the queue. */
+  /** Removes a handshake that waits for a TLS context. A certificate without waiting handshakes leaves the queue. */
   leave(source: ContextSource, waiter: ContextWaiter): void {
     source.waiters?.delete(waiter);
     if (source.waiters?.size !== 0) return;
@@ -155,7 +155,7 @@ export class ContextCache {
   #serve(source: ContextSource, waiters: Iterable<ContextWaiter>): void {
     let context: SecureContext;
     try {
-      // Another handshake may have created the context meanwhile.
+      // Another handshake may have created the TLS context in the meantime.
       context = source.context ?? this.#make(source, this.#options.clock.monotonic());
     } catch (error) {
       for (const waiter of waiters) waiter.onBroken(error);

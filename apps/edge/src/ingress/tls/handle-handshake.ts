@@ -10,7 +10,7 @@ import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import type { PassedRoute, Passthrough } from './sni-router.ts';
 
 export interface HandleHandshakeOwner extends HandshakeOwner {
-  /** Called when the handshake is complete and the visitor speaks HTTP/1.1. */
+  /** Called when the TLS handshake is complete and the visitor speaks HTTP/1.1. */
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void;
   /** Hands the handshake over to node:tls. `first` holds the bytes already read. `socket` is null if the connection has closed. */
   takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void;
@@ -55,7 +55,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   readonly #giveAway = (take: (socket: Socket | null, first: Buffer) => void): void => {
     try {
       const first = this.bytes.all;
-      // If the connection was closed meanwhile, its bytes are discarded.
+      // If the connection was closed during the handshake, its bytes are discarded.
       if (!this.#duplex.destroyed) take(this.#duplex.release(), first);
       this.bytes.drop();
     } catch (error) {
@@ -108,5 +108,5 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   onDrain(): void {}
 }
 
-/** HTTP/2 and the control plane need Node sockets. */
+/** HTTP/2 and the control plane need sockets of Node.js instead of native handles. */
 const needsSocket = ({ alpn }: ClientHello): boolean => alpn.includes('h2') || alpn.includes(ALPN_TUNNEL);

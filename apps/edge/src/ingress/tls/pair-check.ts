@@ -21,7 +21,7 @@ const isPairOfAnyKind = ({ cert, key }: CertificatePair): boolean =>
 const KEY_HEAD = Buffer.from('308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420', 'hex');
 const KEY_BYTES = 138;
 const SCALAR_BYTES = 32;
-/** SubjectPublicKeyInfo (RFC 5480), up to the curve point. */
+/** DER beginning of a P-256 public key (SubjectPublicKeyInfo, RFC 5480), up to the curve point. */
 const PUBLIC_HEAD = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex');
 
 /** Checks a P-256 pair. Returns null if the key has another type or cannot be parsed; the general check then decides. */

@@ -48,12 +48,12 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   /** Starts TLS with the prepared challenge certificate. The connection closes after the handshake. */
   protected abstract challenge(): void;
   protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean;
-  /** Sends an alert and closes the connection. */
+  /** Sends a TLS alert to the visitor and closes the connection. */
   protected abstract say(alert: Buffer): void;
   protected abstract cut(): void;
   abstract destroy(): void;
 
-  /** Processes received bytes. Returns false if reading must stop until resumed. */
+  /** Processes received bytes of the ClientHello. Returns false if reading must stop until resumed. */
   protected take(bytes: Buffer, start: number, end: number): boolean {
     if (this.#hello !== null) return this.#takeMore(bytes, start, end);
     const reading = this.bytes.take(bytes, start, end);
@@ -91,7 +91,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     }
   }
 
-  /** Waits for the challenge certificate. Reading continues to notice a disconnect. */
+  /** Waits for the ACME challenge's certificate. Reading continues to notice a disconnect. */
   #answerChallenge(name: string | null, hello: ClientHello): boolean {
     const { challenges } = this.#owner;
     if (name === null || challenges === null) return this.#unchallenged();

@@ -12,9 +12,9 @@ export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Maximum handshakes in progress, counted from the first byte. Above the limit the oldest handshake is closed. */
 const TLS_HANDSHAKES_MAX = 4096;
 
-/** A handshake in progress. */
+/** A TLS handshake in progress. */
 export interface PendingEntry {
-  /** Start of the handshake in monotonic milliseconds, set by add(). */
+  /** Start of the TLS handshake in monotonic milliseconds, set by add(). */
   beganMs: number;
   readonly accepted: AcceptedConnection;
   /** Releases all resources, because the connection has closed or was handed over. */
@@ -23,7 +23,7 @@ export interface PendingEntry {
 
 export class PendingHandshakes {
   readonly totals: TlsTotals = noTlsTotals();
-  /** Handshakes in progress, oldest first. */
+  /** TLS handshakes in progress, oldest first. */
   readonly #entries = new Map<AcceptedConnection, PendingEntry>();
   readonly #clock: Clock;
   #isSweeping = false;

@@ -24,9 +24,9 @@ export type TlsDestination =
   | { readonly to: 'passthrough'; readonly route: PassedRoute }
   /** An ACME validation. `name` is null if no challenge for the name is possible on this edge. */
   | { readonly to: 'challenge'; readonly name: string | null }
-  /** TLS is terminated at the edge. */
+  /** The TLS connection is terminated at the edge. */
   | { readonly to: 'clients' | 'visitors'; readonly certificate: StoredCertificate }
-  /** No certificate matches. */
+  /** No certificate matches the requested host name. */
   | { readonly to: 'nobody' };
 
 export interface SniRouterOptions {
@@ -34,7 +34,7 @@ export interface SniRouterOptions {
   readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
   /** Knows which names can have ACME challenges. Null if the edge does not answer challenges. */
   readonly challenges: Pick<ChallengeHandshakes, 'isKnown'> | null;
-  /** Setting `[server] control_on_public`. */
+  /** Whether clients can connect through the visitors' ports: `[server] control_on_public`. */
   readonly takesClients: boolean;
 }
 

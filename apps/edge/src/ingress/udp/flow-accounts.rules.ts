@@ -10,7 +10,7 @@ import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 export const FLOWS_LOOKED_AT = 1024;
 
 export interface FlowAccountsOptions {
-  /** Maximum flows of the edge. */
+  /** Maximum UDP flows of the edge. */
   readonly limit: number;
   /** Share of the limit that an account keeps while other accounts need flows, 0 to 1. */
   readonly accountShare: number;
@@ -25,7 +25,7 @@ export class FlowAccounts<C> {
     this.#shares = new FairShare({ limit, perHolder, unlimited: isOperatorsTenant });
   }
 
-  /** Number of counted flows. */
+  /** Number of UDP flows counted for accounts. */
   get size(): number {
     return this.#shares.taken;
   }
@@ -52,7 +52,7 @@ export class FlowAccounts<C> {
     return true;
   }
 
-  /** Stops counting a flow. Does nothing if the flow is not counted. */
+  /** Stops counting a UDP flow for its account. Does nothing if the flow is not counted. */
   left(flow: Flow<C>): void {
     if (flow.account === null) return;
     const { name } = flow.account;
@@ -75,7 +75,7 @@ export class FlowAccounts<C> {
 
 class AccountFlows<C> implements FlowAccount<Flow<C>> {
   readonly name: string;
-  /** Unconfirmed flows, oldest first. */
+  /** Unconfirmed UDP flows of the account, oldest first. */
   readonly unconfirmed = new FlowList<Flow<C>>();
   /**
    * Confirmed flows, longest idle first. To save work, a datagram does not update the rank of its flow. A rank is therefore never too low,

@@ -4,17 +4,17 @@ export const FLOWS_OPENING_MAX = 128;
 export const FLOWS_OPENING_MIN = 32;
 /** Delay beyond the client's fastest answer at which the client counts as busy with new flows. Further flows are then not started. */
 export const FLOWS_OPENING_LATE_MS = 40;
-/** Period of the fastest answer. Limited, because a network path may change. */
+/** Period in which the client's fastest answer to a new flow counts. Limited, because a network path may change. */
 export const FLOWS_OPENING_WINDOW_MS = 10_000;
 
 // Unanswered new flows of a client, and whether another flow may start. New flows start only as fast as the client answers, so that a flood
 // of new visitors cannot delay existing visitors.
 
-/** Unanswered new flows of a client. `F` identifies a flow. */
+/** New UDP flows that a client has not answered. `F` identifies a flow. */
 export class FlowOpenings<F> {
-  /** Start times of unanswered flows, in order of start. */
+  /** Start times of flows that the client has not answered, in order of start. */
   readonly #since = new Map<F, number>();
-  // Fastest answers of the current and the previous period. 0 while unknown.
+  // Fastest answers of the client to new flows, in the current and the previous period. 0 while unknown.
   #fastestMs = 0;
   #fastestBefore = 0;
   #windowEndsAt = Number.NEGATIVE_INFINITY;
@@ -28,7 +28,7 @@ export class FlowOpenings<F> {
     if (this.#since.size >= FLOWS_OPENING_MAX) return false;
     const [oldest = now] = this.#since.values();
     const fastest = this.#fastest();
-    // Without any answer so far, the client's speed is unknown.
+    // As long as the client has answered no flow, its speed is unknown.
     return fastest === null || now - oldest <= fastest + FLOWS_OPENING_LATE_MS;
   }
 
@@ -45,12 +45,12 @@ export class FlowOpenings<F> {
       this.#fastestMs = 0;
       this.#windowEndsAt = now + FLOWS_OPENING_WINDOW_MS;
     }
-    // The duration is never 0, because 0 means unknown.
+    // The answer's duration is never stored as 0, because 0 means unknown.
     const tookMs = Math.max(now - since, Number.MIN_VALUE);
     this.#fastestMs = this.#fastestMs === 0 ? tookMs : Math.min(this.#fastestMs, tookMs);
   }
 
-  /** Removes a flow that ended before the client answered. */
+  /** Removes a UDP flow that ended before the client answered. */
   gone(flow: F): void {
     this.#since.delete(flow);
   }

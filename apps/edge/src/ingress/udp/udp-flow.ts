@@ -11,7 +11,7 @@ import type { UdpPort } from './udp-port.ts';
 
 /** Maximum datagrams of a new flow that wait for the policy decision. Further datagrams are dropped (reason `limit`). */
 export const UDP_DECIDING_DATAGRAMS = 8;
-/** Maximum bytes of a new flow that wait for the policy decision. */
+/** Maximum bytes of a new UDP flow that wait for the policy decision. */
 const UDP_DECIDING_BYTES = 16 * 1024;
 
 export class UdpFlow implements DatagramAnswer, DatagramReader {
@@ -23,7 +23,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #waiting: Buffer[] | null = null;
   #waitingBytes = 0;
   #stream: DatagramStream | null = null;
-  /** Datagrams sent on a stream that the client has not answered yet. */
+  /** Datagrams of the flow sent on a stream that the client has not answered yet. */
   #unansweredDatagrams = 0;
   #unansweredBytes = 0;
   #isServed = false;
@@ -41,7 +41,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#waiting = [];
   }
 
-  /** Allows the flow and sends the waiting datagrams. */
+  /** Lets the UDP flow pass after the policy decision and sends the waiting datagrams. */
   letIn(): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = null;
@@ -89,7 +89,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     const { upstream, tunnelId } = this.tunnel;
     const visitor = hostPort(plainAddress(this.flow.address), this.flow.port);
     const opened = upstream.openDatagrams({ tunnelId, visitor }, this);
-    // If the carrier fails during the call, the stream is closed already.
+    // If the carrier fails during the call, the flow's stream is closed already.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
     if (!this.#isServed) this.#port.onAsked(this);
@@ -97,7 +97,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     return opened;
   }
 
-  /** Detaches the stream. Unanswered datagrams are lost with it. */
+  /** Detaches the flow from its stream. Unanswered datagrams are lost with the stream. */
   #letGo(reason: DropReason): DatagramStream | null {
     const stream = this.#stream;
     const unanswered = this.#unansweredDatagrams;

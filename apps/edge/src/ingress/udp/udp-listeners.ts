@@ -19,14 +19,14 @@ const UDP_OWN_ADDRESSES_MS = 10_000;
 
 interface Listener {
   readonly port: UdpPort;
-  /** Account charged for the socket's file descriptor. */
+  /** Account charged for the UDP socket's file descriptor. */
   account: string;
 }
 
 export interface UdpListenersOptions extends Omit<UdpPortOptions, 'loopFacts' | 'openings'> {
   readonly host: string;
   readonly range: LoopFacts['range'];
-  /** UDP ports used between client and edge. Empty if not open. */
+  /** Returns the UDP ports used between client and edge. Empty if not open. */
   readonly pathPorts: () => readonly number[];
   readonly gate: Pick<ConnectionGate, 'openPort' | 'closePort'>;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export class UdpListeners {
   #loopFacts: LoopFacts;
   readonly #blocks = new SendBlocks();
   readonly #listeners = new Map<number, Listener>();
-  /** Sockets that are being bound or closed. */
+  /** UDP sockets that are being bound or closed, by port. */
   readonly #busy = new Map<number, Promise<unknown>>();
   #loopFactsAtMs = Number.NEGATIVE_INFINITY;
   #ticking: Timer | null = null;
@@ -55,12 +55,12 @@ export class UdpListeners {
     this.#loopFacts = { ownAddresses: new Set(), range: options.range, pathPorts: [] };
   }
 
-  /** Open flows of all ports. */
+  /** Open UDP flows of all ports. */
   get connections(): number {
     return this.totals.flows;
   }
 
-  /** Dropped datagrams since the start, by reason. */
+  /** Dropped datagrams of all ports since the start, by reason. */
   get dropped(): DropCounts {
     const sum = { ...this.totals.droppedBefore };
     for (const { port } of this.#listeners.values()) addDrops(sum, port.dropped);
@@ -144,7 +144,7 @@ export class UdpListeners {
     this.#listeners.get(port)?.port.hold();
   }
 
-  /** Ends all flows and closes the socket. */
+  /** Ends all flows of a public UDP port and closes its socket. */
   free(port: number): void {
     const listener = this.#listeners.get(port);
     if (listener === undefined || listener.port.isOpen) return;
@@ -174,7 +174,7 @@ export class UdpListeners {
     for (const [port, listener] of [...this.#listeners]) this.#unbind(port, listener);
   }
 
-  /** Resolves when no flow is left. */
+  /** Resolves when no UDP flow is left. */
   whenIdle(): Promise<void> {
     if (this.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -201,7 +201,7 @@ export class UdpListeners {
     }
   }
 
-  /** Refreshes the machine's addresses, which may change. */
+  /** Refreshes the machine's own IP addresses, which may change. */
   #lookAtSelf(nowMs: number): void {
     if (nowMs - this.#loopFactsAtMs < UDP_OWN_ADDRESSES_MS) return;
     this.#loopFactsAtMs = nowMs;
@@ -212,7 +212,7 @@ export class UdpListeners {
   }
 }
 
-/** Parses a visitor's host:port. An unreadable address matches no flow. */
+/** Parses a visitor's host:port. An unreadable address matches no UDP flow. */
 const addressOf = (visitor: string): { address: string; port: number } => {
   const { host: address, port } = readHostPort(visitor) ?? { host: '', port: 0 };
   return { address, port };

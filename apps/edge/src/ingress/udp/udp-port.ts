@@ -32,22 +32,25 @@ export type DecideFlow = (visitor: string, tunnel: Tunnel) => FlowVerdict | Prom
 
 export interface UdpPortOptions {
   readonly routeOn: (port: number) => Route | undefined;
-  /** Counts flows separately from connections: source addresses can be forged, and a flood must not use up the owner's TCP connections. */
+  /**
+   * Balancer that counts UDP flows separately from connections: source addresses can be forged, and a flood must not use up the owner's
+   * TCP connections.
+   */
   readonly balancer: Balancer;
-  /** Rules of the edge. A tunnel can override the idle time. */
+  /** The edge's rules for UDP flows. A tunnel can override the idle time. */
   readonly rules: FlowRules;
-  /** Flows by visitor address, shared by all ports. */
+  /** UDP flows by visitor address, shared by all ports. */
   readonly addresses: FlowAddresses<UdpFlow>;
-  /** Flows by account, shared by all ports. */
+  /** UDP flows by account, shared by all ports. */
   readonly accounts: FlowAccounts<UdpFlow>;
   readonly loopFacts: () => LoopFacts;
-  /** Unanswered new flows of each client. */
+  /** New UDP flows of each client that the client has not answered. */
   readonly openings: WeakMap<Upstream, FlowOpenings<UdpFlow>>;
   readonly decide: DecideFlow;
-  /** Maximum remembered denied flows of all ports. */
+  /** Maximum denied UDP flows remembered, over all ports. */
   readonly deniedMax: number;
   readonly totals: UdpTotals;
-  /** Returns monotonic milliseconds, read once per turn of the event loop. */
+  /** Returns the monotonic time in milliseconds, read once per turn of the event loop. */
   readonly now: () => number;
   readonly report: ReportInternalError;
   /** Called when a flow has ended and all its bytes are counted. */
@@ -76,17 +79,17 @@ export class UdpPort implements Guarded {
   readonly #watcher: UdpPortWatcher;
   /** State of the port. `held`: the client is disconnected and may come back. */
   #state: 'open' | 'held' | 'draining' | 'closed' = 'open';
-  /** Flows of the current or last tunnel. */
+  /** UDP flows of the port's current or last tunnel. */
   #table: FlowTable<UdpFlow>;
-  /** Current or last tunnel. Null before the first tunnel. */
+  /** Id of the port's current or last tunnel. Null before the first tunnel. */
   #tunnelId: string | null = null;
-  /** The tunnel's client, and its unanswered new flows. */
+  /** Client of the port's tunnel. Null before the first tunnel. */
   #upstream: Upstream | null = null;
   #openings: FlowOpenings<UdpFlow> | null = null;
   /** Whether the tunnel was looked up since the port was opened. A reopened port may have another tunnel. */
   #isTunnelKnown = false;
   readonly #rules: { -readonly [K in keyof FlowRules]: FlowRules[K] };
-  /** Flow of the datagram in progress. Closed if an error is thrown. */
+  /** UDP flow of the datagram being processed. Closed if an error is thrown. */
   #working: Flow<UdpFlow> | null = null;
 
   constructor(port: number, socket: UdpSocket, options: UdpPortOptions, watcher: UdpPortWatcher) {
@@ -102,22 +105,22 @@ export class UdpPort implements Guarded {
     guard.listen(socket.socket, 'error', this, 'udp', (error: Error) => watcher.onError(error));
   }
 
-  /** Whether a tunnel uses the port. */
+  /** True if a tunnel uses the UDP port. */
   get isOpen(): boolean {
     return this.#state === 'open' || this.#state === 'draining';
   }
 
-  /** Dropped datagrams of the current tunnel, each counted under exactly one reason. */
+  /** Dropped datagrams of the port's current tunnel, each counted under exactly one reason. */
   get dropped(): Readonly<DropCounts> {
     return this.#table.dropped;
   }
 
-  /** Number of open and recently denied flows. */
+  /** Number of open and recently denied UDP flows of the port. */
   get flowCount(): number {
     return this.#table.size;
   }
 
-  /** Returns the most recently active flows, newest first. */
+  /** Returns the port's most recently active UDP flows, newest first. */
   flows(max: number): readonly Flow<UdpFlow>[] {
     return this.#table.list(max);
   }
@@ -148,7 +151,7 @@ export class UdpPort implements Guarded {
     this.#table.takesNew = false;
   }
 
-  /** Ends all flows. Resolves when the port is free. */
+  /** Ends all flows of the UDP port. Resolves when the port is free. */
   close(): Promise<void> {
     this.#state = 'closed';
     this.#retireTable();
@@ -189,7 +192,7 @@ export class UdpPort implements Guarded {
     return true;
   }
 
-  /** Applies the tunnel's idle time. A reconnecting client may have changed it. */
+  /** Applies the tunnel's idle time for flows. A reconnecting client may have changed it. */
   #takeRulesOf({ flowIdleSecs }: Tunnel): void {
     this.#rules.idleMs = flowIdleSecs === null ? this.#options.rules.idleMs : flowIdleSecs * 1000;
   }
@@ -273,7 +276,7 @@ export class UdpPort implements Guarded {
     this.#openingsOf(served.tunnel).begun(served, this.#options.now());
   }
 
-  /** Called when the client will not answer. */
+  /** Called when the client will not answer the opening of a UDP flow. */
   onUnasked(served: UdpFlow): void {
     this.#openingsOf(served.tunnel).gone(served);
   }
@@ -287,7 +290,7 @@ export class UdpPort implements Guarded {
     return made;
   }
 
-  /** Called once per flow, when the client has opened a local socket. */
+  /** Called once per UDP flow, when the client has opened a local socket. */
   onServed(served: UdpFlow): void {
     const { tunnel } = served;
     this.#openingsOf(tunnel).answered(served, this.#options.now());
@@ -330,18 +333,18 @@ export class UdpPort implements Guarded {
     totals.bytesToVisitor += size;
   }
 
-  /** Closes a flow that the client rejected. */
+  /** Closes a UDP flow that the client rejected. */
   onRefused({ flow }: UdpFlow): void {
     this.#table.close(flow);
   }
 
-  /** Closes a flow after an internal error. */
+  /** Closes a UDP flow after an internal error. */
   onBroken({ flow }: UdpFlow, error: unknown, where: string): void {
     this.#options.report(error, where);
     this.#table.close(flow);
   }
 
-  /** Closes the flow of the datagram that caused an internal error. */
+  /** Closes the UDP flow of the datagram that caused an internal error. */
   abandon(error: unknown, where: string): void {
     const flow = this.#working;
     this.#working = null;
@@ -382,7 +385,7 @@ export class UdpPort implements Guarded {
     this.#tunnelId = null;
   }
 
-  /** Closes all flows. The table's drop counts are kept in the totals. */
+  /** Closes all UDP flows of the tunnel. The table's drop counts are kept in the totals. */
   #retireTable(): void {
     this.#table.closeAll();
     addDrops(this.#options.totals.droppedBefore, this.#table.dropped);

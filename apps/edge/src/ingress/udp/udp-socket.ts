@@ -18,7 +18,7 @@ export const UDP_SEND_QUEUE_BYTES = 256 * 1024;
 /** Size of the memory block from which replies are sent, shared by all ports. Holds two datagrams of maximum size. */
 const UDP_SEND_BLOCK_BYTES = 128 * 1024;
 
-/** Receive buffer of a bound socket. */
+/** Requested and actual size of a bound UDP socket's receive buffer. */
 export interface ReceiveBuffer {
   readonly askedBytes: number;
   /** Size reported by the system. Linux doubles the requested size, up to `net.core.rmem_max`. */
@@ -64,13 +64,13 @@ export class UdpSocket {
     const at = this.#blocks.used;
     bytes.copy(block, at, start, end);
     socket.send(block, at, end - start, port, address);
-    // Usually the kernel has copied the datagram already, and the room can be reused. Otherwise libuv reads it later.
+    // Usually the kernel has copied the sent datagram already, and its memory can be reused. Otherwise libuv reads it later.
     this.#isBehind = socket.getSendQueueCount() > 0;
     if (this.#isBehind) this.#blocks.used += end - start;
     return true;
   }
 
-  /** Closes the socket. Resolves when the port is free. */
+  /** Closes the UDP socket. Resolves when its port is free. */
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -89,7 +89,7 @@ export class SendBlocks {
   used = 0;
   #block: Buffer | null = null;
 
-  /** Returns a block with enough room behind `used`. */
+  /** Returns a memory block for outgoing datagrams, with enough room behind `used`. */
   roomFor(bytes: number): Buffer {
     if (this.#block !== null && this.used + bytes <= this.#block.length) return this.#block;
     this.used = 0;

@@ -9,22 +9,22 @@ export const addDrops = (sum: DropCounts, more: Readonly<DropCounts>): void => {
   for (const reason of DROP_REASONS) sum[reason] += more[reason];
 };
 
-/** Plain numbers, because every datagram changes them. Metrics are read from them. */
+/** Totals of UDP flows and datagrams. Plain numbers, because every datagram changes them; metrics are read from them. */
 export class UdpTotals {
-  /** Flows for which a client has opened a local socket. */
+  /** Number of UDP flows for which a client has opened a local socket. */
   requests = 0;
-  /** Payload bytes, like all byte counts here. */
+  /** Payload bytes of datagrams sent to clients. All byte counts here are of payload. */
   bytesToClient = 0;
   bytesToVisitor = 0;
   datagramsIn = 0;
   datagramsOut = 0;
   /** Datagrams included in datagramsIn that clients reported as not delivered. */
   takenBack = 0;
-  /** Open flows, including flows of tunnels with a disconnected client. */
+  /** Open UDP flows, including flows of tunnels with a disconnected client. */
   flows = 0;
-  /** Remembered denied flows. */
+  /** Denied UDP flows that are remembered. */
   denied = 0;
-  /** Drops of tunnels that have closed. */
+  /** Dropped datagrams of tunnels that have closed. */
   readonly droppedBefore = noDrops();
   /** Rejected visitors by reason. Always empty, because datagrams are dropped without a rejection. */
   readonly refused: ReadonlyMap<string, number> = new Map();

@@ -17,7 +17,7 @@ import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '
 import type { H2cUpstream } from './h2c-upstream.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
-/** Maximum connections to a local h2c service. Further calls share them. */
+/** Maximum connections to a local h2c service (HTTP/2 without TLS). Further calls share them. */
 const H2C_SESSIONS_PER_TUNNEL = 16;
 /** Calls on an h2c connection above which another connection is opened. */
 const H2C_STREAMS_PER_SESSION = 100;
@@ -41,7 +41,7 @@ export interface H2cConnectionOptions {
 type State = 'opening' | 'open' | 'retiring' | 'closed';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
-/** Scope of errors thrown in event handlers of a connection. */
+/** Name of h2c connections in reports of errors thrown by event handlers. */
 const SCOPE = 'h2c.session';
 const NOT_H2C = 'the service does not speak HTTP/2 without TLS (h2c)';
 
@@ -65,7 +65,7 @@ export class H2cConnection implements UpstreamAnswer {
   #state: State = 'opening';
   #waiting: H2cUpstream[] = [];
   #session: ClientHttp2Session | null = null;
-  /** Connection of the client on which the stream was requested. */
+  /** Connection of the client on which the h2c connection's stream was requested. */
   readonly #askedOn: object | null;
   #stream: UpstreamStream | null = null;
   #duplex: StreamDuplex | null = null;
@@ -74,9 +74,9 @@ export class H2cConnection implements UpstreamAnswer {
   /** Open calls as counted by Node. An abandoned call stays open until both sides have closed it. */
   #calls = 0;
   #callsEver = 0;
-  /** Calls with a requester that still waits for the response. */
+  /** Number of calls with a requester that still waits for the response. */
   #wantedCalls = 0;
-  /** Time since which no requester waits. Monotonic milliseconds. */
+  /** Time since which no requester waits on this h2c connection. Monotonic milliseconds. */
   #unusedSinceMs: number;
 
   constructor(options: H2cConnectionOptions) {
@@ -89,12 +89,12 @@ export class H2cConnection implements UpstreamAnswer {
     return this.#state;
   }
 
-  /** Whether the connection has carried several calls. */
+  /** True if the h2c connection has carried several calls. */
   get isReused(): boolean {
     return this.#callsEver > 1;
   }
 
-  /** Calls in progress and requests waiting for the connection. */
+  /** Number of calls in progress on the h2c connection and of requests waiting for it. */
   get load(): number {
     return this.#calls + this.#waiting.length;
   }
@@ -105,7 +105,7 @@ export class H2cConnection implements UpstreamAnswer {
     return this.#state === 'opening' || this.#state === 'open';
   }
 
-  /** Whether the client has reconnected, or its carrier is being replaced. New calls then need a new stream. */
+  /** Whether the client has reconnected, or its carrier is being replaced. New h2c calls then need a new stream. */
   #isRetiring(): boolean {
     return this.#stream === null
       ? this.#askedOn !== this.#options.service.upstream.connection
@@ -129,7 +129,7 @@ export class H2cConnection implements UpstreamAnswer {
     if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
   }
 
-  /** Adds a request. Calls its onConnected or onNotConnected exactly once. */
+  /** Adds a request to the h2c connection. Calls its onConnected or onNotConnected exactly once. */
   take(waiter: H2cUpstream): void {
     if (this.#state === 'opening') this.#waiting.push(waiter);
     else if (this.#state === 'open') waiter.onConnected(this);
@@ -145,7 +145,7 @@ export class H2cConnection implements UpstreamAnswer {
     this.#session = session;
     guard.listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
     guard.listen(session, 'goaway', this, SCOPE, () => this.#retire());
-    // Errors are reported to the calls by their streams.
+    // Errors of the HTTP/2 session are reported to the calls by their streams.
     guard.listen(session, 'error', this, SCOPE, () => {});
     guard.listen(session, 'close', this, SCOPE, () => this.#onClosed());
   }
@@ -168,7 +168,7 @@ export class H2cConnection implements UpstreamAnswer {
     this.#waiting = [];
     for (const waiter of waiting) {
       try {
-        // If the service accepts no calls at all, the first request still waits in Node's queue.
+        // If the service accepts no h2c calls at all, the first request still waits in the queue of Node.js.
         if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
         else this.#options.onExcess(waiter);
       } catch (error) {
@@ -200,7 +200,7 @@ export class H2cConnection implements UpstreamAnswer {
     }
   }
 
-  /** Starts a call. Returns null if the connection has closed meanwhile. */
+  /** Starts a call on the h2c connection. Returns null if the connection has closed in the meantime. */
   request(
     headers: OutgoingHttpHeaders,
     options: { endStream: boolean; waitForTrailers: boolean },
@@ -217,13 +217,13 @@ export class H2cConnection implements UpstreamAnswer {
     return stream;
   }
 
-  /** Abandons a call. Called once per request. */
+  /** Records that a call's requester no longer waits. Called once per request. */
   leave(): void {
     this.#wantedCalls -= 1;
     this.#unusedSinceMs = this.#options.now();
   }
 
-  /** Returns false if the connection can be removed. Called once a second. */
+  /** Returns false if the h2c connection can be removed. Called once a second. */
   isKept(nowMs: number): boolean {
     this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
     if (this.#deafLooks === DEAF_LOOKS) this.close();
@@ -272,7 +272,7 @@ export class H2cConnection implements UpstreamAnswer {
 
 type H2cContext = Pick<UpstreamContext, 'now' | 'onBytes' | 'report'>;
 
-/** Connections of all tunnels, by service. */
+/** Connections to the h2c services of all tunnels, by service. */
 export class H2cConnections {
   readonly #context: H2cContext;
   readonly #byService = new Map<string, H2cConnection[]>();
@@ -288,7 +288,7 @@ export class H2cConnections {
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
     if (free !== null) free.take(waiter);
     else if (usable.length < H2C_SESSIONS_PER_TUNNEL) this.#open(service, serviceName, waiter);
-    // Node queues calls above the service's limit.
+    // Node.js queues calls above the service's limit of concurrent calls.
     else leastLoaded(usable)?.take(waiter);
   }
 
@@ -310,7 +310,7 @@ export class H2cConnections {
     connection.start();
   }
 
-  /** Called once a second. */
+  /** Closes unused h2c connections. Called once a second. */
   sweep(nowMs: number): void {
     for (const [key, connections] of this.#byService) {
       const kept = connections.filter((connection) => this.#isKept(connection, nowMs));

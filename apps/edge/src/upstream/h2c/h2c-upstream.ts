@@ -16,7 +16,7 @@ import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trail
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
 
-/** Scope of errors thrown in event handlers of a call's stream. */
+/** Name of h2c calls in reports of errors thrown by event handlers. */
 const SCOPE = 'h2c.stream';
 
 export class H2cUpstream extends UpstreamRequest {
@@ -24,10 +24,10 @@ export class H2cUpstream extends UpstreamRequest {
   #connection: H2cConnection | null = null;
   #stream: ClientHttp2Stream | null = null;
   #isSecondTry = false;
-  /** Whether body bytes were passed to Node, so that the request cannot be sent again. */
+  /** Whether bytes of the request body were passed to Node.js, so that the request cannot be sent again. */
   #hasGivenBody = false;
   #response: ResponseHead | null = null;
-  /** Remaining bytes of a response with Content-Length. */
+  /** Remaining bytes of a service's response with Content-Length. */
   #leftBytes = Number.POSITIVE_INFINITY;
   #responseTrailers: readonly HeaderField[] = [];
   #interim: InterimHeads | null = null;
@@ -85,7 +85,7 @@ export class H2cUpstream extends UpstreamRequest {
   }
 
   #listen(stream: ClientHttp2Stream): void {
-    // Ignores events of an abandoned stream.
+    // Handles events of the call's stream. Events of an abandoned stream are ignored.
     const on = (event: string, act: Listener): void =>
       guard.listen(stream, event, this, SCOPE, (a: never, b: never, c: never, d: never) => {
         if (this.#stream === stream) act(a, b, c, d);
@@ -103,7 +103,7 @@ export class H2cUpstream extends UpstreamRequest {
       this.handler.onRequestDrain();
     };
     on('drain', onTaken);
-    // After the end of a body there is no 'drain' event.
+    // Node.js emits no 'drain' event after the end of a request body, so 'finish' is used.
     if (this.request.hasBody) on('finish', onTaken);
     on('close', () => this.#onBroken(stream));
     guard.listen(stream, 'error', this, SCOPE, () => {});
@@ -145,7 +145,7 @@ export class H2cUpstream extends UpstreamRequest {
     if (head === null) return;
     this.#interim ??= new InterimHeads();
     const problem = this.#interim.take(raw.reduce((sum, { length }) => sum + length, 0));
-    // HTTP/2 heads cannot be paused, so only their number is limited.
+    // Interim heads of HTTP/2 responses cannot be paused, so only their number is limited.
     if (problem === null && head.interim) this.handler.onInterim(head);
     else if (problem !== null) this.fail(new Fault('LOCAL_MALFORMED', { reason: problem }));
   }
@@ -201,7 +201,7 @@ export class H2cUpstream extends UpstreamRequest {
     this.handler.onEnd(this.requestDone);
   }
 
-  /** Handles a stream that ended before the response. */
+  /** Handles an h2c call if its stream ended before the response. */
   #onBroken(stream: ClientHttp2Stream): void {
     this.letGo();
     // The service reports that it has not processed the request (RFC 9113, 8.7), or the stream was queued and never sent.
@@ -217,7 +217,7 @@ export class H2cUpstream extends UpstreamRequest {
 
   #mayTryAgain(): boolean {
     if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isConnected) return false;
-    // The service may have closed an idle connection.
+    // The request can be repeated, because the service may have closed an idle connection.
     return !this.isSent || (this.isRepeatable && this.#connection?.isReused === true);
   }
 

@@ -25,7 +25,7 @@ export const valueIn = (raw: RawFields, name: string): string | null => {
 
 // ---- from a visitor ----
 
-/** Parses a visitor's request, by the same rules as HTTP/1.1. */
+/** Parses the head of a visitor's HTTP/2 request, by the same rules as HTTP/1.1. */
 export const requestHeadOf = (raw: RawFields, hasBody: boolean): RequestHead | HeadProblem => {
   const method = valueIn(raw, ':method') ?? '';
   if (method === 'CONNECT') return problem(501, 'CONNECT is not supported');
@@ -76,7 +76,7 @@ export const ownFieldsOf = ({ status, headers, body }: EdgeResponse): OutgoingHt
   return fields;
 };
 
-/** Statuses with which Node ends a response automatically and accepts no Content-Length. */
+/** Response statuses with which Node.js ends an HTTP/2 response automatically and accepts no Content-Length. */
 const isEmptyStatus = (status: number): boolean => status === 204 || status === 205;
 
 // ---- to a local service ----
@@ -104,7 +104,7 @@ export const responseHeadOf = (
 
 // ---- trailers, either way ----
 
-/** Returns null if the trailers are malformed. */
+/** Parses HTTP/2 trailers. Returns null if they are malformed. */
 export const trailersOf = (raw: RawFields): readonly HeaderField[] | null => {
   const trailers = trailersFromParts(fieldsIn(raw));
   return 'kind' in trailers ? null : trailers;
@@ -112,7 +112,7 @@ export const trailersOf = (raw: RawFields): readonly HeaderField[] | null => {
 
 export const trailerFieldsOf = (trailers: readonly HeaderField[]): OutgoingHttpHeaders => outgoing(trailers);
 
-/** Returns the fields without pseudo-header fields. */
+/** Returns the HTTP/2 header fields without pseudo-header fields. */
 const fieldsIn = (raw: RawFields): [name: string, value: string][] => {
   const fields: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
@@ -128,7 +128,7 @@ const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {
   return fields;
 };
 
-/** Adds a field that may be repeated, such as Set-Cookie. */
+/** Adds a header field that may be repeated, such as Set-Cookie. */
 const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): void => {
   const before = fields[lower];
   if (before === undefined) fields[lower] = value;
@@ -139,7 +139,7 @@ const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): vo
 /** Returns an object without a prototype, because a field can have any name. */
 const noFields = (): OutgoingHttpHeaders => Object.create(null) as OutgoingHttpHeaders;
 
-/** List fields that Node accepts only as a single field. */
+/** Header fields with a list as value that Node.js accepts only as a single field. */
 const LISTS_IN_ONE: ReadonlySet<string> = new Set([
   'content-encoding',
   'content-language',

@@ -1,10 +1,10 @@
-// Adapts a mux stream to Node's Duplex, for Node's HTTP/2 client.
+// Adapts a mux stream to a Node.js Duplex, for the HTTP/2 client of Node.js.
 import { Duplex } from 'node:stream';
 import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { UpstreamStream } from '../upstream.ts';
 
-/** Maximum bytes buffered in each direction. */
+/** Maximum bytes of an h2c connection buffered in each direction. */
 const H2C_STREAM_BUFFER_BYTES = 64 * 1024;
 
 const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is no longer used' };
@@ -15,9 +15,9 @@ export class StreamDuplex extends Duplex implements ByteReader {
   readonly #stream: UpstreamStream;
   readonly #onBytes: (written: number, read: number) => void;
   readonly #report: ReportInternalError;
-  /** Whether the stream waits for resume(). */
+  /** True while the stream waits for resume(). */
   #isPaused = false;
-  /** Callback of a write that was not accepted completely. */
+  /** Callback of a write that the stream has not accepted completely. */
   #onWritten: Callback | null = null;
   #isReset = false;
 

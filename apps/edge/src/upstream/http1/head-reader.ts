@@ -13,13 +13,13 @@ import {
 
 export type HeadReading =
   | { readonly kind: 'more' }
-  /** A complete head. `next` is the index after the head. */
+  /** A complete HTTP/1.1 head was read. `next` is the index after the head. */
   | { readonly kind: 'head'; readonly text: string; readonly next: number }
   | { readonly kind: 'problem'; readonly status: 400 | 431; readonly reason: string };
 
 type HeadBounds = Pick<Http1Bounds, 'headMaxBytes' | 'emptyLinesMax'>;
 
-/** A response must not start with empty lines. */
+/** Bounds for reading response heads: a response must not start with empty lines. */
 export const RESPONSE_BOUNDS: HeadBounds = { ...HTTP1_BOUNDS, emptyLinesMax: 0 };
 
 const MORE: HeadReading = { kind: 'more' };
@@ -27,14 +27,14 @@ const MORE: HeadReading = { kind: 'more' };
 export class HeadReader {
   readonly #search: HeadSearch = newHeadSearch();
   readonly #bounds: HeadBounds;
-  /** Earlier pieces of the current head, or null. */
+  /** Earlier pieces of the HTTP/1.1 head being read, or null. */
   #kept: Buffer[] | null = null;
 
   constructor(bounds: HeadBounds = HTTP1_BOUNDS) {
     this.#bounds = bounds;
   }
 
-  /** Whether part of a head has arrived. */
+  /** True if part of an HTTP/1.1 head has arrived. */
   get begun(): boolean {
     return this.#search.seenBytes > 0;
   }

@@ -26,7 +26,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
   protected isBehind = false;
   readonly #idle: IdleStreams;
   readonly #response: ResponseReader;
-  /** Whether the body arrives as data without a length and is chunked here. */
+  /** Whether the request body arrives as data without a length and is chunked here. */
   readonly #framesChunks: boolean;
   #opening: PendingStream | null = null;
   #stream: UpstreamStream | null = null;
@@ -166,7 +166,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     const response = this.#response;
     let at = start;
     response.goesOn = true;
-    // The handler may cancel the request in the middle.
+    // The response's handler may cancel the request in the middle of the data.
     while (at < end && !this.isOver && (response.phase === 'head' || response.phase === 'body')) {
       at = response.take(bytes, at, end, borrowed);
     }

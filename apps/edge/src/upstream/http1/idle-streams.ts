@@ -6,7 +6,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf } from '../upstream-request.ts';
 
-/** Maximum idle connections to a local service. */
+/** Maximum idle connections kept to a local service. */
 const HTTP_IDLE_STREAMS_PER_TUNNEL = 256;
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
@@ -17,12 +17,12 @@ export interface KeptStream {
   /** Name of the client's service. Null for the tunnel's default service. */
   readonly serviceName: string | null;
   readonly stream: UpstreamStream;
-  /** Number of requests carried so far. */
+  /** Number of requests that the kept connection has carried so far. */
   readonly requests: number;
   readonly sinceMs: number;
 }
 
-/** Watches an idle stream. */
+/** Watches an idle connection to a local service, which may close or send unexpected data. */
 class IdleStream implements ByteReader {
   readonly service: Service;
   readonly stream: UpstreamStream;
@@ -61,7 +61,7 @@ class IdleStream implements ByteReader {
 export class IdleStreams {
   /** Idle streams by tunnel, and by service name for services other than the default. */
   readonly #byService = new Map<string, IdleStream[]>();
-  /** Streams of services that announced to close after the response. */
+  /** Connections of services that announced to close after the response. */
   #closing: IdleStream[] = [];
   readonly #report: ReportInternalError;
 
@@ -80,7 +80,7 @@ export class IdleStreams {
       const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
       if (isFresh && isUsable) return one;
       one.stream.reset(UNUSED);
-      // The remaining streams are even older.
+      // The remaining idle connections are even older, so none can be used.
       if (!isFresh) break;
     }
     return null;

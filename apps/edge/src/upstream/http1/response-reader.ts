@@ -19,7 +19,7 @@ export type ResponsePhase =
   | 'complete'
   /** The protocol was switched by status 101; the following bytes are not HTTP. */
   | 'switched'
-  /** The response is malformed; `problem` holds the reason. */
+  /** The service's response is malformed; `problem` holds the reason. */
   | 'malformed';
 
 const NOTHING: Buffer = Buffer.alloc(0);
@@ -27,18 +27,18 @@ const NOTHING: Buffer = Buffer.alloc(0);
 /** Reads a response. Extends HeadReader, so that no second object is allocated per response (measurable at high request rates). */
 export class ResponseReader extends HeadReader implements BodySink {
   phase: ResponsePhase = 'head';
-  /** Final head. Null until it has arrived. */
+  /** Head of the service's final response. Null until it has arrived. */
   head: ResponseHead | null = null;
   problem = '';
-  /** Whether the handler currently accepts more bytes. */
+  /** True if the response's handler currently accepts more bytes. */
   goesOn = true;
   readonly #request: ServiceRequest;
   readonly #handler: ResponseHandler;
   #body: BodyScanner | null = null;
   #interim: InterimHeads | null = null;
-  /** Writer of a handler that accepts chunks, or null. */
+  /** Writer of a handler that accepts chunks of the response unchanged, or null. */
   #chunks: ChunkWriter | null = null;
-  /** Bytes that the body's scanner is processing. */
+  /** Bytes of the response that the body's scanner is processing. */
   #piece: Buffer = NOTHING;
   #borrowed = false;
 
@@ -48,7 +48,7 @@ export class ResponseReader extends HeadReader implements BodySink {
     this.#handler = handler;
   }
 
-  /** Whether the body ends with the connection. */
+  /** True if the response body ends with the connection. */
   get isUntilClose(): boolean {
     return this.phase === 'body' && this.head?.framing.kind === 'until-close';
   }

@@ -82,7 +82,7 @@ export interface ClaimedEvent {
   readonly bytes: number;
   /** Time of the usage as reported to the payment processor. */
   readonly at: number;
-  /** Number of attempts to report the event, including the current attempt. */
+  /** Number of attempts to report the meter event, including the current attempt. */
   readonly attempts: number;
   /** Time when the first attempt began. Null if the current attempt is the first. */
   readonly triedAt: number | null;

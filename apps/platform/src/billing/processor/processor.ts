@@ -17,7 +17,7 @@ export interface CardFacts {
 }
 
 export interface CustomerFacts {
-  /** Address to which the processor sends invoices and receipts. */
+  /** Email address to which the payment processor sends invoices and receipts. */
   readonly email: string | null;
   readonly defaultPaymentMethod: string | null;
   readonly paymentMethods: readonly string[];
@@ -99,7 +99,7 @@ export interface Processor {
   createSetupIntent(customerId: string, idempotencyKey: string): Promise<{ readonly clientSecret: string }>;
   /** Reads a customer. Returns null if the customer is unknown to the processor or was deleted. */
   readCustomer(customerId: string): Promise<CustomerFacts | null>;
-  /** Changes the address for future invoices and receipts. */
+  /** Changes the customer's email address for future invoices and receipts. */
   setEmail(customerId: string, email: string): Promise<void>;
   /** Makes a payment method the customer's default. */
   usePaymentMethod(customerId: string, paymentMethodId: string): Promise<void>;

@@ -48,7 +48,7 @@ export const endSubscriptions = async (stripe: Stripe, customerId: string): Prom
     try {
       await stripe.subscriptions.cancel(id, { invoice_now: true, prorate: false });
     } catch (error) {
-      // The subscription was ended by another party a moment ago.
+      // The subscription is missing, because another party ended it a moment ago.
       if (!isMissing(error)) throw error;
     }
   }

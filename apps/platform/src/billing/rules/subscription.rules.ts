@@ -25,7 +25,7 @@ export interface SubscriptionState {
   readonly status: 'active' | 'past_due' | 'canceled' | null;
   readonly cancelsAtPeriodEnd: boolean;
   readonly periodEnd: number | null;
-  /** Start of metering. Earlier usage is never billed. */
+  /** Time from which the account's usage is metered. Earlier usage is never billed. */
   readonly meteredFrom: number | null;
   /** Time when the platform first saw the subscription past due. The grace period starts here. */
   readonly pastDueSince: number | null;

@@ -95,7 +95,7 @@ export class ApiAdmission {
   readonly #headersOf: ReturnType<typeof headersOfEveryAnswer>;
   readonly #proxies: TrustedProxies;
   readonly #log: LogLimiter;
-  /** Number of signatures being verified for calls without a turn. */
+  /** Number of token signatures being verified for calls that have no turn yet. */
   #checking = 0;
   /** Number of calls waiting for the signing key of their token. */
   #looking = 0;
@@ -163,11 +163,11 @@ export class ApiAdmission {
       const found = this.#callerOf(request);
       const caller = found instanceof Promise ? await found : found;
       if (caller === null) await serve();
-      // Without a complete body, the caller has disconnected.
+      // If the body of the API call is incomplete, the caller has disconnected.
       else if (await wholeBody(request)) await this.#queue.inTurn(response, caller, serve);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      // On other faults, the caller has disconnected and gets no response.
+      // On faults other than a limit, the caller has disconnected and gets no response.
       if (isApiLimit(error))
         answerRefused(request, response, { fault: error, headers: this.#headersOf(this.#sourceOf(request)) });
     }

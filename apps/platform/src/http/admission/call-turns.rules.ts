@@ -20,7 +20,7 @@ export const TIMES = {
   slowMs: 1000,
   /** Burst of account_calls_per_second and network_calls_per_second, as a number of seconds at the full rate. */
   burstSecs: 4,
-  /** Longest retry time sent to a refused caller. */
+  /** Longest retry time sent to a caller of the API that is refused. */
   retryAfterMaxMs: 60_000,
 };
 
@@ -39,7 +39,7 @@ export type CallerKind = 'account' | 'network' | 'unbounded';
 
 export interface CallBounds {
   readonly atOnce: number;
-  /** Calls per second while places are scarce. Null means no rate. */
+  /** API calls per second of a caller while places are scarce. Null means no rate. */
   readonly perSecond: number | null;
 }
 
@@ -69,13 +69,13 @@ export interface CallOutcome {
 /** Share and rate of every caller of a kind (accounts, networks or unbounded callers). */
 interface KindRules {
   readonly share: number;
-  /** Rates of the callers. Null if the kind has no rate. */
+  /** Rates of the API's callers. Null if this kind of caller has no rate. */
   readonly rates: TokenBuckets | null;
-  /** Calls per second, for computing the retry time of refused callers. */
+  /** API calls per second, for computing the retry time of refused callers. */
   readonly perSecond: number;
 }
 
-/** Counts of the running calls of an account or network. */
+/** Counts of the running API calls of an account or network. */
 class Caller {
   readonly rules: KindRules;
   running = 0;
@@ -133,7 +133,7 @@ export class CallTurns {
   readonly #waitMs: number;
   readonly #rules: Readonly<Record<CallerKind, KindRules>>;
   readonly #turns: FairTurns;
-  /** Callers with a running call, by kind and id. */
+  /** Callers with a running API call, by kind and id. */
   readonly #callers = new Map<string, Caller>();
   /** Calls waiting for their turn, oldest first. */
   readonly #waiting = new LinkedSet<CallTurn>();
@@ -142,13 +142,13 @@ export class CallTurns {
   /** Number of places held by callers within their shares. */
   #within = 0;
   #nowMs = 0;
-  /** Time of the last call of `advance`. */
+  /** Time of the last call of `advance`, which lets waiting API calls begin. */
   #advancedMs = 0;
   /** Time since which calls have been waiting without a break. Null if no call is waiting. */
   #queueSinceMs: number | null = null;
   /** True if the process is overloaded: every step of a call waits behind the steps of all other calls. */
   #isLate = false;
-  /** Last caller, and the last caller before it with a different owner. */
+  /** Caller of the last API call, and the last caller before it with a different owner. */
   #last: Seen = NEVER;
   #lastOther: Seen = NEVER;
 

@@ -33,7 +33,7 @@ export class Pipelines {
 class Pipeline {
   readonly #connection: Connection;
   #isServing = false;
-  /** Requests waiting behind the request being served. */
+  /** Requests of a connection that wait behind the request being served. */
   readonly #waiting: Next[] = [];
 
   constructor(connection: Connection) {

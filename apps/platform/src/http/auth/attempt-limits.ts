@@ -8,7 +8,7 @@ import { normalizeAddress } from '@tunnel/rules/sign-in';
 import { sha256Hex } from '@tunnel/runtime';
 import { type LoginAttempt, LoginAttempts } from '../../services/auth/login-attempts.rules.ts';
 
-/** A window of a minute that begins with the first attempt. */
+/** Time window for counting attempts: a minute that begins with the first attempt. */
 const MINUTE = { windowMs: 60_000, togetherMs: 60_000 };
 /** Maximum number of networks, accounts or users with counted attempts, per kind of attempt. */
 const KEYS_MAX = 50_000;
@@ -47,7 +47,7 @@ export class AttemptLimits {
    * from requesting a new password.
    */
   countMail(kind: AskedMail, email: string): void {
-    // Addresses are hashed, because people type texts of any length.
+    // Email addresses are hashed before they are counted, because people type texts of any length.
     refuseAfter(this.#mails.take(`${kind} ${sha256Hex(normalizeAddress(email))}`, this.#monotonic()));
   }
 

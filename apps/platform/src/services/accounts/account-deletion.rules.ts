@@ -29,7 +29,7 @@ export interface DeletionFacts {
 }
 
 export type DeletionStep =
-  /** Erase a batch of log entries of tunnels that have ended. */
+  /** Step of an account's deletion: erase a batch of log entries of tunnels that have ended. */
   | { readonly kind: 'erase-log' }
   /** Wait, either for the last usage, which belongs on the last invoice, or for requests that began before the deletion. */
   | { readonly kind: 'wait'; readonly ms: number }

@@ -17,7 +17,7 @@ export interface LoginRules {
   /** Maximum number of failed sign-ins per window: of a network or device, and of all strangers together. */
   readonly perWindow: number;
   readonly windowMs: number;
-  /** Maximum number of counts in memory. The oldest count is evicted first. */
+  /** Maximum number of counts of failed sign-ins in memory. The oldest count is evicted first. */
   readonly countsMax: number;
 }
 

@@ -30,7 +30,7 @@ export interface DomainChange {
   readonly found?: ReadonlyMap<string, StoredCheck>;
 }
 
-/** Work to start after the transaction was committed. */
+/** Work to start after the transaction that changed domains was committed. */
 export interface DomainNews {
   /** True if the required certificates may have changed. */
   readonly certificates: boolean;

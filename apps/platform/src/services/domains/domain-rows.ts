@@ -91,7 +91,7 @@ export const writeDomains = async (
   }
 };
 
-/** Updates the rows in a single statement, regardless of the number of accounts with the name. */
+/** Updates the rows of a custom domain in a single statement, regardless of the number of accounts with the name. */
 const update = async (trx: Trx, told: readonly object[]): Promise<void> => {
   if (told.length === 0) return;
   await sql`

@@ -95,7 +95,7 @@ export class ChangeFeed {
         changes.filter(({ regionId }) => regionId === '' || regionId === stream.regionId).map(({ change }) => change),
       );
     }
-    // The streams may have more changes to read after this page.
+    // The edges' change streams may have more changes to read after this page.
     this.#again = true;
   }
 

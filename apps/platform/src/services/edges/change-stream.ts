@@ -1,7 +1,7 @@
 // Stream of changes for an edge: a response body that is filled only as fast as the edge reads.
 import type { EdgeChange } from '@tunnel/contract';
 
-/** Number of unread keep-alive lines after which a stream is closed. */
+/** Number of unread keep-alive lines after which an edge's stream of changes is closed. */
 const CHANGES_UNREAD_MAX = 3;
 
 export interface ChangeStreamEvents {

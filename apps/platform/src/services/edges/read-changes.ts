@@ -9,7 +9,7 @@ import { toAccountRights } from '../shared/link-answers.ts';
 
 export interface ChangePage {
   readonly changes: readonly ToldChange[];
-  /** Number of the last row read; null if no rows follow. */
+  /** Number of the last change read; null if no changes follow. */
   readonly last: number | null;
 }
 

@@ -23,7 +23,7 @@ type Trx = Transaction<Schema>;
 
 export interface NameClaim {
   readonly accountId: string;
-  /** Region of the edge with the tunnel. */
+  /** Region of the edge with the tunnel that claims the name. */
   readonly regionId: string | null;
   readonly endpoint: WantedNameEndpoint;
   readonly now: number;

@@ -21,11 +21,11 @@ const OAUTH_DOCUMENT_MAX_BYTES = 64 * 1024;
 export const OAUTH_DOCUMENT_TIMEOUT_MS = 5000;
 /** Maximum number of cached documents and rejections. The least recently used is evicted first. */
 const OAUTH_DOCUMENTS_MAX = 1000;
-/** How long the rejection of a document is cached. Short, because developers correct a document and try again. */
+/** How long the rejection of an OAuth client's metadata document is cached. Short, because developers correct a document and try again. */
 const OAUTH_DOCUMENT_REFUSED_MS = 60_000;
-/** Maximum number of concurrent fetches of documents. Further callers get OAUTH_CLIENTS_BUSY. */
+/** Maximum number of concurrent fetches of OAuth client documents. Further callers get OAUTH_CLIENTS_BUSY. */
 export const OAUTH_DOCUMENTS_AT_ONCE = 16;
-/** Maximum number of concurrent fetches per network, so that a stranger's slow servers delay only that stranger. */
+/** Maximum number of concurrent fetches of client documents per network, so that a stranger's slow servers delay only that stranger. */
 export const OAUTH_DOCUMENTS_PER_NETWORK = 4;
 /** Retry-After value for callers while too many documents are fetched: the timeout of a fetch. */
 const OAUTH_BUSY_RETRY_AFTER_SECS = 5;

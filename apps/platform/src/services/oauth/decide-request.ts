@@ -102,7 +102,7 @@ export const decideOauthRequest = async (
   });
 };
 
-/** Deletes a pending request and returns its row. An error later in the transaction restores the request. */
+/** Deletes a pending OAuth authorization request and returns its row. An error later in the transaction restores the request. */
 const takeRequest = async (trx: Transaction<Schema>, id: string, now: number): Promise<Asked> => {
   const row = await trx.selectFrom('oauth_requests').select('client_id').where('id', '=', id).executeTakeFirst();
   // The client is locked before the request, in the same order as when an operator revokes a client.

@@ -10,9 +10,9 @@ export interface AuditEntry {
   readonly actor: string;
   /** Action as object and verb in the past tense, such as `key.revoked` or `user.suspended`. */
   readonly action: string;
-  /** Id of the affected account. */
+  /** Id of the account affected by the audited action. */
   readonly userId?: string;
-  /** Further facts about the action. Must not contain secrets. */
+  /** Further facts about the audited action. Must not contain secrets. */
   readonly details?: Record<string, unknown>;
 }
 

@@ -5,9 +5,9 @@ import { Cache, type Clock } from '@tunnel/runtime';
 export const KNOWN_USER_MS = 2000;
 
 interface Lookup<T> {
-  /** Result of the query; null if the row does not exist. */
+  /** Result of the database query; null if the row does not exist. */
   readonly answer: Promise<T | null>;
-  /** Result of the finished query; undefined while the query is running. */
+  /** Result of the finished database query; undefined while the query is running. */
   settled: T | null | undefined;
 }
 

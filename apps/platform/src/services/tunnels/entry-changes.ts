@@ -24,7 +24,7 @@ export interface LogEntry {
   publicUrl: string | null;
   unregisteredAt: Date | null;
   presumedClosed: boolean;
-  /** Number of requests added by the batch. */
+  /** Number of the tunnel's requests added by the batch of usage records. */
   requests: number;
   bytes: number;
   /** True if the tunnel never got a slot. Its entry is deleted from the log. */
@@ -39,7 +39,7 @@ export interface DaySum {
   bytes: number;
 }
 
-/** Bytes used according to a single record. */
+/** Bytes used by a tunnel according to a single usage record. */
 export interface UsedBytes {
   readonly userId: string;
   readonly at: Date;

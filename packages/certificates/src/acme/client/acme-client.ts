@@ -15,7 +15,7 @@ import { type AcmeAnswer, badAnswer, type CallBounds, createAcmeHttp, readAnswer
 import { AcmeProblem } from './acme-problem.ts';
 import { type AcmeDirectory, SignedCalls, type Signer } from './signed-calls.ts';
 
-/** Maximum size of a certificate chain. */
+/** Maximum size of a certificate chain downloaded from an authority. */
 const CHAIN_MAX_BYTES = 128 * 1024;
 /** Maximum names in a certificate. Let's Encrypt allows 100. */
 const NAMES_MAX = 100;
@@ -45,7 +45,7 @@ const AUTHORIZATION = z.object({
   status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
   identifier: z.object({ type: z.string(), value: z.string() }),
   wildcard: z.boolean().optional(),
-  // Challenges of unknown types may have any form.
+  // A challenge of an authorization. Challenges of unknown types may have any form.
   challenges: z.array(z.union([CHALLENGE, z.unknown().transform(() => null)])).max(20),
 });
 
@@ -62,7 +62,7 @@ export interface AcmeOrder extends z.infer<typeof ORDER> {
 export interface AcmeAuthorization {
   readonly url: string;
   readonly status: z.infer<typeof AUTHORIZATION>['status'];
-  /** Name as in a certificate, including `*.`. */
+  /** Host name as in the certificate, including `*.`. */
   readonly name: string;
   readonly challenges: readonly AcmeChallenge[];
   readonly retryAfterMs: number | null;
@@ -75,7 +75,7 @@ export interface AcmeClientOptions {
 }
 
 export interface AccountOptions {
-  /** Empty if the authority gets no contact address. */
+  /** Contact address for the authority. Empty if the authority gets none. */
   readonly email: string;
   /** External account binding (RFC 8555, 7.3.4), `hmacKey` in base64url. */
   readonly eab?: { readonly kid: string; readonly hmacKey: string } | undefined;
@@ -83,7 +83,7 @@ export interface AccountOptions {
 
 export interface OrderOptions {
   readonly profile?: string | undefined;
-  /** Renewal id of the certificate to replace (RFC 9773). */
+  /** Renewal id of the certificate that the order replaces (RFC 9773). */
   readonly replaces?: string | undefined;
 }
 
@@ -166,7 +166,7 @@ export class AcmeAccount {
     const payload = {
       identifiers: names.map((value) => ({ type: 'dns', value })),
       ...(profile === '' ? {} : { profile }),
-      // An authority without renewal information may reject the unknown field.
+      // Sends `replaces` only to authorities with renewal information; others may reject the unknown field.
       ...(replaces === undefined || renewalInfo === undefined ? {} : { replaces }),
     };
     const answer = await this.#post(newOrder, payload, bounds);
@@ -194,7 +194,7 @@ export class AcmeAccount {
     return orderOf(await this.#post(finalize, { csr: csr.toString('base64url') }, bounds), url);
   }
 
-  /** Certificate chain in PEM, leaf first. */
+  /** Downloads an issued certificate chain in PEM, leaf first. */
   async certificate(url: string, bounds: CallBounds = {}): Promise<string> {
     return (await this.#post(url, null, { ...bounds, maxBytes: CHAIN_MAX_BYTES })).text;
   }

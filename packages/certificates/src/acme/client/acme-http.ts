@@ -5,9 +5,9 @@ import { type Clock, lazySecureContext, reasonOf, requestOnce } from '@tunnel/ru
 import type { z } from 'zod';
 import { readProblem } from './acme-problem.ts';
 
-/** Time limit of a call, from DNS lookup to the last byte. */
+/** Time limit of a call to a certificate authority, from DNS lookup to the last byte. */
 export const AUTHORITY_CALL_TIMEOUT_MS = 30_000;
-/** Maximum size of a directory, order or error. */
+/** Maximum size of a response from a certificate authority: a directory, order or error. */
 export const ANSWER_MAX_BYTES = 64 * 1024;
 
 export interface AcmeHttpOptions {

@@ -1,7 +1,7 @@
-// Error reported by an authority (RFC 8555, 6.7).
+// Error reported by a certificate authority (RFC 8555, 6.7).
 import { z } from 'zod';
 
-/** Maximum length of the authority's text in messages. */
+/** Maximum length of a certificate authority's text in our error messages. */
 const DETAIL_SHOWN_CHARS = 500;
 
 const URN = 'urn:ietf:params:acme:error:';
@@ -62,5 +62,5 @@ export const readProblem = (value: unknown, status: number, retryAfterMs: number
   });
 };
 
-/** Makes text safe for logs and pages. */
+/** Makes a certificate authority's text safe for logs and pages: one line, limited length. */
 const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, DETAIL_SHOWN_CHARS);

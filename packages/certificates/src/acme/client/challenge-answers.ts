@@ -8,10 +8,10 @@ export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 export const isChallengeType = (text: string): text is ChallengeType =>
   (CHALLENGE_TYPES as readonly string[]).includes(text);
 
-/** A challenge to respond to until it is cleared. */
+/** Response to an ACME challenge, served until it is cleared. */
 export interface ChallengeAnswer {
   readonly type: ChallengeType;
-  /** Host name without `*.`. */
+  /** Host name to be validated, without `*.`. */
   readonly name: string;
   readonly token: string;
   /** Body at `/.well-known/acme-challenge/<token>`. The other challenge types derive their values from it. */
@@ -24,7 +24,7 @@ const DAY_MS = 24 * 3_600_000;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** TXT record of a dns-01 challenge: name and value. */
+/** Returns the TXT record for a dns-01 challenge: name and value. */
 export const challengeRecord = ({ name, keyAuthorization }: ChallengeAnswer): { name: string; value: string } => ({
   name: `_acme-challenge.${name}`,
   value: digest(keyAuthorization).toString('base64url'),
@@ -37,7 +37,7 @@ export const challengeCertificate = async (
 ): Promise<{ cert: string; key: string }> => {
   const { Extension, PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } = await loadX509();
   const keys = await webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
-  // OCTET STRING of 32 bytes in DER.
+  // Value of the challenge certificate's extension: an OCTET STRING of 32 bytes in DER.
   const value = Buffer.concat([Buffer.from([0x04, 0x20]), digest(keyAuthorization)]);
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${name.length <= 64 ? name : 'challenge'}`,

@@ -3,7 +3,7 @@ import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import { loadX509 } from './x509.ts';
 
-/** Maximum certificates in a chain. */
+/** Maximum number of certificates in a chain. */
 const CHAIN_MAX_CERTIFICATES = 10;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -17,7 +17,7 @@ export const newCertificateKey = async (): Promise<string> => {
     .toString();
 };
 
-/** Certificate signing request for these names, in DER. */
+/** Creates a certificate signing request for these names, in DER. */
 export const certificateRequest = async (names: readonly string[], keyPem: string): Promise<Buffer> => {
   const { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } = await loadX509();
   const { subtle } = webcrypto;
@@ -37,7 +37,7 @@ export const certificateRequest = async (names: readonly string[], keyPem: strin
 };
 
 export interface IssuedCertificate {
-  /** Certificate chain in PEM, leaf first. */
+  /** Issued certificate with its chain in PEM, leaf first. */
   readonly chain: string;
   readonly issuer: string;
   readonly serial: string;
@@ -94,7 +94,7 @@ const renewalIdOf = async (leaf: X509Certificate): Promise<string | null> => {
   return keyId === undefined ? null : renewalId(keyId, leaf.serialNumber);
 };
 
-/** Renewal id from key identifier and serial, both in hex. */
+/** Computes a certificate's renewal id (RFC 9773) from key identifier and serial, both in hex. */
 export const renewalId = (keyId: string, serial: string): string => {
   const digits = serial.replace(/^(?:00)+(?=..)/, '');
   const even = digits.length % 2 === 0 ? digits : `0${digits}`;

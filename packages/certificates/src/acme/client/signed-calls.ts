@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { type AcmeAnswer, type AcmeHttp, badAnswer, type CallBounds, readAnswer, throwProblem } from './acme-http.ts';
 import { AcmeProblem } from './acme-problem.ts';
 
-/** Maximum nonces kept for the next calls; more are dropped. */
+/** Maximum number of ACME nonces kept for the next calls; more are dropped. */
 const NONCES_KEPT_MAX = 16;
-/** Maximum repetitions of a call because of a rejected nonce. */
+/** Maximum repetitions of an ACME call because the authority rejected the nonce. */
 const BAD_NONCE_TRIES = 5;
-/** Time until the directory is fetched again. */
+/** Time until the authority's directory (list of its URLs) is fetched again. */
 const DIRECTORY_LIFE_MS = 3_600_000;
 
 const DIRECTORY = z.object({
@@ -57,14 +57,14 @@ export class SignedCalls {
     return value;
   }
 
-  /** Unsigned call: directory and renewal information are public. */
+  /** Makes an unsigned call to the authority, for data that is public: directory and renewal information. */
   async get(url: string, bounds: CallBounds): Promise<AcmeAnswer> {
     const answer = await this.#http(this.#checked(url), null, bounds);
     throwProblem(answer);
     return answer;
   }
 
-  /** `payload` null sends a POST-as-GET. */
+  /** Makes a signed call to the authority. `payload` null sends a POST-as-GET. */
   async post(url: string, payload: object | null, signer: Signer, bounds: CallBounds = {}): Promise<AcmeAnswer> {
     for (let tries = 0; ; tries += 1) {
       const nonce = this.#nonces.pop() ?? (await this.#newNonce(bounds));
@@ -96,7 +96,7 @@ export class SignedCalls {
     return nonce;
   }
 
-  /** The newest nonce is used first, because nonces expire. */
+  /** Keeps the nonce of a response. The newest nonce is used first, because nonces expire. */
   #keepNonce({ headers }: AcmeAnswer): void {
     const nonce = headers['replay-nonce'];
     if (typeof nonce !== 'string' || !/^[\w-]{1,512}$/.test(nonce)) return;
@@ -104,7 +104,7 @@ export class SignedCalls {
     if (this.#nonces.length > NONCES_KEPT_MAX) this.#nonces.shift();
   }
 
-  /** Rejects URLs without TLS if the directory uses TLS. */
+  /** Checks a URL from the authority. Rejects URLs without TLS if the directory uses TLS. */
   #checked(url: string): string {
     const scheme = URL.canParse(url) ? new URL(url).protocol : null;
     if (scheme === 'https:' || (scheme === 'http:' && this.#url.startsWith('http:'))) return url;

@@ -5,7 +5,7 @@ import { SingleFlight } from '@tunnel/runtime';
 type X509 = typeof x509;
 
 const load = async (): Promise<X509> => {
-  // The library reads class metadata while loading and fails without the polyfill.
+  // @peculiar/x509 reads class metadata while loading and fails without the polyfill.
   await import('reflect-metadata');
   const imported = (await import('@peculiar/x509')) as X509 & { readonly default?: X509 };
   // In a bundle with several files the library is a CommonJS module with its exports only in `default`.

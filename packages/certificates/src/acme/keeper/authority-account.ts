@@ -33,7 +33,7 @@ export class AuthorityAccount {
     const { clock } = this.#options;
     if (clock.monotonic() >= this.#forgetAt) this.#opened = undefined;
     this.#opened ??= this.#open().catch((error: unknown) => {
-      // Nonces are rejected by chance, so only the current order waits.
+      // Authorities reject nonces by chance, so after such an error only the current order waits.
       const isChance = error instanceof AcmeProblem && error.type === 'badNonce';
       const askedMs = error instanceof AcmeProblem ? (error.retryAfterMs ?? 0) : 0;
       this.#forgetAt = isChance ? 0 : clock.monotonic() + Math.max(askedMs, ACCOUNT_AGAIN_MS);

@@ -13,17 +13,17 @@ import type { ChallengeSolver } from './challenge-solver.ts';
 import { finishOrder } from './finish-order.ts';
 import type { SealedKeys } from './sealed-keys.ts';
 
-/** Maximum concurrent orders per process. */
+/** Maximum concurrent certificate orders per process. */
 const ORDERS_AT_ONCE = 4;
 /** Interval between checks for due work. Requests in this process start a check at once. */
 export const LOOK_EVERY_MS = 5000;
 /** Interval between renewal information requests after a start, so that thousands of certificates do not cause a flood. */
 const INFO_AT_START_EVERY_MS = 100;
-/** Lease time of a certificate. After expiry another keeper can take over. */
+/** Time for which a keeper claims a certificate. After expiry another keeper can take over. */
 export const LEASE_MS = 60_000;
-/** Interval of lease renewal. */
+/** Interval at which a keeper renews its claim to a certificate. */
 export const LEASE_RENEW_MS = 20_000;
-/** Pause after a failure of the certificate store or key file. */
+/** Pause of the keeper after a failure of the certificate store or key file. */
 const PAUSE_MS = 60_000;
 /** Time that a stop waits for running orders. They continue after the next start. */
 const STOP_WAIT_MS = 5000;
@@ -32,7 +32,7 @@ const STOP_WAIT_MS = 5000;
  * @limit operator: Certificate orders of the server within 3 h | further orders wait
  */
 const CERTIFICATE_ORDERS_MAX = 250;
-/** Window in which new orders are counted. */
+/** Time window in which new certificate orders are counted. */
 const CERTIFICATE_ORDERS_WINDOW_MS = 3 * 3_600_000;
 /**
  * Maximum orders per account within the window: a quarter. The operator's names are not counted.
@@ -53,7 +53,7 @@ export interface KeeperOptions extends AccountOptions {
   readonly client: AcmeClient;
   readonly store: CertificateStore;
   readonly keys: SealedKeys;
-  /** Challenge solvers, preferred first. */
+  /** Solvers that respond to ACME challenges, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
   readonly profile?: string | undefined;
   /**
@@ -62,13 +62,13 @@ export interface KeeperOptions extends AccountOptions {
    */
   readonly canTakeWildcards?: () => boolean;
   readonly clock: Clock;
-  /** Returns a number in [0, 1). */
+  /** Random source. Returns a number in [0, 1). */
   readonly random: () => number;
   readonly logger: Logger;
   readonly listener: KeeperListener;
 }
 
-/** Another keeper has taken over the certificate, or this keeper is stopped. */
+/** Error that ends work on a certificate: another keeper has taken it over, or this keeper is stopped. */
 class LeaseLost extends Error {}
 
 const ORDERS = {
@@ -81,7 +81,7 @@ export class CertificateKeeper {
   readonly #options: KeeperOptions;
   readonly #account: AuthorityAccount;
   readonly #owner = randomToken(9);
-  /** Running work with the certificate's account; null for the operator's certificates. */
+  /** Orders in progress, with the account of the certificate; null for the operator's certificates. */
   readonly #running = new Map<Promise<void>, string | null>();
   readonly #stopped = new AbortController();
   #timer: Timer | undefined;
@@ -123,7 +123,7 @@ export class CertificateKeeper {
     return done;
   }
 
-  /** Stops. Running orders continue after the next start. */
+  /** Stops the keeper. Running orders continue after the next start. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#stopped.abort(new LeaseLost());
@@ -182,7 +182,7 @@ export class CertificateKeeper {
       if (error instanceof LeaseLost || signal.aborted) {
         logger.debug({ names }, 'another platform works on the certificate');
       } else {
-        // Usually a wrong key file. After it is corrected, all work continues where it stopped.
+        // An error here is usually a wrong key file. After the file is corrected, all orders continue where they stopped.
         this.#pause();
         logger.error({ names, reason: messageOf(error) }, 'cannot order certificates; retrying in a minute');
       }
@@ -193,7 +193,7 @@ export class CertificateKeeper {
   }
 }
 
-/** Processes a certificate while holding its lease. */
+/** Work on a certificate for which this keeper holds the lease. */
 class ClaimedCertificate {
   readonly #claim: Claim;
   readonly #options: KeeperOptions;
@@ -284,7 +284,7 @@ class ClaimedCertificate {
     try {
       await step();
     } catch (error) {
-      // After an abort or a key file problem the order is still valid.
+      // After an abort or a problem with the key file, the certificate order is still valid.
       if (this.#signal.aborted || error instanceof LeaseLost) throw error;
       if (error instanceof Fault && error.code === 'CERTIFICATE_KEY_FILE') throw error;
       if (isUnknownAccount(error)) await this.#account.isUnknown();
@@ -310,7 +310,7 @@ class ClaimedCertificate {
 
 const NO_INFO = { window: null, retryAfterMs: null };
 
-/** If the authority gives no information, it is asked again later; until then the lifetime decides. */
+/** If the authority gives no renewal information, it is asked again later; until then the certificate's lifetime decides. */
 const noInfo = (error: unknown) => ({
   window: null,
   retryAfterMs: error instanceof AcmeProblem ? error.retryAfterMs : null,
@@ -322,7 +322,7 @@ interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-/** Faults after which the same order can still succeed. */
+/** Faults of an order after which the same order can still succeed. */
 const PASSING = new Set(['ACME_AWAY', 'ACME_ORDER_SLOW', 'ACME_CHALLENGE_UNSET', 'ACME_BAD_ANSWER']);
 
 const failureOf = (error: unknown, names: readonly string[]): Failure => {

@@ -6,14 +6,14 @@ import type { ChallengeAnswer } from '../client/challenge-answers.ts';
 import type { IssuedCertificate } from '../client/issued-certificate.ts';
 
 export interface StoredCertificate extends IssuedCertificate {
-  /** Private key as PKCS #8 in PEM, encrypted. */
+  /** Private key of the certificate as PKCS #8 in PEM, encrypted. */
   readonly key: string;
 }
 
 export interface CertificateRecord {
   readonly id: string;
   readonly names: readonly string[];
-  /** Owner of the names; null for the operator's names. */
+  /** Account that owns the certificate's names; null for the operator's names. */
   readonly accountId: string | null;
   readonly life: CertificateLife;
   /** Encrypted key of the open order, which must be finished with the same key. */
@@ -29,7 +29,7 @@ export interface Claim {
 }
 
 export interface ClaimRules {
-  /** False leaves wildcard certificates to a keeper with dns-01. Default: true. */
+  /** False leaves wildcard certificates to another keeper that can answer dns-01 challenges. Default: true. */
   readonly wildcards?: boolean;
   /**
    * Accounts of the certificates that the keeper is processing, one entry per certificate. Accounts with fewer entries come first, and
@@ -40,9 +40,9 @@ export interface ClaimRules {
 }
 
 export interface StoredAccount {
-  /** Account key as JWK, encrypted. */
+  /** Key of the ACME account as JWK, encrypted. */
   readonly key: string;
-  /** Null if the account is not registered, or unknown to the authority. */
+  /** URL of the ACME account. Null if it is not registered, or unknown to the authority. */
   readonly url: string | null;
   readonly email: string;
 }
@@ -52,13 +52,13 @@ export type BudgetTaken =
   | { readonly kind: 'taken' }
   | { readonly kind: 'empty'; readonly until: number; readonly isWhole: boolean };
 
-/** `name` finds the current challenge of either type. */
+/** What identifies a stored challenge. `name` finds the current challenge of either type. */
 export type ChallengeKey = { readonly token: string } | { readonly tlsName: string } | { readonly name: string };
 
 export interface CertificateStore {
-  /** Returns the record for exactly these names and creates it if needed. */
+  /** Returns the stored certificate record for exactly these names and creates it if needed. */
   want(names: readonly string[], accountId?: string | null): Promise<CertificateRecord>;
-  /** Deletes the record with its keys and open order. */
+  /** Deletes a certificate record with its keys and open order. */
   forget(id: string): Promise<void>;
   list(): Promise<readonly CertificateRecord[]>;
   get(id: string): Promise<CertificateRecord | null>;

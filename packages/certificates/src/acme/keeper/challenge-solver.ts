@@ -3,7 +3,7 @@ import type { Clock } from '@tunnel/runtime';
 import type { ChallengeAnswer, ChallengeType } from '../client/challenge-answers.ts';
 import type { CertificateStore } from './certificate-store.ts';
 
-/** Lifetime of a response to a challenge. */
+/** Time for which the response to an ACME challenge is kept. */
 const CHALLENGE_LIFE_MS = 10 * 60_000;
 
 export interface ChallengeSolver {

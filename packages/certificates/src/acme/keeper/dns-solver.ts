@@ -10,7 +10,7 @@ import type { ChallengeSolver } from './challenge-solver.ts';
 
 export interface DnsSolverOptions {
   readonly challenges: DnsChallenges;
-  /** `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
   /** `zone`: records are set in the edge's zone, and other names point to it. `anywhere`: records are set at the queried name. */
   readonly sets: 'zone' | 'anywhere';

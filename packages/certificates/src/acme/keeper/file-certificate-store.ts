@@ -43,16 +43,16 @@ export class FileCertificateStore implements CertificateStore {
   #account: StoredAccount | null;
   #budgets: Record<string, readonly BudgetEntry[]>;
 
-  /** Throws if the folder cannot be used or contains an invalid file. */
+  /** Opens the certificate store in a folder. Throws if the folder cannot be used or contains an invalid file. */
   constructor(dir: string, directoryUrl: string) {
     this.#dir = join(dir, sha256Hex(directoryUrl).slice(0, ID_CHARS));
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
-    // An existing folder may have other permissions.
+    // Sets the folder's permissions, because an existing folder may have others.
     chmodSync(this.#dir, 0o700);
     for (const file of readdirSync(this.#dir)) {
       if (file.endsWith(ASIDE)) rmSync(join(this.#dir, file), { force: true });
       if (!RECORD_FILE.test(file)) continue;
-      // Older versions stored no account.
+      // Certificate files of older versions have no account.
       const record = { accountId: null, ...(this.#read(file) as Omit<CertificateRecord, 'accountId'>) };
       this.#entries.set(record.id, { record, epoch: 0, leasedUntil: 0 });
     }
@@ -140,7 +140,7 @@ export class FileCertificateStore implements CertificateStore {
     const issued = [...this.#entries.values()].filter(
       ({ record, leasedUntil }) => record.life.issued !== null && leasedUntil <= now,
     );
-    // Not saved, because every start schedules it again.
+    // The scheduled request for renewal information is not saved, because every start schedules it again.
     issued.forEach((entry, index) => {
       const event = { kind: 'info-wanted', at: now + index * everyMs } as const;
       const [life] = transitionCertificate(entry.record.life, event, now, 0);
@@ -179,7 +179,7 @@ export class FileCertificateStore implements CertificateStore {
   }
 
   async clearChallenge(answer: ChallengeAnswer): Promise<void> {
-    // A later order may have set another challenge under the same key.
+    // Clears only this response, because a later order may have set another challenge under the same key.
     const key = challengeKey(answer);
     if (this.#challenges.get(key)?.answer.token === answer.token) this.#challenges.delete(key);
   }
@@ -187,7 +187,7 @@ export class FileCertificateStore implements CertificateStore {
   async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
     const isWaitedFor = ({ until }: { readonly until: number }): boolean => until > now;
     if ('name' in key) {
-      // There are only as many challenges as open orders.
+      // A search without index is fast enough: there are only as many challenges as open orders.
       const ofName = [...this.#challenges.values()].filter(({ answer }) => answer.name === key.name);
       return ofName.findLast(isWaitedFor)?.answer ?? null;
     }
@@ -214,7 +214,7 @@ export class FileCertificateStore implements CertificateStore {
     try {
       writeAtomicSync(join(this.#dir, file), JSON.stringify(value), { flush: true, soleWriter: true });
     } catch (error) {
-      // Usually a full disk, which says nothing about the certificate and ends when space is free again.
+      // A failed write is usually a full disk, which says nothing about the certificate and ends when space is free again.
       const reason = error instanceof Error ? error.message : String(error);
       throw new Fault('CERTIFICATE_STORE_AWAY', { reason }, { cause: error });
     }

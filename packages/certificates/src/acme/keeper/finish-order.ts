@@ -8,9 +8,9 @@ import { type ChallengeAnswer, isChallengeType } from '../client/challenge-answe
 import { certificateRequest, type IssuedCertificate, readIssued } from '../client/issued-certificate.ts';
 import type { ChallengeSolver } from './challenge-solver.ts';
 
-/** First pause between polls; doubled every time, or as the authority requests. */
+/** First pause between polls of an order; doubled every time, or as the authority requests. */
 export const POLL_FIRST_MS = 500;
-/** Longest pause between polls. */
+/** Longest pause between polls of an order. */
 export const POLL_LONGEST_MS = 10_000;
 /** Maximum polling time of a validation or order. A later attempt continues it. */
 export const POLL_TOTAL_MS = 90_000;
@@ -20,9 +20,9 @@ const CHALLENGE_SET_MS = 200_000;
 export interface OrderPlan {
   readonly account: AcmeAccount;
   readonly names: readonly string[];
-  /** Private key as PKCS #8 in PEM. */
+  /** Private key for the certificate as PKCS #8 in PEM. */
   readonly key: string;
-  /** Challenge solvers, preferred first. */
+  /** Solvers that respond to ACME challenges, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
   /** Number of rejected validations so far. Every rejection moves on to the next solver. */
   readonly refusals: number;
@@ -51,7 +51,7 @@ const refusedOrder = ({ error, status, identifiers }: AcmeOrder): Fault => {
   return new Fault('ACME_REFUSED', { what: identifiers.map(({ value }) => value).join(', '), detail });
 };
 
-/** Polls until the order has none of `statuses`. */
+/** Polls an order until its status is none of `statuses`. */
 const settled = (plan: OrderPlan, url: string, ...statuses: AcmeOrder['status'][]): Promise<AcmeOrder> =>
   poll(plan, 'the order', async () => {
     const order = await plan.account.order(url, { signal: plan.signal });
@@ -68,7 +68,7 @@ const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
   const answer: ChallengeAnswer = { type: solver.type, name, token, keyAuthorization: account.keyAuthorization(token) };
   try {
     await setAnswer(plan, solver, answer);
-    // A challenge in `processing` was already submitted before a restart.
+    // A challenge in `processing` was submitted before a restart and is not submitted again.
     if (challenge.status === 'pending') await account.challengeReady(challenge, { signal });
     const seen = await poll(plan, `the validation of ${name}`, async () => {
       const value = await account.authorization(url, { signal });

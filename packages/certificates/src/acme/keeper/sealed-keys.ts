@@ -25,7 +25,7 @@ export class SealedKeys {
     this.#kid = sha256Hex(`kid ${key.toString('base64url')}`).slice(0, KID_CHARS);
   }
 
-  /** Throws a fault that names the file. */
+  /** Opens the file with the key that encrypts private keys. Throws a fault that names the file. */
   static open({ file, isGiven }: KeyFile): SealedKeys {
     try {
       if (isGiven && !existsSync(file)) throw unusable(file, 'the file does not exist');

@@ -6,16 +6,16 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, SingleFlight, writeAtomicSync } from '@tunnel/runtime';
 import { loadX509 } from '../client/x509.ts';
 
-/** Lifetime of the authority, which people trust once. */
+/** Lifetime of the local authority's own certificate, which people trust once. */
 const LOCAL_CA_LIFE_MS = 10 * 365 * 86_400_000;
-/** Lifetime of leaf certificates, which are replaced after half of this time. */
+/** Lifetime of certificates issued by the local authority. They are replaced after half of this time. */
 const LOCAL_LEAF_LIFE_MS = 90 * 86_400_000;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-/** Addresses of this machine only (RFC 6761, RFC 1122, RFC 4291). */
+/** Loopback addresses, which only reach this machine (RFC 6761, RFC 1122, RFC 4291). */
 const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
 const NAME_CONSTRAINTS = '2.5.29.30';
-/** Tolerance for clock differences between browsers and containers on the machine. */
+/** Time by which certificates are backdated, because clocks of browsers and containers on the machine differ. */
 const BACKDATED_MS = 3_600_000;
 
 export interface CertificateAndKey {
@@ -24,7 +24,7 @@ export interface CertificateAndKey {
 }
 
 export class LocalAuthority {
-  /** File that browsers and systems must trust. */
+  /** File with the local authority's certificate, which browsers and systems must trust. */
   readonly file: string;
   readonly certificate: string;
   readonly #clock: Clock;
@@ -59,7 +59,7 @@ export class LocalAuthority {
     }
   }
 
-  /** Issues a certificate for a name. `localhost` also covers the loopback addresses. */
+  /** Issues a certificate of the local authority for a name. `localhost` also covers the loopback addresses. */
   async issue(name: string): Promise<CertificateAndKey> {
     const x509 = await loadX509();
     const { publicKey, pem } = await this.#leafKeys.run();
@@ -105,7 +105,7 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
   const now = clock.now();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: newSerial(),
-    // A random suffix distinguishes several trusted authorities.
+    // A random suffix in the name distinguishes several trusted local authorities.
     name: `CN=Tunnel local authority ${randomBytes(3).toString('hex')}`,
     keys,
     signingAlgorithm: KEYS,
@@ -127,7 +127,7 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
 const pemOf = async (x509: X509, key: webcrypto.CryptoKey): Promise<string> =>
   `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
 
-/** Positive serial number for DER. */
+/** Returns a random serial number for a certificate, positive when encoded in DER. */
 const newSerial = (): string => {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
@@ -137,7 +137,7 @@ const newSerial = (): string => {
 /** A common name has at most 64 characters. Only the subject alternative name counts. */
 const subjectOf = (name: string): string => `CN=${name.length <= 64 ? name : 'localhost'}`;
 
-/** NameConstraints (RFC 5280, 4.2.1.10) in DER: localhost and names below, 127.0.0.0/8, ::1. */
+/** Returns the NameConstraints extension (RFC 5280, 4.2.1.10) in DER, limited to localhost and names below, 127.0.0.0/8 and ::1. */
 const loopbackNamesAlone = (): Buffer => {
   const dns = der(0x82, Buffer.from('localhost'));
   const ipv4 = der(0x87, Buffer.from([127, 0, 0, 0, 255, 0, 0, 0]));
@@ -146,5 +146,5 @@ const loopbackNamesAlone = (): Buffer => {
   return der(0x30, der(0xa0, Buffer.concat(permitted)));
 };
 
-/** DER element with fewer than 128 bytes. */
+/** Encodes a DER element with fewer than 128 bytes. */
 const der = (tag: number, value: Buffer): Buffer => Buffer.concat([Buffer.from([tag, value.length]), value]);

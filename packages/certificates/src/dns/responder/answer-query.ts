@@ -15,9 +15,9 @@ export type QueryOutcome =
 interface Query {
   readonly id: number;
   readonly opcode: number;
-  /** EDNS version, or null without EDNS. */
+  /** EDNS version of the DNS query, or null without EDNS. */
   readonly edns: number | null;
-  /** The recursion-desired flag, which is echoed but never honored. */
+  /** The recursion-desired flag of the DNS query, which is echoed but never honored. */
   readonly flags: number;
   readonly question: Question;
 }
@@ -34,7 +34,7 @@ export const answerQuery = (bytes: Buffer, zone: ChallengeZone, over: 'udp' | 't
     const query = readQuery(bytes);
     return query === null ? MALFORMED : answered(query, zone, over, isShort);
   } catch {
-    // The parser throws on malformed messages.
+    // The DNS parser throws on malformed messages.
     return MALFORMED;
   }
 };

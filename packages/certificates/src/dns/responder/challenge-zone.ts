@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Answer, Question } from 'dns-packet';
 import { foldName } from '../../domains/domain-proof.rules.ts';
 
-/** Maximum challenge records: four concurrent orders have a few each. */
+/** Maximum number of challenge records in the zone: four concurrent orders have a few each. */
 const RECORDS_MAX = 1000;
 /** TTL of answers in seconds. A value is queried right after it was set. */
 const RECORD_TTL_SECS = 1;
@@ -25,7 +25,7 @@ export class ChallengeZone {
   #records = 0;
   #serial: number;
 
-  /** `serial` must grow between runs, such as a time in seconds. */
+  /** Creates the DNS zone for challenges. `serial` must grow between runs, such as a time in seconds. */
   constructor(domain: string, serial: number) {
     this.origin = `_acme-challenge.${foldName(domain)}`;
     this.#nameServer = foldName(domain);
@@ -52,7 +52,7 @@ export class ChallengeZone {
     this.#changed(-1);
   }
 
-  /** Echoes the name in the queried case, because some resolvers compare it. */
+  /** Answers a DNS question. Echoes the name in the queried case, because some resolvers compare it. */
   answer({ name, type, class: of = 'IN' }: Question): ZoneAnswer {
     const folded = foldName(name);
     if (of !== 'IN' || !this.#contains(folded)) return REFUSED;
@@ -80,7 +80,7 @@ export class ChallengeZone {
       refresh: HOUR_SECS,
       retry: HOUR_SECS,
       expire: 24 * HOUR_SECS,
-      // Time for which resolvers cache a negative answer.
+      // Time in seconds for which resolvers cache a negative answer.
       minimum: ttl,
     };
     return { name, type: 'SOA', ttl, data };

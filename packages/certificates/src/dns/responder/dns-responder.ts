@@ -15,23 +15,23 @@ import { addressesFor } from './own-addresses.ts';
 import { TcpQueries } from './tcp-queries.ts';
 
 export interface DnsResponderOptions {
-  /** `[server] domain`. */
+  /** Domain of the edge: `[server] domain`. */
   readonly domain: string;
-  /** A wildcard address means every address of the machine except loopback. */
+  /** Host to listen on. A wildcard address means every address of the machine except loopback. */
   readonly host: string;
-  /** 0 picks a free port. */
+  /** Port of the DNS responder. 0 picks a free port. */
   readonly port: number;
   readonly lookups: DnsLookups;
   readonly clock: Clock;
 }
 
-/** Counters since the start. */
+/** Counters of the DNS responder since the start. */
 export interface ResponderCounts {
   readonly answered: number;
   readonly refused: number;
   readonly malformed: number;
   readonly overRate: number;
-  /** Connections rejected or closed for lack of slots. */
+  /** TCP connections rejected or closed because all slots were taken. */
   readonly crowdedOut: number;
 }
 
@@ -81,12 +81,12 @@ export class DnsResponder implements DnsChallenges {
     return this.#zone.origin;
   }
 
-  /** Port of the responder. 0 while not listening. */
+  /** Port of the DNS responder. 0 while not listening. */
   get port(): number {
     return this.#open?.port ?? 0;
   }
 
-  /** Listening addresses as text. */
+  /** Addresses on which the DNS responder listens, as text. */
   get addresses(): readonly string[] {
     return (this.#open?.tcp ?? []).map((server) => {
       const { address, port } = server.address() as AddressInfo;
@@ -98,7 +98,7 @@ export class DnsResponder implements DnsChallenges {
     return { ...this.#counts };
   }
 
-  /** Addresses of a wildcard that could not be opened, with the reason. */
+  /** Why some addresses of the machine could not be opened, if the configured host is a wildcard address. */
   get problems(): readonly Fault[] {
     return this.#open?.problems ?? [];
   }
@@ -156,7 +156,7 @@ export class DnsResponder implements DnsChallenges {
   }
 
   #receive(socket: UdpSocket): void {
-    // ICMP errors about absent clients are ignored.
+    // ICMP errors about clients that are gone are ignored.
     socket.on('error', () => {});
     socket.on('message', (bytes, from) => {
       const answer = this.#answer(bytes, from.address, 'udp');

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 
 const LINK_LOCAL = /^fe[89ab]/i;
 
-/** In the form of `networkInterfaces` in node:os. */
+/** Network interfaces of the machine, as returned by `networkInterfaces` of node:os. */
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
 /** Other hosts are returned unchanged. A machine with loopback only listens there, because no other machine can reach it. */
@@ -12,7 +12,7 @@ export const addressesFor = (host: string, interfaces: Interfaces = networkInter
   if (host !== '' && host !== '0.0.0.0' && host !== '::') return [host];
   const all = Object.values(interfaces).flatMap((addresses) => addresses ?? []);
   const wanted = all.filter(({ address, family, internal }) => {
-    // A link-local address needs a zone, and no resolver uses it.
+    // A link-local address is left out: it needs a zone, and no resolver uses it.
     if (internal || LINK_LOCAL.test(address)) return false;
     return family === 'IPv4' || host === '::' || host === '';
   });

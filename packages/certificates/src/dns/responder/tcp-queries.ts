@@ -4,20 +4,20 @@ import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { DNS_LIMITS } from '../dns-limits.ts';
 
-/** Maximum connections. The oldest is closed for a new connection. */
+/** Maximum DNS connections over TCP. The oldest is closed for a new connection. */
 const TCP_CONNECTIONS_MAX = 128;
-/** Maximum connections per address. */
+/** Maximum DNS connections over TCP per client address. */
 const TCP_CONNECTIONS_PER_ADDRESS = 8;
-/** Maximum age of a connection. A resolver sends one or two queries. */
+/** Maximum age of a DNS connection over TCP. A resolver sends one or two queries. */
 const TCP_CONNECTION_MS = 10_000;
-/** Maximum unread answer bytes per connection. Beyond it the connection is closed. */
+/** Maximum unread answer bytes per DNS connection. Beyond it the connection is closed. */
 const TCP_UNREAD_MAX_BYTES = 64 * 1024;
 
 export interface TcpQueriesOptions {
   readonly clock: Clock;
-  /** Returns null to close the connection without an answer. */
+  /** Answers a DNS query. Returns null to close the connection without an answer. */
   readonly answer: (bytes: Buffer, address: string) => Buffer | null;
-  /** Called for a message longer than any query. */
+  /** Called when a client sends a message longer than any DNS query. */
   readonly onTooLong: () => void;
   /** Called for a connection that was rejected or closed for lack of slots. */
   readonly onCrowdedOut: () => void;
@@ -28,7 +28,7 @@ const EMPTY = Buffer.alloc(0);
 
 export class TcpQueries {
   readonly #options: TcpQueriesOptions;
-  /** Connections with their network, oldest first. */
+  /** Open DNS connections with their client's network, oldest first. */
   readonly #open = new Map<Socket, string>();
 
   constructor(options: TcpQueriesOptions) {
@@ -73,7 +73,7 @@ export class TcpQueries {
   }
 
   #read(socket: Socket, address: string): void {
-    // At most an incomplete query and the data of a single read.
+    // Bytes not answered yet: at most an incomplete query and the data of a single read.
     let pending: Buffer = EMPTY;
     socket.on('data', (chunk: Buffer) => {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);

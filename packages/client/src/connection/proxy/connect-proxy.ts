@@ -44,7 +44,7 @@ interface ProxyAnswer {
 }
 
 const END = Buffer.from('\r\n\r\n', 'latin1');
-/** Accepts HTTP/1.0 too, as used by old proxies. */
+/** Status line of a proxy's response. Accepts HTTP/1.0 too, as used by old proxies. */
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: (.*))?$/;
 const BEGIN = 'HTTP/1.';
 
@@ -91,7 +91,7 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
     socket.on('readable', onReadable).on('error', fail).on('close', onClose).on('end', onClose);
   });
 
-/** Interim responses are followed by another response. 101 is final. */
+/** Returns true if another response follows, as after interim responses. 101 is final. */
 const isInterim = (status: number): boolean => status >= 100 && status < 200 && status !== 101;
 
 /** Parses the status line and the headers. Malformed headers are tolerated, because only the status matters. */

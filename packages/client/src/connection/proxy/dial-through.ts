@@ -13,7 +13,7 @@ import { proxyUnreachable } from './proxy-faults.ts';
 
 export interface DialThroughOptions {
   readonly clock: Clock;
-  /** Aborting ends the dial at any point, with the signal's reason. */
+  /** Aborting ends the connection attempt at any point, with the signal's reason. */
   readonly signal: AbortSignal;
   /** Trust settings for the server. An https:// proxy is verified with the same settings, plus the system's certificate authorities. */
   readonly security: TransportSecurity;

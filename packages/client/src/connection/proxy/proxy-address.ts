@@ -8,10 +8,10 @@ export type ProxyKind = 'http' | 'https' | 'socks5' | 'socks5h';
 export interface Proxy {
   /** `socks5` resolves names locally. `socks5h`, `http` and `https` (TLS to the proxy) let the proxy resolve names. */
   readonly kind: ProxyKind;
-  /** Host name or address, without brackets. */
+  /** Host name or IP address of the proxy, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** URL for display, without user name and password. */
+  /** URL of the proxy for display, without user name and password. */
   readonly text: string;
   readonly credentials: ProxyCredentials | null;
 }
@@ -21,7 +21,7 @@ export interface ProxyCredentials {
   readonly password: Secret;
 }
 
-/** Default ports of the URL schemes, and of SOCKS (RFC 1928). */
+/** Default ports of proxy URLs by scheme; for SOCKS as in RFC 1928. */
 const DEFAULT_PORTS: Readonly<Record<ProxyKind, number>> = { http: 80, https: 443, socks5: 1080, socks5h: 1080 };
 
 const EXPECTED = 'must be http://host:port, https://, socks5:// or socks5h://, or none';
@@ -30,11 +30,11 @@ const EXPECTED = 'must be http://host:port, https://, socks5:// or socks5h://, o
 const CREDENTIAL_MAX_BYTES = 255;
 
 export interface ProxyParseOptions {
-  /** Origin of the URL, for error messages: `--proxy`, `HTTPS_PROXY`. */
+  /** Where the proxy's URL comes from, for error messages: `--proxy`, `HTTPS_PROXY`. */
   readonly source: string;
-  /** `user:password` for a URL without credentials. */
+  /** Credentials `user:password` for a proxy URL without credentials. */
   readonly auth?: Secret | undefined;
-  /** Accepts `host:port` as http://host:port, as most programs do for environment variables. */
+  /** Accepts a proxy `host:port` as http://host:port, as most programs do for environment variables. */
   readonly schemeOptional?: boolean;
 }
 

@@ -5,7 +5,7 @@ import { isLoopbackHost, plainAddress } from '@tunnel/rules/net';
 import ipaddr from 'ipaddr.js';
 
 export interface ProxyTarget {
-  /** Host name or address, without brackets. */
+  /** Host name or IP address of the server to reach, without brackets. */
   readonly host: string;
   readonly port: number;
 }
@@ -18,10 +18,10 @@ export interface ProxySources {
 
 export type ProxyChoice =
   | { readonly kind: 'direct'; readonly because: 'not-set' | 'none' | 'loopback' | 'no-proxy' }
-  /** `source` is `proxy` or the name of the variable. */
+  /** The proxy to use. `source` is `proxy` or the name of the environment variable with the URL. */
   | { readonly kind: 'proxy'; readonly url: string; readonly source: string };
 
-/** Environment variables by precedence. An empty variable counts as not set. */
+/** Environment variables with a proxy URL, by precedence. An empty variable counts as not set. */
 const VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'] as const;
 
 /** Chooses the proxy for a target. An explicit proxy applies to every target, even on this machine, and ignores NO_PROXY. */
@@ -54,7 +54,7 @@ export const bypassesProxy = (noProxy: string, target: ProxyTarget): boolean => 
 
 interface KnownTarget {
   readonly host: string;
-  /** Null if the target is a name. */
+  /** IP address of the target server. Null if the target is a name. */
   readonly address: ipaddr.IPv4 | ipaddr.IPv6 | null;
   readonly port: number;
 }
@@ -68,7 +68,7 @@ const matches = (entry: string, target: KnownTarget): boolean => {
   if (ipaddr.isValid(pattern) && isUsualAddress(pattern)) {
     return target.address !== null && ipaddr.parse(plainAddress(pattern)).toString() === target.address.toString();
   }
-  // Name patterns never match an IP address.
+  // Name patterns in NO_PROXY never match an IP address.
   return target.address === null && isNameOrBelow(withoutDot(pattern), target.host);
 };
 
@@ -80,7 +80,7 @@ const splitEntry = (entry: string): { readonly pattern: string; readonly port: n
   const colon = entry.indexOf(':');
   const pattern = bracketed ?? entry.slice(0, colon);
   const portText = bracketed === undefined ? entry.slice(colon + 1) : behind.replace(/^:/, '');
-  // `[fd00::]/8` is a common spelling of a network.
+  // `[fd00::]/8` is a common spelling of a network in NO_PROXY.
   if (bracketed !== undefined && behind.startsWith('/')) return { pattern: pattern + behind, port: null };
   if (portText === '') return { pattern, port: null };
   return { pattern, port: /^\d{1,5}$/.test(portText) ? Number(portText) : Number.NaN };

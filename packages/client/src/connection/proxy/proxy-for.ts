@@ -8,7 +8,7 @@ import { chooseProxy, type ProxySources, type ProxyTarget } from './proxy-choice
 export type ProxyFor = (target: ProxyTarget) => Proxy | null;
 
 export interface ProxySettings extends ProxySources {
-  /** Origin of `explicit`, for error messages: `--proxy`, or `proxy` in config.yml. */
+  /** Where the explicit proxy URL comes from, for error messages: `--proxy`, or `proxy` in config.yml. */
   readonly explicitSource: string;
   /** Returns `user:password` for a proxy URL without credentials. Called when a proxy is used. */
   readonly auth: () => Secret | undefined;
@@ -23,7 +23,7 @@ export const proxyFor =
     return parseProxy(choice.url, {
       source: isExplicit ? settings.explicitSource : choice.source,
       auth: settings.auth(),
-      // Environment variables often omit the scheme. The explicit setting requires a scheme.
+      // Proxy URLs in environment variables often omit the scheme. The explicit setting requires a scheme.
       schemeOptional: !isExplicit,
     });
   };

@@ -23,7 +23,8 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
       type: 5,
       ...(credentials === null ? {} : { userId: credentials.user.reveal(), password: credentials.password.reveal() }),
     },
-    // Longer than our dial timeout, so that our timeout fires first. The package's default of 30 s would use its own timer.
+    // Timeout of the `socks` package, longer than our own, so that ours fires first. The package's default of 30 s would use its own
+    // timer.
     timeout: CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS * 2,
   });
   await new Promise<void>((resolve, reject) => {
@@ -33,7 +34,7 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
   });
 };
 
-/** Prefers IPv4, because networks behind a proxy mostly use IPv4. */
+/** Returns the host to pass to the SOCKS proxy. Prefers IPv4, because networks behind a proxy mostly use IPv4. */
 const hostFor = async ({ kind }: Proxy, { host }: ServerAddress): Promise<string> => {
   if (kind === 'socks5h' || isIP(host) !== 0) return host;
   const found = await lookup(host, { all: true });
@@ -50,7 +51,7 @@ const keepWhatFollows = (socket: Socket): Promise<void> =>
     const keep = (chunk: Buffer): void => void early.push(chunk);
     socket.on('data', keep);
     socket.pause();
-    // Runs after the package's setImmediate, which was scheduled when the handshake ended.
+    // Runs after the setImmediate of the `socks` package, which was scheduled when the handshake ended.
     setImmediate(() => {
       socket.off('data', keep).pause();
       if (early.length > 0) socket.unshift(Buffer.concat(early));

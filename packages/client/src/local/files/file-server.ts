@@ -28,7 +28,7 @@ export class FileServer {
   readonly #options: FolderOptions;
   readonly #server: Server;
 
-  /** `root` is a path without symbolic links. */
+  /** `root` is the path of the published folder without symbolic links. */
   constructor(root: string, options: FolderOptions) {
     this.#root = root;
     this.#options = options;
@@ -48,7 +48,7 @@ export class FileServer {
     );
   }
 
-  /** Opens a connection and returns the end to join with a visitor. */
+  /** Opens an in-process connection to the file server and returns the end to join with a visitor. */
   connect(): ByteDuplex {
     const connection = new ServerConnection();
     this.#server.emit('connection', connection);
@@ -61,7 +61,7 @@ export class FileServer {
     try {
       await this.#choose(request, response);
     } catch {
-      // No free descriptors or a broken disk: a temporary error without details for visitors.
+      // An error such as no free descriptors or a broken disk: visitors get a temporary error without details.
       if (response.headersSent) response.destroy();
       else answerShortly(response, 503, { 'Retry-After': '5' });
     }
@@ -141,7 +141,7 @@ const leave = async ({ handle }: { readonly handle: FileHandle }, found: Found):
   return found;
 };
 
-/** The response of `send`. Missing in its type declarations. */
+/** Type of the stream returned by the `send` package, with the response, which its type declarations lack. */
 type SendTo = ReturnType<typeof send> & { res: ServerResponse };
 
 const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, response: ServerResponse): void => {
@@ -149,7 +149,7 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
   if (response.destroyed) return void handle.close();
   // The only place that closes the file. Closing waits for a read in progress, so the descriptor number is not reused too early.
   response.once('close', () => void handle.close());
-  // `send` passes `fd` to its read stream, so no path is opened.
+  // The `send` package passes `fd` to its read stream, so no path is opened.
   const options: object = { fd: handle, highWaterMark: FILES_READ_BYTES };
   const { range = '' } = request.headers;
   // A suffix range longer than the file means the whole file. `send` would reject it.
@@ -169,7 +169,7 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
  */
 const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
   const length = Number(response.getHeader('content-length'));
-  // For an empty file `send` would read one byte, which may exist by now.
+  // Nothing is read of an empty file: the `send` package would read one byte, which may exist by now.
   if (length === 0) {
     bytes.destroy();
     response.end();
@@ -203,9 +203,9 @@ const shortHeaders = (text: string): Headers => ({
  * Responds to data that Node's parser rejects, such as an unknown method, and closes the connection in order, so that the response arrives.
  */
 const refuseBytes = (connection: ServerConnection, code: string): void => {
-  // Further invalid data arrived after the response.
+  // More invalid data arrived from the visitor after the response.
   if (connection.writableEnded) return;
-  // A response already in progress would be mixed up with the error.
+  // If a response is in progress, the connection is cut off, because an error would be mixed up with it.
   if (!connection.writable || connection.isAnswering) return void connection.destroy();
   const status = UNREADABLE[code] ?? 400;
   const text = shortText(status);

@@ -18,11 +18,11 @@ export interface ListedEntry {
 }
 
 export interface Listing {
-  /** Names from the root down to the folder. */
+  /** Names of the folders from the published root down to the listed folder. */
   readonly names: readonly string[];
-  /** Folders first, then by name. */
+  /** Entries of the listed folder: folders first, then by name. */
   readonly entries: readonly ListedEntry[];
-  /** True if the folder has more entries than shown. */
+  /** True if the listed folder has more entries than shown. */
   readonly isCut: boolean;
 }
 
@@ -38,7 +38,7 @@ export const listFolder = async (root: string, names: readonly string[], folder:
 const readNames = async (path: string): Promise<{ found: string[]; isCut: boolean }> => {
   const found: string[] = [];
   const folder = await opendir(path);
-  // The loop closes the folder in all cases.
+  // The loop closes the opened folder in all cases.
   for await (const { name } of folder) {
     if (!isServedName(name, sep)) continue;
     if (found.length === FILES_LISTED_MAX) return { found, isCut: true };
@@ -47,7 +47,7 @@ const readNames = async (path: string): Promise<{ found: string[]; isCut: boolea
   return { found, isCut: false };
 };
 
-/** Returns the entry, or null if visitors could not get the file. */
+/** Returns a folder's entry for the listing, or null if visitors could not get the file. */
 const entryOf = async (
   root: string,
   names: readonly string[],

@@ -1,11 +1,11 @@
 // Parses a request target into the path of a file or folder. No file system access.
 
 export interface RequestPath {
-  /** Decoded names. None is empty, hidden, or contains a separator. */
+  /** Decoded names in the path of the requested file. None is empty, hidden, or contains a separator. */
   readonly names: readonly string[];
-  /** True if the target ended with a slash, which means a folder. */
+  /** True if the requested path ended with a slash, which means a folder. */
   readonly isFolder: boolean;
-  /** Query string with its question mark, unchanged. Empty without a query. */
+  /** Query string of the request with its question mark, unchanged. Empty without a query. */
   readonly search: string;
 }
 
@@ -34,11 +34,11 @@ export const isServedName = (name: string, separator: '/' | '\\'): boolean =>
   !name.startsWith('.') &&
   !name.includes('/') &&
   !name.includes('\0') &&
-  // A name that is not valid Unicode cannot be requested.
+  // A file name that is not valid Unicode cannot be requested.
   !/[\ufffd\p{Cs}]/u.test(name) &&
   (separator === '/' || !/[\\:]/.test(name));
 
-/** Returns null for invalid UTF-8 or an incomplete percent encoding. */
+/** Decodes a percent-encoded name. Returns null for invalid UTF-8 or an incomplete encoding. */
 const decode = (encoded: string): string | null => {
   try {
     return decodeURIComponent(encoded);

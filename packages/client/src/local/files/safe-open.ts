@@ -5,7 +5,7 @@ import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promis
 import { join, sep } from 'node:path';
 import { isServedName } from './request-path.ts';
 
-/** An opened file. The caller must close the handle. */
+/** An opened file of a published folder. The caller must close the handle. */
 export interface OpenedFile {
   readonly kind: 'file';
   readonly handle: FileHandle;
@@ -56,7 +56,7 @@ const openAndLook = async (root: string, path: string, name: string): Promise<Op
     const stat = await handle.stat();
     if (!isServed(root, await openedPath(handle, stat, path))) return await discard(handle);
     if (stat.isFile()) return { kind: 'file', handle, stat, name };
-    // Pipes and devices are not served.
+    // Pipes and devices in a published folder are not served.
     return stat.isDirectory() ? { kind: 'folder', handle, path: handlePath(handle, path) } : await discard(handle);
   } catch (error) {
     await handle.close();

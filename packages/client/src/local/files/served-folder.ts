@@ -11,12 +11,12 @@ export interface FilesSpec {
   readonly dir: string;
   /** If true, a missing page is answered with `index.html`, for apps that route in the browser. */
   readonly spa?: boolean | undefined;
-  /** If true, a folder without an `index.html` shows a listing. */
+  /** If true, visitors of a folder without an `index.html` get a listing. */
   readonly listing?: boolean | undefined;
 }
 
 export class ServedFolder {
-  /** Absolute path of the folder as given by the owner, with links. */
+  /** Absolute path of the published folder as given by the owner, with symbolic links. */
   readonly dir: string;
   readonly #options: { readonly spa: boolean; readonly listing: boolean };
   /**

@@ -6,7 +6,7 @@ import type { StreamReason } from '@tunnel/protocol';
 
 /** The server's end. Responses pass without a copy; requests are copied, since they are small. */
 export class ServerConnection extends Duplex {
-  /** The visitor's end. */
+  /** End of the connection that is joined with the visitor's stream. */
   readonly visitorEnd: ByteDuplex = {
     read: (reader) => this.#attach(reader),
     write: (bytes, start, end) => this.#take(bytes, start, end),
@@ -15,18 +15,18 @@ export class ServerConnection extends Duplex {
     reset: () => this.#cut(),
   };
   #reader: ByteReader | null = null;
-  /** Callback of a write not yet consumed by the visitor's end. */
+  /** Callback of a write of the server that the visitor's end has not consumed yet. */
   #written: (() => void) | null = null;
-  /** Requests started and not yet answered. */
+  /** Chain of requests that were started and not answered yet. */
   #turns: Promise<void> = Promise.resolve();
   #waiting = 0;
-  /** True if the visitor's end was asked to pause. */
+  /** True if the visitor's stream was asked to pause. */
   #isStopped = false;
   #endCame = false;
   #isCut = false;
 
   constructor() {
-    // The two directions end independently.
+    // The two directions of the connection end independently.
     super({ allowHalfOpen: true, decodeStrings: true });
   }
 
@@ -39,7 +39,7 @@ export class ServerConnection extends Duplex {
     this.#waiting += 1;
     this.#turns = this.#turns
       .then(async () => {
-        // A visitor who left needs no response, so no file is opened.
+        // If the visitor has left, no response is needed and no file is opened.
         if (!this.destroyed) await answer();
         this.#waiting -= 1;
         if (this.#waiting === 0) this.#goOn();
@@ -54,7 +54,7 @@ export class ServerConnection extends Duplex {
   }
 
   #take(bytes: Buffer, start: number, end: number): boolean {
-    // The server has already ended its response.
+    // The server has already ended its response, so further bytes of the visitor are dropped.
     if (this.destroyed || this.writableEnded) return true;
     const more = this.push(Buffer.from(bytes.subarray(start, end)));
     this.#isStopped = !more || this.#waiting > 0;
@@ -78,7 +78,7 @@ export class ServerConnection extends Duplex {
     else setImmediate(this.#passEnd);
   };
 
-  /** Continues once the server is ready for more data. */
+  /** Lets the visitor's stream continue once the server is ready for more data. */
   #goOn(): void {
     if (this.destroyed) return;
     if (this.#endCame) this.#passEnd();
@@ -101,7 +101,7 @@ export class ServerConnection extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     try {
-      // The chunk stays unchanged until the visitor's end resumes.
+      // The chunk of the response stays unchanged until the visitor's end resumes.
       if (this.#reader?.onData(chunk, 0, chunk.length, true) ?? true) done();
       else this.#written = done;
     } catch (error) {
@@ -131,7 +131,7 @@ export class ServerConnection extends Duplex {
     } catch (thrown) {
       this.#abandon(thrown, 'files.reset');
     }
-    // A visitor who left is no error of the server.
+    // A visitor who left is not reported as an error of the server.
     done(this.#isCut ? null : error);
   }
 

@@ -29,7 +29,7 @@ export const httpKind: TunnelKind = {
     const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
     if (target === undefined) return refuseService(stream, service ?? '', context);
     const visitorEnd = (visitor: typeof stream) =>
-      // HTTP/2 frames cannot be parsed by the tap.
+      // HTTP/2 frames are not observed, because the tap can only parse HTTP/1.
       asked.local_protocol === 'h2c' ? visitor : context.tap(visitor);
     return forwardBytes(stream, { target, traffic, preface: null, visitorEnd }, context);
   },
@@ -43,7 +43,7 @@ const refuseService = async (stream: MuxStream, service: string, context: Forwar
   context.onDone();
 };
 
-/** Tunnels to a local service with TLS. Visitors see no difference. */
+/** Kind of tunnels to a local service with TLS. Visitors see no difference to http tunnels. */
 export const httpsKind: TunnelKind = {
   ...httpKind,
   localScheme: 'https://',

@@ -13,7 +13,7 @@ export const resolveP2pSecret = (given: OptionValue<'p2p_secret'> | undefined): 
   return new Secret(text);
 };
 
-/** Returns the hash sent to the edge. */
+/** Returns the hash of a p2p secret, which is sent to the edge instead of the secret. */
 export const p2pSecretHash = (secret: Secret): string => sha256Hex(secret.reveal());
 
 /** Returns the name in lower case. Throws a usage Fault for a name that the edge would reject. */

@@ -9,7 +9,7 @@ export const p2pKind: TunnelKind = {
   capability: CAPABILITY.P2P,
   forward: null,
 
-  /** The owner chooses the name, so no endpoint is preferred. */
+  /** The owner chooses the p2p tunnel's name, so no name or port is remembered. */
   preferredEndpoint: () => ({}),
   remember: () => ({}),
 };

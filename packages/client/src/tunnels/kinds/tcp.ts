@@ -38,6 +38,6 @@ const prefaceFor = (
     : Buffer.from(proxyHeader(from, reached, 'tcp'));
 };
 
-/** Returns the edge's public address, which may be a name. */
+/** Returns the public address of a tcp tunnel, which may contain a host name. */
 export const reachedAt = (publicUrl: string): SocketAddress =>
   readHostPort(publicUrl.slice(publicUrl.indexOf('://') + 3)) ?? { host: '', port: 0 };

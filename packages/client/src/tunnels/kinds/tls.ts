@@ -7,7 +7,7 @@ import type { TunnelKind } from './tunnel-kind.ts';
 export const tlsKind: TunnelKind = {
   ...tcpKind,
   capability: CAPABILITY.TLS,
-  /** The owner chooses the host, so no endpoint is remembered. */
+  /** The owner chooses the tls tunnel's host, so no name or port is remembered. */
   preferredEndpoint: () => ({}),
   remember: () => ({}),
 };

@@ -11,9 +11,9 @@ import type { Traffic } from '../../local/traffic.ts';
 import type { UnreportedDrops } from '../../local/unreported-drops.ts';
 import type { Assignment } from '../../state/resume-state.ts';
 
-/** Traits of a protocol, for programs that display tunnels. */
+/** Traits of a tunnel protocol, for programs that display tunnels. */
 export interface ProtocolTraits {
-  /** True if HTTP requests pass, which can be reported, captured and replayed. */
+  /** True if HTTP requests pass through the tunnel, which can be reported, captured and replayed. */
   readonly carriesRequests: boolean;
   /** Prefix of the local service's address in displays. Empty without a prefix. */
   readonly localScheme: '' | 'https://';
@@ -25,22 +25,22 @@ type PreferredEndpoint = Pick<
 >;
 
 export interface ForwardContext extends ForwardHandlers {
-  /** The edge's description of the visitor. */
+  /** The visitor as described by the edge when it opened the stream. */
   readonly head: StreamHead;
   /** Wraps the visitor's end so that passing requests can be observed. Returns the visitor's end unchanged if there are no observers. */
   readonly tap: (visitor: ByteDuplex) => ByteDuplex;
 }
 
-/** A tunnel, as needed to forward a stream to its local service. */
+/** The parts of a tunnel needed to forward a stream to its local service. */
 export interface ForwardedTunnel {
   readonly target: LocalTarget;
-  /** Returns the target of a named service. Undefined for an unknown name. */
+  /** Returns the target of a named local service. Undefined for an unknown name. */
   readonly serviceTarget: (name: string) => LocalTarget | undefined;
   readonly traffic: Traffic;
-  /** Dropped datagrams, not yet reported to the edge. */
+  /** Datagrams of the tunnel that were dropped and not yet reported to the edge. */
   readonly unreported: UnreportedDrops;
   readonly asked: TunnelSpec;
-  /** Resolved addresses of the local host. */
+  /** Resolved IP addresses of the local service's host. */
   readonly addresses: LocalAddresses;
   readonly publicUrl: string;
 }
@@ -50,7 +50,7 @@ export interface FlowContext {
   readonly clock: Clock;
   /** Called for every datagram that the local service did not accept. The listener limits the rate of reports. */
   readonly onLocalError: (error: unknown) => void;
-  /** Called exactly once when the flow has ended for any reason. */
+  /** Called exactly once when the visitor's UDP flow has ended for any reason. */
   readonly onDone: () => void;
   readonly report: ReportInternalError;
 }
@@ -67,13 +67,13 @@ export type FlowForwarder = (
 ) => Promise<void>;
 
 export interface TunnelKind extends ProtocolTraits {
-  /** Null if visitors send no byte streams. */
+  /** Forwards visitors' byte streams. Null if visitors of this kind of tunnel send none. */
   readonly forward: Forwarder | null;
-  /** Null if visitors send no datagrams. */
+  /** Forwards visitors' datagrams. Null if visitors of this kind of tunnel send none. */
   readonly forwardFlow: FlowForwarder | null;
   /** Capability that the edge must support. Null if every edge supports the kind. */
   readonly capability: string | null;
-  /** Port omitted in a Host header. Null if the header always contains the port. */
+  /** Port that the Host header omits, because it is the protocol's default. Null if the header always contains the port. */
   readonly defaultPort: number | null;
   /** True if the local service may speak HTTP/2 without TLS. */
   readonly takesH2c: boolean;

@@ -55,7 +55,7 @@ const startFlow = (
 ): void => {
   const header = asked.proxy_protocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
-    // The port is 0 only for other targets, which were rejected earlier.
+    // The port of a udp tunnel is 0 only for targets without an address, which were rejected earlier.
     { stream, address, port: target.kind === 'address' ? target.port : 0, header, memory: flows.memory },
     {
       onDropped: (direction, reason, datagrams) => {

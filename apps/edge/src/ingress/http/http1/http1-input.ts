@@ -13,7 +13,7 @@ const HTTP_EARLY_BYTES = 64 * 1024;
 export class Http1Input {
   readonly #end: VisitorDuplex;
   readonly #visitor: Http1Visitor;
-  /** Bytes received after the current request. */
+  /** Bytes that the visitor sent after the current request (pipelining). */
   #pipelined: PipelinedBytes | null = null;
   #isTakingEarly = false;
   #isDiscarding = false;
@@ -40,12 +40,12 @@ export class Http1Input {
     return this.#pipelined?.length ?? 0;
   }
 
-  /** Whether more bytes arrived after the current request than are kept. */
+  /** True if more bytes arrived after the current request than are kept. */
   get hasLostBytes(): boolean {
     return this.#pipelined?.isLost ?? false;
   }
 
-  /** Processes or keeps received bytes. Follows the rules of ByteReader.onData. */
+  /** Processes or keeps bytes received from the visitor. Follows the rules of ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#readBytes += end - start;
     this.#goOn = true;
@@ -64,7 +64,7 @@ export class Http1Input {
     else this.#pipelined.pushOrLose(bytes, start, end);
   }
 
-  /** Pauses reading until resume(). Called from within take(). */
+  /** Pauses reading from the visitor until resume(). Called from within take(). */
   holdBack(): void {
     this.#goOn = false;
   }
@@ -77,10 +77,10 @@ export class Http1Input {
     this.#end.resume();
   }
 
-  /** Processes the early bytes, now that the previous request is answered. */
+  /** Processes bytes of the next request that arrived early, now that the previous request is answered. */
   takeEarly(): void {
     const pipelined = this.#pipelined;
-    // An outer call is already processing the bytes.
+    // An outer call of this method is already processing the early bytes.
     if (pipelined === null || pipelined.isLost || this.#isTakingEarly) return;
     this.#isTakingEarly = true;
     this.#goOn = true;
@@ -115,7 +115,7 @@ export class Http1Input {
     return pieces.length === 1 ? first : Buffer.concat(pieces);
   }
 
-  /** Discards early bytes and all further input. */
+  /** Discards early bytes and all further input of the visitor. */
   discard(): void {
     this.#isDiscarding = true;
     this.#pipelined = null;
@@ -127,7 +127,7 @@ export class Http1Input {
  * The visitor is still read meanwhile, to notice a disconnect, so the size is limited here.
  */
 class PipelinedBytes {
-  /** Piece that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
+  /** Piece of pipelined bytes that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
   #front: Buffer | null = null;
   readonly #queue = new ByteQueue();
   #isLost = false;
@@ -141,13 +141,13 @@ class PipelinedBytes {
     return this.#isLost;
   }
 
-  /** Appends the bytes. Returns false if the caller must stop until resume(). */
+  /** Keeps bytes of a pipelined request. Returns false if the caller must stop until resume(). */
   push(bytes: Buffer, start: number, end: number): boolean {
     this.#queue.push(bytes, start, end);
     return this.length < HTTP_EARLY_BYTES;
   }
 
-  /** Appends the bytes, or discards everything if the limit would be exceeded. */
+  /** Keeps bytes of a pipelined request, or discards all kept bytes if the limit would be exceeded. */
   pushOrLose(bytes: Buffer, start: number, end: number): void {
     if (this.length + (end - start) > HTTP_EARLY_BYTES) {
       this.#isLost = true;
@@ -157,7 +157,7 @@ class PipelinedBytes {
     if (!this.#isLost) this.#queue.push(bytes, start, end);
   }
 
-  /** Returns the next piece. The caller owns the buffer. */
+  /** Returns the next piece of the kept bytes. The caller owns the buffer. */
   shift(): Buffer {
     const front = this.#front;
     this.#front = null;

@@ -2,19 +2,19 @@
 import type { ConnectionState } from '@tunnel/rules/admission';
 
 export type Phase =
-  /** Waiting for a request head, or reading it. */
+  /** Phase of a connection: waiting for a request head, or reading it. */
   | 'head'
-  /** Routing and policy decision pending. */
+  /** Phase of a connection: routing and policy decision of the request are pending. */
   | 'deciding'
-  /** Decision pending, while the body is buffered for the policy. */
+  /** Phase of a connection: the decision is pending, while the request body is buffered for the policy. */
   | 'holding'
-  /** Passing the request's body to the service. */
+  /** Phase of a connection: passing the request's body to the service. */
   | 'body'
-  /** The request is complete, the response is not. */
+  /** Phase of a connection: the request is complete, the response is not. */
   | 'answering'
   /** The response is complete, but the visitor has not read all of it. */
   | 'sending'
-  /** After status 101: bytes flow in both directions. */
+  /** Phase of a connection after status 101: bytes flow in both directions. */
   | 'upgraded'
   /** The final response is sent. Further input is discarded, so that the visitor can read the response. */
   | 'lingering'
@@ -57,7 +57,7 @@ export const isDeciding = (phase: Phase): boolean => phase === 'deciding' || pha
  * response would be taken for the response to the next request.
  */
 export const awaitsAnswer = (phase: Phase, where: string, isHeadBegun: boolean, isAnswerOut: boolean): boolean => {
-  // The visitor has disconnected.
+  // The visitor has disconnected, so no response is awaited.
   if (where === 'socket.reset') return false;
   if (phase === 'head') return isHeadBegun || where === 'socket.data';
   return !isAnswerOut && (isDeciding(phase) || phase === 'body' || phase === 'answering');

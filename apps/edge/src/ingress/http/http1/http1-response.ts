@@ -33,7 +33,7 @@ type BodyForm = 'data' | 'chunks' | 'passed-chunks';
 export class Http1Response implements ResponseHandler {
   readonly #visitor: Http1Visitor;
   readonly #out: Http1Writer;
-  /** Head of the request. Null if it could not be read. */
+  /** Head of the request that is answered. Null if it could not be read. */
   readonly #head: RequestHead | null;
   #keepAlive: boolean;
   #bodyForm: BodyForm = 'data';
@@ -166,7 +166,7 @@ export class Http1Response implements ResponseHandler {
     this.#visitor.request.answered(status);
   }
 
-  /** Applies policy changes, then adapts the head to the visitor's HTTP version. */
+  /** Applies policy changes to the response head, then adapts the head to the visitor's HTTP version. */
   #rewritten(given: ResponseHead): VisitorResponse {
     const { edits } = this.#visitor.request;
     const head = edits === null ? given : edits.applyToHead(given);
@@ -185,10 +185,10 @@ export class Http1Writer implements ChunkWriter {
   readonly #end: ByteDuplex;
   readonly #onOverrun: () => void;
   #pending = '';
-  /** Part of `pending` that no stream credit limits. */
+  /** Part of the text in `pending` that was made by the edge, so that no stream credit limits it. */
   #pendingOwnBytes = 0;
   #isFree = true;
-  /** Bytes produced by the edge that are queued since the last drain. */
+  /** Bytes made by the edge that are queued for the visitor since the last drain. */
   #queuedOwnBytes = 0;
 
   /**
@@ -199,7 +199,7 @@ export class Http1Writer implements ChunkWriter {
     this.#onOverrun = onOverrun;
   }
 
-  /** Whether the visitor has accepted all written bytes. */
+  /** True if the visitor has accepted all written bytes. */
   get isFree(): boolean {
     return this.#isFree;
   }
@@ -215,7 +215,7 @@ export class Http1Writer implements ChunkWriter {
     this.#pendingOwnBytes += text.length;
   }
 
-  /** Sends 100 Continue, because the visitor asked whether to send its body. */
+  /** Sends 100 Continue to the visitor, who asked whether to send the request body. */
   writeContinue(): void {
     this.message('HTTP/1.1 100 Continue\r\n\r\n');
     this.flush();
@@ -226,7 +226,7 @@ export class Http1Writer implements ChunkWriter {
     this.#pending += piece;
   }
 
-  /** Writes service data. Follows the rules of ByteDuplex.write. */
+  /** Writes response data of the service to the visitor. Follows the rules of ByteDuplex.write. */
   bytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#pending === '') return (this.#isFree = this.#end.write(bytes, start, end, borrowed));
     const length = end - start;
@@ -242,13 +242,13 @@ export class Http1Writer implements ChunkWriter {
     return this.#writePending(joined);
   }
 
-  /** Discards text that was not written yet. */
+  /** Discards queued text of the response that was not written yet. */
   drop(): void {
     this.#pending = '';
     this.#pendingOwnBytes = 0;
   }
 
-  /** Writes the queued text. Follows the rules of ByteDuplex.write. */
+  /** Writes the queued text of the response. Follows the rules of ByteDuplex.write. */
   flush(): boolean {
     return this.#pending === '' ? this.#isFree : this.#writePending(Buffer.from(this.#pending, 'latin1'));
   }

@@ -42,24 +42,24 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   readonly #owner: VisitorOwner;
   readonly #accepted: AcceptedConnection | undefined;
   readonly #out: Http1Writer;
-  /** Lease of the whole connection. */
+  /** Lease of the visitor's connection on a tunnel or group member, for all its requests. */
   readonly #lease = new Lease();
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
   readonly #body = new IncomingBody();
-  /** Response to the current request. Null between requests. */
+  /** Response to the visitor's current request. Null between requests. */
   #response: Http1Response | null = null;
   #isAbandoned = false;
-  /** Pending decision in phase 'deciding'. Null if the decision was synchronous. */
+  /** Routing and policy decision that is pending in phase 'deciding'. Null if the decision was synchronous. */
   #pending: PendingDecision | null = null;
-  /** Head of the current request. */
+  /** Head of the visitor's current request. */
   #head!: RequestHead;
   readonly #stalls = new Stalls();
   #splice: Splice | null = null;
   #lingering: LingeringClose | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
-  /** Time at which the last request began or ended. Monotonic milliseconds. */
+  /** Time at which the connection's last request began or ended. Monotonic milliseconds. */
   #activeAtMs: number;
 
   constructor(end: VisitorDuplex, info: VisitorInfo, owner: VisitorOwner, accepted?: AcceptedConnection) {
@@ -96,7 +96,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.#owner.services.now();
   }
 
-  /** Whether the connection accepts no further requests: the edge is shutting down, or early bytes were lost. */
+  /** Whether the visitor's connection accepts no further requests: the edge is shutting down, or early bytes were lost. */
   get endsAfterAnswer(): boolean {
     return this.#owner.isDraining || this.input.hasLostBytes;
   }
@@ -109,7 +109,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#end.read(this);
   }
 
-  /** Whether the last byte of the request has arrived. */
+  /** True if the last byte of the current request has arrived. */
   get requestDone(): boolean {
     return this.#phase === 'answering';
   }
@@ -121,7 +121,10 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.input.onData(bytes, start, end, borrowed);
   }
 
-  /** Whether the waiting bytes belong to a body or to a client's connection. Such bytes must not be lost, so reading pauses instead. */
+  /**
+   * Whether the visitor's waiting bytes belong to a request body or to a client's connection. Such bytes must not be lost, so reading
+   * pauses instead.
+   */
   get isBodyWaiting(): boolean {
     return (this.#phase === 'deciding' && !this.#body.isWhole) || this.#phase === 'leaving';
   }
@@ -254,12 +257,12 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   // ---- calls from the response ----
 
-  /** Marks the connection as served, because a service has responded. */
+  /** Marks the visitor's connection as served, because a service has responded. */
   onServed(): void {
     this.#lease.isServed = true;
   }
 
-  /** Called when the last byte of the response is written. */
+  /** Called when the last byte of the response to the visitor is written. */
   onResponded(keepAlive: boolean): void {
     if (this.#isClosed()) return;
     this.#body.drop();
@@ -307,7 +310,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     if (this.#phase === 'body' || this.#phase === 'answering') this.input.resume();
   }
 
-  /** Continues with the next request, which may have arrived already. */
+  /** Continues with the visitor's next request, which may have arrived already. */
   #next(): void {
     // During shutdown, the connection does not wait for new requests, but requests that have arrived are still answered.
     const isLast = this.#owner.isDraining && this.input.waitingBytes === 0;
@@ -383,7 +386,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     else this.#closeAfterResponse();
   }
 
-  /** Does not apply after status 101, where a terminal may be silent for an hour. */
+  /** Whether the visitor's connection makes no progress. Does not apply after status 101, where a terminal may be silent for an hour. */
   #isStalled(nowMs: number): boolean {
     if (this.#phase === 'upgraded' || this.#isClosed()) return false;
     return this.#stalls.isOver(nowMs, this.#end, this.input);
@@ -406,11 +409,11 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.input.resume();
   }
 
-  /** Closes the connection immediately, even in the middle of a request. */
+  /** Closes the visitor's connection immediately, even in the middle of a request. */
   close(): void {
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
-    // The visitor has a complete response and may still be reading it.
+    // The visitor has a complete response and may still be reading it, so the connection is not reset.
     else if (this.#lingering?.hasSentAll) this.#end.detach();
     else this.#end.reset(GONE);
     this.#closed();
@@ -422,7 +425,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#body.drop();
     this.input.discard();
     this.#pending?.cancel();
-    // The finally block keeps the counts correct even after an error.
+    // The finally block keeps the connection counts correct even after an error.
     try {
       this.request.done();
     } finally {
@@ -438,7 +441,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
 // ---- timeouts ----
 
-/** Detects a connection without progress, or with a lost peer. */
+/** Detects a visitor's connection without progress, or with a lost peer. */
 class Stalls {
   // Stall watches are created on first use, because most connections never wait.
   #sending: StallWatch | null = null;
@@ -461,7 +464,7 @@ class Stalls {
  * reset.
  */
 export class LingeringClose {
-  /** Ends the sending direction. Calls `onSaidAll` when all bytes are sent. */
+  /** Ends the sending direction of a visitor's connection. Calls `onSentAll` when all bytes are sent. */
   static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSentAll: () => void): LingeringClose {
     const lingering = new LingeringClose();
     end.end(() => {
@@ -475,7 +478,7 @@ export class LingeringClose {
   #endMs = Number.POSITIVE_INFINITY;
   #hasSentAll = false;
 
-  /** Whether the last byte was sent. */
+  /** True if the last byte was sent to the visitor. */
   get hasSentAll(): boolean {
     return this.#hasSentAll;
   }

@@ -20,31 +20,31 @@ type BodyStep =
   | { readonly kind: 'more'; readonly goOn: boolean }
   | { readonly kind: 'done'; readonly next: number; readonly trailers: readonly HeaderField[]; readonly goOn: boolean }
   | { readonly kind: 'bad'; readonly reason: string; readonly goOn: boolean }
-  /** The body is larger than allowed. */
+  /** The request body is larger than allowed. */
   | { readonly kind: 'over'; readonly goOn: boolean };
 
-/** Result of processing body bytes. `stopped`: the policy's body buffer is full. */
+/** Result of processing bytes of a request body. `stopped`: the policy's body buffer is full. */
 type IncomingStep = BodyStep | { readonly kind: 'stopped'; readonly goOn: true };
 
 export class IncomingBody {
   #framing: Framing = NO_BODY;
   #isWhole = true;
-  /** Parser of the body. Null if the body is not wanted. */
+  /** Parser of the request body. Null if the body is not wanted. */
   #body: RequestBody | null = null;
   #held: HeldBody | null = null;
 
-  /** Whether the request has no body, or its last byte has arrived. */
+  /** True if the request has no body, or its last byte has arrived. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
-  /** Starts a body after a request head. */
+  /** Starts the body of a request, after its head. */
   begin(framing: Framing): void {
     this.#framing = framing;
     this.#isWhole = !hasBodyOf(framing);
   }
 
-  /** Buffers the body for the policy. */
+  /** Buffers the request body for the policy. */
   holdIn(held: HeldBody): void {
     this.#held = held;
     this.#body = this.#scanned('data', null);
@@ -58,7 +58,7 @@ export class IncomingBody {
     return this.#body;
   }
 
-  /** Discards the rest of the body. */
+  /** Discards the rest of the request body. */
   drop(): void {
     this.#held = null;
     this.#body = null;
@@ -68,7 +68,7 @@ export class IncomingBody {
     const body = this.#body;
     const held = this.#held;
     if (body === null) return DROPPED;
-    // Buffered bytes are copied, so the memory is not lent.
+    // Buffered bytes of the body are copied, so the memory is not lent.
     const step = body.push(bytes, start, end, borrowed && held === null);
     if (step.kind === 'done') this.#isWhole = true;
     if (held === null) return step;
@@ -82,12 +82,12 @@ export class IncomingBody {
   }
 }
 
-/** Parses the body and writes its data to the taker. */
+/** Parses a request body and writes its data to the current receiver. */
 class RequestBody implements BodySink, BodySource {
   readonly form: ChunkedForm;
   taker: BodySource['taker'] = null;
   readonly #scanner: BodyScanner;
-  /** Remaining bytes of data. Chunks that pass unchanged are not limited. */
+  /** Bytes of the body that the policy still allows. Chunks that pass unchanged are not limited. */
   #leftBytes: number;
   #piece: Buffer = NOTHING;
   #borrowed = false;
@@ -111,7 +111,7 @@ class RequestBody implements BodySink, BodySource {
     return { kind: 'done', next, trailers: this.#trailers, goOn: this.#goOn };
   }
 
-  /** Trailers, complete when the body is complete. */
+  /** Trailers of the request, complete when its body is complete. */
   get #trailers(): readonly HeaderField[] {
     return this.#scanner instanceof ChunkedBody ? this.#scanner.trailers : [];
   }

@@ -6,18 +6,18 @@ import { type RawFields, trailersOf } from '../../../upstream/h2c/http2-fields.t
 import type { BodySource } from '../body-source.ts';
 import type { Http2Request } from './http2-request.ts';
 
-/** Scope of errors thrown in event handlers of a request's stream. */
+/** Name of HTTP/2 request streams in reports of errors thrown by event handlers. */
 const SCOPE = 'http2.stream';
 
 export class Http2Body implements BodySource {
   readonly form = 'data';
   taker: BodySource['taker'] = null;
   receivedBytes = 0;
-  /** Maximum body size set by the policy. */
+  /** Maximum size of the request body, set by the policy. */
   maxBytes = Number.POSITIVE_INFINITY;
   readonly #stream: ServerHttp2Stream;
   readonly #request: Http2Request;
-  /** Remaining bytes of a body with Content-Length. */
+  /** Remaining bytes of a request body with Content-Length. */
   #leftBytes: number;
   #trailers: readonly HeaderField[] = [];
   #isPaused = false;
@@ -38,18 +38,18 @@ export class Http2Body implements BodySource {
     guard.listen(this.#stream, 'end', this.#request, SCOPE, () => this.#onEnd());
   }
 
-  /** Whether the service currently accepts no more bytes. */
+  /** True if the service currently accepts no more bytes of the request body. */
   get isPaused(): boolean {
     return this.#isPaused && !this.#isOver;
   }
 
-  /** Resumes reading, because the service accepts more bytes. */
+  /** Resumes reading the request body, because the service accepts more bytes. */
   resume(): void {
     this.#isPaused = false;
     this.#stream.resume();
   }
 
-  /** Discards the rest of the body as it arrives. */
+  /** Discards the rest of the request body as it arrives. */
   drop(): void {
     this.#isOver = true;
     this.#stream.resume();
@@ -81,7 +81,7 @@ export class Http2Body implements BodySource {
   }
 
   #onEnd(): void {
-    // A stream that was cut off emits 'end' too.
+    // An HTTP/2 stream that was cut off emits 'end' too, so its end is ignored.
     if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
     this.#isOver = true;
     if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {

@@ -6,20 +6,20 @@ import { StallWatch } from '../stall-watch.rules.ts';
 
 /** Queued bytes of heads and edge responses for a visitor above which further requests of the visitor wait. */
 export const HTTP2_OUTBOUND_FULL_BYTES = 1024 * 1024;
-/** Queued bytes above which the connection is closed in any case. */
+/** Bytes of heads and edge responses queued for an HTTP/2 visitor above which the connection is closed in any case. */
 export const HTTP2_OUTBOUND_MAX_BYTES = 4 * 1024 * 1024;
 /** Time after which a connection with a full queue is closed if the visitor has accepted nothing. */
 export const HTTP2_OUTBOUND_STALLED_MS = 30_000;
 
-/** Connection figures needed for the count. */
+/** Figures of an HTTP/2 connection needed to count its queued bytes. */
 export interface OutboundSession {
-  /** Whether nothing is queued in HTTP/2 or in the layers below. */
+  /** Returns whether nothing is queued in HTTP/2 or in the layers below. */
   isAllOut(): boolean;
-  /** Bytes accepted by the kernel since the connection began. */
+  /** Bytes of the HTTP/2 connection accepted by the kernel since it began. */
   readonly takenBytes: number;
 }
 
-/** Queued bytes of a single request. */
+/** Bytes of a single HTTP/2 request's response that are queued for the visitor. */
 export class OutboundShare {
   epoch = 0;
   bytes = 0;
@@ -43,7 +43,7 @@ export class Http2Outbound {
     return this.#queuedBytes;
   }
 
-  /** Whether further requests must wait until the queue has room. */
+  /** True if further requests of the HTTP/2 connection must wait until the queue has room. */
   get isFull(): boolean {
     if (this.#queuedBytes <= HTTP2_OUTBOUND_FULL_BYTES) return false;
     this.#settle();

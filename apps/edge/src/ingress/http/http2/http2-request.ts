@@ -22,7 +22,7 @@ import type { Http2Visitor } from './http2-visitor.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'HTTP/2 does not support protocol upgrades' };
 
-/** Scope of errors thrown in event handlers of a request's stream. */
+/** Name of HTTP/2 request streams in reports of errors thrown by event handlers. */
 const SCOPE = 'http2.stream';
 
 export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder {
@@ -30,15 +30,15 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
   readonly #response: Http2Response;
-  // The head is set by begin(), before routing starts.
+  // The request head is set by begin(), before routing starts.
   #head!: RequestHead;
   #accept: string | null = null;
   #body: Http2Body | null = null;
-  /** Buffer of the body while the policy decision is pending. Otherwise null. */
+  /** Buffer of the request body while the policy decision is pending. Otherwise null. */
   #held: HeldBody | null = null;
-  /** Trailers that arrived before the decision where the body goes. */
+  /** Request trailers that arrived before the edge decided where the body goes. */
   #earlyTrailers: RawFields | null = null;
-  /** Pending routing and policy decision. Null if there is none. */
+  /** Routing and policy decision of the request that is pending. Null if there is none. */
   #pending: PendingDecision | null = null;
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
@@ -65,18 +65,18 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     return this.#request.routeKey;
   }
 
-  /** Queued bytes of the response. */
+  /** Bytes of the response queued for the visitor. */
   get queuedBytes(): number {
     return this.#response.queuedBytes;
   }
 
-  /** Whether the stream is closed in HTTP/2 terms. Node may still wait for a write. */
+  /** Whether the request's stream is closed in HTTP/2 terms. Node.js may still wait for a write. */
   get isClosed(): boolean {
     return this.#stream.closed;
   }
 
   begin(raw: RawFields): void {
-    // The visitor may have disconnected while the request was waiting.
+    // The visitor may have disconnected while the request waited for its turn.
     if (this.#isOver) return;
     const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
     this.#accept = valueIn(raw, 'accept');
@@ -111,7 +111,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   onDecided(decision: RouteDecision): void {
     this.#pending = null;
-    // The visitor may have disconnected meanwhile.
+    // The visitor may have disconnected while the routing decision was pending.
     if (!this.#isOver && !this.#stream.aborted) this.#decided(decision);
   }
 
@@ -129,7 +129,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     if (this.#body !== null) this.#body.maxBytes = this.#request.maxBody ?? Number.POSITIVE_INFINITY;
     this.#request.begin(member, this.#head, this, this.#body);
     if (this.#body === null) this.#stream.resume();
-    // An error response may have been sent already.
+    // An error response to the request may have been sent already.
     else if (!this.#request.isUnderWay) this.#body.drop();
     else this.#body.start(this.#earlyTrailers);
   }
@@ -140,7 +140,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#held = null;
   }
 
-  /** Rejects a body larger than the policy allows. */
+  /** Rejects a request with a body larger than the policy allows. */
   onBodyTooLarge(): void {
     this.#request.refuseBody(this.#response.isBegun);
   }
@@ -175,7 +175,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     return this.#response.body(bytes, start, end);
   }
 
-  /** Returns null, because HTTP/2 has its own framing. */
+  /** Returns null: chunked bodies cannot pass unchanged, because HTTP/2 has its own framing. */
   passChunks(): null {
     return null;
   }

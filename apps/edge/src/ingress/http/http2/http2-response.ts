@@ -22,7 +22,7 @@ export class Http2Response {
   #isBegun = false;
   #isCut = false;
 
-  /** `onBegun` is called just before the head is sent. */
+  /** Creates the response on an HTTP/2 stream. `onBegun` is called just before the head is sent. */
   constructor(stream: ServerHttp2Stream, outbound: Http2Outbound, onBegun: (status: number) => void, owner: Guarded) {
     this.#stream = stream;
     this.#outbound = outbound;
@@ -35,17 +35,17 @@ export class Http2Response {
     return this.#isBegun;
   }
 
-  /** Whether the edge has reset the stream. */
+  /** True if the edge has reset the HTTP/2 stream of the response. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** Body bytes held by Node that are not sent yet. */
+  /** Bytes of the response body held by Node.js that are not sent yet. */
   get queuedBytes(): number {
     return this.#stream.writableLength;
   }
 
-  /** Body bytes sent, counted by complete writes. */
+  /** Bytes of the response body that were sent, counted by complete writes. */
   get sentBytes(): number {
     return this.#writtenBytes - this.#stream.writableLength;
   }
@@ -67,7 +67,7 @@ export class Http2Response {
     this.#hasTrailers = !endStream;
     this.#begin(head.status);
     this.#count(head.headers);
-    // Counting the head may have exceeded the limit and closed the stream.
+    // Counting the response head may have exceeded the limit and closed the stream.
     if (!this.#isWritable()) return;
     this.#stream.respond(responseFieldsOf(isBare ? { ...head, contentLength: null } : head), {
       endStream,
@@ -106,7 +106,7 @@ export class Http2Response {
     const stream = this.#stream;
     if (dropsRest) {
       this.#closesAtEnd = true;
-      // A stream with trailers is closed after the trailers.
+      // A response with trailers closes its HTTP/2 stream after the trailers.
       if (stream.writableFinished) this.#closeAtEnd();
       else if (!this.#hasTrailers)
         guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
@@ -126,7 +126,7 @@ export class Http2Response {
     this.#stream.close(NGHTTP2_HTTP_1_1_REQUIRED);
   }
 
-  /** Called when the stream has closed or everything queued was sent. */
+  /** Called when the response's HTTP/2 stream has closed or everything queued was sent. */
   onAllOut(): void {
     this.#outbound.release(this.#share);
   }
@@ -162,7 +162,7 @@ export class Http2Response {
   }
 }
 
-/** Overhead of a header field in bytes (RFC 9113, 6.5.2). */
+/** Overhead of a header field in HTTP/2 in bytes (RFC 9113, 6.5.2). */
 const FIELD_BYTES = 32;
 /** Overhead of an edge response's head in bytes, in addition to its fields. */
 const OWN_HEAD_BYTES = 512;

@@ -21,7 +21,7 @@ import { Http2Request } from './http2-request.ts';
  * @limit visitors: HTTP/2 concurrent requests per connection | further requests wait in the browser
  */
 export const HTTP2_STREAMS_PER_CONNECTION = 128;
-/** Maximum bytes in flight of all request bodies of a connection. */
+/** Maximum bytes in flight of all request bodies of an HTTP/2 connection. */
 const HTTP2_CONNECTION_WINDOW_BYTES = 1024 * 1024;
 /**
  * Maximum requests canceled by a visitor before the response. With more the connection is closed (rapid reset attack).
@@ -56,7 +56,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   readonly #session: ServerHttp2Session;
   readonly #liveness: Http2Liveness;
   readonly #requests = new Set<Http2Request>();
-  /** Requests that wait until earlier responses are sent. */
+  /** Requests of the HTTP/2 connection that wait until earlier responses are sent. */
   #held: { readonly request: Http2Request; readonly raw: RawFields }[] = [];
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   /** Leases by route. A connection counts once per tunnel or group, no matter how many names of the group are requested. */
@@ -67,7 +67,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   #signals = 0;
   #takenBack = 0;
   #takenBackSinceMs: number;
-  /** Time at which the last request began or ended. Monotonic milliseconds. */
+  /** Time at which the connection's last request began or ended. Monotonic milliseconds. */
   #activeAtMs: number;
 
   /** Starts HTTP/2 on a socket after the TLS handshake. Node reads the socket from now on. */
@@ -107,7 +107,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     );
     guard.listen(session, 'ping', this, scope, () => this.#onSignal());
     guard.listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
-    // Errors are handled by the 'close' event that follows.
+    // Errors of the HTTP/2 session are handled by the 'close' event that follows.
     guard.listen(session, 'error', this, scope, () => {});
     guard.listen(session, 'close', this, scope, () => this.#onClosed());
   }
@@ -175,7 +175,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     }
   }
 
-  /** Marks the lease as served, because a service has responded. */
+  /** Marks the lease of a route as served, because a service has responded. */
   onServed(routeKey: string): void {
     const lease = this.#leases.get(routeKey);
     if (lease !== undefined) lease.isServed = true;
@@ -204,7 +204,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     if (this.#phase === 'open') this.#phase = 'closing';
     // Node waits for the end of a write before closing. The deadline covers visitors that do not read.
     this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
-    // Without an error object, Node ignores the code.
+    // Without an error object, Node.js ignores the HTTP/2 error code.
     if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
@@ -257,7 +257,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
 
   close(): void {
     if (!this.#session.destroyed) this.#session.destroy();
-    // Node would wait for a write that the visitor never accepts.
+    // The socket is destroyed, because Node.js would wait for a write that the visitor never accepts.
     this.#socket.destroy();
     this.#onClosed();
   }

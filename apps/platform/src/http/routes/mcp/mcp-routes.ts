@@ -71,7 +71,7 @@ const lookUp = <T>(
 
 interface Shown {
   readonly resourceMetadata: string;
-  /** True if the request carried a token. */
+  /** True if the request to /mcp carried a token. */
   readonly isShown: boolean;
 }
 
