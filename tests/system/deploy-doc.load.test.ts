@@ -132,49 +132,52 @@ const call = (url: string, body?: object): Promise<Called> =>
     sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
   });
 
-it.runIf(hasNginx)('an operator who follows docs/deploy.md can invite by mail, and the invited teammate can open a tunnel', async ({ harness }) => {
-  const mail = await MailServer.start(harness);
-  const ports = harness.use(await claimPortBlock());
-  const loopback = await makeLoopback(harness, ports, mail.port);
-  await startServer(harness, loopback, ports);
-  const nginx = nginxAround(loopback);
-  const publicUrl = loopback.here('https://tunnel.example.com:8443');
-  expect(spawnSync('nginx', ['-t', '-c', nginx, '-e', `${nginx}.log`]).status).toBe(0);
-  await startNginx(harness, nginx, Number(new URL(publicUrl).port));
-  expect((await call(`${publicUrl}/health`)).status).toBe(200);
+it.runIf(hasNginx)(
+  'an operator who follows docs/deploy.md can invite by mail, and the invited teammate can open a tunnel',
+  async ({ harness }) => {
+    const mail = await MailServer.start(harness);
+    const ports = harness.use(await claimPortBlock());
+    const loopback = await makeLoopback(harness, ports, mail.port);
+    await startServer(harness, loopback, ports);
+    const nginx = nginxAround(loopback);
+    const publicUrl = loopback.here('https://tunnel.example.com:8443');
+    expect(spawnSync('nginx', ['-t', '-c', nginx, '-e', `${nginx}.log`]).status).toBe(0);
+    await startNginx(harness, nginx, Number(new URL(publicUrl).port));
+    expect((await call(`${publicUrl}/health`)).status).toBe(200);
 
-  for (const command of ['create-user', 'invite']) {
-    const [, ...args] = commandOfPage(`tunnel-server admin ${command} `).map((word) => loopback.here(word));
-    const ended = await node([SERVER_BIN, ...args]);
-    expect(ended.code, ended.stderr).toBe(0);
-  }
-  expect(await mail.link('you@example.com', '/app/reset-password?token=')).toContain(publicUrl);
-  const invite = new URL(await mail.link('teammate@example.com', '/app/signup?invite=')).searchParams.get('invite');
-  const teammate = { email: 'teammate@example.com', password: PASSWORD };
-  expect((await call(`${publicUrl}/auth/register`, teammate)).status).toBe(403);
-  const registered = await call(`${publicUrl}/auth/register`, { ...teammate, invite });
-  // The invitation proves the address: no second mail.
-  expect([registered.status, JSON.parse(registered.text)]).toMatchObject([201, { email_verified: true }]);
+    for (const command of ['create-user', 'invite']) {
+      const [, ...args] = commandOfPage(`tunnel-server admin ${command} `).map((word) => loopback.here(word));
+      const ended = await node([SERVER_BIN, ...args]);
+      expect(ended.code, ended.stderr).toBe(0);
+    }
+    expect(await mail.link('you@example.com', '/app/reset-password?token=')).toContain(publicUrl);
+    const invite = new URL(await mail.link('teammate@example.com', '/app/signup?invite=')).searchParams.get('invite');
+    const teammate = { email: 'teammate@example.com', password: PASSWORD };
+    expect((await call(`${publicUrl}/auth/register`, teammate)).status).toBe(403);
+    const registered = await call(`${publicUrl}/auth/register`, { ...teammate, invite });
+    // The invitation proves the address: no second mail.
+    expect([registered.status, JSON.parse(registered.text)]).toMatchObject([201, { email_verified: true }]);
 
-  const home = await harness.folder();
-  const [, ...logIn] = commandOfPage('tunnel login ').map((word) => loopback.here(word));
-  const flags = ['--email', teammate.email, '--password-stdin', '--ca-file', TLS_CERT];
-  const login = commandOf([...logIn, ...flags]);
-  const loggedIn = spawnSync(login.command, login.args, {
-    input: PASSWORD,
-    encoding: 'utf8',
-    env: { ...withoutOurEnvironment(), HOME: home },
-    cwd: home,
-  });
-  expect(loggedIn.status, loggedIn.stderr).toBe(0);
+    const home = await harness.folder();
+    const [, ...logIn] = commandOfPage('tunnel login ').map((word) => loopback.here(word));
+    const flags = ['--email', teammate.email, '--password-stdin', '--ca-file', TLS_CERT];
+    const login = commandOf([...logIn, ...flags]);
+    const loggedIn = spawnSync(login.command, login.args, {
+      input: PASSWORD,
+      encoding: 'utf8',
+      env: { ...withoutOurEnvironment(), HOME: home },
+      cwd: home,
+    });
+    expect(loggedIn.status, loggedIn.stderr).toBe(0);
 
-  const app = harness.use(await startWeb((_, response) => void response.end('of the teammate')));
-  const [, ...publish] = commandOfPage('tunnel http 3000');
-  const tunnel = await harness.run([...publish.map((word) => word.replace('3000', String(app.port))), '--json'], {
-    home,
-  });
-  const { public_url: url } = await tunnel.ready();
-  expect(url).toMatch(/^https:\/\/[\w-]+\.localhost:\d+$/);
-  const answer = await askSecurely(endpointOf(url));
-  expect([answer.status, String(answer.body)]).toEqual([200, 'of the teammate']);
-});
+    const app = harness.use(await startWeb((_, response) => void response.end('of the teammate')));
+    const [, ...publish] = commandOfPage('tunnel http 3000');
+    const tunnel = await harness.run([...publish.map((word) => word.replace('3000', String(app.port))), '--json'], {
+      home,
+    });
+    const { public_url: url } = await tunnel.ready();
+    expect(url).toMatch(/^https:\/\/[\w-]+\.localhost:\d+$/);
+    const answer = await askSecurely(endpointOf(url));
+    expect([answer.status, String(answer.body)]).toEqual([200, 'of the teammate']);
+  },
+);
