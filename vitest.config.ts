@@ -105,9 +105,9 @@ export default defineConfig({
   test: {
     projects: [
       unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW, LONG] }),
-      unit('slow', { include: [`${SOURCES}/*.slow.test.ts`], exclude: [SLOW_DATABASE] }),
+      unit('slow', { include: [`${SOURCES}/*.slow.test.ts`, 'tests/repo/*.slow.test.ts'], exclude: [SLOW_DATABASE] }),
       // Like unit tests: nothing is built for these tests, and no database is started.
-      unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD, LONG] }),
+      unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [SLOW, LOAD, LONG] }),
       {
         ...common,
         test: {
@@ -124,7 +124,10 @@ export default defineConfig({
         include: ['tests/**/*.test.ts'],
         exclude: [DATABASE, SLOW, LOAD, LONG, 'tests/{browser,repo,soak}/**'],
       }),
-      system('slow-system', { include: ['tests/**/*.slow.test.ts', `${SOURCES}/*.db.slow.test.ts`] }),
+      system('slow-system', {
+        include: ['tests/**/*.slow.test.ts', `${SOURCES}/*.db.slow.test.ts`],
+        exclude: ['tests/repo/**'],
+      }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
       system('long', { include: [`${SOURCES}/*.long.test.ts`, 'tests/**/*.long.test.ts'], exclude: [LONG_BROWSER] }),
       browser('smoke', { include: [SMOKE] }),

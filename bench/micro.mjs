@@ -1,6 +1,6 @@
-// npm run bench:micro: operations a second, nanoseconds and bytes allocated an operation, for the pieces that every byte, frame or
+// npm run bench:micro: operations per second, nanoseconds and allocated bytes per operation, for the code that every byte, frame or
 // connection passes.
-// The sources are TypeScript, so they are bundled first; what runs is what `npm run build` would ship.
+// The sources are TypeScript and are bundled first, like in `npm run build`.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import { readMicroOptions, UsageError } from './lib/options.mjs';
 
 const USAGE = `usage: npm run bench:micro [-- --node PATH] [WORD…]
 Only the measurements whose name holds one of the words, when there are any.`;
-// A young generation this large sees no collection inside one sample, so that what was allocated can be read off the heap.
+// A young generation of this size is not collected during a sample, so that allocations can be read from the heap.
 const NODE_ARGS = ['--expose-gc', '--max-semi-space-size=256', '--min-semi-space-size=256'];
 
 async function runMicro({ node, words }) {

@@ -1,4 +1,4 @@
-// npm run bench:peers: measures ours beside other tunnels, in one run on this machine, and writes the page that says what each costs.
+// npm run bench:peers: measures Hatchway beside other tunnels in a single run on this machine, and writes a page with the cost of each.
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { leaveNothingBehind } from './lib/children.mjs';
@@ -48,7 +48,7 @@ async function measure(options, command) {
     failures: [],
   };
   const earlier = options.add ? lastRecord() : null;
-  // Before hours are spent on it: whether it can be added.
+  // Checks that the run can be added, before hours are spent on it.
   joinRecords(earlier, makeRecord(run, []));
   const progress = new Progress(options.rounds * rows.reduce((sum, row) => sum + pathsOf(row, paths).length, 0));
   const results = await runRounds({
@@ -60,7 +60,7 @@ async function measure(options, command) {
     tools,
     progress,
     groundOf: () => new NativeGround().start(),
-    // A run that is cut off goes on with `--add --scenario` for the rows that it did not come to.
+    // An interrupted run can be continued with `--add --scenario` for the remaining rows.
     onScenario: (soFar) => keepRecord(joinRecords(earlier, makeRecord(run, soFar))),
     onFailure: ({ name }, path, error) =>
       run.failures.push({ row: name, path: path.name, message: error.message.split('\n')[0].slice(0, 200) }),
@@ -77,7 +77,7 @@ async function measure(options, command) {
   return run.failures.some(({ path }) => path.startsWith('ours')) ? 1 : 0;
 }
 
-/** Outside: what needs the network of the machine. Inside: the run. */
+/** Outside the namespaces, prepares everything that needs the machine's network. Inside, runs the measurements. */
 async function bench(options, args) {
   const command = ['npm run bench:peers', ...(args.length > 0 ? ['--', ...args] : [])].join(' ');
   if (isInside()) {

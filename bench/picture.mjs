@@ -1,4 +1,5 @@
-// `node bench/picture.mjs`: docs/benchmarks-peers.md and .svg anew from docs/benchmarks-peers.json. A run that writes the record draws them, too.
+// `node bench/picture.mjs`: regenerates docs/benchmarks-peers.md and .svg from docs/benchmarks-peers.json. A run that writes the record
+// regenerates both as well.
 import { relative } from 'node:path';
 import { renderDocs } from './peers/record.mjs';
 

@@ -1,4 +1,4 @@
-// npm run bench:profile -- SCENARIO: writes CPU profiles of edge and client for one scenario and prints where their time went.
+// npm run bench:profile -- SCENARIO: writes CPU profiles of edge and client for a scenario, and prints where their time went.
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { CACHE_DIR } from '../scripts/lib/paths.mjs';
@@ -17,7 +17,7 @@ const USAGE = `usage: npm run bench:profile -- SCENARIO [OPTIONS]
   --node PATH      the Node.js that runs edge and client
   --out DIR        where the .cpuprofile files go (.cache/bench/profiles)`;
 const ROWS = 22;
-/** Of peers the client is the publisher. */
+/** Processes with a profile. In p2p scenarios the client is the publisher. */
 const ROLES = ['edge', 'client', 'subscriber', 'server'];
 
 async function profile({ scenario: name, paths: [pathName], quick, node, out }) {
@@ -51,7 +51,7 @@ async function measure({ scenario, path, quick, node, nodeArgs, tools }) {
     await stage.open({ node, nodeArgs, protocol: scenario.protocol });
     return await scenario.measure(stage);
   } finally {
-    // Node.js writes the profile when it ends in order.
+    // SIGTERM, because Node.js writes the profile only if it ends in order.
     await stage.close('SIGTERM');
     await ground.close();
   }

@@ -1,4 +1,4 @@
-// npm run bench: measures the data plane against direct connections and nginx, in one run on this machine.
+// npm run bench: measures the data plane against direct connections and nginx in a single run on this machine.
 import { existsSync } from 'node:fs';
 import { leaveNothingBehind } from './lib/children.mjs';
 import { describeMachine, describeVersions } from './lib/machine.mjs';

@@ -1,5 +1,5 @@
-// Bundles each executable and the client library, puts the viewer of the API reference beside the server, and builds
-// the dashboard. `--types` also makes the library's declarations.
+// Bundles each executable and the client library, copies the viewer of the API reference beside the server, and builds the dashboard.
+// `--types` also generates the library's type declarations.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,10 +15,11 @@ import { ROOT } from './lib/paths.mjs';
 const require = createRequire(import.meta.url);
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
+/** Bundles an entry. With `isSplit`, modules that are imported on demand become separate files beside the bundle. */
 async function bundle({ entry, outfile, isSplit }) {
   const options = bundleOptions({ entry, outfile, isSplit });
   const result = await build({ ...options, sourcemap: 'linked', sourcesContent: false });
-  // The entry last: it names the others, and whoever starts meanwhile must find them.
+  // Writes the entry last, because the entry refers to the chunks: a program that starts during the build must find the chunks.
   for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
     writeAtomically(file.path, file.contents);
   }
@@ -28,14 +29,14 @@ async function bundle({ entry, outfile, isSplit }) {
   process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
 }
 
-/** Of the last build. Their names have a hash of what is in them. */
+/** Removes chunks of previous builds. Chunk names contain a hash of the contents. */
 function removeOldChunks(outfile, made) {
   const folder = join(ROOT, dirname(outfile));
   const chunk = new RegExp(`^${basename(outfile, '.js')}-[A-Z0-9]+\\.js(\\.map)?$`);
   for (const name of readdirSync(folder)) if (chunk.test(name) && !made.has(name)) rmSync(join(folder, name));
 }
 
-/** As it is, and packed for the wire. */
+/** Copies a file of the API reference viewer, plain and compressed with gzip. */
 async function copyViewer({ name, outfile }) {
   const contents = readFileSync(join(SWAGGER_UI, name));
   writeAtomically(outfile, contents);
@@ -50,7 +51,7 @@ async function main() {
     await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard]);
     process.stderr.write(`  ${await dashboard}\n`);
   } catch (error) {
-    // esbuild has printed where and why; the dashboard has not.
+    // esbuild has already printed its error. An error of the dashboard build has not been printed yet.
     if (error.errors === undefined) process.stderr.write(`  ${error.message}\n`);
     return 1;
   }

@@ -1,5 +1,5 @@
-// Whether a change touches comments only: `node scripts/comments-only.mjs [BASE]` compares every changed source file with BASE (main unless it
-// is given), without comments and white space. Exit 1 and one line for each file with another difference.
+// Checks whether a change affects comments only. `node scripts/comments-only.mjs [BASE]` compares every changed source file with BASE
+// (default: main), ignoring comments and white space. Prints a line per file with other differences and exits with code 1.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

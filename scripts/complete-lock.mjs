@@ -1,5 +1,5 @@
-// Adds to package-lock.json the optional packages of other platforms that the registry at hand does not carry.
-// npm leaves out what it cannot fetch, and `npm ci` then refuses the lock file. Run it after `npm install` changed the lock.
+// Adds optional packages for other platforms to package-lock.json if the current registry does not carry the packages. npm omits packages
+// that cannot be fetched, and `npm ci` then rejects the lock file. Run this script after `npm install` has changed the lock file.
 // usage: node scripts/complete-lock.mjs [FOLDER]
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,10 @@ import { ROOT } from './lib/paths.mjs';
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'aix', 'win32'];
 const PROCESSORS = ['arm64', 'x64', 'ia32', 'arm', 'ppc64', 'riscv64', 's390x', 'loong64', 'mips64el', 'wasm32'];
 
-/** `@scope/name-linux-arm64-musl` tells where it runs; undefined for a package that is not one of these. */
+/**
+ * Derives the platform of a package from a name such as `@scope/name-linux-arm64-musl`. Returns undefined if the name contains no
+ * platform.
+ */
 function platformOf(name) {
   const words = name.split('/').at(-1).split('-');
   const os = words.filter((word) => SYSTEMS.includes(word));
@@ -23,7 +26,7 @@ function libcOf(word) {
   return word.startsWith('gnu') ? 'glibc' : undefined;
 }
 
-/** Whether Node.js would find `name` from the package at `path`. */
+/** Whether Node.js would find the package `name` when imported from the package at `path`. */
 function isLocked(packages, path, name) {
   for (let at = path; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
     if (packages[`${at === '' ? '' : `${at}/`}node_modules/${name}`]) return true;

@@ -1,6 +1,6 @@
-// Lists the branches of the product that the tests take, in the test processes and in the programs that they start.
-// usage: npm run test:coverage -- [--out FILE] [--workers N] [--project P]... [TEST]...    writes a record: every branch, covered or not, with tests that take it
-//        npm run test:coverage -- --compare OLD NEW                                        lists what is covered in OLD and no longer in NEW
+// Lists the branches of the product that the tests take, in the test processes and in the programs started by the tests.
+// usage: npm run test:coverage -- [--out FILE] [--workers N] [--project P]... [TEST]...    writes a record: every branch, covered or not, with tests that take the branch
+//        npm run test:coverage -- --compare OLD NEW                                        lists branches that are covered in OLD and no longer in NEW
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -11,11 +11,11 @@ import { BranchRecord } from './lib/coverage/digest.mjs';
 import { CACHE_DIR, ROOT } from './lib/paths.mjs';
 
 const PROVIDER = fileURLToPath(new URL('lib/coverage/provider.mjs', import.meta.url));
-/** Raw counts are gigabytes: they are removed when they have been read. */
+/** Folder for raw counts. Raw counts need gigabytes and are deleted after processing. */
 const RAW = join(CACHE_DIR, 'coverage');
-/** One after the other. The browser tests start their programs elsewhere, and are left out. */
+/** Vitest projects, measured in sequence. Browser tests are excluded, because their programs start in a different way. */
 const PROJECTS = ['unit', 'slow', 'database', 'system', 'slow-system', 'repo'];
-/** Programs are slower while their branches are counted. */
+/** Timeout per test. Programs run slower while branches are counted. */
 const TEST_TIMEOUT_MS = 240_000;
 
 const { values, positionals } = parseArgs({
@@ -60,7 +60,7 @@ function run(project, dir, tests) {
   return spawnSync(process.execPath, args, { cwd: ROOT, env, stdio: 'inherit' }).status ?? 1;
 }
 
-/** One branch a line, so that records can be searched. */
+/** Formats a record with a line per branch, so that records can be searched. */
 const linesOf = ({ branches, ...rest }) =>
   `{${JSON.stringify(rest).slice(1, -1)},"branches":[\n${branches.map((branch) => JSON.stringify(branch)).join(',\n')}\n]}`;
 

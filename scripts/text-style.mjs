@@ -1,6 +1,7 @@
 // How plainly the texts of the product are written: `node scripts/text-style.mjs [PATH ...] [--worst N] [--habits] [--sample N --seed S]`.
-// Without options: both figures of each page and workspace, and every complaint; exits with 1 if there is one. A PATH is the beginning of a file's name.
+// Without options: both figures of each page and workspace, and every complaint about texts and comments; exits with 1 if there is one. A PATH is the beginning of a file's name.
 import { parseArgs } from 'node:util';
+import { styleComplaints } from './lib/comment-style.mjs';
 import { ROOT } from './lib/paths.mjs';
 import { figuresByArea, habitsOf, textComplaints, textsOf, worstTexts } from './lib/text-style.mjs';
 
@@ -32,7 +33,8 @@ else {
       `${area.padEnd(36)} ${String(count).padStart(5)} texts  pronouns ${pronouns.toFixed(1).padStart(5)} %  banned ${banned.toFixed(1).padStart(5)} %`,
     );
   }
-  const complaints = textComplaints(texts);
+  // Comments are measured per workspace, so only without a PATH.
+  const complaints = [...textComplaints(texts), ...(positionals.length === 0 ? styleComplaints(ROOT) : [])];
   complaints.forEach((complaint) => console.log(complaint));
   if (complaints.length > 0) process.exitCode = 1;
 }

@@ -1,6 +1,7 @@
-// Before tests that need a database: one server for the run, and a migrated template that each test copies.
-// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases. With `none` there is no server, for tests that need no database. TEST_POSTGRES_PACKAGE is the folder
-// of a package with another PostgreSQL than the installed one. TEST_PGBOUNCER is a program that the tests then reach their databases through.
+// Runs before tests that need a database: starts a single server for the run, and creates a migrated template that each test copies.
+// TEST_DATABASE_URL names an existing server to use instead; its user must be allowed to create databases. The value `none` starts no
+// server, for tests without a database. TEST_POSTGRES_PACKAGE is the folder of an npm package with a different PostgreSQL than the
+// installed version. TEST_PGBOUNCER is a PgBouncer program through which the tests then reach their databases.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import { OtherPostgres } from './other-postgres.fixture.ts';
 import { PgBouncer } from './pgbouncer.fixture.ts';
 import { openToAll, superuserUrl } from './superuser.fixture.ts';
 
-// Nothing of a test run has to survive a power cut.
+// Settings without durability, because no data of a test run has to survive a power failure.
 const FAST_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
 
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {

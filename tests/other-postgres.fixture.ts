@@ -1,4 +1,4 @@
-// A PostgreSQL of another version than the one we bring: its programs from the folder of an npm package, its cluster in /tmp.
+// Starts a PostgreSQL of a different version than the bundled one, with programs from the folder of an npm package and a cluster in /tmp.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -18,7 +18,7 @@ export class OtherPostgres {
   }
 
   static async start(packageDir: string, settings: Readonly<Record<string, string>>): Promise<OtherPostgres> {
-    // In /tmp itself: a TMPDIR may be closed to the server's user, or too long for a socket.
+    // The folder is directly in /tmp, because TMPDIR may be inaccessible to the server's user or too long for a socket path.
     const dir = mkdtempSync('/tmp/tunnel-postgres-');
     const bin = copyPrograms(packageDir, dir);
     const ids = ownerIds();
@@ -29,7 +29,7 @@ export class OtherPostgres {
     execFileSync(join(bin, 'initdb'), [...at, ...INIT_ARGS], { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
     const all = { listen_addresses: '', unix_socket_directories: dir, log_min_messages: 'fatal', ...settings };
     const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    // Not detached: Ctrl-C ends it too.
+    // The server is not detached, so that Ctrl-C ends it as well.
     const server = spawn(join(bin, 'postgres'), [...at, ...args], {
       ...options,
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -58,7 +58,7 @@ export class OtherPostgres {
   }
 }
 
-/** npm packages carry no symbolic links: a list says which of them the libraries need. */
+/** Copies the programs and creates symbolic links from the package's list, because npm packages cannot contain links. */
 const copyPrograms = (packageDir: string, dir: string): string => {
   cpSync(join(packageDir, 'native'), join(dir, 'native'), { recursive: true });
   const links = JSON.parse(readFileSync(join(packageDir, 'native/pg-symlinks.json'), 'utf8')) as {
@@ -69,7 +69,7 @@ const copyPrograms = (packageDir: string, dir: string): string => {
   return join(dir, 'native/bin');
 };
 
-/** PostgreSQL refuses root: then it runs as a user that is there for databases, or as the one that owns nothing. */
+/** Returns the user to run PostgreSQL as. PostgreSQL refuses to run as root, so root uses the user `postgres` or `nobody`. */
 const ownerIds = (): { uid?: number; gid: number } | Record<string, never> => {
   if (process.getuid?.() !== 0) return {};
   const idOf = (flag: string, user: string): number =>

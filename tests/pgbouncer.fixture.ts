@@ -1,4 +1,5 @@
-// Debian's PgBouncer in front of the server of the database tests, in transaction mode: each transaction may meet another connection.
+// Starts Debian's PgBouncer in front of the server of the database tests, in transaction mode: each transaction can use a different
+// connection.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +11,7 @@ import { DatabaseProxy } from '../apps/platform/src/db/database-proxy.fixture.ts
 
 const START_TIMEOUT_MS = 20_000;
 
-/** Strict where a pooler may be: no parameter of a connection is passed over. */
+/** Returns a strict PgBouncer configuration, which ignores no connection parameters. */
 const settings = (port: number, server: URL): string => `
 [databases]
 * = host=${server.hostname} port=${server.port} user=postgres
@@ -48,7 +49,8 @@ export class PgBouncer {
   }
 
   static async start(program: string, server: Secret): Promise<PgBouncer> {
-    // The embedded database has a socket in a folder that only its own user and root get into.
+    // PgBouncer connects through a proxy, because the socket of the embedded database is in a folder that only the database's user and
+    // root can access.
     const way = new DatabaseProxy(server);
     const target = new URL((await way.reserve()).reveal());
     await way.open();
@@ -57,7 +59,7 @@ export class PgBouncer {
     chmodSync(dir, 0o755);
     const file = join(dir, 'pgbouncer.ini');
     writeFileSync(file, settings(port, target));
-    // It refuses to run as root.
+    // PgBouncer refuses to run as root.
     const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
     const child = spawn(program, ['-q', file], { cwd: '/', stdio: ['ignore', 'ignore', 'inherit'], ...user });
     const url = new Secret(`postgres://postgres@127.0.0.1:${port}/postgres`);

@@ -1,25 +1,34 @@
-// Stands in for fast-check in every test (vitest.config.ts resolves the import to this file), so that one variable sets how many cases a property
-// tries: see randomCases(). TUNNEL_RANDOM_SECONDS stops a property after that time, for runs with many times the usual number of cases. A property
-// that fails says so soon and in few words: the search for a smaller counterexample has a time limit, and the report a length.
+// Replaces fast-check in every test (vitest.config.ts resolves the import to this file), so that a single variable sets the number of
+// cases per property: see randomCases(). TUNNEL_RANDOM_SECONDS stops a property after that time, for runs with many times the usual
+// number of cases. A failing property reports quickly and briefly: the search for a smaller counterexample has a time limit, and the
+// report has a maximum length.
 import * as fc from 'fast-check';
 import { randomCases } from '../packages/testkit/src/chance/random-cases.ts';
 
-/** The number of cases of a property whose test names none: fast-check's default. */
+/** Number of cases of a property without an explicit number: fast-check's default. */
 const DEFAULT_CASES = 100;
 
-/** For the search for a smaller counterexample, from the first failure on. Without a limit it took ten minutes for a list of 700 steps. */
+/**
+ * Maximum time for the search for a smaller counterexample, from the first failure on. Without a limit, the search took ten minutes for a
+ * list of 700 steps.
+ */
 const SHRINK_MS = 10_000;
 
-/** Of a counterexample that is printed. */
+/** Maximum length of a printed counterexample. */
 const COUNTEREXAMPLE_CHARS = 4000;
 
-/** Of the path from the case that failed to the counterexample, a number for each step. Instead of a longer one the case itself is named. */
+/**
+ * Maximum length of the printed path from the failing case to the counterexample, with a number per step. Instead of a longer path, only
+ * the failing case is printed.
+ */
 const PATH_CHARS = 400;
 
 const seconds = process.env['TUNNEL_RANDOM_SECONDS'];
 const timeLimit = seconds === undefined ? {} : { interruptAfterTimeLimit: 1000 * Number(seconds) };
 
-/** The time limit of fast-check would count the cases that hold, too, and end a slow property that is sound. */
+/**
+ * Limits only the time for shrinking. fast-check's time limit would also count passing cases, and would end a slow but correct property.
+ */
 const shrinkingInTime = <T>(property: fc.IRawProperty<T>): fc.IRawProperty<T> => {
   let untilMs = Number.POSITIVE_INFINITY;
   const isInTime = (): boolean => performance.now() < untilMs;
@@ -49,7 +58,7 @@ const report = <T>(details: fc.RunDetails<T>): void => {
 
 export const assert: typeof fc.assert = (property, parameters = {}) => {
   const numRuns = randomCases(parameters.numRuns ?? DEFAULT_CASES);
-  // The overloads of fast-check's type have no signature for a property that may be synchronous or not.
+  // The casts are needed, because the overloads of fast-check have no signature for a property that may be synchronous or asynchronous.
   const asked = { reporter: report, ...parameters, numRuns, ...timeLimit };
   return fc.assert(shrinkingInTime(property as never) as never, asked as never) as never;
 };

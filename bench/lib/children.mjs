@@ -1,5 +1,5 @@
-// Every process the bench starts, and the promise that none of them outlives it. Each child leads a group of its own:
-// Ctrl-C in a terminal reaches only the bench, and the bench ends the groups it made, by id.
+// Starts the bench's child processes and makes sure that none outlives the bench. Each child leads a separate process group: Ctrl-C in a
+// terminal reaches only the bench, which ends the groups it created by id.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ const folders = new Set();
 
 /**
  * @param {{ name: string, command: string, args: string[], env?: NodeJS.ProcessEnv, ipc?: boolean, cwd?: string }} what
- * `exited` never rejects; `output` holds the last of both streams; `onLine` is called for each line of stdout.
+ * `exited` never rejects; `output` contains the end of stdout and stderr; `onLine` is called for each line of stdout.
  */
 export function startChild({ name, command, args, env = process.env, ipc = false, cwd, onLine }) {
   const stdio = ['pipe', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])];
@@ -50,7 +50,7 @@ function eachLine(stream, onLine) {
   });
 }
 
-/** Rejects when the child ends; race it against whatever is expected of the child. */
+/** Rejects when the child exits. Race it against a result that is expected of the child. */
 export async function failAtExit(child) {
   const exit = await child.exited;
   throw new Error(`${child.name} ended (${exit}) ${child.output === '' ? '' : `and said:\n${child.output.trim()}`}`);
@@ -59,11 +59,11 @@ export async function failAtExit(child) {
 export async function stopChild(child, signal = 'SIGKILL') {
   signalGroup(child, signal);
   await child.exited;
-  // A program that ended in order may have left a child behind; its group still has the id.
+  // A program that ended in order may have left a child process behind. The group still has the same id.
   if (signal !== 'SIGKILL') signalGroup(child, 'SIGKILL');
 }
 
-/** Those that work in the folder of a measurement: what a path had started before it failed, too. */
+/** Returns the running children that work in a measurement's folder, including those that a path had started before it failed. */
 export const childrenIn = (folder) => [...living].filter(({ cwd }) => cwd === folder);
 
 function signalGroup(child, signal) {
@@ -71,11 +71,11 @@ function signalGroup(child, signal) {
   try {
     process.kill(-child.pid, signal);
   } catch {
-    // ESRCH: all of them are gone already.
+    // ESRCH: all processes of the group have ended already.
   }
 }
 
-/** A folder that is gone at the end. */
+/** Creates a temporary folder that is deleted at the end of the process. */
 export function throwAwayFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'tunnel-bench-'));
   folders.add(folder);
@@ -94,7 +94,7 @@ function leaveNothing() {
 
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
-/** Called once by each program of the bench, before it starts anything. */
+/** Installs the handlers that stop all children. Called once by each bench program before it starts anything. */
 export function leaveNothingBehind() {
   process.on('exit', leaveNothing);
   for (const [signal, code] of Object.entries(EXIT_CODES)) process.on(signal, () => process.exit(code));

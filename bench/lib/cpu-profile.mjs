@@ -1,4 +1,4 @@
-// Reads a .cpuprofile: which functions a process spent its own time in, inside a window of time, by name and place in our sources.
+// Reads a .cpuprofile: the functions in which a process spent time within a time window, by name and place in our sources.
 import { existsSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { relative, resolve } from 'node:path';
@@ -9,8 +9,9 @@ import { median } from './statistics.mjs';
 const IDLE = '(idle)';
 
 /**
- * Every sample counts the same: the time since the one before also holds the waits of a busy machine, 100 ms at times.
- * @param {{ beginUs: number, endUs: number }} window on the monotonic clock, which is also that of the profile
+ * Returns the time spent in each function. Every sample counts the same, because the time since the previous sample includes waits on a
+ * busy machine, sometimes 100 ms.
+ * @param {{ beginUs: number, endUs: number }} window on the monotonic clock, which profiles use as well
  * @returns {{ busyMs: number, windowMs: number, functions: { name: string, place: string, selfMs: number }[] }}
  */
 export function selfTimes(file, window) {
@@ -40,7 +41,7 @@ export function selfTimes(file, window) {
   return { busyMs, windowMs: (window.endUs - window.beginUs) / 1000, functions };
 }
 
-/** Where a function stands in the sources, as the map beside its bundle says. */
+/** Returns a function that finds the source place of a function with the source map beside its bundle. */
 function sourcePlaces() {
   const maps = new Map();
   const mapOf = (path) => {

@@ -1,5 +1,5 @@
-// Ports that nobody listens on: above the ephemeral ones of Linux, so that no outgoing connection takes one in between,
-// and away from those of tests/repo and tests/system, which may run at the same time.
+// Finds free ports above the ephemeral ports of Linux, so that no outgoing connection takes a port in between, and outside the ranges of
+// tests/repo and tests/system, which may run at the same time.
 import { createServer } from 'node:net';
 
 const FIRST = 61_200;

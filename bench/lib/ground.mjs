@@ -1,16 +1,17 @@
-// What all measurements of a scenario stand on: a network, the origin and the load generator. Paths come and go between them.
+// The common environment of all measurements of a scenario: a network, the origin and the load generator. Paths are started and stopped
+// within it.
 import { loopback, smallBufferNetwork } from './network.mjs';
 import { Worker } from './worker.mjs';
 
 export class Ground {
   network;
   origin;
-  /** The visitors who are measured. */
+  /** Worker for the measured visitors. */
   generator;
-  /** Visitors beside them, in a process of their own: the measured ones must not wait for their work. */
+  /** Worker for additional visitors, in a separate process so that the measured visitors need not wait for them. */
   crowd;
   originPort = 0;
-  /** The same services over TLS. */
+  /** Port with the origin's services over TLS. */
   originTlsPort = 0;
 
   constructor(network) {
@@ -27,7 +28,7 @@ export class Ground {
     return this;
   }
 
-  /** What the origin's sources have handed to the kernel. */
+  /** Returns the number of bytes that the origin's sources have handed to the kernel. */
   async bytesSent() {
     this.origin.send({ type: 'sent?' });
     return (await this.origin.next()).bytes;
@@ -39,7 +40,10 @@ export class Ground {
   }
 }
 
-/** `kind` is the scenario's wish; without the right to make a network, the machine's own has to do. */
+/**
+ * Creates the environment. `kind` is the network that the scenario wants; without the right to create a network, the machine's loopback
+ * interface is used.
+ */
 export async function makeGround(kind) {
   const network = kind === 'small-buffers' ? await smallBufferNetwork() : null;
   return new Ground(network ?? loopback).start();

@@ -1,4 +1,5 @@
-// The provider of logins and JWTs for the bench: in this process, on loopback, signs whatever it is asked for and asks nobody for a password.
+// The identity provider for sign-ins and JWTs in the bench: runs in this process on the loopback interface, signs every request and asks
+// for no password.
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -6,12 +7,12 @@ const KEY_ID = 'bench';
 const EMAIL = 'ann@example.com';
 export const CLIENT_ID = 'bench';
 export const AUDIENCE = 'bench-api';
-/** Longer than any run. */
+/** Lifetime of tokens, longer than any run. */
 const LIFE_SECS = 86_400;
 
 let started = null;
 
-/** One for the whole run; it keeps no process alive. @returns {Promise<{ issuer: string, token(claims: object): string }>} */
+/** Returns the provider of the whole run, which keeps no process running. @returns {Promise<{ issuer: string, token(claims: object): string }>} */
 export function identityProvider() {
   started ??= start();
   return started;

@@ -1,4 +1,4 @@
-// What a figure depends on besides our code: the machine, the system, the versions.
+// Describes the conditions of a run besides our code: machine, system and versions.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { arch, cpus, loadavg, release, totalmem } from 'node:os';
@@ -14,7 +14,7 @@ export function describeMachine() {
     memoryGib: Math.round((totalmem() / 1024 ** 3) * 10) / 10,
     kernel: release(),
     system: systemName(),
-    /** More than about 0.3 before the start: other programs were running, and the ranges show it. */
+    /** Load before the start. A value above about 0.3 means that other programs were running, which widens the ranges. */
     loadBefore: Math.round(loadavg()[0] * 100) / 100,
   };
 }

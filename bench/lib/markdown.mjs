@@ -1,4 +1,4 @@
-// The generated part of docs/benchmarks.md. What people wrote around it stays.
+// Renders the generated part of docs/benchmarks.md. The hand-written text around it stays.
 import { baselineOf } from '../paths/index.mjs';
 import { FIGURES } from '../scenarios/figures.mjs';
 import { spread } from './statistics.mjs';
@@ -6,7 +6,7 @@ import { spread } from './statistics.mjs';
 const BEGIN = '<!-- figures: `npm run bench` writes what stands between these two lines -->';
 const END = '<!-- end of figures -->';
 
-/** `text` with its generated part replaced, or added at the end. */
+/** Returns `text` with its generated part replaced, or appended if there is none. */
 export function replaceFigures(text, figures) {
   const from = text.indexOf(BEGIN);
   const to = text.indexOf(END);
@@ -20,7 +20,7 @@ export function renderMarkdown(summary) {
   return `${parts.filter(Boolean).join('\n\n')}\n`;
 }
 
-/** Ours by the earlier build, inside each round: what a change costs. */
+/** Renders the ratios between our paths and the same paths of an earlier build within each round, that is, the cost of a change. */
 export function renderComparison({ scenarios }) {
   const rows = scenarios.flatMap(({ name, figures, paths }) =>
     Object.keys(paths)
@@ -86,7 +86,7 @@ function renderScenario({ name, title, notes, figures, paths, run, yardstick = '
   ].join('\n');
 }
 
-/** Of a scenario that was measured apart from the others. */
+/** Returns a note for a scenario that was measured in a separate run. */
 const ownRun = (run) =>
   run === undefined
     ? []

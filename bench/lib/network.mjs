@@ -1,5 +1,5 @@
-// Where the processes of a scenario meet: the machine's own loopback, or a network namespace with small kernel buffers.
-// Thousands of stalled readers with ordinary buffers would use up the memory the kernel has for TCP, for everyone.
+// The network for a scenario's processes: the machine's loopback interface, or a network namespace with small kernel buffers. Thousands
+// of stalled readers with ordinary buffers would use up the kernel's TCP memory for all programs.
 import { failAtExit, startChild } from './children.mjs';
 
 const SMALL_BUFFERS = '4096 16384 16384';
@@ -11,10 +11,13 @@ echo '${SMALL_BUFFERS}' > /proc/sys/net/ipv4/tcp_wmem
 echo ready
 exec cat`;
 
-/** `wrap` turns a command into the one that runs it inside. */
+/** `wrap` turns a command into a command that runs inside the network. */
 export const loopback = { name: 'loopback', wrap: (command, args) => ({ command, args }), close: async () => {} };
 
-/** null when this user may not make one. The holder's `cat` ends with the bench, whatever happens to it. */
+/**
+ * Creates a network namespace. Returns null if the user has no right to create one. The holder's `cat` ends together with the bench in
+ * any case.
+ */
 export async function smallBufferNetwork() {
   const { promise, onLine } = firstLine();
   const holder = startChild({

@@ -1,4 +1,4 @@
-// Draws panels of horizontal bars as one SVG, light and dark: a page that shows a picture hands the reader's theme on to it.
+// Draws panels of horizontal bars as an SVG with light and dark colors. A page that embeds the picture passes the reader's theme on.
 
 import { median } from './statistics.mjs';
 
@@ -9,7 +9,7 @@ const LABEL = 124;
 const VALUE = 62;
 const BAR = 13;
 const LINE = 18;
-/** Times the median of a panel. */
+/** Maximum length of a bar as a multiple of the panel's median. */
 const LONGEST = 3;
 const HEAD = 58;
 const PANEL_HEAD = 40;
@@ -44,7 +44,7 @@ const heightOf = ({ bars }) => PANEL_HEAD + bars.length * LINE + PANEL_FOOT;
  */
 export function drawBars({ title, subtitle, foot, panels }) {
   const tops = [HEAD, HEAD];
-  // Each panel goes under the shorter column, so that both end near each other.
+  // Each panel goes below the shorter column, so that both columns end at a similar height.
   const placed = panels.map((panel) => {
     const column = tops[0] <= tops[1] ? 0 : 1;
     const at = { x: column * (COLUMN + GAP), y: tops[column] };
@@ -69,7 +69,10 @@ export function drawBars({ title, subtitle, foot, panels }) {
 const describe = ({ title, unit, bars }) =>
   `${title} (${unit}): ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`;
 
-/** A bar that would make all others too short to compare is cut; its figure says how long it is. */
+/**
+ * Returns the value for the full width. A bar that would make all other bars too short to compare is cut off; its label still shows the
+ * value.
+ */
 function longestOf(bars) {
   const values = bars.map(({ value }) => value);
   return Math.min(Math.max(...values), LONGEST * median(values));

@@ -1,4 +1,4 @@
-// What the process table of Linux says of a process and of everything below it: CPU used, memory held.
+// Reads processor time and memory of a process and its descendants from the process table of Linux.
 import { readdirSync, readFileSync } from 'node:fs';
 
 // USER_HZ: the unit of the times in /proc/<pid>/stat, 100 on every Linux that Node.js runs on.
@@ -7,7 +7,7 @@ const TICKS_PER_SECOND = 100;
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name stands in brackets and may itself hold brackets and spaces.
+    // The program name is in parentheses, and can itself contain parentheses and spaces.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const [utime, stime, cutime, cstime] = fields.slice(11, 15).map(Number);
     return { parent: Number(fields[1]), ticks: utime + stime + cutime + cstime };
@@ -16,7 +16,7 @@ function statOf(pid) {
   }
 }
 
-/** The process and all its living descendants. */
+/** Returns the pids of the process and all its running descendants. */
 function familyOf(pid) {
   const children = new Map();
   for (const name of readdirSync('/proc')) {
@@ -31,7 +31,7 @@ function familyOf(pid) {
   return family;
 }
 
-/** Seconds of user and system time, with the children that live and those that ended and were waited for. */
+/** Returns seconds of user and system time, including running children and ended children that were waited for. */
 export function cpuSeconds(pid) {
   let ticks = 0;
   for (const member of familyOf(pid)) ticks += statOf(member)?.ticks ?? 0;
@@ -40,7 +40,7 @@ export function cpuSeconds(pid) {
 
 const kilobytes = (status, field) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
 
-/** Resident memory now and at its highest, in bytes, children included. */
+/** Returns the current and the peak resident memory in bytes, including children. */
 export function residentBytes(pid) {
   const sum = { now: 0, peak: 0 };
   for (const member of familyOf(pid)) {

@@ -1,4 +1,4 @@
-// The progress line: rewritten in place on a terminal, one line a measurement elsewhere. On stderr; stdout is for figures.
+// The progress line on stderr: rewritten in place on a terminal, otherwise a line per measurement. stdout is for figures.
 
 const inPlace = Boolean(process.stderr.isTTY);
 
@@ -21,7 +21,7 @@ export class Progress {
     process.stderr.write(`[${this.#done}/${this.#total}] ${this.#clock()}  ${what}: ${outcome}\n`);
   }
 
-  /** A line that stays. */
+  /** Prints a permanent line. */
   say(line) {
     process.stderr.write(`${inPlace ? '\r\x1b[K' : ''}${line}\n`);
   }

@@ -1,12 +1,12 @@
-// Runs scenarios: in each round every path once, one after another, each with fresh processes.
-// So a disturbance of the machine hits all paths alike, and ratios are taken inside a round.
+// Runs scenarios. In each round every path runs once, one after another, each with new processes. A disturbance of the machine thus
+// affects all paths alike, and ratios are taken within a round.
 import { pathOfBaseline, USUAL_PATHS } from '../paths/index.mjs';
 import { makeGround } from './ground.mjs';
 import { Stage } from './stage.mjs';
 
 /**
- * `onFailure(scenario, path, error)`: where a failed measurement is no failed run; the round goes on without it, on a renewed ground.
- * `onScenario(results)`: after each scenario, with all so far: what takes an hour may be cut off.
+ * With `onFailure(scenario, path, error)`, a failed measurement does not fail the run: the round continues in a renewed environment.
+ * `onScenario(results)` is called after each scenario with all results so far, because a run of an hour can be interrupted.
  * @returns {Promise<object[]>} per scenario: { scenario, notes, rounds: [{ [path]: figures }] }
  */
 export async function runRounds({
@@ -64,7 +64,7 @@ async function runRound({ paths, round, onFailure, progress, ...settings }) {
 export const pathsOf = (scenario, paths) =>
   paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(pathOfBaseline(name)));
 
-/** Back and forth: nobody is always the one behind the same other. */
+/** Reverses the order in every second round, so that no path always follows the same other path. */
 const inTurn = (paths, round) => (round % 2 === 1 ? paths : [...paths].reverse());
 
 async function measureOnce({ scenario, path, node, what, ...settings }) {

@@ -1,13 +1,13 @@
-// Starts a server of ours and waits for its run.json.
+// Starts one of our servers and waits for its run.json.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { failAtExit, startChild } from './children.mjs';
 
-// The first start of an embedded database makes it.
+// The limit includes the creation of an embedded database at the first start.
 const START_TIMEOUT_MS = 60_000;
 
-/** Nothing of the person who runs the bench: no config file, no key, no options for Node.js. */
+/** Returns an environment without settings of the user who runs the bench: no config file, no API key, no options for Node.js. */
 export function cleanEnvironment(home) {
   const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
   return { ...Object.fromEntries(kept), HOME: home };

@@ -1,4 +1,4 @@
-// Signs up at the platform of a running server, verifies by the link in the mail's file, and logs in.
+// Signs up at the platform of a running server, verifies the address with the link in the mail file, and signs in.
 // As a program: node sign-up.mjs DATA_DIR prints { email, password, platform_url, access_token } as JSON.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 const PASSWORD = 'correct horse battery';
 const MAIL_TIMEOUT_MS = 20_000;
 
-/** @param {string} dataDir of a server that is ready */
+/** @param {string} dataDir data directory of a server that is ready */
 export async function signUp(dataDir, email = `someone-${process.pid}-${Date.now()}@example.com`) {
   const { platform_url: url } = JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8'));
   const account = { email, password: PASSWORD };
@@ -38,13 +38,13 @@ async function verificationPath(folder, email) {
   throw new Error(`no mail to ${email} in ${folder}`);
 }
 
-/** Newest first, with the line breaks of quoted-printable taken out. */
+/** Returns the mails of a folder, newest first, without the soft line breaks of quoted-printable. */
 function mailsIn(folder) {
   let names = [];
   try {
     names = readdirSync(folder);
   } catch {
-    // There was no mail yet.
+    // The folder does not exist before the first mail.
   }
   return names
     .filter((name) => name.endsWith('.eml'))

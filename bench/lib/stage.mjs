@@ -1,4 +1,4 @@
-// One measurement: a fresh path on the ground, jobs of the load through it, and the meters on its processes.
+// A single measurement: a new path in the environment, load jobs through it, and the resource use of its processes.
 import { childrenIn, failAtExit, removeFolder, stopChild, throwAwayFolder } from './children.mjs';
 import { cpuSeconds, residentBytes } from './process-table.mjs';
 
@@ -6,12 +6,12 @@ const JOB_TIMEOUT_MS = 120_000;
 const MB = 1e6;
 
 export class Stage {
-  /** Whether the scenario runs in the network it asked for. */
+  /** The environment of the scenario: network, origin and load generator. */
   ground;
   quick;
-  /** How long a job is measured, where a scenario leaves that open. */
+  /** Duration of a job in seconds, if the scenario does not set one. */
   seconds;
-  /** Programs besides ours, by name. */
+  /** External programs by name. */
   tools;
   #path;
   #folder = throwAwayFolder();
@@ -33,17 +33,17 @@ export class Stage {
     return this.#path;
   }
 
-  /** Whom the path has made to call it with; the platform's do. */
+  /** The account that the path created for API calls. Only platform paths create one. */
   get account() {
     return this.#way.account;
   }
 
-  /** @returns {Promise<{ finish(): Promise<object> }>} once the job is ready: connected and warm */
+  /** @returns {Promise<{ finish(): Promise<object> }>} when the job is ready, that is, connected and warm */
   begin(job, parameters) {
     return this.#begin(this.ground.generator, job, parameters);
   }
 
-  /** The same for the visitors who are beside those that are measured. */
+  /** Begins a job like `begin`, but for visitors that are not measured. */
   beginBeside(job, parameters = {}) {
     return this.#begin(this.ground.crowd, job, parameters);
   }
@@ -59,7 +59,7 @@ export class Stage {
     };
   }
 
-  /** The job's figures, and the CPU that the path used between ready and done. */
+  /** Runs a job and returns its figures, and the processor time that the path used between ready and done. */
   async measure(job, parameters) {
     const begun = await this.begin(job, parameters);
     const before = this.#cpu();
@@ -70,7 +70,7 @@ export class Stage {
     return { ...result, cpu: { ...cpu, both: sumOf(Object.values(cpu)) }, window: { beginUs, endUs: nowUs() } };
   }
 
-  /** Resident memory in bytes, now and at its highest; null for a path without processes. */
+  /** Returns current and peak resident memory in bytes, or null for a path without processes. */
   memory() {
     if (this.#way.processes.edge === undefined) return null;
     const edge = residentBytes(this.#way.processes.edge.pid);
@@ -78,13 +78,13 @@ export class Stage {
     return { edge, client };
   }
 
-  /** The figure that every scenario has. */
+  /** Returns the peak memory figures that every scenario has. */
   peakMemory() {
     const memory = this.memory();
     return memory && { edgePeakMb: memory.edge.peak / MB, clientPeakMb: memory.client.peak / MB };
   }
 
-  /** With SIGTERM the programs end in order and write what they have to, such as a profile. */
+  /** Stops the path's processes. With SIGTERM the programs end in order and write their files, for example a profile. */
   async close(signal = this.#way?.stopSignal ?? 'SIGKILL') {
     await Promise.all(Object.values(this.#way?.processes ?? {}).map((child) => stopChild(child, signal)));
     await Promise.all(childrenIn(this.#folder).map((child) => stopChild(child)));
@@ -100,8 +100,8 @@ export class Stage {
   }
 }
 
-/** Of a path without processes there is none. */
+/** Returns the sum, or NaN for a path without processes. */
 const sumOf = (seconds) => (seconds.length === 0 ? Number.NaN : seconds.reduce((sum, value) => sum + value, 0));
 
-/** The clock of CPU profiles. */
+/** Returns the time of the clock that CPU profiles use. */
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);

@@ -1,4 +1,4 @@
-// From rounds to one value: median and range per figure, ratios to the yardstick inside each round, targets reached or missed.
+// Summarizes rounds: median and range of each figure, ratios to the yardstick within each round, and targets reached or missed.
 import { FIGURES } from '../scenarios/figures.mjs';
 import { spread } from './statistics.mjs';
 
@@ -45,7 +45,7 @@ function summarizePath(scenario, name, rounds) {
   return { figures, ratios, rounds: rounds.map((round) => round[name]) };
 }
 
-/** `reached` is null where there is nothing to compare with. */
+/** Compares a target with the measurements. `reached` is null if there is nothing to compare with. */
 function judge(target, paths, nodeMajor) {
   const { path, figure } = target;
   const kind = ['ratioAtMost', 'atMost', 'atLeast'].find((name) => target[name] !== undefined);

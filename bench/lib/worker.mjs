@@ -1,4 +1,4 @@
-// A process of bench/load, spoken to by messages.
+// A process of bench/load that is controlled with messages.
 import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild } from './children.mjs';
 
@@ -11,7 +11,7 @@ export class Worker {
 
   /** @param {'origin' | 'generator'} name */
   constructor(name, network) {
-    // Always the Node.js of the bench: `--node` changes what is measured, not what measures.
+    // The worker always uses the Node.js of the bench: `--node` changes the measured programs, not the load.
     const { command, args } = network.wrap(process.execPath, [fileOf(name)]);
     this.#child = startChild({ name, command, args, ipc: true });
     this.#child.process.on('message', (message) => {
@@ -24,7 +24,7 @@ export class Worker {
     this.#child.process.send(message, () => {});
   }
 
-  /** The next message; rejects when it takes too long, when the process ends, or when the job failed. */
+  /** Returns the next message. Rejects after the timeout, if the process ends, or if the job fails. */
   async next(timeoutMs = 10_000) {
     let timer;
     const late = new Promise((_, reject) => {

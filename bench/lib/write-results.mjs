@@ -1,4 +1,4 @@
-// Where the figures go: a full run is the record in docs/, anything less lies in the cache and leaves the record alone.
+// Writes the figures: a full run becomes the record in docs/, and any other run goes to the cache without changing the record.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { writeAtomically } from '../../scripts/lib/build-state.mjs';
@@ -8,8 +8,8 @@ import { renderMarkdown, replaceFigures } from './markdown.mjs';
 const RECORD = join(ROOT, 'docs/benchmarks.md');
 
 /**
- * `full`: the record becomes this run. `part`: its scenarios take the place of those in the record.
- * @returns {string[]} the files, as a person names them
+ * With `full`, this run replaces the record. With `part`, its scenarios replace those in the record.
+ * @returns {string[]} paths of the files, relative to the working directory
  */
 export function writeResults(summary, { full, part, json }) {
   const page = full || part ? RECORD : join(CACHE_DIR, 'bench/benchmarks.md');
@@ -23,7 +23,10 @@ export function writeResults(summary, { full, part, json }) {
 
 const recorded = () => JSON.parse(readFileSync(RECORD.replace(/\.md$/, '.json'), 'utf8'));
 
-/** The head stays that of the record; each newer scenario says when and on what it was measured. */
+/**
+ * Merges newer scenarios into the record. The head stays that of the record, and each newer scenario notes the time and conditions of its
+ * measurement.
+ */
 function laidOver(record, { date, machine, versions, rounds, scenarios }) {
   const run = { date, loadBefore: machine.loadBefore, rounds, versions };
   const newer = new Map(scenarios.map((scenario) => [scenario.name, { ...scenario, run }]));

@@ -1,28 +1,28 @@
-// wrk, the load of HTTP scenarios: where it is, how it is called, and what it says.
+// Finds, calls and parses wrk, the load generator for HTTP scenarios.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const REPORT = fileURLToPath(new URL('../load/wrk-report.lua', import.meta.url));
 
-/** The tunnel's name at the edge; the other paths do not look at it. */
+/** The tunnel's subdomain at the edge. Other paths ignore the name. */
 export const HTTP_NAME = 'bench';
 export const HTTP_HOST = `${HTTP_NAME}.localhost`;
 
-/** `missing` is the line that says so. */
+/** Finds wrk. `missing` is the message if wrk is not installed. */
 export function findWrk() {
-  // It has no way to ask for the version that exits with 0; its first words name it.
+  // wrk has no option to print its version that exits with 0, but its first output names the version.
   const { error, stdout, stderr } = spawnSync('wrk', ['--version'], { encoding: 'utf8' });
   if (error) return { missing: 'wrk is not installed (Debian: apt install wrk): no HTTP scenarios' };
   return { command: 'wrk', version: /^wrk (\S+)/.exec(stdout + stderr)?.[1] ?? 'unknown' };
 }
 
-/** One thread: it can ask more than two hops on the same machine can answer. */
+/** Returns the arguments for wrk. A single thread can request more than two hops on the same machine can answer. */
 export const wrkArgs = (
   { host, port, tls },
   { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [], body, name = HTTP_HOST },
 ) => [
   ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
-  // The platform answers to its own address alone.
+  // The platform answers only requests to its own address, so its Host header stays unchanged.
   ...(name === null ? [] : ['--header', `Host: ${name}`]),
   ...(keepAlive ? [] : ['--header', 'Connection: close']),
   ...headers.flatMap((header) => ['--header', header]),

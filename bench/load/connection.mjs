@@ -1,23 +1,24 @@
-// Connections of visitors: read into one static buffer, and none of them lost from sight before its job is over.
+// Connections of visitors: all are read into a single static buffer, and tracked until their job has ended.
 import { connect as dial } from 'node:net';
 import { connect as dialTls } from 'node:tls';
 import { HTTP_HOST } from '../lib/wrk.mjs';
 
-// Not larger: libuv reads up to 32 times in a row while the buffer is filled, and other visitors of this process wait for that.
+// Size of the read buffer. A larger buffer would delay other visitors, because libuv reads up to 32 times in a row while the buffer fills
+// completely.
 const READ_BYTES = 64 * 1024;
-// Read into and looked at within one callback, hence one for the whole process.
+// A single buffer for the whole process, because it is filled and read within the same callback.
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 export const connections = new Set();
 
 /**
- * Connects, says `first`, and hands every piece to `onRead(bytes, length)`. `ended` settles at the peer's end, and rejects at a reset.
+ * Connects, sends `first`, and passes received bytes to `onRead(bytes, length)`. `ended` resolves at the peer's FIN, and rejects on a reset.
  * @param {{ host: string, port: number, tls?: boolean }} address
  */
 export function openConnection(address, first, onRead) {
   const socket = address.tls ? openTls(address, onRead) : openPlain(address, onRead);
   connections.add(socket);
-  // Before it is connected: then nothing that the caller writes can come first.
+  // Written before the connection is open, so that no other write of the caller can come first.
   socket.write(first);
   const ended = new Promise((resolve, reject) => {
     socket.once('end', resolve);
@@ -45,15 +46,15 @@ const openPlain = ({ host, port }, onRead) =>
     },
   });
 
-/** Whom the certificate names is not what is measured. */
+/** Opens a TLS connection without certificate validation, because the certificate's name does not matter for the measurement. */
 const openTls = ({ host, port }, onRead) =>
   dialTls({ host, port, servername: HTTP_HOST, rejectUnauthorized: false }).on('data', (bytes) =>
     onRead(bytes, bytes.length),
   );
 
-/** A visitor who asks for a stream and never reads a byte of it. */
+/** Opens a visitor's connection that requests a stream and never reads it. */
 export function openStalled(address, first) {
-  // Paused before it is connected: Node.js would read the first 64 KiB otherwise.
+  // Paused before it is connected, because Node.js would otherwise read the first 64 KiB.
   const socket = dial({ ...address, noDelay: true }).pause();
   connections.add(socket);
   socket.once('close', () => connections.delete(socket));

@@ -1,13 +1,13 @@
-// The origin's datagrams, on the port number that its connections have: the first byte says what becomes of one.
+// The origin's UDP service on the same port number as its TCP services. The first byte of a datagram selects the action.
 import { createSocket } from 'node:dgram';
 
 export const DATAGRAM = { echo: 1, sink: 2, count: 3 };
 export const DATAGRAM_BYTES = 64;
-/** Behind the first byte of `count` and of its answer: which run is asked for, and how many came of it. */
+/** Offsets in `count` datagrams and their answers: the number of the run, and the number of datagrams received in it. */
 export const RUN_AT = 1;
 export const COUNT_AT = 5;
 
-/** `sink` takes datagrams of a run, `count` says how many have come of it. */
+/** Serves datagrams: `sink` receives datagrams of a run, and `count` asks for the number received so far. */
 export function serveDatagrams(port) {
   const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 });
   let run = 0;

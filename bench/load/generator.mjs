@@ -1,5 +1,5 @@
-// The visitors: a process of its own that runs one job at a time. `job` -> `ready` (connected and warm) -> `go` -> `done`.
-// What the harness measures lies between `ready` and `done`.
+// The visitors: a separate process that runs a single job at a time: `job` -> `ready` (connected and warm) -> `go` -> `done`. The harness
+// measures the time between `ready` and `done`.
 import { connections } from './connection.mjs';
 import { bulk } from './jobs/bulk.mjs';
 import { connect } from './jobs/connect.mjs';
@@ -13,7 +13,7 @@ import { stall } from './jobs/stall.mjs';
 import { tlsConnect } from './jobs/tls-connect.mjs';
 import { wrk } from './jobs/wrk.mjs';
 
-/** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
+/** Jobs by name. Each takes (address, parameters, ready) and returns figures. A job throws if an answer is wrong. */
 const JOBS = {
   bulk,
   connect,

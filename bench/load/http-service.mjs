@@ -1,8 +1,8 @@
-// The origin's HTTP/1.1: `GET /<offset>/<bytes>` is answered with so much of the pattern from there on. No more of HTTP
-// than that, so that the origin stays cheaper than what is measured; what it is sent has passed an edge or nginx.
+// The origin's HTTP/1.1 service: `GET /<offset>/<bytes>` returns that many bytes of the pattern from the offset. No more of HTTP is
+// supported, so that the origin stays cheaper than the measured programs; its requests have already passed an edge or nginx.
 import { patternPiece, sendPattern } from './pattern.mjs';
 
-/** Up to here an answer is one write, made once. */
+/** Maximum size of a response that is a single prepared write. */
 const SMALL_MAX_BYTES = 4096;
 const SMALL_KEPT = 1024;
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -22,7 +22,7 @@ function smallAnswer(offset, bytes, close) {
   return answer;
 }
 
-/** Begins as the services of request.mjs do, and takes the bytes from the first one on. */
+/** Returns the receiver for a connection's bytes, like the services of request.mjs, but from the first byte on. */
 export function serveHttp(socket) {
   let rest = Buffer.alloc(0);
   let busy = false;

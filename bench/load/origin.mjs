@@ -1,5 +1,5 @@
-// The local service behind every path: one port, four services (request.mjs), HTTP and datagrams; the services over TLS on another. A process of its
-// own, told by messages.
+// The local service behind every path: a port with four services (request.mjs), HTTP and datagrams, and a second port with the services
+// over TLS. A separate process, controlled with messages.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
@@ -9,7 +9,7 @@ import { serveHttp } from './http-service.mjs';
 import { PatternCheck, sendPattern } from './pattern.mjs';
 import { decodeRequest, encodeVerdict, REQUEST_BYTES, SERVICE, SMALL_BYTES } from './request.mjs';
 
-/** Each takes the socket and the request, and returns what takes the bytes that follow. */
+/** Services by number. Each takes the socket and the request, and returns the receiver for the bytes that follow. */
 const SERVICES = {
   [SERVICE.echo]: (socket) => (chunk) => socket.write(chunk),
   [SERVICE.source]: source,
@@ -17,7 +17,7 @@ const SERVICES = {
   [SERVICE.answer]: answer,
 };
 
-/** The G of GET. */
+/** The letter G of GET. */
 const HTTP_FIRST_BYTE = 0x47;
 
 const sources = new Set();
@@ -70,7 +70,7 @@ function serve(socket) {
   });
 }
 
-/** What all sources handed to the kernel so far; it stands still once every reader is stuck. */
+/** Returns the number of bytes that all sources have handed to the kernel. The number stops changing when every reader is stalled. */
 function bytesSent() {
   let sum = sentBefore;
   for (const { sent } of sources) sum += sent;

@@ -1,6 +1,6 @@
-// The bytes of bulk streams: a long repeating pattern that is sent without a copy and compared by memcmp,
-// so that load and origin stay cheaper than what they measure. The period is a prime near 256 KiB: a block that is lost,
-// doubled or moved by any power of two does not fit any more.
+// The bytes of bulk streams: a long repeating pattern that is sent without copying and compared with memcmp, so that load and origin stay
+// cheaper than the measured programs. The period is a prime near 256 KiB, so that a block that is lost, duplicated or moved by a power of
+// two no longer matches.
 
 const PERIOD = 262_139;
 const LONGEST_PIECE = 512 * 1024;
@@ -21,13 +21,14 @@ function makePattern() {
   return bytes;
 }
 
-/** A piece for small messages that differs by `offset`. */
+/** Returns a piece for small messages that depends on `offset`. */
 export const patternPiece = (offset, length) =>
   Buffer.from(pattern.subarray(offset % PERIOD, (offset % PERIOD) + length));
 
 /**
- * Writes `bytes` of the pattern as fast as they are taken, then calls `onSent`. Returns what says how far it is.
- * One write a turn of the loop: a kernel that takes everything must not keep the others of this process waiting.
+ * Writes `bytes` of the pattern as fast as the socket accepts them, then calls `onSent`. Returns an object with the number of bytes sent
+ * so far.
+ * Writes once per event loop turn, because a kernel that accepts everything must not block other connections of this process.
  */
 export function sendPattern(socket, offset, bytes, onSent) {
   const sending = { sent: 0 };
@@ -44,7 +45,7 @@ export function sendPattern(socket, offset, bytes, onSent) {
   return sending;
 }
 
-/** Compares what comes with what should. */
+/** Compares received bytes with the pattern. */
 export class PatternCheck {
   bytes = 0;
   right = true;

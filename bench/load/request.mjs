@@ -1,14 +1,14 @@
-// What a visitor says first to the origin: 16 bytes that name the service it wants and how much of it.
+// The first message of a visitor to the origin: 16 bytes that name the wanted service and the amount of data.
 
 export const SERVICE = { echo: 1, source: 2, sink: 3, answer: 4 };
 
 export const REQUEST_BYTES = 16;
-/** The sink's answer: 1 or 0 for right or wrong, then how many bytes it saw. */
+/** Size of the sink's verdict: 1 or 0 for correct or wrong bytes, then the number of bytes received. */
 export const VERDICT_BYTES = 16;
-/** What an `answer` request carries behind its head and gets back. */
+/** Size of the message after the head of an `answer` request, and of its response. */
 export const SMALL_BYTES = 128;
 
-/** `offset` is where in the pattern the bytes begin, so that streams cannot be mixed up unseen. */
+/** Encodes a request. `offset` is the position in the pattern, different per stream so that mixed-up streams are detected. */
 export function encodeRequest(service, { offset = 0, bytes = 0 } = {}) {
   const request = Buffer.alloc(REQUEST_BYTES);
   request.writeUInt8(0xbe, 0);
@@ -18,7 +18,7 @@ export function encodeRequest(service, { offset = 0, bytes = 0 } = {}) {
   return request;
 }
 
-/** null for bytes that are no request. */
+/** Decodes a request. Returns null if the bytes are not a request. */
 export function decodeRequest(request) {
   if (request[0] !== 0xbe) return null;
   return { service: request[1], offset: request.readUInt32BE(4), bytes: request.readDoubleBE(8) };

@@ -1,10 +1,10 @@
-// Small round trips on one persistent connection: a message, its echo, the next one. Every echo is compared.
+// Small round trips on a persistent connection: a message, its echo, the next message. Every echo is compared.
 import { openConnection } from './connection.mjs';
 import { patternPiece } from './pattern.mjs';
 import { encodeRequest, SERVICE, SMALL_BYTES } from './request.mjs';
 
 export class SmallTalk {
-  /** Of every round trip since the last reset, in milliseconds. */
+  /** Durations of all round trips since the last reset, in milliseconds. */
   times = [];
   #socket;
   #ended;
@@ -24,7 +24,7 @@ export class SmallTalk {
     this.#ended = ended;
   }
 
-  /** Talks until `stop()`; rejects at a wrong echo or at the end of the connection. */
+  /** Makes round trips until `stop()`. Rejects on a wrong echo, or if the connection ends. */
   talk() {
     this.#talking = true;
     const talked = new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export class SmallTalk {
     return Promise.race([talked, cut]);
   }
 
-  /** After the round trip under way. */
+  /** Stops after the current round trip. */
   stop() {
     this.#talking = false;
   }

@@ -1,5 +1,6 @@
-// The https port of an edge with a certificate for each of 1,000 names, and the ingress of HTTP behind it without a tunnel. Bundled by paths/tls.mjs.
-// usage: node tls-names.mjs PORT_FILE CERTIFICATE KEY
+// The https port of an edge with a certificate for each of 1,000 names, with the HTTP ingress behind it but without a tunnel. Bundled by
+// paths/tls.mjs.
+// Usage: node tls-names.mjs PORT_FILE CERTIFICATE KEY
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { ConnectionGate, TlsTerms } from '@tunnel/http-shell';
 import { Admission } from '@tunnel/rules/admission';
@@ -25,7 +26,7 @@ const certificates = new CertificateStore({
   domain: 'localhost',
 });
 for (let n = 0; n < TLS_NAMES; n += 1) {
-  // Memory of its own for each, as if each had its own.
+  // Each name gets separately allocated buffers, as if each had a different certificate.
   const problem = certificates.set([`n${n}.localhost`], {
     cert: readFileSync(certificate),
     key: readFileSync(keyFile),
@@ -62,6 +63,6 @@ ingress.start();
 const on = { host: '127.0.0.1', port: 0, key: 'the port of the bench' };
 const port = new HttpsPort({ on, certificates, passthrough: null, ingress, gate });
 await port.start();
-// Whole, or not there.
+// The rename makes the file appear completely or not at all.
 writeFileSync(`${portFile}.part`, String(port.address.port));
 renameSync(`${portFile}.part`, portFile);

@@ -1,4 +1,5 @@
-// Admission: what one connection costs to be let in and to give its place back, while others are held, and what its share adds.
+// Measures admission: the cost to admit a connection and to release its slot while others are held, and the additional cost of its fair
+// share.
 import { Admission } from '@tunnel/rules/admission';
 import { FairShare } from '@tunnel/rules/rate';
 
@@ -16,7 +17,7 @@ function admissionWith(held) {
   return admission;
 }
 
-/** The connection enters, begins its handshake, and leaves. `lateMs`: how late the event loop is. */
+/** Returns an operation: a connection enters, begins its handshake, and leaves. `lateMs` is the delay of the event loop. */
 const visits = (held, lateMs) => {
   let admission;
   let nowMs = 0;
@@ -26,7 +27,7 @@ const visits = (held, lateMs) => {
       nowMs += 1;
       const entry = admission.enter('https', NAMES[nowMs % NETWORKS], nowMs);
       if (entry.kind !== 'admitted') throw new Error(entry.reason);
-      // A second passes between two connections of a network, so that each of them has its turn.
+      // A second passes between two connections of a network, so that each gets a handshake turn.
       if (!admission.handshakeBegins(entry.ticket, lateMs, nowMs)) throw new Error('no turn');
       admission.leave(entry.ticket);
     }

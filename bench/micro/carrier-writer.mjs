@@ -1,4 +1,4 @@
-// Batching: what it costs to gather the frames of one turn and send them. The socket below takes everything at once.
+// Measures batching: the cost to collect the frames of an event loop turn and to send them. The socket below accepts everything at once.
 
 import { HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { encodeCredit, FRAME, WIRE_LIMITS } from '@tunnel/protocol';
@@ -6,7 +6,7 @@ import { CarrierWriter } from '../../packages/mux/src/carrier/carrier-writer.ts'
 
 const SMALL = 128;
 
-/** As a plain socket whose kernel has room: nothing waits, and the callback comes later. */
+/** Behaves like a plain socket with room in the kernel: nothing waits, and the callback comes later. */
 class OpenSocket {
   writableLength = 0;
   bytes = 0;
@@ -19,7 +19,7 @@ class OpenSocket {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** `perTurn` operations, then the turn of the loop in which they leave. */
+/** Returns an operation that makes `perTurn` sends and then waits for the event loop turn in which they leave. */
 function sending(perTurn, sentEach, send) {
   return async (times) => {
     const socket = new OpenSocket();

@@ -1,11 +1,11 @@
-// The frame parser: many small frames in one buffer, bulk frames in read-sized pieces, and small frames cut anywhere.
+// Measures the frame parser: many small frames in a single buffer, bulk frames in pieces of a read, and small frames cut at any position.
 import { FRAME, FrameParser, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const SMALL = 128;
 const READ = 64 * 1024;
 
-/** `count` DATA frames of `length` bytes on streams 2, 4, 6, … */
+/** Returns `count` DATA frames of `length` bytes on streams 2, 4, 6, … */
 function framesOf(count, length) {
   const bytes = Buffer.alloc(count * (HEADER + length));
   for (let index = 0; index < count; index++) {
@@ -23,7 +23,7 @@ const makeParser = () =>
     onFrame: () => {},
   });
 
-/** Pushes `bytes` again and again, in pieces, until `frames` have passed. */
+/** Returns an operation that pushes `bytes` in pieces repeatedly, until `frames` have been parsed. */
 function pushing(bytes, framesInBytes, pieceBytes) {
   const parser = makeParser();
   return (frames) => {

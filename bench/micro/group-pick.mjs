@@ -1,4 +1,5 @@
-// Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
+// Measures groups: the cost for a public connection to find its member, and for a member to join, report and leave, for different numbers
+// of members.
 
 import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
@@ -40,7 +41,7 @@ const memberOf = (group, tunnelId) => ({
   counters: { openConnections: 0 },
 });
 
-/** As a client does it: the member joins, and its first probe succeeds. */
+/** Lets a member join and report its first successful probe, like a client. */
 function enter(group, member) {
   group.transition({ kind: 'member-joined', member }, 0);
   group.transition({ kind: 'reported-healthy', member }, 0);
@@ -63,7 +64,7 @@ function edgeOf(groups, membersEach) {
   return table;
 }
 
-/** Made when its turn has come: ten thousand members are no burden for the measurements before. */
+/** Prepares the operation at its first run, so that ten thousand members do not affect earlier measurements. */
 function repeating(prepare) {
   let operation;
   return (times) => {
@@ -72,7 +73,7 @@ function repeating(prepare) {
   };
 }
 
-/** As a connection has its member, from its first byte to its end. */
+/** Acquires and releases a member, like a connection at its start and end. */
 function lend(route) {
   const isLent = balancer.acquire(lease, route) === null;
   balancer.release(lease);
@@ -86,7 +87,10 @@ const picking = (count) => () => {
 
 let newcomers = 0;
 
-/** One more comes, is healthy, is not, and goes. Never the same id twice: V8's maps walk past the deleted entries of a key. */
+/**
+ * Lets a new member join, become healthy and unhealthy, and leave. Ids are never reused, because V8's maps walk past the deleted entries
+ * of a key.
+ */
 function visit(group) {
   newcomers += 1;
   const member = enter(group, memberOf(group, `tun_new_${newcomers}`));
@@ -110,7 +114,7 @@ const pickingByPort = () => {
 
 const NO_POLICY = { revision: 0, hash: null, isReturning: false };
 
-/** With the decision which group it is, by name and key. */
+/** Returns an operation that also decides which group is meant by name and key. */
 const visitingByName = () => {
   const table = edgeOf(GROUPS, MEMBERS_EACH);
   return (done) => {

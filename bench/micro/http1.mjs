@@ -1,4 +1,5 @@
-// HTTP/1.1 as a keep-alive GET of a browser costs it: find the head, read it, write it anew; the same for the answer; chunks.
+// Measures HTTP/1.1 for a browser's keep-alive GET: find the head, parse it, and write it again; the same for the response; and chunked
+// bodies.
 import {
   ChunkedBody,
   findHeadEnd,
@@ -58,7 +59,7 @@ const find = () => {
 };
 
 const sink = { forward: () => {}, text: () => {} };
-/** One body of `count` chunks of `bytes` bytes each, in reads of 64 KiB. */
+/** Returns a body of `count` chunks of `bytes` bytes, in reads of 64 KiB. */
 function chunksOf(count, bytes) {
   const chunk = Buffer.concat([linesOf(bytes.toString(16)).subarray(0, -2), Buffer.alloc(bytes), Buffer.from('\r\n')]);
   const body = Buffer.concat([...Array.from({ length: count }, () => chunk), Buffer.from('0\r\n\r\n')]);

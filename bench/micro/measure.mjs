@@ -1,14 +1,14 @@
-// How one small operation is measured: warmed up, then timed in samples, then its allocations read off the heap.
+// Measures a small operation: warms it up, times it in samples, and reads its allocations from the heap.
 import { median } from '../lib/statistics.mjs';
 
 const SAMPLE_MS = 100;
 const SAMPLES = 7;
 const WARM_UP_MS = 300;
-/** Less than the young generation of micro.mjs holds. */
+/** Maximum allocation of a sample, less than the young generation of micro.mjs. */
 const ALLOCATE_AT_MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * @param {(times: number) => void | Promise<void>} run does the operation so many times
+ * @param {(times: number) => void | Promise<void>} run repeats the operation `times` times
  * @returns {Promise<{ perSecond: number, bytesEach: number }>} medians
  */
 export async function measureOperation(run) {
@@ -24,7 +24,7 @@ async function timed(run, times) {
   return performance.now() - begin;
 }
 
-/** How often the operation fits into one sample, found while it gets warm. */
+/** Warms the operation up, and returns how often it fits into a sample. */
 async function calibrate(run) {
   const begin = performance.now();
   let times = 16;
@@ -44,7 +44,7 @@ async function allocated(run, timesOfSample) {
   return median(samples);
 }
 
-/** On the heap and in buffers beside it. */
+/** Returns the bytes allocated per operation, on the heap and in array buffers. */
 async function allocatedBy(run, times) {
   globalThis.gc();
   const before = heldBytes();

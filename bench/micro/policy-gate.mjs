@@ -1,4 +1,4 @@
-// Policies at the edge: a request through the gate and its driver, with limits that are counted and passwords that are known.
+// Measures policies at the edge: a request through the gate and its driver, with rate limits and with known passwords.
 
 import { parseRequestHead } from '@tunnel/http1';
 import { compilePolicy, policyHash } from '@tunnel/policy';
@@ -43,7 +43,7 @@ const routeWith = (rules, login = null) => {
   return { tunnelId: 'tun_1', owner: { kind: 'operator' }, publicUrl: 'http://web.localhost', policy: { current } };
 };
 
-/** As the ingress asks, for one request after the other. */
+/** Returns an operation that decides a request, as the ingress does. */
 const deciding = (route, ...lines) => {
   const { method, path, headers, host, authority } = parseRequestHead(
     `GET /0/128 HTTP/1.1\r\nHost: ${HOST}\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`,
@@ -71,7 +71,7 @@ const deciding = (route, ...lines) => {
   return () => gate.decide(gate.inForceAt(route), asked);
 };
 
-// A loop is faster than the limit of any policy.
+// A limit that the loop cannot reach, because the loop is faster than any limit allowed in a policy.
 const unlimited = { rate_limit: { requests: 1e9, per_secs: 1, burst: 1e9, by: 'address' } };
 const ten = deciding(routeWith(TEN_RULES.map((rule) => ('rate_limit' in rule ? unlimited : rule))));
 const known = deciding(

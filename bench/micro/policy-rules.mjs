@@ -1,4 +1,5 @@
-// Policies: a request through all of its rules, from the question to the head that the service gets, and the response on its way back.
+// Measures policies: a request through all rules, from the visitor's request to the head that the service gets, and the response on its
+// way back.
 import { createHash } from 'node:crypto';
 import { parseRequestHead, parseResponseHead, requestHeadFor, responseHeadFor } from '@tunnel/http1';
 import { applyRequestChanges, begin, compilePolicy, editedHead, resume } from '@tunnel/policy';
@@ -46,7 +47,7 @@ const response = parseResponseHead(
 );
 
 const NETWORKS = Array.from({ length: 50 }, (_, index) => `10.${index}.0.0/16`);
-/** As the scenario `http-policy-10` of npm run bench. */
+/** The same rules as in the scenario `http-policy-10` of npm run bench. */
 export const TEN_RULES = [
   { match: { address: NETWORKS }, deny: 403 },
   { allow_addresses: ['0.0.0.0/0', '::/0'] },

@@ -1,4 +1,4 @@
-// The measurements of bench:micro, one line each. Bundled and started by ../micro.mjs.
+// Runs the measurements of bench:micro and prints a line for each. Bundled and started by ../micro.mjs.
 import { admission } from './admission.mjs';
 import { carrierWriter } from './carrier-writer.mjs';
 import { frameParser } from './frame-parser.mjs';

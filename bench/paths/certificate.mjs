@@ -1,4 +1,4 @@
-// The certificate that every path with TLS shows, ours and others: one key, so that handshakes cost all of them the same.
+// The certificate of every path with TLS, ours and others. All share a key, so that handshakes cost the same.
 import { join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 

@@ -1,4 +1,4 @@
-// No hop at all: what load and origin can do by themselves.
+// A path without a hop, which shows what load and origin can do at most.
 
 export const direct = {
   name: 'direct',

@@ -1,6 +1,6 @@
-// The ways from a visitor to the origin, in the order in which a round takes them.
+// The paths from a visitor to the origin, in the order of a round.
 // A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client?, subscriber? } or { server }, account?, stopSignal? };
-// `protocol` is 'http' or 'udp' where the tunnel is one, and tcp else.
+// `protocol` is 'http' or 'udp' for such tunnels, and tcp otherwise.
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
@@ -8,7 +8,7 @@ import { bareHonoPath, platformPath } from './platform.mjs';
 import { POLICIES } from './policies.mjs';
 import { bareTlsPath, tlsNamesPath } from './tls.mjs';
 
-/** Where a scenario does not say otherwise. */
+/** Paths of a scenario that does not list its own. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
 export const PATH_NAMES = [
   ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured', ...Object.keys(POLICIES)],
@@ -16,13 +16,13 @@ export const PATH_NAMES = [
   ...['ours-relay', 'ours-direct', 'bare-hono', 'platform', 'platform-mcp'],
 ];
 
-/** The name of the same path with an earlier build, measured beside ours. */
+/** Returns the name of the same path with an earlier build, which is measured beside the current build. */
 export const baselineOf = (name) => name.replace(/^ours/, 'before').replace(/^platform/, 'before-platform');
 
-/** The inverse: the path whose scenarios a path takes part in. */
+/** Returns the name of the current build's path; baseline paths take part in the scenarios of that path. */
 export const pathOfBaseline = (name) => name.replace(/^before-platform/, 'platform').replace(/^before/, 'ours');
 
-/** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
+/** @returns {{ paths: object[], nginx: object }} `nginx.missing` is the reason if the yardstick is missing */
 export function choosePaths(names = PATH_NAMES, baseline) {
   const nginx = findNginx();
   const all = [
@@ -41,13 +41,13 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
     bareHonoPath,
     ...withBaseline({ name: 'platform' }, baseline, platformPath),
-    // The same server, called by models: a path of its own, so that both stand in one table.
+    // The same server with calls by models: a separate path, so that both are in the same table.
     ...withBaseline({ name: 'platform-mcp' }, baseline, platformPath),
   ];
   return { paths: all.filter(({ name }) => names.includes(pathOfBaseline(name))), nginx };
 }
 
-/** One right behind the other, so that a disturbance of the machine hits both. */
+/** Returns the path with its baseline right before it, so that a disturbance of the machine affects both. */
 const withBaseline = (given, root, pathOf = oursPath) => [
   ...(root === undefined ? [] : [pathOf({ ...given, name: baselineOf(given.name), root })]),
   pathOf(given),

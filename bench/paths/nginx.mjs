@@ -1,4 +1,4 @@
-// The yardstick that every machine has: two plain nginx hops in series, one worker each, no tunnel, no TLS.
+// The yardstick that is available on every machine: two plain nginx hops in series, with a worker each, without tunnel and TLS.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const COMMANDS = ['nginx', '/usr/sbin/nginx'];
 const MODULE_FOLDERS = ['/usr/lib/nginx/modules', '/usr/lib64/nginx/modules', '/usr/share/nginx/modules'];
 const START_TIMEOUT_MS = 5000;
 
-/** Where nginx is and what it can do, or a line that says what is missing. */
+/** Returns where nginx is and which features it has, or a message about what is missing. */
 export function findNginx() {
   const command = COMMANDS.find((name) => spawnSync(name, ['-v']).status === 0);
   if (command === undefined)
@@ -28,7 +28,7 @@ export function findNginx() {
   return { ...found, halfClose: accepts(found) };
 }
 
-/** proxy_half_close came with nginx 1.21.4. */
+/** Whether nginx accepts proxy_half_close, which came with nginx 1.21.4. */
 function accepts(nginx) {
   const folder = throwAwayFolder();
   try {
@@ -39,7 +39,10 @@ function accepts(nginx) {
   }
 }
 
-/** `tls`: the hop that takes TLS from the other is 'accept', the one that speaks it is 'dial'. */
+/**
+ * Returns a hop's configuration. `tls` is 'accept' for the hop that accepts TLS from the other hop, and 'dial' for the hop that dials
+ * with TLS.
+ */
 const configOf = (nginx, ports, protocol, tls) => `
 ${nginx.module ? `load_module ${nginx.module};` : ''}
 daemon off;
@@ -67,7 +70,7 @@ stream {
   }
 }`;
 
-// Connections to the next hop stay open, as ours do; nothing is logged, and nothing goes to a file.
+// Connections to the next hop stay open like ours; nothing is logged or written to a file.
 const httpServer = ({ listen, target }) => `
 http {
   access_log off;
@@ -101,7 +104,7 @@ async function startHop(nginx, hop) {
   const { ground, folder, name } = hop;
   const { command, args } = ground.network.wrap(nginx.command, prepareHop(nginx, hop));
   const child = startChild({ name: `nginx (${name})`, command, args, cwd: folder });
-  // nginx writes the file once it listens.
+  // nginx writes the pid file when it listens.
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (!existsSync(join(folder, name, 'nginx.pid'))) {
     if (Date.now() > deadline) throw new Error(`nginx (${name}) did not start: ${child.output}`);
@@ -110,7 +113,10 @@ async function startHop(nginx, hop) {
   return child;
 }
 
-/** `edge` and `client` are the hop near the visitor and the one near the origin: where ours has the processes of these names. */
+/**
+ * The nginx path. `edge` is the hop near the visitor and `client` the hop near the origin, like the processes of these names in our
+ * paths.
+ */
 export const nginxPath = (nginx, { name = 'nginx', tls = false } = {}) => ({
   name,
   async start({ ground, folder, protocol }) {

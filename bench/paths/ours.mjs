@@ -1,5 +1,5 @@
-// What is measured: an edge and a client as people run them, with plain carriers or with TLS on the control port. With p2p, an edge and two
-// clients: visitors come to the subscriber's local port.
+// The measured paths: an edge and a client as users run them, with plain carriers or with TLS on the control port. With p2p, an edge and
+// two clients: visitors connect to the subscriber's local port.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,10 +13,10 @@ import { CERTIFICATE, KEY } from './certificate.mjs';
 const SERVER = 'apps/server/bin/tunnel-server.mjs';
 const CLI = 'apps/cli/bin/tunnel.mjs';
 const START_TIMEOUT_MS = 20_000;
-// Without a line for each request, and without the inspector: what a service in production needs.
+// Flags for production use: no line per request, and no inspector.
 const SILENT = ['--quiet', '--no-inspect'];
 
-/** The port is the one visitors come to, whichever the protocol. */
+/** Returns the edge's configuration. `port` is the port for visitors, regardless of the protocol. */
 const configOf = ({ protocol, port, tls, https, captures, sealed }) => `
 [server]
 control_port = 0
@@ -45,7 +45,10 @@ const clientCommand = ({ root, ground, node, nodeArgs, role, what, more, tls, ru
     ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
   ]);
 
-/** As people run it, with a line for each request and the inspector; the lines go to a file. Nothing says when it is up: whoever asks sees it. */
+/**
+ * Starts a client with default flags, with a line per request and the inspector. The lines go to a file. The client does not report when
+ * it is ready, so the caller has to poll.
+ */
 function startTalkativeClient({ folder, ...settings }) {
   const { command, args } = clientCommand({ ...settings, role: 'client', more: [] });
   const words = ['-c', 'exec "$0" "$@" > lines.txt', command, ...args];
@@ -57,7 +60,7 @@ async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) 
   const config = join(folder, 'server.toml');
   writeFileSync(config, configOf(settings));
   const { command, args } = ground.network.wrap(node, [
-    // As `npm start` runs it.
+    // The same flag as with `npm start`.
     '--max-semi-space-size=4',
     ...(nodeArgs?.edge ?? []),
     ...[join(root, SERVER), 'edge', '--config', config, '--data-dir', dataDir],
@@ -66,7 +69,7 @@ async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) 
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
-/** @returns {Promise<{ child: object, events: object[] }>} once it has told of one that `isUp` takes */
+/** @returns {Promise<{ child: object, events: object[] }>} after the first event that `isUp` accepts */
 async function startClient({ role = 'client', isUp = isReady, ...settings }) {
   const { folder } = settings;
   const { command, args } = clientCommand({ ...settings, role, more: ['--json'] });
@@ -85,7 +88,7 @@ async function startClient({ role = 'client', isUp = isReady, ...settings }) {
 }
 
 const isReady = ({ event }) => event === 'ready';
-/** Datagrams begin on carriers, and move. */
+/** Whether datagrams have moved to the UDP path. They begin on carriers. */
 const isSealed = ({ event, path }) => event === 'datagrams' && path === 'udp';
 
 async function lateClient(child) {
@@ -101,8 +104,9 @@ function tunnelOf({ protocol, port, ground, talkative, rules, ofTls }) {
 }
 
 /**
- * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `ofTls`: the origin does, with them; `kind`: the tunnel's, where it is not the scenario's; `talkative`: the client as people run it; `policy`: of policies.mjs.
- * `nodeArgs` are for profiles: { edge: string[], client: string[] }.
+ * `root` is the checkout with the build to run. With `https`, HTTP visitors use TLS; with `ofTls`, visitors and origin use TLS end to end.
+ * `kind` is the tunnel's protocol if it differs from the scenario's. With `talkative`, the client runs with default flags. `policy` is an
+ * entry of policies.mjs. `nodeArgs` are for profiles: { edge: string[], client: string[] }.
  */
 export const oursPath = ({
   name,
@@ -142,7 +146,7 @@ async function rulesOf(policy, folder) {
   return ['--policy', file];
 }
 
-/** The direct path is proven before anything is measured; on the relay the publisher forbids it. */
+/** A p2p path. The direct path is confirmed before the measurement; for the relay, the publisher disables direct paths. */
 export const peersPath = ({ name, root = ROOT, direct }) => ({
   name,
   async start(settings) {

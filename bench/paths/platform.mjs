@@ -1,14 +1,14 @@
-// The platform API as people run it, with its embedded database, and an account to call it with.
+// The platform API as users run it, with its embedded database, and an account for the calls.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 import { startServer } from '../lib/server.mjs';
 import { signUp } from '../lib/sign-up.mjs';
 
-/** Of a real account. */
+/** Number of keys of a typical account. */
 const KEYS = 3;
 
-// Everybody comes from one address here.
+// High limits, because all requests come from the same address.
 const CONFIG = `
 [platform]
 port = 0
@@ -19,7 +19,7 @@ auth_per_account_per_minute = 1000000
 calls_per_minute = 1000000
 `;
 
-/** `root` is the checkout whose build runs. */
+/** The platform path. `root` is the checkout with the build to run. */
 export const platformPath = ({ name, root = ROOT }) => ({
   name,
   async start({ ground, folder, node, nodeArgs }) {
@@ -40,7 +40,7 @@ export const platformPath = ({ name, root = ROOT }) => ({
       address: { host: hostname, port: Number(port) },
       processes: { server },
       account: { ...account, api_key: keys[0] },
-      // Its database has a process group of its own, and ends with it when it ends in order.
+      // The database has a separate process group, and ends with the platform only if the platform ends in order.
       stopSignal: 'SIGTERM',
     };
   },
@@ -57,7 +57,7 @@ async function makeKey({ platform_url: url, access_token: token }, label) {
   return JSON.parse(text).token;
 }
 
-/** The yardstick: one route of the same framework on the same Node.js, with an answer of the same size. */
+/** The yardstick: a single route of the same framework on the same Node.js, with a response of the same size. */
 export const bareHonoPath = {
   name: 'bare-hono',
   async start({ ground, node, folder }) {

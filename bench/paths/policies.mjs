@@ -1,12 +1,12 @@
-// The policies that the bench measures, and with which head lines a visitor gets past them.
-// One has text(): the file, null for no rules, and visitor(address): the head lines, once edge and client are up.
+// The measured policies, and the request headers with which a visitor passes them. Each has text(), the policy file or null for no rules,
+// and visitor(address), the header lines once edge and client are running.
 import { request } from 'node:http';
 import { AUDIENCE, CLIENT_ID, identityProvider } from '../lib/identity-provider.mjs';
 import { HTTP_HOST } from '../lib/wrk.mjs';
 
 const NOBODY = async () => [];
 
-/** Ten rules that a request of the load passes, each with its work: lists, paths, a limit that is not reached, headers, cors. */
+/** Ten rules that the load's requests pass, each with its work: lists, paths, a limit that is not reached, headers, CORS. */
 const TEN_RULES = `
 rules:
   - { match: { address: [203.0.113.0/24, 198.51.100.0/24, "2001:db8::/32"] }, deny: true }
@@ -29,12 +29,12 @@ const NO_RULES = async () => null;
 const BASIC = async () => [`Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`];
 const TOKEN_LINE = async () => [`X-Tunnel-Token: ${TOKEN}`];
 const BEARER = async () => [`Authorization: Bearer ${(await identityProvider()).token({ aud: AUDIENCE })}`];
-/** As long as the cookie of a login, and nobody's. */
+/** A cookie as long as a sign-in cookie, but without a session. */
 const SOME_COOKIE = async () => [`Cookie: tunnel_other=${'c'.repeat(LOGIN_CHARS)}`];
 const LOGIN_CHARS = 200;
 
 export const POLICIES = {
-  // What each of those who are known is measured beside: the same requests, and nobody who looks at them.
+  // Baselines for authenticated visitors: the same requests without a policy that checks them.
   'ours-open-basic': { text: NO_RULES, visitor: BASIC },
   'ours-open-token': { text: NO_RULES, visitor: TOKEN_LINE },
   'ours-open-jwt': { text: NO_RULES, visitor: BEARER },
@@ -66,7 +66,7 @@ export const POLICIES = {
   },
 };
 
-/** As a browser does it: to the provider, back with its code, and the cookie that comes of it. */
+/** Signs in like a browser, and returns the resulting cookie: to the identity provider, and back with its code. */
 async function logIn(address) {
   const begun = await ask(address, '/', {});
   const atProvider = await fetch(begun.location, { redirect: 'manual' });

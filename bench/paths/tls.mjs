@@ -1,4 +1,4 @@
-// Where TLS ends: at node:tls with nothing behind it, and at our https port with a certificate for each of many names.
+// TLS termination: node:tls with nothing behind it, and our https port with a certificate for each of many names.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -20,7 +20,10 @@ export const bareTlsPath = {
   start: (settings) => startTls(settings, 'bare-tls', join(ROOT, 'bench/peers/bare-tls.mjs')),
 };
 
-/** Certificates by name come from no file that an operator could write: the port stands by itself. Its sources are bundled, as what is shipped is. */
+/**
+ * The https port with certificates by name. It runs without an edge, because a configuration file cannot set certificates by name. Its
+ * sources are bundled like in the shipped build.
+ */
 export const tlsNamesPath = {
   name: 'ours-names',
   async start(settings) {
@@ -36,7 +39,7 @@ export const tlsNamesPath = {
       target: 'node20',
       conditions: ['source'],
       logLevel: 'warning',
-      // What is not ours asks for its parts in the old way.
+      // Third-party packages load their parts with require.
       banner: {
         js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
       },

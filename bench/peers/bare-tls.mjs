@@ -1,4 +1,4 @@
-// The floor of https: node:tls and nothing behind it, with the certificate of the others and an answer of the same bytes.
+// The lower bound of https: node:tls with nothing behind it, with the same certificate and the same response bytes as the other paths.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:tls';
 import { serveHttp } from '../load/http-service.mjs';

@@ -1,4 +1,4 @@
-// Visitors and origin in C (load/), behind the same few words as the workers of bench/load, so that stages and scenarios need not know.
+// Visitors and origin in C (load/), with the same messages as the workers of bench/load, so that stages and scenarios need no changes.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const SOURCES = ['load.h', 'origin.c', 'visitors.c'].map((name) =>
 const PROGRAM = join(CACHE_DIR, 'peers/load');
 const JOB_TIMEOUT_MS = 120_000;
 
-/** @returns {{ missing?: string }} `missing` is the line that says what is */
+/** @returns {{ missing?: string }} `missing` is the message if the load cannot be compiled */
 export function compileLoad() {
   const newest = Math.max(...SOURCES.map((file) => statSync(file).mtimeMs));
   if (existsSync(PROGRAM) && statSync(PROGRAM).mtimeMs >= newest) return {};
@@ -24,7 +24,7 @@ export function compileLoad() {
   return status === 0 ? {} : { missing: `the load cannot be compiled: ${stderr.slice(-500)}` };
 }
 
-/** What follows the port on the command line of a job. */
+/** Arguments after the port on a job's command line. */
 const ARGUMENTS = {
   bulk: ({ direction, warmUpSeconds, seconds }) => [direction, warmUpSeconds, seconds],
   echo: ({ bytes, warmUpSeconds, seconds }) => [bytes, warmUpSeconds, seconds],
@@ -32,7 +32,7 @@ const ARGUMENTS = {
   hold: ({ connections }) => [connections],
 };
 
-/** One process a job. */
+/** A process of the C program, one per job. */
 class NativeProcess {
   #child;
   #inbox = [];
@@ -59,7 +59,7 @@ class NativeProcess {
       this.#wake = resolve;
       if (this.#inbox.length > 0) resolve();
     });
-    // The last line of a process may come after the news of its end.
+    // The last line of a process can arrive after the event of its exit.
     const ended = this.#child.exited.then(() => new Promise((resolve) => setTimeout(resolve, 50)));
     try {
       await Promise.race([arrived, late, ended.then(() => (this.#inbox.length > 0 ? null : failAtExit(this.#child)))]);
@@ -76,7 +76,7 @@ class NativeProcess {
   }
 }
 
-/** Takes jobs of the C program itself and hands the others, HTTP's, to the generator of bench/load. */
+/** Runs the jobs of the C program, and passes HTTP jobs to the generator of bench/load. */
 class Visitors {
   #generator = new Worker('generator', loopback);
   #native = null;
@@ -101,7 +101,7 @@ class Visitors {
   }
 }
 
-/** The ground of bench/lib with native people on it. */
+/** The environment of bench/lib with native visitors and origin. */
 export class NativeGround {
   network = loopback;
   origin = new NativeProcess(['origin']);
@@ -114,7 +114,7 @@ export class NativeGround {
     return this;
   }
 
-  /** After a failure: what the visitors may still say belongs to a measurement that is over. */
+  /** Replaces the visitors after a failure, because their further messages belong to the failed measurement. */
   async renew() {
     await Promise.all([this.generator.close(), this.crowd.close()]);
     this.generator = new Visitors();

@@ -62,7 +62,10 @@ function rowsOf(names, known) {
   return known.filter((row) => names.length === 0 || names.some((name) => row.startsWith(name)));
 }
 
-/** The runtimes of ours. The first one's paths have no suffix; the others' say the major version, or all of it where two have the same. */
+/**
+ * Returns the Node.js versions for our paths. The paths of the first version have no suffix; the others carry the major version, or the
+ * full version if two have the same major version.
+ */
 export function runtimesOf(files, versionOf = askVersion) {
   const asked = (files.length === 0 ? ['node'] : files).map((file) => (file === 'node' ? process.execPath : file));
   const found = asked.map((node) => ({ node, version: versionOf(node) }));

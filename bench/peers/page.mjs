@@ -1,4 +1,4 @@
-// docs/benchmarks-peers.md, written from the record alone.
+// Renders docs/benchmarks-peers.md from the record only.
 import { FIGURES } from '../scenarios/figures.mjs';
 import { ROWS } from './rows.mjs';
 import { summarizeRow } from './summary.mjs';
@@ -96,7 +96,7 @@ function renderRow(row, record) {
   ].join('\n');
 }
 
-/** What the paths are, and what is not in the tables. */
+/** Renders notes about the paths, and lists what is missing in the tables. */
 function renderRest({ paths, missing, failures }) {
   const notes = Object.entries(paths)
     .filter(([, { note }]) => note)

@@ -1,4 +1,4 @@
-// What every peer needs to be started: its files, its processes, and proof that a visitor gets through to the origin.
+// Helpers to start a peer: its files, its processes, and the check that a visitor reaches the origin.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { get as getByTls } from 'node:https';
@@ -25,14 +25,14 @@ export function writeFileIn(folder, name, text) {
   return file;
 }
 
-/** `program` is one of .cache/peers, or a command of the system. */
+/** Starts a peer. `program` is a program in .cache/peers, and `command` a program of the system. */
 export function startPeer({ folder, program, command = programFile(program), args, env }) {
   const name = program ?? command;
   const environment = { ...cleanEnvironment(folder), ...env };
   return startChild({ name, command, args, cwd: folder, env: environment });
 }
 
-/** Tries until it works; the last failure says why it never did. */
+/** Retries until the attempt succeeds. After the time limit the error contains the last failure. */
 async function until(attempt, children) {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
@@ -48,7 +48,7 @@ async function until(attempt, children) {
 
 export const untilListening = (port, child) => until(() => once(port, (socket, done) => done()), [child]);
 
-/** All the way to the origin: an echo, or an answer of HTTP. */
+/** Waits until a visitor reaches the origin: with an echo, or with an HTTP response. */
 export const untilThrough = ({ address, processes }, protocol) =>
   until(() => (protocol === 'http' ? ask(address) : echo(address.port)), Object.values(processes));
 

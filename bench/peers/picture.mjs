@@ -1,10 +1,10 @@
-// docs/benchmarks-peers.svg: what ours and the peers cost, a panel a row, drawn from the record alone.
+// Draws docs/benchmarks-peers.svg from the record only: the cost of our paths and of the peers, with a panel per row.
 import { drawBars } from '../lib/picture.mjs';
 import { FIGURES } from '../scenarios/figures.mjs';
 import { ROWS } from './rows.mjs';
 import { summarizeRow } from './summary.mjs';
 
-/** What people ask first; the page has the rest. */
+/** Rows in the picture: the most important of those on the page. */
 const PANELS = [
   { row: 'tcp-bulk-down', title: 'Bulk download' },
   { row: 'tcp-keep-alive', title: 'TCP: small requests, keep-alive' },
@@ -20,7 +20,7 @@ const UNITS = {
   cpuPerRequestUs: 'CPU µs per request, less is better',
   kbPerConnection: 'KB, both processes, less is better',
 };
-/** No tunnels: shown for what a machine can do at best. */
+/** Paths without a tunnel, shown as the lower bound of cost on the machine. */
 const FLOORS = ['nginx', 'nginx-tls', 'nginx-http', 'bare-tls'];
 
 /** @returns {string} SVG */
@@ -38,7 +38,7 @@ function panelOf({ row: name, title }, record) {
   const row = ROWS.find((one) => one.name === name);
   const rounds = record.rows.find((one) => one.name === name)?.rounds ?? [];
   const bars = summarizeRow(row, rounds)
-    // Other runtimes are in the table.
+    // Paths on additional Node.js versions are only in the table.
     .filter(({ path, figures }) => figures[row.rank] !== null && !path.includes('@'))
     .map(({ path, figures }) => ({
       label: path,

@@ -1,5 +1,5 @@
-// The peers' programs: which ones, in which version, and how they are had. Go and Rust build them from their registries, by these tools' own
-// settings; they are kept in .cache/peers, and a peer that is not to be had costs one line.
+// The peers' programs: names, versions and how to get them. Go and Rust build them from their registries with the default settings of
+// these tools. The programs are kept in .cache/peers, and a peer that is not available produces a message.
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ const BUILDING = join(FOLDER, 'building');
 const KEPT = join(FOLDER, 'versions.json');
 const BUILD_TIMEOUT_MS = 20 * 60_000;
 
-/** `programs` are files of FOLDER. */
+/** Peers, where `programs` are files in FOLDER. */
 const PEERS = [
-  // Its lock file has a `time` that today's compiler refuses: it gets the dependencies that the registry has now.
+  // rathole's lock file names a version of `time` that current compilers reject, so it is built with the newest dependencies.
   { name: 'rathole', version: '0.5.0', programs: ['rathole'], crates: ['rathole'], locked: false },
   {
     name: 'rustunnel',
@@ -26,14 +26,14 @@ const PEERS = [
     name: 'frp',
     version: '0.71.0',
     programs: ['frps', 'frpc'],
-    // Its pages are made by another build, and are not in the module.
+    // frp's web pages are built separately and are not part of the module.
     module: 'github.com/fatedier/frp',
     packages: ['./cmd/frps', './cmd/frpc'],
     tags: 'noweb',
   },
   { name: 'chisel', version: '1.12.1', programs: ['chisel'], module: 'github.com/jpillora/chisel' },
   { name: 'piko', version: '0.8.1', programs: ['piko'], module: 'github.com/andydunstall/piko' },
-  // Its tags are no versions of a Go module: whoever has the program puts it there.
+  // gost's tags are not valid Go module versions, so users have to put the program into the folder.
   { name: 'gost', version: '3.2.6', programs: ['gost'] },
 ];
 
@@ -41,7 +41,7 @@ export const programFile = (name) => join(FOLDER, name);
 export const isThere = (name) => existsSync(programFile(name));
 const areThere = ({ programs }) => programs.every(isThere);
 
-/** Of the programs that are there, by the peer's name; of one that a person put there, the version that is asked for. */
+/** Returns the versions of installed programs by peer. For a program that a user installed, it returns the wanted version. */
 export const peerVersions = () =>
   Object.fromEntries(
     PEERS.filter(areThere).map(({ name, version, programs }) => [name, kept()[programs[0]] ?? version]),
@@ -49,10 +49,10 @@ export const peerVersions = () =>
 
 const kept = () => (existsSync(KEPT) ? JSON.parse(readFileSync(KEPT, 'utf8')) : {});
 
-/** Builds those of the `wanted` programs that are not there yet in the version that is asked for. @param {(line: string) => void} say */
+/** Builds the `wanted` programs that are missing in the required version. @param {(line: string) => void} say */
 export async function obtainPeers(wanted, say) {
   mkdirSync(FOLDER, { recursive: true });
-  // Of a build that was interrupted.
+  // Removes the remains of an interrupted build.
   rmSync(BUILDING, { recursive: true, force: true });
   for (const peer of PEERS.filter(({ programs }) => programs.some((program) => wanted.includes(program)))) {
     if (areThere(peer) && (kept()[peer.programs[0]] ?? peer.version) === peer.version) continue;
@@ -86,7 +86,7 @@ async function buildCrates({ crates, version, locked = true }, folder, begin) {
   for (const crate of crates) await run('cargo', ['install', crate, ...common], { env });
 }
 
-/** Not `go install`: it refuses a module that takes a fork of one that it needs, as frp does. */
+/** Builds a Go module. `go install` is not used, because it rejects modules that replace a dependency with a fork, such as frp. */
 async function buildModule({ module: name, version, packages = ['.'], tags = '' }, folder, begin) {
   const source = await run('go', ['mod', 'download', '-json', `${name}@v${version}`], { cwd: folder });
   begin();
@@ -97,11 +97,11 @@ async function buildModule({ module: name, version, packages = ['.'], tags = '' 
   await run('go', args, { cwd: join(folder, 'source') });
 }
 
-/** Its stdout; an error says the last line that the tool said. */
+/** Runs a command and returns its stdout. An error contains the last line of the command's output. */
 function run(command, args, { cwd, env } = {}) {
   const options = { cwd, env: { ...process.env, ...env }, timeout: BUILD_TIMEOUT_MS };
   return new Promise((resolve, reject) => {
-    // The machine is somebody's: it builds while nothing else wants the cores.
+    // nice keeps the cores free for other programs on the machine.
     const child = spawn('nice', [command, ...args], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     const said = { out: '', error: '' };
     child.stdout.setEncoding('utf8').on('data', (text) => (said.out += text));
@@ -112,7 +112,7 @@ function run(command, args, { cwd, env } = {}) {
 }
 
 function lastWords(command, { out, error }) {
-  // `go mod download -json` says what is wrong there.
+  // `go mod download -json` reports errors in its JSON output.
   const told = /"Error": "((?:[^"\\]|\\.)*)"/.exec(out)?.[1] ?? error.trim();
   return (
     told
@@ -123,7 +123,7 @@ function lastWords(command, { out, error }) {
   );
 }
 
-/** Debian's programs, which are there or not. */
+/** Returns the versions of programs from Debian, or null for each missing program. */
 export function systemVersions() {
   const firstLine = (command, args) => {
     const { error, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });

@@ -1,4 +1,4 @@
-// What a run leaves: its rounds as they were measured. The last run lies in .cache/bench, and `--add` goes on with it.
+// The record of a run: its rounds as measured. The last run is kept in .cache/bench, and `--add` continues it.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashInputs, writeAtomically } from '../../scripts/lib/build-state.mjs';
@@ -12,10 +12,10 @@ const CACHE = join(CACHE_DIR, 'bench');
 const NAME = 'benchmarks-peers';
 const LAST = join(CACHE, `${NAME}.json`);
 
-/** Of the build that is measured: what two runs must share to be one. */
+/** Returns the id of the measured build. Two runs must have the same id to be combined. */
 export const buildId = () => hashInputs().slice(0, 16);
 
-/** @returns {object} the record with the rounds of `earlier`, where there is one, before its own */
+/** @returns {object} the record, with the rounds of `earlier` first if it is not null */
 export function joinRecords(earlier, record) {
   if (earlier === null) return record;
   const why = whyApart(earlier, record);
@@ -33,7 +33,7 @@ export function joinRecords(earlier, record) {
   };
 }
 
-/** null where both can be one. */
+/** Returns why two runs cannot be combined, or null if they can. */
 function whyApart(earlier, record) {
   const machine = ({ machine: { model, cores, kernel } }) => [model, cores, kernel].join();
   const differing = {
@@ -48,14 +48,14 @@ function whyApart(earlier, record) {
 
 export const lastRecord = () => (existsSync(LAST) ? JSON.parse(readFileSync(LAST, 'utf8')) : null);
 
-/** @param {object} run all but `format` and `rows`; @param {object[]} results of runRounds */
+/** @param {object} run fields other than `format` and `rows`; @param {object[]} results of runRounds */
 export const makeRecord = (run, results) => ({
   format: FORMAT,
   ...run,
   rows: results.map(({ scenario, rounds }) => ({ name: scenario.name, rounds: rounds.map(roundFigures) })),
 });
 
-/** Six digits are more than a clock of 10 ms knows. */
+/** Rounds figures to six digits, more than a clock of 10 ms can resolve. */
 const roundFigures = (round) =>
   Object.fromEntries(
     Object.entries(round).map(([path, figures]) => [
@@ -68,7 +68,7 @@ const roundFigures = (round) =>
     ]),
   );
 
-/** Whether each of these paths was measured in each row that takes it, or failed there. */
+/** Whether each of the paths was measured, or failed, in each row that includes it. */
 export const isWhole = (record, rows, paths) =>
   !record.quick &&
   rows.every(({ name, takes }) => {
@@ -81,17 +81,17 @@ export const isWhole = (record, rows, paths) =>
 
 const textOf = (record) => `${JSON.stringify(record, null, 1)}\n`;
 
-/** What `--add` goes on with. */
+/** Stores the record for a later `--add`. */
 export const keepRecord = (record) => writeAtomically(LAST, textOf(record));
 
-/** @returns {string[]} the files */
+/** @returns {string[]} paths of the written files */
 export function writeRecord(record, { whole }) {
   keepRecord(record);
   if (whole) writeAtomically(join(DOCS, `${NAME}.json`), textOf(record));
   return [join(whole ? DOCS : CACHE, `${NAME}.json`), ...render(record, whole ? DOCS : CACHE)];
 }
 
-/** What docs/ says of the record that lies there. */
+/** Renders page and picture in docs/ from the record there. */
 export const renderDocs = () => render(JSON.parse(readFileSync(join(DOCS, `${NAME}.json`), 'utf8')), DOCS);
 
 function render(record, folder) {

@@ -1,6 +1,6 @@
-// The rows: what is measured of every peer. Scenarios as bench/scenarios has them, but for a time instead of a number of bytes, because
-// some peers are twenty times slower than others. `takes` says which paths, `meaning` what the row is to somebody who uses a tunnel,
-// `rank` by which figure the paths are put in order, `yardstick` beside which path that figure is shown.
+// The rows: the measurements of every peer. They are scenarios like those in bench/scenarios, but run for a time instead of a number of
+// bytes, because some peers are twenty times slower than others. `takes` selects paths, `meaning` describes the row for users of a
+// tunnel, `rank` is the figure that sorts the paths, and `yardstick` is the path with which this figure is compared.
 import { setTimeout as delay } from 'node:timers/promises';
 import { mbPerSecond, PEAK_MEMORY, perGb } from '../scenarios/figures.mjs';
 import { measureSmallRequests } from '../scenarios/http.mjs';
@@ -16,7 +16,7 @@ const SMALL_BYTES = 64;
 const isTcp = ({ protocol }) => protocol === 'tcp';
 const isHttp = ({ protocol, visitorsTls }) => protocol === 'http' && !visitorsTls;
 const isHttps = ({ visitorsTls }) => Boolean(visitorsTls);
-/** Beside edges that read HTTP, the cheapest tunnel that does not. */
+/** Selects edges that parse HTTP, and for comparison the cheapest tunnel that does not. */
 const isHttpOrRathole = (path) => isHttp(path) || path.name === 'rathole';
 
 const bulk = (direction) => ({
@@ -64,7 +64,7 @@ const idle = {
   figures: ['kbPerConnection', 'edgeKbPerConnection', 'clientKbPerConnection', 'edgeRestMb', 'clientRestMb'],
   async measure(stage) {
     const connections = Math.min(stage.quick ? QUICK_IDLE : IDLE, stage.path.idleMax ?? IDLE);
-    // What the first connections of a process need once is not what a connection holds.
+    // The first connections of a process have a one-time cost that is not part of the memory per connection.
     await (await stage.begin('hold', { connections: IDLE_FIRST })).finish();
     await delay(SETTLE_MS);
     const before = stage.memory();

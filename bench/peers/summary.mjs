@@ -1,10 +1,10 @@
-// From rounds to one value: median and range of each figure of each path, and of its ratio to the yardstick inside a round.
+// Summarizes rounds: median and range of each figure of each path, and of its ratio to the yardstick within a round.
 import { spread } from '../lib/statistics.mjs';
 
 /**
  * @param {{ figures: string[], rank: string, yardstick?: string }} row
  * @param {Record<string, Record<string, number>>[]} rounds
- * @returns {{ path: string, figures: Record<string, object | null>, ratio: object | null }[]} the best path first
+ * @returns {{ path: string, figures: Record<string, object | null>, ratio: object | null }[]} sorted, the best path first
  */
 export function summarizeRow({ figures, rank, yardstick }, rounds) {
   const names = [...new Set(rounds.flatMap((round) => Object.keys(round)))];

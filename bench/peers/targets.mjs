@@ -1,7 +1,7 @@
-// What we mean to reach in each row, and whether a run did. A target has one limit or several, of which one is enough:
-//   { atMost, fromNode24?, of }  a factor of the best of these paths, inside each round
-//   { atMost } or { atLeast }    a figure itself
-//   { atMost, ofFirstNode }      a factor of the same path on the first runtime of the run
+// Targets for each row, and whether a run reached them. A target has one or more limits, and is reached if any of them is met:
+//   { atMost, fromNode24?, of }  factor of the best of these paths, within each round
+//   { atMost } or { atLeast }    absolute value of the figure
+//   { atMost, ofFirstNode }      factor of the same path on the first Node.js of the run
 import { spread } from '../lib/statistics.mjs';
 
 const TUNNELS = ['rathole', 'bore', 'rustunnel', 'frp', 'frp-plain', 'chisel', 'gost', 'ssh'];
@@ -69,8 +69,8 @@ export const TARGETS = [
  * @param {object} target of TARGETS
  * @param {{ name: string, rounds: Record<string, object>[] }[]} rows as they were measured
  * @param {{ suffix: string, major: number }} runtime
- * @returns {{ reached: boolean, limits: object[] } | null} each limit with its `bound`, the path it is measured by (`than`) and what was `measured`;
- *   null where there is nothing to judge
+ * @returns {{ reached: boolean, limits: object[] } | null} each limit with its `bound`, the path of comparison (`than`) and the `measured` value;
+ *   null if there is nothing to judge
  */
 export function judge({ row, path, figure, limits }, rows, runtime) {
   const rounds = rows.find(({ name }) => name === row)?.rounds ?? [];
@@ -84,7 +84,7 @@ function judgeLimit(limit, { rounds, path, figure, runtime }) {
   const bound = (runtime.major >= 24 ? limit.fromNode24 : undefined) ?? limit.atMost ?? limit.atLeast;
   const isFactor = limit.of !== undefined || limit.ofFirstNode === true;
   if (limit.ofFirstNode && runtime.suffix === '') return null;
-  // Ours on this runtime is meant where ours is what we are compared with.
+  // Our paths as references are taken on the same Node.js version.
   const others = limit.ofFirstNode ? [path] : (limit.of ?? []).map((name) => onRuntime(name, runtime));
   const than = isFactor ? bestOf(others, values) : null;
   if (isFactor && than === null) return null;

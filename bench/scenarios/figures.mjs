@@ -1,6 +1,8 @@
-// The figures that scenarios share: how each is called, written, and whether it is compared with nginx.
+// The figures that scenarios share: their titles, their format, and whether they are compared with nginx.
 
-/** `key` is the name in the JSON. `ratio`: the same figure of the yardstick, nginx mostly, in the same round is its measure. */
+/**
+ * Figures by their JSON key. With `ratio`, a figure is compared with the same figure of the yardstick (usually nginx) in the same round.
+ */
 export const FIGURES = {
   mbPerSecond: { title: 'MB/s', digits: 0 },
   cpuPerGb: { title: 'CPU s/GB', digits: 2, ratio: true },

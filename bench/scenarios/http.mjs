@@ -1,4 +1,4 @@
-// HTTP/1.1: small requests on connections that stay open and on one connection each, large responses, and what captures cost.
+// HTTP/1.1: small requests on keep-alive connections and with a connection per request, large responses, and the cost of captures.
 import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 
 const SMALL_BYTES = 128;
@@ -13,7 +13,7 @@ export const PER_REQUEST = [
   ...PEAK_MEMORY,
 ];
 
-/** Answers are compared before and after; wrk itself only counts them and their errors. */
+/** Measures requests with wrk. Responses are compared before and afterwards, because wrk only counts responses and errors. */
 async function measureRequests(stage, { connections, bytes, keepAlive, headers, warmUpRequests, warmUpRuns }) {
   const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive, headers })).finish();
   await probe();
@@ -31,7 +31,7 @@ async function measureRequests(stage, { connections, bytes, keepAlive, headers, 
   return measured;
 }
 
-/** What a small GET costs. */
+/** Measures the cost of a small GET. */
 export async function measureSmallRequests(stage, asked) {
   const measured = await measureRequests(stage, { bytes: SMALL_BYTES, warmUpRequests: 20_000, ...asked });
   const { requests, seconds, p50Ms, p99Ms, cpu, window } = measured;

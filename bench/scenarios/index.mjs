@@ -1,12 +1,12 @@
-// All scenarios, in the order in which they run. One is a small object:
-//   name, title     how it is asked for and how it is headed (`quickTitle` where --quick changes what is said)
+// All scenarios, in the order in which they run. A scenario has these fields:
+//   name, title     name for --scenario and heading (`quickTitle` if --quick changes the heading)
 //   figures         keys of figures.mjs, in the order of the columns
-//   targets         { path, figure, ratioAtMost | atMost | atLeast, …FromNode24 }: what we mean to reach
-//   paths           where not every path makes sense, or another one does
-//   protocol        'http' or 'udp' where the tunnel is one; tcp else
-//   yardstick       the path whose figures are the measure, where it is not nginx
-//   needs           programs that it cannot do without: 'wrk'
-//   network         'small-buffers' where ordinary kernel buffers would disturb the machine, with `withoutNetwork`, the line to say else
+//   targets         { path, figure, ratioAtMost | atMost | atLeast, …FromNode24 }: the values to reach
+//   paths           names of paths, if they differ from the usual paths
+//   protocol        'http' or 'udp' for such tunnels; otherwise tcp
+//   yardstick       path to compare with, if not nginx
+//   needs           required programs: 'wrk'
+//   network         'small-buffers' if ordinary kernel buffers would disturb the machine; `withoutNetwork` is the note without it
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
 import { UsageError } from '../lib/options.mjs';
 import { httpScenarios } from './http.mjs';
@@ -35,7 +35,7 @@ export const SCENARIOS = [
   ...platformScenarios,
 ];
 
-/** @param {string[]} names in full, or the beginning of names: `tcp-bulk` means all four */
+/** @param {string[]} names full names or their beginnings: `tcp-bulk` selects all four */
 export function chooseScenarios(names) {
   if (names.length === 0) return SCENARIOS;
   const unknown = names.filter((name) => !SCENARIOS.some((scenario) => scenario.name.startsWith(name)));

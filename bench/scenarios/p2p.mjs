@@ -1,4 +1,5 @@
-// Peers, over the relay and over a direct path, beside a tcp tunnel of the same build: what sealing costs, and what the direct path brings.
+// P2P tunnels over the relay and over a direct path, compared with a tcp tunnel of the same build: the cost of encryption, and the
+// benefit of the direct path.
 import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 
 const BYTES = 6e8;
@@ -40,7 +41,7 @@ const direct = bulk({
   targets: [{ path: 'ours-direct', figure: 'mbPerSecond', atLeast: 60 }],
 });
 
-/** One connection: with more of them, waiting for a core would be most of the delay. */
+/** A single connection, because with more connections the wait for a core would be most of the delay. */
 const echo = {
   name: 'p2p-echo',
   title: 'P2P, round trips of 128 bytes on one connection over a direct path, compared with a tcp tunnel',

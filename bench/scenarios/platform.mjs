@@ -1,4 +1,4 @@
-// The platform API: what calls cost beside a bare route of the same framework, and how fast /health is while people log in.
+// The platform API: the cost of calls compared with a bare route of the same framework, and the speed of /health during sign-ins.
 import { perUnitUs } from './figures.mjs';
 
 const CONNECTIONS = 20;
@@ -28,7 +28,7 @@ async function measureCalls(stage, call) {
   };
 }
 
-/** @param {string} path of a call with an access token; the bare route has one path for all */
+/** @param {string} path path of a call with an access token; the bare route uses the same path for all calls */
 const calls = ({ name, path, targets = [] }) => ({
   name: `platform-${name}`,
   title: `Platform API, GET ${path} on ${CONNECTIONS} keep-alive connections`,
@@ -41,7 +41,7 @@ const calls = ({ name, path, targets = [] }) => ({
     measureCalls(stage, { ...asPerson(stage.account), path: stage.path.name === 'bare-hono' ? '/auth/me' : path }),
 });
 
-/** As a client of the newest revision asks, whose requests say all of themselves. */
+/** A request of the newest MCP revision, in which each request carries all client information. */
 const LIST_TOOLS = JSON.stringify({
   jsonrpc: '2.0',
   id: 1,
@@ -73,7 +73,7 @@ const mcp = {
   paths: ['platform', 'platform-mcp'],
   yardstick: 'platform',
   figures: CALL_FIGURES,
-  // At least a third of its requests in a second of CPU.
+  // At least a third of the requests of GET /auth/me per second of processor time.
   targets: [{ path: 'platform-mcp', figure: 'cpuPerRequestUs', ratioAtMost: 3 }],
   measure: (stage) =>
     measureCalls(stage, stage.path.name.endsWith('platform-mcp') ? asModel(stage.account) : asPerson(stage.account)),
@@ -108,7 +108,7 @@ const health = {
 };
 
 export const platformScenarios = [
-  // At least a quarter of the bare route's requests in a second of CPU.
+  // At least a quarter of the bare route's requests per second of processor time.
   calls({ name: 'me', path: '/auth/me', targets: [{ path: 'platform', figure: 'cpuPerRequestUs', ratioAtMost: 4 }] }),
   calls({ name: 'keys', path: '/keys' }),
   calls({ name: 'usage', path: '/usage' }),

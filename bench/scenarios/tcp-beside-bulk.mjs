@@ -1,4 +1,4 @@
-// How long small round trips take while another visitor of the same client downloads without pause.
+// Duration of small round trips while a different visitor of the same client downloads continuously.
 import { mbPerSecond, PEAK_MEMORY } from './figures.mjs';
 
 export const tcpBesideBulk = {

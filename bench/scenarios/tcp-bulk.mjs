@@ -1,4 +1,4 @@
-// Bulk in one direction, on one stream or on eight.
+// Bulk transfers in one direction, on a single stream or on eight.
 import { mbPerSecond, PEAK_MEMORY, perGb } from './figures.mjs';
 
 const BYTES = 1.5e9;

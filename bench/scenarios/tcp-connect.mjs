@@ -1,4 +1,4 @@
-// A connection per request: connect, 128 bytes there and back, close; 20 at a time.
+// A connection per request: connect, 128 bytes in both directions, close; 20 at a time.
 import { PEAK_MEMORY, perUnitUs } from './figures.mjs';
 
 export const tcpConnect = {

@@ -1,4 +1,4 @@
-// What an idle connection holds in memory, with 5,000 of them. Resident memory of the processes; the kernel's part is not in it.
+// Memory of an idle connection, measured with 5,000 connections. Counts the resident memory of the processes, without the kernel's part.
 import { setTimeout as delay } from 'node:timers/promises';
 import { PEAK_MEMORY } from './figures.mjs';
 
@@ -18,7 +18,7 @@ export const tcpIdle = {
   ],
   async measure(stage) {
     const connections = stage.quick ? QUICK_CONNECTIONS : CONNECTIONS;
-    // What the first connections of a process need once, compiled code above all, is not what a connection holds.
+    // The first connections of a process have a one-time cost, mainly compiled code, that is not part of the memory per connection.
     await (await stage.begin('hold', { connections: 100 })).finish();
     await delay(SETTLE_MS);
     const before = stage.memory();

@@ -1,4 +1,4 @@
-// A session with 2,000 readers that stand still: the memory they pin, and how one more visitor of the same client fares.
+// A session with 2,000 stalled readers: the memory that they use, and the speed for an additional visitor of the same client.
 import { setTimeout as delay } from 'node:timers/promises';
 import { mbPerSecond, PEAK_MEMORY } from './figures.mjs';
 
@@ -7,7 +7,7 @@ const STILL_FOR_LOOKS = 3;
 const LOOKS_MAX = 120;
 const MB = 1e6;
 
-// In the machine's own network the bytes of each source are bounded, or the kernel would hold several MB for every reader.
+// On the machine's own network the bytes per source are limited, because the kernel would otherwise buffer several MB for every reader.
 const OWN_NETWORK = { readers: 2000, quickReaders: 500, bytesEach: Number.MAX_SAFE_INTEGER };
 const SHARED_NETWORK = { readers: 200, quickReaders: 200, bytesEach: 2 * 1024 * 1024 };
 
@@ -46,7 +46,7 @@ export const tcpStalled = {
   },
 };
 
-/** The origin can hand on nothing more: every buffer between it and the readers is full. */
+/** Waits until the origin can send nothing more, because every buffer between it and the readers is full. */
 async function untilStuck(ground) {
   let last = -1;
   let still = 0;

@@ -1,5 +1,5 @@
-// A TLS connection per visit and nothing on it: what the handshake of a new visitor costs, against node:tls with nothing behind it. With one
-// certificate for all, as people run it; and with 1,000 certificates, each name in turn.
+// A TLS connection per visit without further data: the cost of a new visitor's handshake, compared with node:tls with nothing behind it.
+// Measured with a single certificate, as users run it, and with 1,000 certificates and rotating names.
 import { perUnitUs } from './figures.mjs';
 
 export const TLS_NAMES = 1000;
@@ -19,13 +19,13 @@ export const tlsNewConnections = {
     const { connections, seconds, p50Ms, p99Ms, cpu, window } = await stage.measure('tlsConnect', {
       concurrency: 20,
       names: TLS_NAMES,
-      // Each name twice: certificates are made ready at a pace when they are first asked for.
+      // Each name is visited twice, because certificates are prepared at a limited rate when first requested.
       warmUpConnections: 2 * TLS_NAMES,
       connections: stage.quick ? 1500 : 6000,
     });
     return {
       connectionsPerSecond: connections / seconds,
-      // The client of the tunnel has no part in it.
+      // The tunnel's client does not take part in the handshake.
       cpuPerConnectionUs: perUnitUs(cpu.edge ?? cpu.server, connections),
       p50Ms,
       p99Ms,

@@ -1,4 +1,5 @@
-// TLS of a service behind a tls tunnel, against a tcp tunnel that carries the very same bytes: what it costs to find the host in a ClientHello.
+// TLS of a service behind a tls tunnel, compared with a tcp tunnel that carries the same bytes: the cost to find the host in a
+// ClientHello.
 import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 
 const PATHS = {

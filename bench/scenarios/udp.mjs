@@ -1,11 +1,12 @@
-// Datagrams: small questions of many visitors, and a flood one way. `ours` is on carriers, `ours-sealed` on the UDP path between edge and client.
+// Datagrams: small requests of many visitors, and a one-way flood. `ours` uses carriers, and `ours-sealed` the UDP path between edge and
+// client.
 import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 
 const PATHS = ['direct', 'nginx', 'ours', 'ours-sealed'];
 const VISITORS = 64;
 const FLOOD_BYTES = 1200;
 const LOST_SHARE_MAX = 0.001;
-/** The rates that are tried, each a quarter higher than the one before. */
+/** First rate of the flood. Each further rate is a quarter higher. */
 const FIRST_PER_SECOND = 4000;
 const STEP = 1.25;
 const STEPS_MAX = 20;
@@ -26,7 +27,7 @@ const udpEcho = {
     const { roundTrips, seconds, p50Ms, p99Ms, cpu, window } = measured;
     return {
       roundTripsPerSecond: roundTrips / seconds,
-      // A question and its answer.
+      // A round trip is two datagrams: a request and its response.
       cpuPerDatagramUs: perUnitUs(cpu.both, 2 * roundTrips),
       edgeCpuPerDatagramUs: perUnitUs(cpu.edge, 2 * roundTrips),
       p50Ms,
@@ -43,7 +44,7 @@ const udpFlood = {
   protocol: 'udp',
   paths: PATHS,
   figures: ['datagramsPerSecond', 'usPerDatagram', 'mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
-  // At least half of what passes there.
+  // At least half of the yardstick's rate.
   targets: [{ path: 'ours', figure: 'usPerDatagram', ratioAtMost: 2 }],
   async measure(stage) {
     const measureMs = stage.quick ? 500 : 1000;
@@ -69,7 +70,10 @@ const udpFlood = {
 
 let lastRun = 0;
 
-/** A machine that stands still for a moment costs one try. null: too many are lost, or the sender itself is too slow. */
+/**
+ * Measures a rate, with a retry in case the machine stalled for a moment. Returns null if too many datagrams are lost, or if the sender
+ * is too slow.
+ */
 async function floodTwice(stage, asked) {
   for (let tried = 0; tried < 2; tried += 1) {
     lastRun += 1;

@@ -1,13 +1,14 @@
-// How long each step of the checks may take, and what is said when one takes longer.
+// Time budgets for the steps of the checks, and the report of exceeded budgets.
 
-/** A step may exceed its budget by this factor before it fails: times differ from run to run. */
+/** Factor by which a step may exceed its budget before the step fails, because times vary between runs. */
 const TOLERANCE = 4 / 3;
-/** A machine of whose processor others take more than this share is busy: times measured on it prove nothing. */
+/** Share of the processor used by other programs above which a machine counts as busy. Times measured on a busy machine prove nothing. */
 const BUSY_SHARE = 0.1;
 
 /**
- * Judges the time of one step, or of all of them: `isSum`, which is only reported, because each step has been judged by then. `othersShare` is the share of the processor that other programs took meanwhile, or null if unknown.
- * Returns 'ok', 'over' (the budget, but tolerated), 'busy' (too slow, on a machine that was busy or may have been), or 'failed'.
+ * Judges the time of one step, or of all steps together if `isSum` is set. An exceeded sum is only reported, because every step has
+ * already been judged. `othersShare` is the share of the processor used by other programs meanwhile, or null if unknown.
+ * Returns 'ok', 'over' (over budget, but tolerated), 'busy' (too slow, on a machine that was or may have been busy), or 'failed'.
  */
 export function judgeTime({ seconds, budgetSeconds, othersShare, isSum = false }) {
   if (budgetSeconds === undefined || seconds <= budgetSeconds) return 'ok';
@@ -28,7 +29,7 @@ const REMARKS = {
 const percent = (share) => `${Math.round(100 * share)} %`;
 const whole = (seconds) => `${Math.round(seconds)} s`;
 
-/** The lines of a table: each step with its time, its budget and, where it exceeds it, a remark. */
+/** Makes the lines of a table with the time, the budget and, if the budget is exceeded, a remark for every step. */
 function budgetTable(rows) {
   const cells = rows.map(({ name, seconds, budgetSeconds, othersShare, isSum }) => [
     name,
@@ -44,7 +45,7 @@ function budgetTable(rows) {
   );
 }
 
-/** What a run says at its end, a table and the count, in which each time that is too long is a failure; and its exit code. */
+/** Makes the final report of a run, a table and the counts, and its exit code. Every step with an excessive time counts as a failure. */
 export function endOfRun({ times, passed, failed }) {
   const failures = failed + times.filter((time) => judgeTime(time) === 'failed').length;
   const text = `\n${budgetTable(times).join('\n')}\n\n${passed} passed, ${failures} failed\n`;

@@ -1,5 +1,5 @@
-// Builds the dashboard beside the old one, packs its files for the wire, checks the size of its first load, and only then puts
-// it into its place.
+// Builds the dashboard in a temporary folder, compresses its files, checks the size of the first load, and only then replaces the
+// previous dashboard.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
@@ -9,10 +9,10 @@ import { CACHE_DIR, filesBelow, ROOT } from './paths.mjs';
 
 const SOURCE = join(ROOT, 'apps/dashboard');
 export const DASHBOARD_DIST = join(SOURCE, 'dist');
-/** In it: what it was built from, and the size of its first load. */
+/** File in the built dashboard with the hash of the build's inputs and the size of the first load. */
 const MARKER = '.built-from';
 
-/** Everything that a person loads from the login to the overview, packed. */
+/** Maximum compressed size of all files that a browser loads from the login to the overview page. */
 const FIRST_LOAD_MAX_BYTES = 200_000;
 const FIRST_PAGES = [
   'index.html',
@@ -21,17 +21,17 @@ const FIRST_PAGES = [
   'src/features/shell/shell.tsx',
   'src/features/overview/page.tsx',
 ];
-/** Chunks whose dynamic imports wait for a person: a page that is opened, a dialog that a key opens. */
+/** Chunks with dynamic imports that are loaded only on a user action, such as opening a page or a dialog. */
 const ON_DEMAND = new Set(['index.html', 'src/features/shell/shell.tsx']);
 const PACKED = new Set(['.html', '.js', '.css', '.svg', '.json']);
 
-/** The files that the build reads besides its sources. */
+/** Returns the files that the dashboard build reads in addition to its sources. */
 export const dashboardInputs = () => [
   ...['index.html', 'vite.config.ts', 'tsconfig.json'].map((name) => join(SOURCE, name)),
   ...filesBelow(join(SOURCE, 'public')),
 ];
 
-/** All that goes into it. Most changes of the house do not. */
+/** Hashes all inputs of the dashboard build. Most changes in the repository do not affect the hash. */
 const hashInputs = () =>
   hashFiles([
     ...['package-lock.json', 'scripts/lib/build-dashboard.mjs'].map((name) => join(ROOT, name)),
@@ -41,7 +41,10 @@ const hashInputs = () =>
       .filter(isNoTest),
   ]);
 
-/** Gives a line about its size. Throws with one when it cannot be built or is too large. */
+/**
+ * Builds the dashboard if its inputs have changed. Resolves with a line about its size. Rejects with a message if the build fails or is
+ * too large.
+ */
 export async function buildDashboard() {
   const inputs = hashInputs();
   const [builtFrom, size] = readMarker();
@@ -79,7 +82,7 @@ function runVite(folder) {
   const vite = join(ROOT, 'node_modules/vite/bin/vite.js');
   const args = [vite, 'build', '--outDir', folder, '--emptyOutDir', '--logLevel', 'warn'];
   return new Promise((resolve, reject) => {
-    // What decides over React's development build must not come from the shell, or from a test that builds.
+    // NODE_ENV selects React's development build, so the value must not come from the shell or from a test that runs the build.
     const env = { ...process.env, NODE_ENV: 'production' };
     const child = spawn(process.execPath, args, { cwd: SOURCE, env, stdio: ['ignore', 2, 2] });
     child.on('error', reject);
@@ -87,7 +90,7 @@ function runVite(folder) {
   });
 }
 
-/** The pages, all that they import, and what they load on their own. */
+/** Returns the compressed size of the first pages with all static imports, and the dynamic imports that load without a user action. */
 function firstLoadBytes(folder) {
   const manifest = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8'));
   const chunks = new Set();
@@ -109,7 +112,7 @@ function firstLoadBytes(folder) {
   return [...files].reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file)), { level: 9 }).length, 0);
 }
 
-/** Once here, not at every start or request. */
+/** Compresses a file in advance, so that a server does not compress the file at every start or request. */
 function pack(file) {
   if (!PACKED.has(extname(file))) return;
   const bytes = readFileSync(file);
@@ -118,7 +121,10 @@ function pack(file) {
   writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
 }
 
-/** A server that starts between the two steps has no pages until its next start; it says so. */
+/**
+ * Replaces the dashboard by two renames. A server that starts between the renames serves no dashboard until the next start, and logs a
+ * message.
+ */
 function replace(folder) {
   const old = `${folder}-old`;
   mkdirSync(dirname(DASHBOARD_DIST), { recursive: true });

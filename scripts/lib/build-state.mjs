@@ -1,4 +1,4 @@
-// Says whether the bundles were made from the sources as they are now, by a hash over everything that goes into them.
+// Checks whether the bundles were built from the current sources, by a hash of all inputs.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DASHBOARD_DIST, dashboardInputs } from './build-dashboard.mjs';
@@ -11,12 +11,13 @@ export const BUNDLES = [
   { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
   { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
   { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js', isSplit: true },
-  // Alone: what it shares with the program would bring half of that along, and a shell waits for it at every Tab.
+  // A separate bundle without chunks: code shared with the CLI would load half of the CLI, and a shell waits for completions at every
+  // press of Tab.
   { entry: 'apps/cli/src/complete-main.ts', outfile: 'apps/cli/dist/complete.js' },
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];
 
-/** Where the viewer of the API reference lies: files of Swagger UI, beside the server. */
+/** Files of the API reference viewer (Swagger UI), and their locations beside the server. */
 export const API_REFERENCE = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => ({
   name,
   outfile: join(ROOT, 'apps/server/dist/api-reference', name),
@@ -46,7 +47,7 @@ export function isBuildFresh() {
   }
 }
 
-/** Before a build: an interrupted one must not look finished. */
+/** Deletes the build marker before a build, so that an interrupted build does not look finished. */
 export function forgetBuild() {
   rmSync(MARKER, { force: true });
 }
@@ -55,7 +56,7 @@ export function rememberBuild(inputs) {
   writeAtomically(MARKER, `${JSON.stringify({ inputs })}\n`);
 }
 
-/** A program that starts meanwhile sees the old file or the new one, never half of one. */
+/** Writes a file atomically: a program that starts meanwhile sees the old or the new contents, never a part. */
 export function writeAtomically(file, contents) {
   mkdirSync(dirname(file), { recursive: true });
   const temporary = `${file}.${process.pid}.tmp`;

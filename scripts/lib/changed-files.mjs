@@ -1,13 +1,14 @@
-// What has changed in the checkout, by git.
+// Finds the changed files of the checkout with git.
 import { execFileSync } from 'node:child_process';
 import { ROOT } from './paths.mjs';
 
-/** The branches that a change is for; the first of them that exists. */
+/** Candidates for the branch that a change is based on. The first existing branch is used. */
 const UPSTREAMS = ['@{upstream}', 'origin/HEAD', 'origin/main', 'main'];
 
 /**
- * The paths that differ from `base`, with those that git does not know yet: `base` is where the branch left its upstream, or the last commit but one when there is no
- * difference. Undefined where git cannot tell, as in an unpacked archive.
+ * Returns the paths that differ from `base`, including files unknown to git. `base` is the commit at which the branch left its upstream.
+ * If nothing differs from that commit, `base` is the commit before the last commit. Returns undefined without git, for example in an
+ * unpacked archive.
  * @returns {{ base: string, paths: string[], before: (path: string) => string } | undefined}
  */
 export function changedFiles(root = ROOT) {

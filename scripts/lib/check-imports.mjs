@@ -1,4 +1,4 @@
-// Finds the imports that the tables in ARCHITECTURE.md forbid, and state that modules must not keep.
+// Finds imports forbidden by the tables in ARCHITECTURE.md, and module state that is not allowed.
 import { existsSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -25,7 +25,10 @@ import { readModule } from './read-module.mjs';
 
 const SCOPE = '@tunnel/';
 
-/** What a file has to be: `isPure` runs anywhere, `isRules` also takes time, chance and waiting as arguments. */
+/**
+ * Returns the requirements for a file. `isPure` code runs anywhere; `isRules` code also receives time, randomness and waiting as
+ * arguments.
+ */
 function kindOf(name, path) {
   if (NEEDS_NODE[name] && path.startsWith(NEEDS_NODE[name])) return { isPure: false, isRules: false, subject: name };
   const isRulesFile = RULES_FILE.test(path);
@@ -33,7 +36,7 @@ function kindOf(name, path) {
   return { isPure: PURE.has(name) || isRulesFile, isRules: RULES.has(name) || isRulesFile, isRulesFile, subject };
 }
 
-/** Why a file of `name` may not import the package `specifier`, or undefined. */
+/** Returns the reason why a file of workspace `name` must not import the package `specifier`, or undefined if the import is allowed. */
 function packageRefusal(root, name, { isRulesFile }, specifier) {
   const [target, ...deeper] = specifier.slice(SCOPE.length).split('/');
   if (deeper.length > 0 && !entriesOf(root, target).includes(`./${deeper.join('/')}`)) {
@@ -45,13 +48,13 @@ function packageRefusal(root, name, { isRulesFile }, specifier) {
   return isRulesFile && !isOfRules ? 'a file of rules may import only rules' : undefined;
 }
 
-/** The entries that a package offers: `.`, `./subject`. */
+/** Returns the entry points of a package, such as `.` and `./subject`. */
 function entriesOf(root, target) {
   const file = join(root, 'packages', target, 'package.json');
   return existsSync(file) ? Object.keys(JSON.parse(readFileSync(file, 'utf8')).exports ?? {}) : [];
 }
 
-/** Why a file may not import another file of its workspace, or undefined. */
+/** Returns the reason why a file must not import another file of its workspace, or undefined if the import is allowed. */
 function fileRefusal(file, workspaceRoot, { isRulesFile }, specifier) {
   if (FOR_TESTS.test(specifier)) return 'this file is for tests only';
   const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
@@ -60,7 +63,7 @@ function fileRefusal(file, workspaceRoot, { isRulesFile }, specifier) {
   return isRulesFile && !isOfRules ? 'a file of rules may import only rules' : undefined;
 }
 
-/** Why a file may not import `specifier`, or undefined. */
+/** Returns the reason why a file must not import `specifier`, or undefined if the import is allowed. */
 function refusal({ root, name, file, workspaceRoot, kind }, specifier) {
   if (specifier.startsWith('.')) return fileRefusal(file, workspaceRoot, kind, specifier);
   if (specifier.startsWith(SCOPE)) return packageRefusal(root, name, kind, specifier);
@@ -73,7 +76,7 @@ function refusal({ root, name, file, workspaceRoot, kind }, specifier) {
     : undefined;
 }
 
-/** Names that pure code uses although it must not. */
+/** Finds names used by pure code against the rules. */
 function impurities({ isPure, isRules, subject }, names) {
   if (!isPure) return [];
   return names.flatMap((used) => {
@@ -84,7 +87,7 @@ function impurities({ isPure, isRules, subject }, names) {
   });
 }
 
-/** State that a module keeps: none in pure code, and elsewhere only the state that is listed with a reason. */
+/** Finds forbidden module state. Pure code must have no module state, other code only the state listed with a reason. */
 function stateProblems({ isPure, subject }, path, { variables, mutableExports, written }) {
   const listed = MODULE_STATE[path] ?? {};
   const exported = mutableExports.map((one) => ({
@@ -105,7 +108,7 @@ function stateProblems({ isPure, subject }, path, { variables, mutableExports, w
   ];
 }
 
-/** Rows of MODULE_STATE without such a state. `found` is what all modules of a checkout keep, as `path name`. */
+/** Finds rows of MODULE_STATE without matching state. `found` contains the state of all modules in a checkout, as `path name`. */
 function unusedState(found) {
   const rows = Object.entries(MODULE_STATE).flatMap(([path, names]) => Object.keys(names).map((name) => [path, name]));
   return rows
@@ -113,7 +116,7 @@ function unusedState(found) {
     .map(([path, name]) => `scripts/lib/module-state.mjs: ${path} keeps no \`${name}\` any more: remove the row`);
 }
 
-/** A workspace with folders has a table of them. Trees that tests make need none. */
+/** Reports a workspace with folders but without a table of folders. Temporary trees made by tests need no table. */
 function tableProblems(root, name, files) {
   const hasFolders = files.some((file) => file.includes('/'));
   return root === ROOT && hasFolders && !FOLDER_MAY_IMPORT[name]
@@ -159,7 +162,7 @@ function checkWorkspace(root, dir, kept) {
     return found.map(({ line, why }) => `${relative(root, file)}:${line}: ${why}`);
   });
   const paths = files.map((file) => relative(src, file));
-  // A tree that a test has made has few files, and most rules have nothing to do there.
+  // A temporary tree made by a test has few files, so most rules would be reported as unused.
   const unused = root === ROOT && !DESIGNED.has(name) ? unusedRules(FOLDER_MAY_IMPORT[name] ?? {}, paths, arrows) : [];
   return [
     ...problems,
@@ -169,7 +172,7 @@ function checkWorkspace(root, dir, kept) {
   ];
 }
 
-/** A file longer than this may hold a second subject. It is no mistake: a note is printed, and nothing fails. */
+/** Number of lines above which a file may contain a second subject. Longer files are not an error, so only a note is printed. */
 const LONG_LINES = 600;
 
 function notesOnLength(root) {
@@ -181,7 +184,7 @@ function notesOnLength(root) {
     .map(([file, lines]) => `note: ${relative(root, file)} has ${lines} lines; look for a second subject in it`);
 }
 
-/** What is to be said of the checkout at `root`, and the exit code. */
+/** Checks the checkout at `root`. Returns the report and the exit code. */
 export function checkImports(root) {
   const kept = new Set();
   const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir, kept));

@@ -1,25 +1,29 @@
-// Which files `npm run verify` lints and which unit tests it runs: those that a change can make a difference to.
+// Chooses the files to lint and the unit tests to run in `npm run verify`: files and tests that a change can affect.
 import { posix } from 'node:path';
 import { isSource } from './import-graph.mjs';
 
-/** After a change of one of these nothing can be left out. */
+/** Files that can affect every test. If such a file has changed, all unit tests run. */
 const CONCERNS_TESTS =
   /^(?:(?:(?:packages|apps)\/[^/]+\/)?(?:package|tsconfig[\w.]*)\.json|package-lock\.json|vitest\.config\.ts|tests\/random-cases\.fixture\.ts)$/;
 const CONCERNS_LINT = /(?:^|\/)(?:package|package-lock|tsconfig[\w.]*|\.oxlintrc)\.json$/;
-/** Such a declaration holds in files that do not import it. */
+/** Ambient declarations, which apply even to files without an import of the declaration. */
 const AMBIENT = /^declare (?:global|module)\b/m;
 
-/** Tests that `npm run verify` may run: short unit tests, and tests of the repository. See vitest.config.ts. */
+/** Tests that `npm run verify` can run: short unit tests, and tests of the repository. See vitest.config.ts. */
 const TEST = /^(?:(?:packages|apps)\/[^/]+\/src\/|tests\/repo\/)(?!.*\.(?:db|slow|load|long)\.test\.ts$).*\.test\.ts$/;
-/** A test that looks through folders, or all that git has, can meet any change. */
+/** Tests that read folders or list all files of git. Any change can affect such a test. */
 const LOOKS_THROUGH = /\breaddirSync\b|'ls-files'/;
 
-/** More test files than this do not fit into the time of `npm run verify`. The nearest to the change are run. */
+/**
+ * Maximum test files within the time limit of `npm run verify`. If more test files are affected, the test files nearest to the change
+ * run.
+ */
 const MOST_TEST_FILES = 80;
 
 /**
- * `changed` is what changedFiles() returns, undefined for everything.
- * @returns {{ tests: string[] | undefined, lint: string[] | undefined, lines: string[] }} The paths of tests and of files to lint, undefined for all of them; and lines that say which
+ * Chooses the tests and the files to lint. `changed` is the result of changedFiles(); undefined chooses everything.
+ * @returns {{ tests: string[] | undefined, lint: string[] | undefined, lines: string[] }} `tests` and `lint` are paths, undefined for all
+ * tests or files; `lines` describe the choice
  */
 export function chooseChecks(graph, changed, most = MOST_TEST_FILES) {
   if (changed === undefined)
@@ -46,21 +50,27 @@ export function chooseChecks(graph, changed, most = MOST_TEST_FILES) {
   return { tests: near.slice(0, most), lint, lines: [saidOf(near.length, all.length, paths.length, most)] };
 }
 
-/** The changed files, what gets something else through a changed index.ts, and the users of a file that is no source. */
+/**
+ * Returns the files from which a change spreads: the changed files, importers redirected by a changed index.ts, and users of changed
+ * files that are not sources.
+ */
 function seedsOf(graph, { paths, before }) {
   const known = new Set(graph.files);
   const users = paths.flatMap((path) => {
     if (known.has(path)) return graph.redirectedBy(path, before(path));
-    // A source that is gone: every file that imported it has changed as well, or the types are wrong.
+    // A deleted source needs no special treatment: every importer must have changed too, or type checking fails.
     if (isSource(path)) return [];
     return usersOf(graph, path);
   });
   return [...new Set([...paths, ...users])];
 }
 
-/** The sources that have the name of a file in quotes, or look through a folder in which both are. */
+/**
+ * Finds the sources that depend on a file that is not a source: sources with the file's name in quotes, and sources that read all files
+ * of an enclosing folder.
+ */
 function usersOf(graph, path) {
-  // Comments have the names of pages between backticks.
+  // For Markdown files, names in backticks do not count, because comments mention pages in backticks.
   const quotes = path.endsWith('.md') ? `['"]` : `['"\`]`;
   const naming = graph.filesWith(new RegExp(`(?<![\\w.-])${escaped(posix.basename(path))}${quotes}`));
   const looking = graph.filesWith(LOOKS_THROUGH).filter((file) => path.startsWith(`${posix.dirname(file)}/`));

@@ -1,20 +1,16 @@
 // How plainly the comments of the product are written, in two figures for each workspace, both in percent: the mean share of pronouns in a
-// comment, and the share of comments with a word or phrase of the banned list. comment-style.json has both lists and a bound for each
-// figure. A bound only goes down.
-import { execFileSync } from 'node:child_process';
+// comment, and the share of comments with a banned word or phrase. comment-style.json lists the pronouns and the banned words.
 import { readFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { parseSync } from 'oxc-parser';
 import { FOR_TESTS } from './import-rules.mjs';
 import { filesBelow, workspaceDirs } from './paths.mjs';
 
-const DATA = 'scripts/lib/comment-style.json';
-
-/** The lists and bounds of the repository. A line of a list has several words or phrases. */
+/** The word lists. A line of a list has several words or phrases. */
 export function readStyle() {
-  const { pronouns, banned, bounds } = JSON.parse(readFileSync(new URL('comment-style.json', import.meta.url), 'utf8'));
+  const { pronouns, banned } = JSON.parse(readFileSync(new URL('comment-style.json', import.meta.url), 'utf8'));
   const listed = (lines) => lines.flatMap((line) => line.split(', '));
-  return { pronouns: new Set(listed(pronouns)), banned: listed(banned), bounds };
+  return { pronouns: new Set(listed(pronouns)), banned: listed(banned) };
 }
 
 /** A heading inside a file (`---- reading ----`), or an instruction for a tool. */
@@ -71,17 +67,8 @@ export function worstFirst(comments, figure, style) {
   return [...comments].sort((a, b) => weight(b) - weight(a));
 }
 
-/** The bound for a figure: the next tenth of a percent above it. */
-export const boundFor = (figure) => Math.max(0, Math.ceil(figure * 10 - 1e-9)) / 10;
-
-/** How far a bound may be above its figure, in percent. Beyond that it has to be lowered. */
-const SLACK = 0.5;
-
-/** @returns {'good' | 'worse' | 'better'} */
-export function verdictOf(figure, bound) {
-  if (figure > bound + 1e-9) return 'worse';
-  return bound - figure > SLACK ? 'better' : 'good';
-}
+/** The highest value of each figure, in percent, for the comments of a workspace and for the texts of an area. */
+export const STYLE_BOUNDS = { pronouns: 7, banned: 1 };
 
 const NAMES = {
   pronouns: 'mean share of pronouns in a comment',
@@ -90,68 +77,24 @@ const NAMES = {
 
 const isProduct = (file) => /\.tsx?$/.test(file) && !FOR_TESTS.test(file);
 
-/** What is wrong with the comments of the checkout at `root`: one text for each figure that is over its bound, or too far below it. */
+/** A text for each figure of a workspace that exceeds its bound, with the worst comments of that workspace. `root` is the checkout. */
 export function styleComplaints(root, style = readStyle()) {
-  const { bounds } = style;
-  const workspaces = workspaceDirs(root).filter((dir) => basename(dir) !== 'testkit');
-  const gone = Object.keys(bounds).filter((workspace) => !workspaces.includes(workspace));
-  return [
-    ...gone.map((workspace) => `${DATA}: ${workspace} does not exist: delete its bounds`),
-    ...workspaces.flatMap((workspace) => {
-      const files = filesBelow(join(root, workspace, 'src')).filter(isProduct);
-      const comments = files.flatMap((path) => {
-        const file = relative(root, path);
-        return commentsOf(path, readFileSync(path, 'utf8')).map((comment) => ({ ...comment, file }));
-      });
-      const figures = figuresOf(comments, style);
-      return Object.keys(NAMES).flatMap((figure) =>
-        complaint(
-          root,
-          workspace,
-          { figure, comments, now: figures[figure], bound: bounds[workspace]?.[figure] ?? 0 },
-          style,
-        ),
+  return workspaceDirs(root).flatMap((workspace) => {
+    const comments = filesBelow(join(root, workspace, 'src'))
+      .filter(isProduct)
+      .flatMap((path) =>
+        commentsOf(path, readFileSync(path, 'utf8')).map((comment) => ({ ...comment, file: relative(root, path) })),
       );
-    }),
-  ];
-}
-
-function complaint(root, workspace, { figure, comments, now, bound }, style) {
-  const verdict = verdictOf(now, bound);
-  if (verdict === 'good') return [];
-  const about = `${workspace}: ${NAMES[figure]}: ${now.toFixed(2)} %, bound ${bound.toFixed(2)} %`;
-  if (verdict === 'better') {
-    return [
-      `${about}\n    The comments have become better: write ${boundFor(now)} for ${workspace}, ${figure}, in ${DATA}.`,
-    ];
-  }
-  const added = newComments(root, workspace, comments);
-  const worst = worstFirst(added.length > 0 ? added : comments, figure, style).slice(0, 5);
-  return [
-    [
-      about,
-      `    The worst comments ${added.length > 0 ? 'since the bounds were set' : 'of all'}:`,
-      ...worst.map(({ file, line, text }) => `        ${file}:${line}: ${text.slice(0, 200)}`),
-      '    Name the subject instead of a pronoun, and say who does it. Every comment of this workspace that you rewrite lowers the figure; then',
-      `    lower the bound in ${DATA}, too. Raise it only when files move in from another workspace.`,
-    ].join('\n'),
-  ];
-}
-
-/** Comments that did not exist when the bounds were set last; none where git does not know. */
-function newComments(root, workspace, comments) {
-  const git = (...args) => {
-    try {
-      return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    } catch {
-      return '';
-    }
-  };
-  const since = git('log', '-1', '--format=%H', '--', DATA).trim();
-  if (since === '') return [];
-  const changed = git('diff', '--name-only', since, '--', workspace).split('\n').filter(isProduct);
-  const known = new Set(
-    changed.flatMap((file) => commentsOf(file, git('show', `${since}:${file}`)).map(({ text }) => text)),
-  );
-  return comments.filter(({ file, text }) => changed.includes(file) && !known.has(text));
+    const figures = figuresOf(comments, style);
+    return Object.keys(NAMES)
+      .filter((figure) => figures[figure] > STYLE_BOUNDS[figure])
+      .map((figure) =>
+        [
+          `${workspace}: ${NAMES[figure]}: ${figures[figure].toFixed(2)} %, at most ${STYLE_BOUNDS[figure]} %. The worst comments:`,
+          ...worstFirst(comments, figure, style)
+            .slice(0, 5)
+            .map(({ file, line, text }) => `    ${file}:${line}: ${text.slice(0, 200)}`),
+        ].join('\n'),
+      );
+  });
 }

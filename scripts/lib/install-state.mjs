@@ -1,4 +1,4 @@
-// Says whether node_modules is what package-lock.json asks for, by npm's own record of what it installed.
+// Checks whether node_modules matches package-lock.json, using npm's own record of the installed packages.
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { workspaceDirs } from './paths.mjs';
@@ -10,7 +10,7 @@ export function installState(root) {
   const drifted = manifestDrift(root, lock);
   if (drifted)
     return { fresh: false, why: `${drifted} asks for other packages than package-lock.json`, command: 'install' };
-  // npm writes this file last: without it an install never ran or was interrupted.
+  // npm writes this file last. If the file is missing, the install never ran or was interrupted.
   const installed = readJson(join(root, 'node_modules/.package-lock.json'));
   if (!installed) return { fresh: false, why: 'packages are not installed', command: 'ci' };
   const missing = firstMissing(root, lock.packages, installed.packages);
@@ -18,7 +18,10 @@ export function installState(root) {
   return { fresh: true };
 }
 
-/** Links each workspace of the lock file into node_modules, so that a new workspace needs no install. Without node_modules npm makes the links. */
+/**
+ * Links each workspace of the lock file into node_modules, so that a new workspace needs no install. Without node_modules, npm creates
+ * the links.
+ */
 export function linkWorkspaces(root) {
   const lock = readJson(join(root, 'package-lock.json'));
   if (!lock || !existsSync(join(root, 'node_modules/.package-lock.json'))) return;
@@ -26,7 +29,7 @@ export function linkWorkspaces(root) {
     const at = join(root, path);
     if (!link || existsSync(at) || !existsSync(join(root, resolved))) continue;
     mkdirSync(dirname(at), { recursive: true });
-    // A link that leads nowhere, left by a workspace that had this name in another folder.
+    // Removes a dangling link, left by a workspace that had the same name in a different folder.
     rmSync(at, { force: true });
     symlinkSync(relative(dirname(at), join(root, resolved)), at, 'dir');
   }
@@ -35,10 +38,10 @@ export function linkWorkspaces(root) {
 function firstMissing(root, wanted, installed) {
   for (const [path, entry] of Object.entries(wanted)) {
     if (!path.startsWith('node_modules/')) continue;
-    // linkWorkspaces puts these in place; npm's record may be older than a new workspace.
+    // Links are created by linkWorkspaces; npm's record may be older than a new workspace.
     if (entry.link && existsSync(join(root, path))) continue;
     const found = installed[path];
-    // Optional packages of other platforms are in the lock file but never installed.
+    // Optional packages for other platforms are in the lock file but never installed.
     if (!found && entry.optional) continue;
     if (!found || found.version !== entry.version || found.resolved !== entry.resolved) return path.slice(13);
     if (entry.link) return path.slice(13);

@@ -1,12 +1,12 @@
-// The steps of `npm run test:long`: tests that take too long for `.ci/run`, or need programs that most machines do not have. CONTRIBUTING.md has the
-// same list with the last result of each; tests/repo compares them.
+// The steps of `npm run test:long`: tests that take too long for `.ci/run`, or need programs that most machines do not have.
+// CONTRIBUTING.md has the same list with the last result of each step; a test in tests/repo compares the two lists.
 import { extname, join } from 'node:path';
 import { fetchNode } from './fetch-package.mjs';
 import { ROOT } from './paths.mjs';
 import { check, suiteStep } from './steps.mjs';
 import { testStep } from './test-step.mjs';
 
-/** Node.js 26 runs unit tests in `.ci/run` already. */
+/** Test suites by Node.js version. Node.js 26 omits unit tests, because `.ci/run` already runs them. */
 const SUITES = {
   22: ['unit', 'slow', 'database', 'system'],
   24: ['unit', 'slow', 'database', 'system'],
@@ -22,7 +22,10 @@ const nodes = Object.entries(SUITES).flatMap(([major, suites]) =>
 
 const vitest = (name, args, env) => ({ name, make: () => testStep(name, name.replaceAll('/', '-'), args, { env }) });
 
-/** A script with its arguments, which passes or fails as a whole. Its parts that a machine cannot run are told, and its last line. */
+/**
+ * A step that runs a script with arguments, and passes or fails as a whole. Shows the parts that this machine cannot run, and the
+ * script's last line.
+ */
 const script = (name, path, ...args) => ({
   name,
   make: () => ({
@@ -41,7 +44,10 @@ const script = (name, path, ...args) => ({
 
 const tool = (name, path, ...args) => script(name, `tests/tools/${path}`, ...args);
 
-/** With ordinary buffers its sockets would use up the memory that the kernel has for TCP, so it gets a network with small ones. Needs root. */
+/**
+ * Runs the stalled-readers test in a separate network namespace with small socket buffers. With normal buffers, the test's sockets would
+ * use up the kernel's TCP memory. Requires root.
+ */
 const OWN_NETWORK = [
   'ip link set lo up',
   'sysctl -qw net.ipv4.tcp_wmem="4096 16384 131072" net.ipv4.tcp_rmem="4096 65536 131072"',
@@ -95,7 +101,10 @@ export const LONG_STEPS = [
   ),
 ];
 
-/** The steps that the names choose, of which each is the name of a step or of a folder of them; all of them without names. Null: a name chooses none. */
+/**
+ * Chooses steps by name. A name is the name of a step or of a folder of steps; without names, all steps are chosen. Returns null if a
+ * name matches no step.
+ */
 export function chooseSteps(names) {
   const isChosen = (step, name) => step.name === name || step.name.startsWith(`${name}/`);
   if (names.some((name) => !LONG_STEPS.some((step) => isChosen(step, name)))) return null;

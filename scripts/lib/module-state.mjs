@@ -1,10 +1,11 @@
-// State that a module keeps: variables (`let`), collections, buffers and objects that its functions write to, and exported values that any importer
-// could change. A rule takes values and returns values, so pure code has none of these. Other code has only the state that MODULE_STATE lists.
+// Finds state at module level: variables (`let`), collections, buffers and objects that functions write to, and exported values that
+// importers could change. Rules take values and return values, so pure code has no module state. Other code has only the state listed in
+// MODULE_STATE.
 import { visitorKeys } from 'oxc-parser';
 
 /**
- * State of modules, by file and name, each with the reason why a module may keep it. Nothing of a visitor is among them: no address, credential, header
- * or body, and no connection. Free memory may be, because nothing reads it before it is written over.
+ * Allowed module state, by file and name, each with the reason. The state contains no data of visitors: no address, credential, header,
+ * body or connection. Unused memory is allowed, because the memory is overwritten before it is read.
  */
 export const MODULE_STATE = {
   'apps/dashboard/src/ui/hooks.ts': {
@@ -57,7 +58,7 @@ export const MODULE_STATE = {
   'packages/runtime/src/secret.ts': { RANDOM_BYTES: 'random bytes that have not been used' },
 };
 
-/** The module-level variables, the exported mutable values and the constants that are written to at run time, as { name, start }. */
+/** Returns the module-level variables, the exported mutable values and the constants written to at run time, as { name, start }. */
 export function moduleState({ body }) {
   const declared = body.flatMap((statement) => {
     const isExported = statement.type === 'ExportNamedDeclaration';
@@ -87,7 +88,10 @@ const namesOfList = ({ specifiers }) => specifiers.map(({ local }) => local.name
 const COLLECTIONS =
   /^(?:Array|Map|Set|WeakMap|WeakSet|Buffer|ArrayBuffer|DataView|(?:Big)?(?:Ui|I)nt\w+Array|Float\w+Array)$/;
 
-/** A list or a collection that is made here: `[…]`, `new Map()`, `Array.from(…)`, `Buffer.alloc(…)`, also with `.fill(…)` behind it. */
+/**
+ * Whether an initializer creates a list or collection: `[…]`, `new Map()`, `Array.from(…)` or `Buffer.alloc(…)`, optionally followed by
+ * `.fill(…)` or similar.
+ */
 function isMutable(init) {
   switch (init?.type) {
     case 'ArrayExpression':
@@ -112,26 +116,26 @@ function isMutable(init) {
   }
 }
 
-/** Types without a way to change what they are about. */
+/** Types without any way to change the contents of a value. */
 const READONLY_TYPES = new Set(['ReadonlyArray', 'ReadonlyMap', 'ReadonlySet', 'ArrayLike', 'Iterable']);
 
 const isReadonlyType = (type) =>
   (type?.type === 'TSTypeOperator' && type.operator === 'readonly') ||
   (type?.type === 'TSTypeReference' && READONLY_TYPES.has(type.typeName.name));
 
-/** Objects of the language that cannot be changed, or whose changes keep nothing. */
+/** Built-in classes with immutable objects, or with objects that store nothing when changed. */
 const FIXED_CLASSES =
   /^(?:RegExp|URL|Date|Text(?:En|De)coder|Proxy|Promise|Error|AbortController|BlockList|(?:\w+\.)?(?:NumberFormat|DateTimeFormat|Collator|PluralRules))$/;
 
-/** Their entries end with their keys: they keep nothing that another object does not keep already. */
+/** Weak collections. Their entries end with their keys, so they store nothing beyond the life of another object. */
 const WEAK = /^Weak(?:Map|Set|Ref)$/;
 
 const MUTATORS =
   /^(?:set|add\w*|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|copyWithin|write\w*|swap\d+|append|take|keep)$/;
 
 /**
- * Constants of the module, and static fields of its classes, that keep something at run time: one that a function writes to, memory that a function passes
- * on, and every instance of a class, since its fields are not seen from here.
+ * Returns the module constants and static class fields that store data at run time: constants that a function writes to, memory that a
+ * function passes on, and every class instance, because its fields cannot be examined here.
  */
 function writtenState(body, declared) {
   const constants = declared.filter(
@@ -161,7 +165,7 @@ function writtenState(body, declared) {
   return [...found, ...staticState(body)];
 }
 
-/** Static fields that are assigned later, or that hold a collection, a buffer or an object. */
+/** Returns static class fields with state: fields that can be assigned later, or that hold a collection, a buffer or an object. */
 function staticState(body) {
   const classes = body
     .map((statement) => statement.declaration ?? statement)
@@ -174,7 +178,7 @@ function staticState(body) {
   );
 }
 
-/** Every node inside a function; statements of the module itself run once, before anything that could be kept has come. */
+/** Visits every node inside a function. Statements at module level run only once, before there is any data to store. */
 function eachRunTimeNode(body, visit, isInside = false) {
   for (const node of body) {
     if (!node) continue;
@@ -184,7 +188,7 @@ function eachRunTimeNode(body, visit, isInside = false) {
   }
 }
 
-/** `a` of `a.b[c].d`, also in parentheses and casts. */
+/** Returns `a` for `a.b[c].d`, also through parentheses and casts. */
 function rootOf(node) {
   if (node?.type === 'MemberExpression') return rootOf(node.object);
   if (node?.type === 'TSAsExpression' || node?.type === 'TSNonNullExpression') return rootOf(node.expression);
@@ -208,7 +212,7 @@ const isFunction = (init) => /Function/.test(init?.type ?? '');
 
 const isWeak = (init) => WEAK.test(classOf(init));
 
-/** An object of a class with fields of its own, or one that a function of ours makes for the module. */
+/** Whether an initializer creates a class instance with fields, or calls a function with a name such as `newSubject`. */
 function isInstance(init) {
   const name = classOf(init);
   if (name !== '') return !(COLLECTIONS.test(name) || FIXED_CLASSES.test(name) || WEAK.test(name));
@@ -216,7 +220,7 @@ function isInstance(init) {
   return /^new[A-Z]/.test(called);
 }
 
-/** Bytes; a buffer without length holds none. */
+/** Whether an initializer allocates bytes. A buffer of length 0 holds no data. */
 function isMemory(init) {
   const isBuffer = /^(?:Buffer|ArrayBuffer|DataView|(?:Big)?(?:Ui|I)nt\w+Array|Float\w+Array)$/;
   if (init?.type === 'NewExpression') return isBuffer.test(classOf(init)) && init.arguments[0]?.value !== 0;

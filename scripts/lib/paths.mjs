@@ -1,4 +1,4 @@
-// Where things are in the checkout, and how to walk it.
+// Locations of files in the checkout, and functions that list files.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ export const CACHE_DIR = join(ROOT, '.cache');
 
 const SKIPPED = new Set(['node_modules', 'dist', '.cache', '.git']);
 
-/** Every file below `dir`, sorted, without what tools generate. */
+/** Lists every file below `dir`, sorted, without generated files. */
 export function filesBelow(dir) {
   const found = [];
   for (const entry of entriesOf(dir)) {
@@ -18,7 +18,10 @@ export function filesBelow(dir) {
   return found;
 }
 
-/** The folders of all workspaces, relative to `root`. What is left of a workspace that is gone has no sources: builds and caches, which git does not know. */
+/**
+ * Lists the folders of all workspaces, relative to `root`. Remains of a deleted workspace, which are builds and caches ignored by git, do
+ * not count, because they have no sources.
+ */
 export function workspaceDirs(root = ROOT) {
   const list = (parent) =>
     entriesOf(join(root, parent))

@@ -1,11 +1,14 @@
-// How busy other programs keep the processor while checks run, read from /proc. Where there is no /proc (macOS, Windows) it is unknown.
+// Measures how busy other programs keep the processor while checks run, from /proc. Unknown on systems without /proc (macOS, Windows).
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** The kernel counts in these units on every Linux that Node.js runs on. */
+/** Unit of the kernel's counters, the same on every Linux supported by Node.js. */
 const TICKS_PER_SECOND = 100;
 
-/** Counters since the machine started, to be given to `takenByOthers` twice; null where they cannot be read. */
+/**
+ * Reads the processor counters since the machine's start. Two readings are compared by `takenByOthers`. Returns null if the counters
+ * cannot be read.
+ */
 export function readProcessorUse(pid = process.pid) {
   try {
     const [user, nice, system, , , , , steal] = readFileSync('/proc/stat', 'utf8')
@@ -20,8 +23,8 @@ export function readProcessorUse(pid = process.pid) {
 }
 
 /**
- * The share of all cores that other programs, and the host of a virtual machine, took between two readings: 0 to 1, or null if unknown.
- * Time that the kernel spends on interrupts belongs to no process and is left out.
+ * Returns the share of all cores used by other programs, and by the host of a virtual machine, between two readings: from 0 to 1, or null
+ * if unknown. Time spent by the kernel on interrupts belongs to no process and is not counted.
  */
 export function takenByOthers(before, after, cores = availableParallelism()) {
   if (before === null || after === null) return null;
@@ -31,9 +34,9 @@ export function takenByOthers(before, after, cores = availableParallelism()) {
   return Math.min(1, Math.max(0, others + after.stolenTicks - before.stolenTicks) / ticks);
 }
 
-/** How long `sample` takes on the machine that the budgets of the steps were measured on, while nothing else runs there. */
+/** Duration of `sample` on the idle machine on which the budgets of the steps were measured. */
 const SAMPLE_MS = 50;
-/** The first ones are slower, before the code is compiled. */
+/** Number of discarded samples. The first samples are slower, because the code is not compiled yet. */
 const WARM_UPS = 3;
 const SAMPLES = 9;
 
@@ -43,8 +46,8 @@ function sample() {
 }
 
 /**
- * The share of its usual speed that the processor lacks: 0 to 1. Another virtual machine on the same core makes a processor slower without a trace in
- * /proc/stat. Measured while nothing of ours runs, because our own programs would count, too.
+ * Returns the share of its usual speed that the processor has lost, from 0 to 1. A different virtual machine on the same core slows the
+ * processor without a trace in /proc/stat. Call only while none of the checks' programs run, because they would be measured too.
  */
 export function lostSpeed(usualMs = SAMPLE_MS, now = () => performance.now(), work = sample) {
   const took = Array.from({ length: WARM_UPS + SAMPLES }, () => {
@@ -56,7 +59,7 @@ export function lostSpeed(usualMs = SAMPLE_MS, now = () => performance.now(), wo
   return Math.max(0, 1 - usualMs / sorted[Math.floor(SAMPLES / 2)]);
 }
 
-/** What a process and its descendants have used, with those of them that have ended. */
+/** Returns the processor time of a process and its descendants, including descendants that have ended. */
 function ticksOfTree(root) {
   const children = new Map();
   const used = new Map();
@@ -65,7 +68,7 @@ function ticksOfTree(root) {
     const fields = statOf(entry);
     if (fields === null) continue;
     const [, parent] = fields;
-    // User and system time of the process itself, then of its children that have ended.
+    // User and system time of the process, and of its child processes that have ended.
     used.set(
       Number(entry),
       fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0),
@@ -76,7 +79,10 @@ function ticksOfTree(root) {
   return sum(root);
 }
 
-/** The fields of /proc/PID/stat behind the name of the program, which may have spaces and brackets. Null: the process has ended. */
+/**
+ * Returns the fields of /proc/PID/stat after the program name, which may contain spaces and parentheses. Returns null if the process has
+ * ended.
+ */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,10 +1,10 @@
-// Shows that a long step is running: at a terminal one line that counts the seconds, elsewhere a line every ten seconds.
+// Shows that a long step is running. At a terminal, one line counts the seconds; otherwise a line is printed every ten seconds.
 
 const TERMINAL_EVERY_MS = 1_000;
 const ELSEWHERE_EVERY_MS = 10_000;
 const CLEAR_LINE = '\r\u001b[K';
 
-/** Shows `label` on `stream` while `work` runs, and gives what `work` gives. At a terminal nothing of it is left behind. */
+/** Shows `label` on `stream` while `work` runs, and returns the result of `work`. At a terminal, the line is removed at the end. */
 export async function withProgress(label, stream, work) {
   const began = Date.now();
   const text = () => `${label} ... ${Math.round((Date.now() - began) / 1000)} s`;

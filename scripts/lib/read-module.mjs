@@ -1,4 +1,4 @@
-// What a source file imports, which names it uses and what state it keeps, by its syntax tree: comments and strings never count.
+// Reads the imports, the used names and the state of a source file from its syntax tree. Comments and strings do not count.
 import { parseSync, visitorKeys } from 'oxc-parser';
 import { moduleState } from './module-state.mjs';
 
@@ -17,9 +17,9 @@ export function readModule(file, text) {
   const names = [];
   walk(program, null, '', (node, parent, key) => {
     const source = sourceOf(node);
-    // The line of what is imported: a list of names may begin far above it.
+    // Uses the line of the module name, because the list of imported names may begin many lines earlier.
     if (source) imports.push({ specifier: source.value, line: lineAt(text, source.start) });
-    // Only a name that is refused needs its line.
+    // Computes the line on demand, because only rejected names need a line.
     for (const name of namesOf(node, parent, key)) names.push({ ...name, line: () => lineAt(text, node.start) });
   });
   const { variables, mutableExports, written } = moduleState(program);
@@ -46,7 +46,7 @@ const literal = (node) => {
   return isPlain ? { value: node.quasis[0].value.cooked, start: node.start } : undefined;
 };
 
-/** The string that names the imported module, if `node` imports one: types and `require` count as well. */
+/** Returns the string that names the imported module if `node` is an import. Type imports and `require` count too. */
 function sourceOf(node) {
   switch (node.type) {
     case 'ImportDeclaration':
@@ -68,8 +68,8 @@ function sourceOf(node) {
 }
 
 /**
- * Names as rules speak of them: `process` or `Date.now` where it is used, `new Date()` for the present time, `async` for syntax that waits.
- * `isKey` marks a name that only says which property is meant.
+ * Returns names in the form used by the import rules: `process` or `Date.now` where they are used, `new Date()` for the current time, and
+ * `async` for syntax that waits. `isKey` marks a name that is only the key of a property.
  */
 function namesOf(node, parent, key) {
   switch (node.type) {
@@ -94,7 +94,10 @@ function namesOf(node, parent, key) {
 
 const isDate = (node) => node.type === 'Identifier' && node.name === 'Date';
 
-/** `a.process`, `{ process: 1 }`, `interface { process: … }`: none of them is the global of that name. */
+/**
+ * Whether a name is only a property key, as in `a.process`, `{ process: 1 }` or `interface { process: … }`, and not the global of the
+ * same name.
+ */
 function isKey(parent, key) {
   if (parent === null) return false;
   if (key === 'property') return parent.type === 'MemberExpression' && !parent.computed;

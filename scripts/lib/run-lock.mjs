@@ -1,14 +1,14 @@
-// One install or build at a time in a checkout, also across processes, and never stuck on a run that was killed.
+// Lock that allows one install or build at a time in a checkout, across processes. A run that was killed does not block later runs.
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const HEARTBEAT_MS = 2_000;
-// A holder whose heartbeat is this old is gone, even if its pid now belongs to another program.
+// Age of a heartbeat after which the lock's holder counts as ended, even if its pid now belongs to a different program.
 const STALE_AFTER_MS = 15_000;
 const POLL_MS = 100;
 
-/** Runs `work` while holding `file`. `onWait(pid)` is called once when another run holds it. */
+/** Runs `work` while holding the lock `file`. Calls `onWait(pid)` once if another run holds the lock. */
 export async function withRunLock(file, onWait, work) {
   mkdirSync(dirname(file), { recursive: true });
   let told = false;
@@ -61,14 +61,14 @@ function isGone(file, holder) {
   }
 }
 
-/** Moves the file aside before it is deleted: if a live run took it in between, it is put back. */
+/** Removes a stale lock. Renames the file before deleting it: if a live run has taken the lock in between, the file is put back. */
 function removeStale(file, holder) {
   const aside = `${file}.${process.pid}`;
   try {
     renameSync(file, aside);
     if (readHolder(aside) !== holder) linkSync(aside, file);
   } catch {
-    // Another run was faster; the loop looks again.
+    // Another run was faster. The caller's loop checks the lock again.
   }
   rmSync(aside, { force: true });
 }
@@ -78,6 +78,6 @@ function touch(file) {
     const now = new Date();
     utimesSync(file, now, now);
   } catch {
-    // The lock file was deleted by hand; the work goes on.
+    // The lock file was deleted by hand. The work continues.
   }
 }

@@ -1,15 +1,15 @@
-// Runs steps, shows the output of those that failed, and ends with a table of their times and the count alone.
+// Runs steps, shows the output of failed steps, and ends with a table of times and the counts only.
 import { spawn } from 'node:child_process';
 import { endOfRun } from './budgets.mjs';
 import { ROOT } from './paths.mjs';
 import { lostSpeed, readProcessorUse, takenByOthers } from './processor-use.mjs';
 
-// Long steps say that they still live, for people and for CI systems that end silent jobs.
+// Interval of messages from long steps, for people, and for CI systems that cancel silent jobs.
 const STILL_RUNNING_EVERY_MS = 30_000;
 
 const running = new Set();
 
-/** What runs ends with us. */
+/** Stops the running steps when a signal ends the process. */
 export function stopOnSignals() {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
@@ -21,7 +21,7 @@ export function stopOnSignals() {
 
 const inSeconds = (seconds) => `${seconds.toFixed(1)} s`;
 
-/** Begins a measurement; the function that it returns ends it: the seconds, and the share of the processor that other programs took. */
+/** Starts a measurement. `end` returns the elapsed seconds, and the share of the processor used by other programs. */
 function startMeasuring() {
   const start = performance.now();
   const use = readProcessorUse();
@@ -29,7 +29,7 @@ function startMeasuring() {
   return { seconds, end: () => ({ seconds: seconds(), othersShare: takenByOthers(use, readProcessorUse()) }) };
 }
 
-/** `isLive`: its output is shown as it comes. */
+/** Runs a step. With `isLive`, the output is shown while the step runs. */
 function runStep(step, isLive) {
   step.before?.();
   const measuring = startMeasuring();
@@ -64,7 +64,7 @@ function runStep(step, isLive) {
   });
 }
 
-/** The end of each of its steps: they run one after the other. */
+/** Runs the steps of a lane in sequence. Returns a promise for the end of every step. */
 function runLane(lane, isAlone) {
   let before = Promise.resolve();
   return lane.map((step) => {
@@ -74,9 +74,9 @@ function runLane(lane, isAlone) {
 }
 
 /**
- * One group after the other. What is in a group, steps or lanes of steps, runs at the same time. A step may have `budgetSeconds`: one that
- * takes much longer is one failure more. `budgetSeconds` of all steps together is only reported. The output of a step with `isShown` is shown also when
- * nothing failed: as it comes, or at the end of the step where another one runs at the same time.
+ * Runs groups one after another. The steps of a group, or its lanes of steps, run in parallel. A step that greatly exceeds its
+ * `budgetSeconds` counts as one more failure. The `budgetSeconds` of all steps together is only reported. The output of a step with
+ * `isShown` is shown even without failures: immediately or, if another step runs in parallel, at the end of the step.
  */
 export async function runSteps(groups, budgetSeconds) {
   const lostAtStart = lostSpeed();
@@ -105,7 +105,7 @@ export async function runSteps(groups, budgetSeconds) {
   }
   if (times.length > 1 || budgetSeconds !== undefined)
     times.push({ name: 'all', isSum: true, ...measuring.end(), budgetSeconds });
-  // A slow processor is one of which others have a part.
+  // If the processor is slower than usual, the missing share of its speed counts like time used by other programs.
   const lost = Math.max(lostAtStart, lostSpeed());
   const judged = times.map((time) => ({ ...time, othersShare: withLost(time.othersShare, lost) }));
   const { text, code } = endOfRun({ times: judged, passed, failed });

@@ -1,4 +1,4 @@
-// The checks, in the order in which a failure is cheapest to learn of, each with its budget: its time on two quiet cores.
+// The steps of the checks, cheapest failures first. The budget of each step is its time on two idle cores.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { CACHE_DIR, ROOT } from './paths.mjs';
@@ -6,7 +6,7 @@ import { testStep } from './test-step.mjs';
 
 const tool = (path, ...args) => [join(ROOT, 'node_modules', path), ...args];
 
-/** A step that passes or fails as a whole. */
+/** Makes a step with a single result: passed or failed. */
 export const check = (name, budgetSeconds, args) => ({
   name,
   budgetSeconds,
@@ -15,13 +15,13 @@ export const check = (name, budgetSeconds, args) => ({
   notes: (output) => output.split('\n').filter((line) => line.startsWith('note: ')),
 });
 
-/** A step is known by the first of its projects. */
+/** Makes a step for the tests of some projects. The name of the first project identifies the step. */
 const tests = (name, budgetSeconds, projects, ...more) =>
   testStep(name, projects[0], [...ofProjects(projects), ...more], { budgetSeconds });
 
 const ofProjects = (projects) => projects.flatMap((project) => ['--project', project]);
 
-/** Written by the tests themselves when no browser runs here: then there is nothing to fail. */
+/** File written by the browser tests if no browser is available on this machine. The step then does not fail. */
 const NO_BROWSER = join(CACHE_DIR, 'no-browser.txt');
 
 function browserTests(name, budgetSeconds, project) {
@@ -38,14 +38,20 @@ function browserTests(name, budgetSeconds, project) {
   };
 }
 
-/** The compiler and the linter are Go programs. With rarer garbage collections they use a fifth less of the processor, and two gigabytes each. */
+/**
+ * The compiler and the linter are Go programs. With fewer garbage collections, each uses a fifth less processor time, and two gigabytes
+ * of memory.
+ */
 const RARE_COLLECTIONS = { GOGC: '400' };
-/** The linter checks types once for each core it may use, with much of the work done twice: on one core it is done once. */
+/** The linter repeats much of the type checking on every core that it may use. On one core, the types are checked only once. */
 const ONE_CORE = { ...RARE_COLLECTIONS, GOMAXPROCS: '1' };
 
-/** At the same time: each of them waits for the disk, and uses one core for much of its time. `linted` are the files to lint, all unless they are given. */
+/**
+ * Static checks, which run in parallel: each waits for the disk, and uses one core for much of its time. `linted` are the files to lint.
+ * Default: all files.
+ */
 const staticSteps = (linted) => [
-  // One checker: each one more would check again most of what the others have checked.
+  // A single checker, because every additional checker repeats most of the work.
   { ...check('types', 40, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
   ...(linted?.length === 0
     ? []
@@ -55,18 +61,18 @@ const staticSteps = (linted) => [
   check('unused code', 35, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
-/** Unit tests and system tests that take seconds each. */
+/** Projects with unit tests and system tests that take several seconds per test. */
 const SLOW = ['slow', 'slow-system'];
 
-/** Beside other steps that run at the same time: each worker more would load all modules once more. */
+/** Number of workers for steps with other steps in parallel. Every additional worker would load all modules again. */
 const TWO = '--maxWorkers=2';
-/** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
+/** Number of workers on two cores. While two tests wait for a database, a timer or a starting process, a third test uses the processor. */
 const THREE = '--maxWorkers=3';
 
-/** Seconds for `npm run verify`, and so for each of its steps, which all run at the same time. */
+/** Budget in seconds of `npm run verify` and of every step in it, because the steps run in parallel. */
 const FAST_SECONDS = 60;
 
-/** `npm run verify`: the tests and the files to lint are those of chooseChecks(). */
+/** Steps of `npm run verify`, with the tests and files to lint chosen by chooseChecks(). */
 export function fastRun({ tests: chosen, lint }) {
   const steps = [...staticSteps(lint), tests('unit tests', FAST_SECONDS, ['unit', 'repo'], ...(chosen ?? []))];
   const isAll = chosen === undefined || lint === undefined;
@@ -74,37 +80,46 @@ export function fastRun({ tests: chosen, lint }) {
   return { budgetSeconds: isAll ? undefined : FAST_SECONDS, groups: [budgeted] };
 }
 
-/** Beside the database and system tests. With all cases of the random tests they take longer than with a third of them. */
+/**
+ * Budget in seconds of unit tests that run in parallel with database and system tests. All cases of the randomized tests take longer than
+ * a third of the cases.
+ */
 const UNIT_SECONDS = process.env.TUNNEL_RANDOM_TIMES === '1' ? 280 : 180;
 
-/** Runs of `scripts/run-checks.mjs`: groups of steps, and the budget of all. */
+/** Runs of `scripts/run-checks.mjs`: groups of steps, and the budget of a whole run. */
 export const RUNS = {
   all: {
     budgetSeconds: 300,
     groups: [
       staticSteps(),
-      // Two after two: while one waits for its database or a program that starts, the other has the processor.
+      // Two lanes of two steps: while one step waits for its database or for a starting program, the other step uses the processor.
       [
         [tests('unit tests', UNIT_SECONDS, ['unit', 'repo'], TWO), browserTests('browser smoke tests', 60, 'smoke')],
         [databaseStep('database tests', 'database'), tests('system tests', 165, ['system'], THREE)],
       ],
     ],
   },
-  // Most of their time is waiting: for databases, authorities and programs that start.
+  // Slow tests mostly wait for databases, certificate authorities and starting programs, so more workers run in parallel.
   slow: { groups: [[tests('slow tests', 155, SLOW, '--maxWorkers=4')]] },
   browser: { groups: [[browserTests('browser tests', 160, 'browser')]] },
   load: { groups: [[tests('load tests', 185, ['load'], THREE)]] },
 };
 
-/** Another server, or another Node.js, may be said in `more`: see testStep. */
+/** A step that runs the database tests. `more` can select a different database server or Node.js: see testStep. */
 export function databaseStep(name, key, more) {
   return testStep(name, key, [...ofProjects(['database']), TWO], { budgetSeconds: 100, ...more });
 }
 
-/** System tests that need no platform and no database: what carries bytes, and with it most of what Node.js could change. */
+/**
+ * System tests without a platform or database. They test the data plane, and with it most of the code that a Node.js version could
+ * affect.
+ */
 const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-differential/'];
 
-/** The suites that run on other versions of Node.js, each with its budget, its projects and the files of it; `more` is set for its tests. */
+/**
+ * Test suites for other versions of Node.js, each with its budget, projects and test files. `more` contains environment variables for the
+ * tests.
+ */
 const SUITES = {
   unit: { budgetSeconds: 130, projects: ['unit'], files: [] },
   slow: { budgetSeconds: 170, projects: SLOW, files: [] },
@@ -116,7 +131,7 @@ const SUITES = {
 
 export const SUITE_NAMES = Object.keys(SUITES);
 
-/** The step that runs one suite on a Node.js that is not the one that runs this. */
+/** Makes a step that runs a suite on a different version of Node.js than the current process. */
 export function suiteStep(suite, { path, version }) {
   const { budgetSeconds, projects, files, more } = SUITES[suite];
   const env = { ...more, PATH: `${dirname(path)}${delimiter}${process.env.PATH}` };

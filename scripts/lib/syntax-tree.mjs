@@ -1,7 +1,10 @@
 // Walks a syntax tree of oxc-parser.
 import { visitorKeys } from 'oxc-parser';
 
-/** Calls `visit(node, parents)` for every node; the last of `parents` is the nearest. A visit that returns false leaves out the nodes below. */
+/**
+ * Calls `visit(node, parents)` for every node. The last of `parents` is the nearest. If `visit` returns false, the nodes below are
+ * skipped.
+ */
 export function walkTree(node, visit, parents = []) {
   if (visit(node, parents) === false) return;
   parents.push(node);

@@ -1,4 +1,4 @@
-// A step that is a run of vitest: its count, and what of it was unsteady. A test that fails is tried once more.
+// A step that runs vitest. Counts the results and reports flaky tests. A failed test is retried once.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,12 +6,12 @@ import { CACHE_DIR, ROOT } from './paths.mjs';
 
 const REPORTER = fileURLToPath(new URL('unsteady-reporter.mjs', import.meta.url));
 
-/** Tests that may need a second try, with the reason. */
+/** List of flaky tests, with the reasons. A retry of a listed test is tolerated. */
 const LIST = join(ROOT, 'tests/unsteady.json');
 
 /**
- * `key` names its files in the cache folder. `more` may have `budgetSeconds`, `command`, another Node.js to run it with, `env`, and
- * `unsteadyList`, another file than the repository's.
+ * Makes a step that runs vitest. `key` names the step's files in the cache folder. The options are `budgetSeconds`, `command` (a
+ * different Node.js), `env`, and `unsteadyList` (a different list than the repository's).
  */
 export function testStep(name, key, args, { budgetSeconds, command, env = {}, unsteadyList = LIST } = {}) {
   const report = join(CACHE_DIR, `${key}-tests.json`);
@@ -42,10 +42,13 @@ export function testStep(name, key, args, { budgetSeconds, command, env = {}, un
   };
 }
 
-/** Second tries that a step of CI may have beside those of the list: a shared machine can stand still for seconds. From one more on, each is a failure. */
+/**
+ * Number of retries outside of the list that a CI step tolerates, because a shared machine can stall for seconds. With one more retry,
+ * every retry counts as a failure.
+ */
 const SECOND_TRIES_BORNE = 2;
 
-/** On a developer's machine a second try is only reported. CI sets TUNNEL_STEADY_REQUIRED. */
+/** Judges retried tests. On a developer's machine, retries are only reported; in CI, TUNNEL_STEADY_REQUIRED is set. */
 function judge(found, list) {
   const unknown = found.filter(({ test }) => !list[test]).length;
   const isFailure = process.env.TUNNEL_STEADY_REQUIRED === '1' && unknown > SECOND_TRIES_BORNE;
@@ -56,7 +59,7 @@ function judge(found, list) {
   });
 }
 
-/** [passed, failed, skipped]. A file that does not load, or no test at all, counts as one failure. */
+/** Returns [passed, failed, skipped]. A file that cannot be loaded, or a run without tests, counts as one failure. */
 function countTests(report, code) {
   if (!report) return [0, 1, 0];
   const { numPassedTests: passed, numFailedTests: failed, numPendingTests: skipped } = report;

@@ -5,13 +5,10 @@
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseSync } from 'oxc-parser';
-import { figuresOf, judge, readStyle } from './comment-style.mjs';
+import { figuresOf, judge, readStyle, STYLE_BOUNDS } from './comment-style.mjs';
 import { FOR_TESTS } from './import-rules.mjs';
 import { filesBelow, workspaceDirs } from './paths.mjs';
 import { walkTree } from './syntax-tree.mjs';
-
-/** Highest figures of an area, in percent. */
-export const TEXT_BOUNDS = { pronouns: 7, banned: 1 };
 
 /** The worst habits: what to search for, and what to write instead. */
 export const PATTERNS = [
@@ -215,7 +212,7 @@ export function figuresByArea(texts, style = readStyle()) {
 export function textComplaints(texts, style = readStyle()) {
   const habits = texts.flatMap(({ file, line, text }) => habitsOf(text).map((advice) => `${file}:${line}: ${advice}`));
   const areas = [...figuresByArea(texts, style)].flatMap(([area, figures]) =>
-    Object.entries(TEXT_BOUNDS)
+    Object.entries(STYLE_BOUNDS)
       .filter(([figure, bound]) => figures[figure] > bound)
       .map(([figure, bound]) => `${area}: ${figure} ${figures[figure].toFixed(1)} %, at most ${bound} %`),
   );

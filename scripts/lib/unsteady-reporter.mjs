@@ -1,8 +1,8 @@
-// A reporter of vitest's: writes the tests that passed only at a later try into the file that UNSTEADY_FILE names.
+// Vitest reporter that writes the tests that passed only after a retry to the file named by UNSTEADY_FILE.
 import { writeFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 
-// vitest takes a reporter by its path only as the default of its module.
+// vitest requires a reporter given by path to be the default export of its module.
 export default class UnsteadyReporter {
   #found = [];
 

@@ -1,5 +1,5 @@
-// Every page for everybody: nothing that axe finds serious and nothing that does not fit, on a phone, a tablet and a desk, in light
-// and in dark; one landmark of each kind, all of it by keyboard.
+// Accessibility of every page: no serious axe findings, no overflow on phone, tablet and desktop widths in light and dark themes, one
+// landmark of each kind, and full use by keyboard.
 import type { Browser, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Harness } from '../system/harness.fixture.ts';
@@ -27,7 +27,7 @@ interface Visitor {
   readonly page: Page;
 }
 
-/** One tab each for all tests of this file: they go from page to page, and look at each at every width and in both themes. */
+/** Opens a tab that all tests of this file share. The tests go from page to page and check each at every width and in both themes. */
 const visitor = async (browser: Browser, stack: StackAddress, email?: string): Promise<Visitor> => {
   const profile = await Profile.open(browser, stack);
   if (email !== undefined) await profile.logIn(email);
@@ -41,7 +41,7 @@ const leave = async ({ profile }: Visitor): Promise<void> => {
 
 const it = orSkip(
   withBrowser.extend<{ example: Example; nobody: Visitor; owner: Visitor; proprietor: Visitor; beginner: Visitor }>({
-    // Its tunnels are clients of their own.
+    // An account with tunnels of separate clients.
     example: [
       async ({ stack }, use) => {
         const harness = new Harness();
@@ -67,7 +67,7 @@ const it = orSkip(
       },
       { scope: 'file' },
     ],
-    // Of own domains in every state.
+    // A visitor with custom domains in every state.
     proprietor: [
       async ({ browser, stack, example: { account } }, use) => {
         const one = await visitor(browser, stack, account.email);
@@ -100,7 +100,7 @@ const navigationOf = (page: Page): Promise<string[]> =>
   page.getByRole('navigation', { name: 'Main' }).getByRole('link').allInnerTexts();
 
 it.for(DOOR_PAGES)(
-  'before sign-in, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  'the signed-out page $name fits every width, has no serious accessibility findings, one main landmark and no navigation, and works by keyboard',
   async (shown, { nobody: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -110,21 +110,21 @@ it.for(DOOR_PAGES)(
 );
 
 it.for(ACCOUNT_PAGES)(
-  '$name: right at every width and in both themes, one of each landmark, every place, all by keyboard',
+  'the page $name fits every width, has no serious accessibility findings, one main landmark and the full navigation, and works by keyboard',
   async (shown, { example: { tunnelId }, owner: { page, profile } }) => {
     await visit(page, profile, shown, tunnelId);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
     expect(await navigationOf(page)).toEqual(PAGES);
     expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
     expect(await findingsOf(page)).toEqual([]);
-    // On a phone there are five at the foot.
+    // A phone shows five tabs at the bottom.
     expect(await navigationOf(page)).toEqual(PHONE_TABS);
     await page.setViewportSize({ width: 1440, height: 900 });
   },
 );
 
 it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
-  'the dialog $name: right at every width and in both themes',
+  'the dialog $name fits every width and has no serious accessibility findings in either theme',
   async (shown, { owner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -132,7 +132,7 @@ it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
 );
 
 it.for(DOMAIN_PAGES)(
-  'own domains, $name: right at every width and in both themes',
+  'the custom domain page $name fits every width and has no serious accessibility findings in either theme',
   async (shown, { proprietor: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
@@ -140,7 +140,7 @@ it.for(DOMAIN_PAGES)(
 );
 
 it.for(CONSENT_PAGES)(
-  'the question of an app, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  'the consent page $name fits every width, has no serious accessibility findings, one main landmark and no navigation, and works by keyboard',
   async (shown, { example: { app }, owner: { page, profile } }) => {
     await visit(page, profile, shown, await app.request());
     expect(await findingsOf(page)).toEqual([]);
@@ -150,14 +150,14 @@ it.for(CONSENT_PAGES)(
 );
 
 it.for(BEGINNER_PAGES)(
-  'for somebody new, $name: right at every width and in both themes',
+  'the page $name of a new account fits every width and has no serious accessibility findings in either theme',
   async (shown, { beginner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
   },
 );
 
-it('who comes by keyboard can skip to the content, open a tunnel from the list, and come back', async ({
+it('a keyboard user can skip to the content, open a tunnel from the list, and return', async ({
   example: { account },
   profile,
 }) => {
@@ -177,10 +177,10 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
   await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
 });
 
-it('what these tests look for is found where it is', async ({ profile }) => {
+it('the accessibility checks find planted faults of contrast, alternative text and focus', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
-  // At one width and in one theme alone.
+  // The planted fault appears at a single width and in a single theme.
   const pale = '@media (600px < width < 800px) and (prefers-color-scheme: dark) { h1 { color: #333 !important } }';
   await page.evaluate(`document.styleSheets[0].insertRule(${JSON.stringify(pale)})`);
   expect(await findingsOf(page)).toEqual([expect.stringMatching(/^768 px, dark: color-contrast: <h1/)]);

@@ -1,4 +1,4 @@
-// An account of the platform, made by its API and verified by the mailed link; and the mails that it gets.
+// A platform account that is created over the API and verified with the mailed link, and access to its mails.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiError, CreatedKey } from '@tunnel/contract';
@@ -6,14 +6,17 @@ import { eventually } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import type { StackAddress } from './own-stack.fixture.ts';
 
-/** Several claims of the outbox: a busy machine writes its mails in seconds, and a process that was stopped leaves its claims behind. */
+/**
+ * Maximum wait for a mail: the time of several claims of the outbox, because a busy machine writes mails slowly, and a stopped process
+ * leaves its claims behind.
+ */
 const SOON = { timeoutMs: 75_000, intervalMs: 50 };
 
 export const PASSWORD = 'correct horse battery';
 
 let made = 0;
 
-/** Nobody else's in this run. */
+/** Returns an email address that no other test of this run uses. */
 export const newAddress = (name: string): string => `${name}-${process.pid}-${++made}@example.com`;
 
 export class Account {
@@ -67,7 +70,7 @@ interface Call {
   readonly token?: string;
 }
 
-/** The body of an answer that is no refusal. */
+/** Sends a request and returns the body. Throws if the status is an error. */
 export const ask = async <T>(stack: StackAddress, path: string, { method, body, token }: Call = {}): Promise<T> => {
   const response = await fetch(`${stack.run.platform_url}${path}`, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
@@ -84,7 +87,10 @@ export const ask = async <T>(stack: StackAddress, path: string, { method, body, 
   return read as T;
 };
 
-/** The newest link to that address which begins so; without its host: tests listen where it happens. */
+/**
+ * Returns the path of the newest mailed link that begins with `begin`. The host is left out, because the test stack listens on random
+ * ports.
+ */
 export const mailedPath = (stack: StackAddress, email: string, begin: string): Promise<string> =>
   eventually(async () => {
     const folder = join(stack.dataDir, 'mail');

@@ -1,4 +1,4 @@
-// The API reference: Swagger UI from our own origin, under the policy that the page is sent with. What breaks it fails the profile.
+// The API reference: Swagger UI served by the platform under its content security policy. A violation fails the profile.
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 
@@ -6,7 +6,10 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-it('shows every operation, opens them, sends one, and leads back to the dashboard', async ({ profile, stack }) => {
+it('the API reference lists every operation, sends a request, and links back to the dashboard', async ({
+  profile,
+  stack,
+}) => {
   const { platform_url: url } = stack.run;
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Document;
   const told = Object.entries(paths).flatMap(([path, operations]) =>
@@ -17,17 +20,17 @@ it('shows every operation, opens them, sends one, and leads back to the dashboar
   expect(answer?.headers()['content-security-policy']).toMatch(
     /^default-src 'none'; script-src 'self'; style-src 'self';/,
   );
-  await page.getByRole('heading', { name: 'Tunnel platform API' }).waitFor();
+  await page.getByRole('heading', { name: 'Hatchway platform API' }).waitFor();
 
   const blocks = page.locator('.opblock');
   await blocks.first().waitFor();
   const methods = await blocks.locator('.opblock-summary-method').allTextContents();
   const places = await blocks.locator('.opblock-summary-path').allTextContents();
-  // Long paths may break before each slash.
+  // Swagger UI inserts zero-width spaces into long paths, so that the paths can wrap.
   const shown = places.map((place, at) => `${methods[at]} ${place.replaceAll('\u200b', '')}`);
   expect(new Set(shown)).toEqual(new Set(told));
 
-  // Bodies, examples and schemas are drawn when they are looked at.
+  // Bodies, examples and schemas are rendered when an operation is opened.
   const create = blocks.filter({ has: page.locator('[data-path="/keys"]') }).filter({ hasText: 'POST' });
   await create.locator('.opblock-summary-control').click();
   await create.getByText('laptop').first().waitFor();

@@ -1,4 +1,4 @@
-// A platform that is away: a banner, what was there stays in sight, and all is well again by itself.
+// An unreachable platform: the page shows a banner, keeps its content, and recovers automatically.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -7,7 +7,10 @@ import { Profile } from './profile.fixture.ts';
 
 const BANNER = "Can't reach the platform.";
 
-it('a browser without its network shows the banner over what it knows, and recovers', async ({ profile, stack }) => {
+it('a browser that is offline shows the banner, and loads the pages again when it is online', async ({
+  profile,
+  stack,
+}) => {
   const account = await Account.signUp(stack, 'offline');
   await account.newKey('laptop');
   await profile.logIn(account.email);
@@ -20,7 +23,7 @@ it('a browser without its network shows the banner over what it knows, and recov
   await page.getByText(BANNER).waitFor();
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  // A page that is not there yet cannot come either.
+  // A page that has not been loaded yet cannot load either.
   await page.getByRole('link', { name: 'Groups' }).click();
   await page.getByText(BANNER).waitFor();
 
@@ -32,7 +35,7 @@ it('a browser without its network shows the banner over what it knows, and recov
   await page.getByRole('row', { name: 'laptop' }).waitFor();
 });
 
-it('a platform that stops and starts again on its data is left and found by the open page', async ({
+it('an open page shows the banner while the platform restarts, and recovers afterwards', async ({
   browser,
   harness,
 }) => {

@@ -1,8 +1,8 @@
-// What is wrong with a page at every width, in light and in dark: what axe finds serious, and what does not fit.
+// Finds faults of a page at every width and in both themes: serious axe findings, and content wider than the screen.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** `rules`: those alone; all of them unless told. */
+/** Returns serious axe findings. `rules` limits the check to these rules; by default all rules run. */
 export const seriousFindings = async (page: Page, rules?: readonly string[]): Promise<string[]> => {
   if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(axe.source);
   const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: rules }) };
@@ -13,15 +13,15 @@ export const seriousFindings = async (page: Page, rules?: readonly string[]): Pr
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
 };
 
-/** A phone, a tablet, a desk: three layouts. */
+/** Widths of the three layouts: desktop, tablet and phone. */
 const WIDTHS = [1440, 768, 390] as const;
 
-/** What a theme can break. */
+/** Rules that can fail because of a theme. */
 const COLOURS = ['color-contrast'];
 
 /**
- * Every way in which text stands on the page: all that its contrast comes from. What lies over something else is the exception;
- * that is found where all rules run.
+ * Script that returns the distinct text styles of a page with everything that determines contrast. Overlapping elements are the
+ * exception; they are found where all rules run.
  */
 const WAYS_OF_TEXT = `[...new Set([...document.querySelectorAll('body *')].flatMap((element) => {
   const hasText = element.matches('input, select, textarea') || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== '');
@@ -35,19 +35,19 @@ const WAYS_OF_TEXT = `[...new Set([...document.querySelectorAll('body *')].flatM
   return [[color, fontSize, fontWeight, element.disabled === true, ...new Set(grounds)].join(' ')];
 }))]`;
 
-/** Those that axe has found to be right. */
+/** Text styles in which axe found no contrast fault. */
 const rightWays = new Set<string>();
 
 const LOOKS = WIDTHS.flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })));
 
-/** `npm run test:long -- colors`. */
+/** Runs all rules at every width and in both themes. Set by `npm run test:long -- colors`. */
 const IS_WHOLE_EVERYWHERE = process.env['TUNNEL_ALL_COLOURS'] === '1';
 
 let pages = 0;
 
 /**
- * Resized, never loaded again. All rules run once on a page, at one width and in one theme, which the pages take in turns; elsewhere the colours, unless
- * all text stands as text did that was found right: most of the time goes into them.
+ * Returns the findings of a page, which is resized but never reloaded. Pages take turns in the width and theme at which all rules run.
+ * Elsewhere only colors are checked, and only if a text style is new, because axe takes most of the time of these tests.
  */
 export const findingsOf = async (page: Page): Promise<string[]> => {
   const found: string[] = [];
@@ -66,7 +66,7 @@ export const findingsOf = async (page: Page): Promise<string[]> => {
   return found;
 };
 
-/** Parts of the page are drawn anew by its script when the width has changed: they are there with the second frame from then. */
+/** Script that waits for two frames, because the page redraws some parts with a script after a change of width. */
 const TWO_FRAMES = 'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))';
 
 const fits = async (page: Page, width: number): Promise<boolean> => {

@@ -1,11 +1,11 @@
-// Paying, with the simulated processor of the default start: a card, a subscription, and a cap that closes tunnels.
+// Payment with the simulated processor of the default setup: a card, a subscription, and a cap that closes tunnels.
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a card on the page of the processor, a subscription, and a cap of 0 that closes the tunnel with exit 6', async ({
+it('an account subscribes with a card at the payment processor, and a spend limit of 0 closes the tunnel with exit 6', async ({
   profile,
   harness,
   stack,
@@ -18,7 +18,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
       env: { TUNNEL_API_KEY: key.token },
     });
   const tunnel = await open();
-  // A first request: the overview is no longer the first run.
+  // After a first request, the overview no longer shows the introduction.
   await askHttp(endpointOf((await tunnel.ready()).public_url));
   await profile.logIn(account.email);
   const page = await profile.tab('/billing');
@@ -35,7 +35,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
     await dialog.getByRole('button', { name: 'Add card and subscribe' }).click();
   };
   await leaveForCard();
-  // Who comes back without a card is where they were.
+  // A user who returns without a card is back on the billing page.
   await page.getByRole('link', { name: 'Back' }).click();
   await page.getByText('None on file').waitFor();
   await dialog.waitFor({ state: 'hidden' });
@@ -43,7 +43,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await page.getByRole('button', { name: 'Add test card' }).waitFor();
   expect(await findingsOf(page)).toEqual([]);
   await page.getByRole('button', { name: 'Add test card' }).click();
-  // The page comes back and finishes by itself.
+  // The user returns to the page, which completes the subscription automatically.
   await page.getByText('Pay as you go').first().waitFor();
   await page.getByText('Active', { exact: true }).waitFor();
   await page.getByText('Visa •••• 4242').waitFor();
@@ -67,7 +67,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await page.getByText('No limit set.').waitFor();
   await (await open()).ready();
 
-  // The month ends at the processor, and its invoice can be read.
+  // The month ends at the payment processor, and the invoice can be opened.
   const processor = await profile.context.newPage();
   await processor.goto(stack.run.simulator_url);
   await processor.getByRole('button', { name: 'To the end of the month' }).click();
@@ -80,7 +80,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   expect(await findingsOf(document)).toEqual([]);
 });
 
-it('a server that charges nobody shows no billing', async ({ profile, stack }) => {
+it('a server that does not charge shows no billing pages', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'guest');
   await profile.logIn(account.email);
   await profile.context.route('**/billing', async (route) => {

@@ -1,5 +1,5 @@
-// Before the browser tests: the executables and pages as they are now, one Chromium, and one stack that all files share.
-// Where no browser runs there is nothing to test, and a line says so; with TUNNEL_BROWSER_REQUIRED=1 that is a failure.
+// Runs before the browser tests: builds the executables and pages, and starts a Chromium and a stack that all test files share.
+// On machines without a browser, the tests are skipped with a message. With TUNNEL_BROWSER_REQUIRED=1 a missing browser is a failure.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -8,11 +8,11 @@ import { ROOT } from '../repo/checkout.fixture.ts';
 import { type OwnStack, startOwnStack } from './own-stack.fixture.ts';
 import { startChromium, stopChromium } from './start-chromium.fixture.ts';
 
-/** Read by scripts/lib/steps.mjs. */
+/** File with the reason for skipped browser tests. Read by scripts/lib/steps.mjs. */
 const NO_BROWSER = join(ROOT, '.cache/no-browser.txt');
 
 export interface BrowserAddress {
-  /** Of the browser; null: none runs here. */
+  /** WebSocket endpoint of the browser; null if no browser runs on this machine. */
   readonly endpoint: string | null;
   readonly dataDir: string;
   readonly flags: readonly string[];

@@ -1,4 +1,5 @@
-// What a browser test has: the shared stack, a browser of its own profile, and programs and services that end with it.
+// The test context of browser tests: the shared stack, a separate browser profile, and programs and services that are stopped after the
+// test.
 import { join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { expect, inject } from 'vitest';
@@ -7,7 +8,7 @@ import { it as harnessIt } from '../system/system-test.fixture.ts';
 import { type StackAddress, stackAt } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-/** Pictures of the pages of tests that failed. */
+/** Folder for screenshots of failed tests. */
 const FAILURES = join(ROOT, '.cache/browser-failures');
 
 const address = inject('browserAddress');
@@ -15,7 +16,7 @@ const address = inject('browserAddress');
 interface BrowserHarness {
   browser: Browser;
   stack: StackAddress;
-  /** Of a person that nobody knows yet. Whatever goes wrong in its pages fails the test. */
+  /** Browser profile of a new visitor. A fault in any of its pages fails the test. */
   profile: Profile;
 }
 
@@ -34,12 +35,12 @@ export const withBrowser = harnessIt.extend<BrowserHarness>({
     await use(profile);
     if (task.result?.state === 'fail') await profile.picture(join(FAILURES, task.id)).catch(() => {});
     await profile.close();
-    // As text: a report shows it whole.
+    // The faults are compared as text, because a report shows text completely.
     expect(profile.faults.join('\n')).toBe('');
   },
 });
 
-/** Where no browser runs there is nothing to test. */
+/** Skips the tests on machines without a browser. */
 export const orSkip = <T extends { readonly skip: unknown }>(some: T): T =>
   address.endpoint === null ? (some.skip as T) : some;
 

@@ -1,4 +1,5 @@
-// An app that asks for access to an account, as MCP hosts do: its metadata document, its request, and what comes back to it.
+// An app that requests access to an account, like an MCP host: its metadata document, its authorization request, and the answers it
+// receives.
 import { createHash, randomBytes } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import type { Harness } from '../system/harness.fixture.ts';
@@ -15,7 +16,7 @@ interface Tokens {
 export const ALL_SCOPES = 'tunnels:read requests:read requests:replay tunnels:close';
 
 export class ConnectingApp {
-  /** What the consent page shows before the name. */
+  /** Host of the app, which the consent page shows before the app's name. */
   readonly host: string;
   readonly #stack: StackAddress;
   readonly #verifier = randomBytes(32).toString('base64url');
@@ -26,7 +27,7 @@ export class ConnectingApp {
     this.host = `127.0.0.1:${port}`;
   }
 
-  /** Ends with the harness. */
+  /** Starts the app's web server, which stops with the harness. */
   static async start(harness: Harness, stack: StackAddress, name = 'Example Assistant'): Promise<ConnectingApp> {
     const web = harness.use(
       await startWeb(({ url = '', headers: { host } }, response) => {
@@ -57,7 +58,7 @@ export class ConnectingApp {
     return { client_id, client_name: name, redirect_uris, token_endpoint_auth_method: 'none' };
   }
 
-  /** Where it sends the browser. */
+  /** Returns the authorization URL to which the app sends the browser. */
   async authorizeUrl(scope = ALL_SCOPES): Promise<string> {
     const { resource } = await ask<{ resource: string }>(this.#stack, '/.well-known/oauth-protected-resource/mcp');
     const query = new URLSearchParams({
@@ -73,7 +74,7 @@ export class ConnectingApp {
     return `${this.#stack.run.platform_url}/oauth/authorize?${query.toString()}`;
   }
 
-  /** Asks without a browser: the id of a request that waits for its user. */
+  /** Requests access without a browser, and returns the id of the pending request. */
   async request(scope = ALL_SCOPES): Promise<string> {
     const response = await fetch(await this.authorizeUrl(scope), { redirect: 'manual' });
     const location = new URL(response.headers.get('location') ?? '', this.#stack.run.platform_url);
@@ -82,7 +83,7 @@ export class ConnectingApp {
     return id;
   }
 
-  /** What the browser brought back, the newest. */
+  /** Returns the parameters of the browser's latest return to the app. */
   answer(): Promise<URLSearchParams> {
     return eventually(
       () => {
@@ -103,7 +104,7 @@ export class ConnectingApp {
     return this.#token({ grant_type: 'refresh_token', refresh_token });
   }
 
-  /** All of it, with the yes of the account. */
+  /** Completes the whole flow with the account's consent, and returns the tokens. */
   async connect(account: Account): Promise<Tokens> {
     const id = await this.request();
     const decided = await account.post<{ redirect_to: string }>(`/oauth/requests/${id}/decision`, { allow: true });

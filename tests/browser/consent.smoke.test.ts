@@ -1,17 +1,20 @@
-// An app that asks for access: from its request over the login and the consent back to it, and until it is disconnected.
+// Access for an app: the request, sign-in, consent, return to the app, and the disconnection in the settings.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { ConnectingApp } from './connecting-app.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-/** The host is what anybody can know of an app; its name is its own choice. */
+/**
+ * Script that compares font sizes. The host must be larger than the name, because only the host is verified; an app chooses its name
+ * freely.
+ */
 const HOST_IS_LARGER = `(() => {
   const sizeOf = (selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize);
   return sizeOf('h1 span:last-child') > sizeOf('bdi');
 })()`;
 
-it('an app asks, its user logs in, allows less than was asked, and disconnects it in the settings', async ({
+it('a user signs in for an app, allows fewer permissions than requested, and disconnects the app in the settings', async ({
   harness,
   profile,
   stack,
@@ -30,14 +33,14 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   await page.getByText('The app calls itself “Example Assistant”.').waitFor();
   expect(await page.evaluate(HOST_IS_LARGER)).toBe(true);
   await page.getByText(`${app.host}, this computer`).waitFor();
-  // Nothing is pressed by who still types.
+  // The focus is on the heading, so that a user who is still typing presses no button.
   expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
   for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
   await page.getByText('Choose at least one permission, or deny access.').waitFor();
   expect(await allow.isDisabled()).toBe(true);
   for (const name of ['See your tunnels', 'Read captured requests']) await page.getByRole('checkbox', { name }).check();
 
-  // A page is left for another page alone: what would run as a script is an error, and the question stays.
+  // The page may only navigate to another page. A javascript: URL is an error, and the consent question remains.
   const asked = page.url();
   await page.route('**/decision', (route) =>
     route.fulfill({ json: { redirect_to: 'javascript:document.title="run"' } }),

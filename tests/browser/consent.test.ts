@@ -1,11 +1,11 @@
-// An app that asks for access: from its request over the login and the consent back to it, and until it is disconnected.
+// Access for an app: the request, sign-in, consent and return to the app.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { ConnectingApp } from './connecting-app.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-it('a no goes back to the app, by another account too, and a request that was answered is over', async ({
+it('a denial returns to the app, even after switching accounts, and an answered request shows as expired', async ({
   harness,
   profile,
   stack,
@@ -27,7 +27,7 @@ it('a no goes back to the app, by another account too, and a request that was an
   expect((await app.answer()).get('error')).toBe('access_denied');
   expect(await other.get('/oauth/grants')).toEqual({ grants: [] });
 
-  // One that the operator registered: its id is no address, and its name was checked by somebody.
+  // An app registered by the operator: its id is not a URL, and the operator has checked its name.
   const registered = { client_id: 'client_4fK2mQ9xVbT7RsLpZ0aE', client_host: 'Acme IDE', client_name: 'Acme IDE' };
   await page.route('**/oauth/requests/*', (route) =>
     route.fulfill({

@@ -1,18 +1,18 @@
-// Every page of the dashboard, and by what one sees that it is there.
+// Every page of the dashboard, with the text that shows when the page has loaded.
 import type { Page } from 'playwright-core';
 
 export interface DashboardPage {
   readonly name: string;
   readonly path: string;
-  /** Of its first heading. */
+  /** Text of the first heading. */
   readonly heading: string | RegExp;
-  /** What comes last: when it is there the page is whole. */
+  /** Text that appears last. When it is visible, the page is complete. */
   readonly whole?: string | RegExp;
-  /** What somebody does first: a dialog that is opened, a row that is chosen. */
+  /** Action before the check, for example opening a dialog or selecting a row. */
   readonly act?: (page: Page) => Promise<void>;
 }
 
-/** Before sign-in. */
+/** Pages before sign-in. */
 export const DOOR_PAGES: readonly DashboardPage[] = [
   { name: 'login', path: '/login', heading: 'Sign in' },
   { name: 'signup', path: '/signup', heading: 'Create an account', whole: 'Optional' },
@@ -22,17 +22,17 @@ export const DOOR_PAGES: readonly DashboardPage[] = [
   { name: 'reset-password', path: '/reset-password?token=x', heading: 'Choose a new password' },
 ];
 
-/** In a path, for the id of an http tunnel with requests, or of an app's request. */
+/** Placeholder in paths for the id of an http tunnel with requests, or of an app's authorization request. */
 const ID = ':id';
 
-/** Of an account that has something everywhere. */
+/** Pages of an account with content on every page. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Live tunnels' },
   { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /addresses, \d live/ },
   {
     name: 'tunnel',
     path: `/tunnels/${ID}`,
-    // Its own name, when it is known.
+    // The heading is the tunnel's name as soon as it has loaded.
     heading: /^(?!Tunnel$)/,
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
@@ -46,7 +46,7 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
 ];
 
-/** Of an account with own domains in all states, as own-domains.fixture.ts has them. */
+/** Pages of an account with custom domains in every state, from own-domains.fixture.ts. */
 export const DOMAIN_PAGES: readonly DashboardPage[] = [
   { name: 'own-domains', path: '/domains', heading: 'Domains', whole: 'typo.example.com' },
   { name: 'domain', path: '/domains/shop-example-com', heading: 'shop.example.com', whole: 'Next renewal' },
@@ -68,13 +68,13 @@ export const DOMAIN_PAGES: readonly DashboardPage[] = [
   },
 ];
 
-/** An app asks for access; the id is that of its request. */
+/** Pages for the authorization request of an app. The id is that of the request. */
 export const CONSENT_PAGES: readonly DashboardPage[] = [
   { name: 'consent', path: `/consent?request=${ID}`, heading: /^An app wants to connect/, whole: 'in Settings' },
   { name: 'consent-over', path: '/consent', heading: 'This request has expired' },
 ];
 
-/** What the settings ask before they act. */
+/** Dialogs of the settings page that ask for confirmation. */
 const SETTINGS_DIALOGS: readonly DashboardPage[] = [
   ['change-password', 'Change password', 'New password'],
   ['change-email', 'Change email', 'New email'],
@@ -95,7 +95,7 @@ const createKey = async (page: Page): Promise<void> => {
   await page.keyboard.press('Enter');
 };
 
-/** What a page shows when somebody is about to do something. */
+/** Dialogs before an action. */
 export const DIALOG_PAGES: readonly DashboardPage[] = [
   {
     name: 'stop-tunnel',
@@ -128,7 +128,7 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     heading: 'Names',
     whole: 'to confirm',
     act: async (page) => {
-      // On a phone its button is in a line that has to be opened first.
+      // On a phone the button is in a row that has to be opened first.
       await page.setViewportSize({ width: 1440, height: 900 });
       await page
         .getByRole('button', { name: /^Release (?!tcp)/ })
@@ -184,7 +184,7 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
   ...SETTINGS_DIALOGS,
 ];
 
-/** For an account that does not pay yet. */
+/** Subscription dialog of an account that does not pay yet. */
 export const SUBSCRIBE_PAGE: DashboardPage = {
   name: 'subscribe',
   path: '/billing',
@@ -193,7 +193,7 @@ export const SUBSCRIBE_PAGE: DashboardPage = {
   act: (page) => page.getByRole('button', { name: 'Subscribe' }).click(),
 };
 
-/** For one that had no visitor yet. */
+/** Pages of an account without a visitor so far. */
 export const BEGINNER_PAGES: readonly DashboardPage[] = [
   { name: 'first-run', path: '/', heading: 'Get started', whole: 'Waiting for your first tunnel' },
   {
@@ -213,7 +213,7 @@ export interface Visited {
   urlOf(path: string): string;
 }
 
-/** Goes there, and waits until all of it is there. */
+/** Opens a page and waits until it is complete. */
 export const visit = async (page: Page, at: Visited, shown: DashboardPage, id = ''): Promise<void> => {
   await goTo(page, at.urlOf(shown.path.replace(ID, id)), at.urlOf('/'));
   await page.getByRole('heading', { name: shown.heading, level: 1 }).waitFor();
@@ -222,7 +222,7 @@ export const visit = async (page: Page, at: Visited, shown: DashboardPage, id = 
   await page.locator('.skeleton, [aria-busy="true"]').first().waitFor({ state: 'detached' });
 };
 
-/** From page to page as a link does it, which costs no load. What is left open on a page goes when the page is left. */
+/** Navigates inside the app like a link, without reloading. Anything left open on the previous page disappears. */
 const goTo = async (page: Page, url: string, app: string): Promise<void> => {
   if (!page.url().startsWith(app)) {
     await page.goto(url);

@@ -1,4 +1,4 @@
-// The pages of udp and p2p tunnels: who talks, over which path and why, what was dropped, and a peer that is dismissed.
+// The pages of udp and p2p tunnels: flows or peers, their path with its reason, dropped datagrams, and the disconnection of a peer.
 import { type Client, connect } from '@tunnel/client';
 import { startEchoServer, startUdpEcho } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -9,7 +9,7 @@ import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
 
-/** For everybody: axe, the keyboard, and no wider than the smallest phone. */
+/** Checks accessibility: keyboard, axe, and no overflow on the smallest phone. */
 const expectForEverybody = async (page: Page): Promise<void> => {
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect((await findingsOf(page)).join('\n')).toBe('');
@@ -17,7 +17,11 @@ const expectForEverybody = async (page: Page): Promise<void> => {
   await page.setViewportSize({ width: 1280, height: 800 });
 };
 
-it('a udp tunnel shows its flows, its path and its drops; they go with it', async ({ profile, harness, stack }) => {
+it('the page of a udp tunnel shows flows, path and drops, and no flows after the tunnel closes', async ({
+  profile,
+  harness,
+  stack,
+}) => {
   const account = await Account.signUp(stack, 'flows');
   const key = await account.newKey();
   const echo = harness.use(await startUdpEcho());
@@ -37,7 +41,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await row.filter({ hasText: 'unconfirmed' }).waitFor();
   await visitor.ask('1234567890');
   await row.getByText('confirmed', { exact: true }).waitFor();
-  // Over loopback UDP is never blocked.
+  // On the loopback interface UDP is never blocked.
   await page.getByText('Datagrams use encrypted UDP between the client and the edge').waitFor();
   await expectForEverybody(page);
 
@@ -61,7 +65,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await page.getByText('Flows are shown while the tunnel is live').waitFor();
 });
 
-it('a p2p tunnel shows each peer with its path and the reason, and one is dismissed when it is confirmed', async ({
+it('the page of a p2p tunnel shows each peer with its path and reason, and disconnects a peer after confirmation', async ({
   profile,
   harness,
   stack,
@@ -98,7 +102,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   expect(direct.path).toBe('direct');
 });
 
-it('the help for a new tunnel has every kind, each with its commands', async ({ profile, stack }) => {
+it('the New tunnel dialog shows the commands of every protocol', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'kinds');
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');
@@ -116,6 +120,6 @@ it('the help for a new tunnel has every kind, each with its commands', async ({ 
   }
   await page.keyboard.press('Escape');
   await page.getByRole('radio', { name: 'P2P' }).click();
-  await page.getByText('No P2P tunnel yet.').waitFor();
+  await page.getByText('No P2P tunnels yet.').waitFor();
   await page.getByText('p2p connect office-db --listen 15432').waitFor();
 });

@@ -1,4 +1,4 @@
-// The domains page of an account: its names and ports, and its own domains.
+// Helpers for the pages of names, ports and custom domains.
 import type { Reservation } from '@tunnel/contract';
 import type { Locator, Page } from 'playwright-core';
 import { Account } from './account.fixture.ts';
@@ -7,11 +7,11 @@ import type { Profile } from './profile.fixture.ts';
 
 export const cardOf = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
 
-/** The state of a reserved name or port, as the API says it. */
+/** Returns the state of a reserved name or port from the API. */
 export const stateOf = async (account: Account, label: string): Promise<string | undefined> =>
   (await account.get<Reservation[]>('/reservations')).find((one) => one.label === label)?.state;
 
-/** The page of a new account with these own domains. */
+/** Opens the domains page of a new account with the given custom domains. */
 export const openList = async (profile: Profile, stack: Account['stack'], list = domainsInAllStates()) => {
   const account = await Account.signUp(stack, 'own');
   await profile.logIn(account.email);

@@ -1,4 +1,5 @@
-// An account with something on every page: live and past tunnels, captured requests, names and ports of its own, pools in good and in bad health, keys, an app.
+// An account with content on every page: live and past tunnels, captured requests, reserved names and ports, healthy and unhealthy
+// groups, keys, an app.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CreatedKey, TunnelLogEntry } from '@tunnel/contract';
@@ -13,23 +14,23 @@ import type { StackAddress } from './own-stack.fixture.ts';
 export interface Example {
   readonly account: Account;
   readonly key: CreatedKey;
-  /** Of a live http tunnel with captured requests. */
+  /** Id of a live http tunnel with captured requests. */
   readonly tunnelId: string;
-  /** Connected once; it may ask again. */
+  /** An app that is connected and can request access again. */
   readonly app: ConnectingApp;
 }
 
 export interface ExampleNames {
-  /** The subdomain of the tunnel with requests. */
+  /** Subdomain of the tunnel with captured requests. */
   readonly web: string;
   readonly pool: string;
   readonly downPool: string;
 }
 
 export interface ExampleOptions {
-  /** A new one unless told. */
+  /** The account to use; by default a new account. */
   readonly account?: Account;
-  /** To the pool that is well. */
+  /** Number of visits to the healthy group. */
   readonly visits?: number;
 }
 

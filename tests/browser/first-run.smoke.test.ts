@@ -1,11 +1,11 @@
-// From nothing to the first request, with the commands that the pages themselves show.
+// The introduction for a new account, from sign-up to the first request, with the commands that the pages show.
 import { claimPortBlock, eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { commandIn, paste } from './pasted-command.fixture.ts';
 
-it('signs up, runs the three commands, and sees each turn green up to the first request, which it replays', async ({
+it('a new user signs up, runs the three commands shown, sees each step completed, and replays the first request', async ({
   profile,
   harness,
   stack,
@@ -18,17 +18,18 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await page.getByRole('button', { name: 'Create account' }).click();
   await page.getByRole('heading', { name: 'Check your email' }).waitFor();
   await page.goto(stack.run.platform_url + (await mailedPath(stack, email, '/auth/verify-email/')));
-  // The browser that registered is signed in: no password is typed a second time.
+  // The browser that registered the account is signed in without a second password prompt.
 
   const step = (number: number, isDone: boolean) => page.locator(`[data-step="${number}"][data-done="${isDone}"]`);
   for (const number of [1, 2, 3]) await step(number, false).waitFor();
   const home = await harness.folder();
   const ports = harness.use(await claimPortBlock());
-  // Everybody's port 3000 is one; a test has a port of its own, as people have who run something already.
+  // The default port 3000 is the same for all tests, so the test enters a different port, like users with a running app.
   await page.getByLabel('Already have an app on a port?').fill(String(ports.from));
 
-  // At a terminal it asks for the password.
-  const logIn = await commandIn(step(1, false));
+  // At a terminal, the command would ask for the password.
+  const copy = page.getByRole('button', { name: 'Copy the sign-in command' });
+  const logIn = await commandIn(step(1, false).locator('div', { has: copy }).last());
   const loggingIn = await paste(harness, `echo '${PASSWORD}' | ${logIn} --password-stdin`, home);
   expect(await loggingIn.waitForExit({ timeoutMs: 60_000 }), loggingIn.stderr.join('\n')).toMatchObject({ code: 0 });
   await step(1, true).waitFor();
@@ -37,7 +38,7 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await eventually(async () => expect((await fetch(`http://127.0.0.1:${ports.from}/`)).status).toBe(200));
   const tunnel = await paste(harness, await commandIn(step(3, false)), home);
   await step(3, true).waitFor();
-  // It lasts until the first request, also when the page is loaded again.
+  // The introduction stays until the first request, even after a reload.
   await page.reload();
   await step(3, true).waitFor();
   await page.getByText('Open the URL to send the first request.').waitFor();
@@ -55,7 +56,7 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await page.getByRole('heading', { name: 'GET /', level: 3 }).waitFor();
   await page.getByText('Hello from my machine').waitFor();
   await page.getByRole('button', { name: 'Replay', exact: true }).click();
-  // The new request is the one that is shown.
+  // The page shows the new request.
   await page.getByText(/^Replayed: 200 in /).waitFor();
 
   await page.getByRole('link', { name: 'Overview' }).click();

@@ -1,4 +1,4 @@
-// Whether a reader sees an element without scrolling, on a laptop and on a phone, in light and in dark.
+// Checks whether an element is visible without scrolling on a laptop and on a phone, in both themes.
 import type { Locator, Page } from 'playwright-core';
 
 const SCREENS = [
@@ -6,7 +6,7 @@ const SCREENS = [
   { width: 390, height: 844 },
 ] as const;
 
-/** The whole box is on the screen, and nothing lies over its corners or its middle: the element there is the one of the box, or inside it. */
+/** Whether the whole box is on the screen and uncovered: the elements at its corners and its center belong to the box. */
 const isSeen = (page: Page, box: { x: number; y: number; width: number; height: number }): Promise<boolean> =>
   page.evaluate<boolean>(`((box) => {
     const [right, bottom] = [box.x + box.width, box.y + box.height];
@@ -21,7 +21,7 @@ const isSeen = (page: Page, box: { x: number; y: number; width: number; height: 
     return scrollY === 0 && box.y >= 0 && bottom <= innerHeight && points.every(isOnTop);
   })(${JSON.stringify(box)})`);
 
-/** The screens on which the element is not in sight. `open` loads the page and gives the element. */
+/** Returns the screens on which the element is not visible. `open` loads the page and returns the element. */
 export const screensWithout = async (page: Page, open: () => Promise<Locator>): Promise<string[]> => {
   const missing: string[] = [];
   for (const size of SCREENS) {

@@ -1,4 +1,4 @@
-// The first screen has what people come for: live tunnels on the overview, requests on the page of a tunnel.
+// The first screen shows the most important content: live tunnels on the overview, and requests on a tunnel's page.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import { seriousFindings } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { screensWithout } from './first-screen.fixture.ts';
 
-it('shows the first live tunnel and the first request without scrolling', async ({ profile, harness, stack }) => {
+it('the first live tunnel and the first request are visible without scrolling', async ({ profile, harness, stack }) => {
   const account = await Account.signUp(stack, 'first-screen');
   const key = await account.newKey();
   const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
@@ -19,7 +19,7 @@ it('shows the first live tunnel and the first request without scrolling', async 
   );
   const ready = await tunnel.ready();
   await askHttp(endpointOf(ready.public_url), { path: '/first' });
-  // Until the request is counted the account is new, and has another first page.
+  // Until the request is counted, the account is new and has a different start page.
   await eventually(
     async () => {
       const { request_count: count } = await account.get<TunnelLogEntry>(`/usage/tunnels/${ready.tunnel_id}`);
@@ -36,7 +36,7 @@ it('shows the first live tunnel and the first request without scrolling', async 
   });
   expect(overview).toEqual([]);
   await page.getByRole('button', { name: `Copy ${ready.public_url}` }).waitFor();
-  // An account that pays nothing has no cost to follow.
+  // The overview of an account on the free plan shows no cost.
   expect(await page.getByText('Cost, this month').count()).toBe(0);
   expect(await page.getByRole('img', { name: /per day/ }).count()).toBeLessThanOrEqual(1);
 
@@ -53,7 +53,7 @@ it('shows the first live tunnel and the first request without scrolling', async 
   expect(await seriousFindings(page)).toEqual([]);
 });
 
-it('what is looked for is not seen below the screen, nor below something else', async ({ profile }) => {
+it('the visibility check reports an element below the screen or behind a different element', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
   const put = async (css: string) => {

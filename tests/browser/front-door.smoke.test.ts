@@ -1,9 +1,9 @@
-// The login page.
+// The sign-in page.
 import { expect } from 'vitest';
 import { Account, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a wrong password is told at its field, without the id of a request, and the right one goes on', async ({
+it('a wrong password shows an error at its field without a request id, and the correct password signs in', async ({
   profile,
   stack,
 }) => {
@@ -16,7 +16,7 @@ it('a wrong password is told at its field, without the id of a request, and the 
   await alert.waitFor();
   expect(await alert.textContent()).toMatch(/password/i);
   expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
-  // It says itself what to do; nobody has to look anything up.
+  // The error message says what to do, so no request id is shown for support.
   expect(await page.getByText(/^Request/).count()).toBe(0);
   expect(await page.getByLabel('Email').inputValue()).toBe(email);
 

@@ -3,13 +3,13 @@ import { expect } from 'vitest';
 import { Account, mailedPath, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a forgotten password is replaced by the mailed link, which works once', async ({ profile, stack }) => {
+it('a forgotten password is replaced with the mailed link, which works once', async ({ profile, stack }) => {
   const { email } = await Account.signUp(stack);
   const page = await profile.tab('/login');
   await page.getByRole('link', { name: 'Forgot password?' }).click();
-  // The page before it has a field of the same name.
+  // The heading identifies the page, because the previous page has a field of the same name.
   await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
-  // No mail can come: the page says so, because the API never does.
+  // Without an address no mail can be sent. The page reports that, because the API gives the same answer to every address.
   await page.getByRole('button', { name: 'Send link' }).click();
   await page.getByText("Enter your account's email address.").waitFor();
   await page.getByLabel('Email').fill(email);
@@ -24,7 +24,7 @@ it('a forgotten password is replaced by the mailed link, which works once', asyn
   await page.getByLabel('New password').fill('another battery staple');
   await page.getByRole('button', { name: 'Change password' }).click();
   await page.getByRole('heading', { name: 'Password changed' }).waitFor();
-  // Who looks over a shoulder, or into the history, finds no token.
+  // The token is not in the URL, so it appears neither on the screen nor in the browser history.
   expect(page.url()).not.toContain('token=');
 
   await page.getByRole('link', { name: 'Sign in' }).click();
@@ -42,7 +42,7 @@ it('a forgotten password is replaced by the mailed link, which works once', asyn
   await again.getByRole('link', { name: 'Get a new link' }).waitFor();
 });
 
-it('an address that is taken is told at its field; an unverified one can have its mail again', async ({
+it('sign-up with an address in use shows an error at the field, and an unverified account can request the mail again', async ({
   profile,
   stack,
 }) => {
@@ -66,7 +66,7 @@ it('an address that is taken is told at its field; an unverified one can have it
   await page.getByText(`new-${email}`).waitFor();
 });
 
-it('the pages before a sign-in ask for no session, and leave nothing in the console', async ({ profile }) => {
+it('the pages before sign-in request no session and write nothing to the console', async ({ profile }) => {
   const [asked, said]: [string[], string[]] = [[], []];
   profile.context.on('request', (request) => {
     if (new URL(request.url()).pathname.startsWith('/auth/')) asked.push(request.url());

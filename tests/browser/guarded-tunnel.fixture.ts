@@ -1,4 +1,4 @@
-// A service behind a login for people of example.com, and the page of its provider.
+// A local service behind a sign-in for people of example.com, and the sign-in page of the identity provider.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -23,11 +23,11 @@ interface Visit {
 interface GuardedTunnel {
   readonly url: string;
   readonly issuer: string;
-  /** What the service saw, without icons. */
+  /** Requests that reached the service, without those for icons. */
   readonly visits: Visit[];
 }
 
-/** A service behind a login for people of example.com, with a page for each path. */
+/** Opens a tunnel to a service that requires a sign-in for people of example.com and has a page for each path. */
 export const openGuarded = async (
   harness: Harness,
   stack: StackAddress,

@@ -1,4 +1,5 @@
-// A real OpenID Connect provider (oidc-provider) on loopback, with a sign-in page of its own: whoever types an address is that person.
+// A real OpenID Connect provider (oidc-provider) on the loopback interface. Its sign-in page accepts every email address without a
+// password.
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -10,7 +11,7 @@ interface Grant {
   save(): Promise<string>;
 }
 
-/** What is used of it here; it comes without types. */
+/** The parts of oidc-provider used here. The package has no type declarations. */
 interface Provider {
   callback(): RequestListener;
   interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>;
@@ -25,12 +26,12 @@ interface GrantContext {
 
 export interface IdentityProvider {
   readonly issuer: string;
-  /** For the `login` of a policy file: YAML of one line. */
+  /** Value of `login` for a policy file: YAML on a single line. */
   readonly login: string;
   close(): Promise<void>;
 }
 
-/** `callbacks`: where browsers may be sent back to. */
+/** Starts a provider. `callbacks` are the allowed redirect URIs. */
 export const startIdentityProvider = async (callbacks: readonly string[]): Promise<IdentityProvider> => {
   let provider: Provider | undefined;
   const server = createServer((request, response) => {
@@ -55,7 +56,7 @@ export const startIdentityProvider = async (callbacks: readonly string[]): Promi
 };
 
 const createProvider = async (issuer: string, callbacks: readonly string[]): Promise<Provider> => {
-  // Named by a variable: the package has no declarations that a compiler could read.
+  // The import uses a variable, because the package has no declarations for the compiler.
   const name = 'oidc-provider';
   const { default: ProviderOf } = (await import(name)) as { default: ProviderClass };
   const provider: Provider = new ProviderOf(issuer, {
@@ -72,13 +73,13 @@ const createProvider = async (issuer: string, callbacks: readonly string[]): Pro
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
-    // As those of the field do it: the address is in the ID token.
+    // Puts the email address into the ID token, like common providers.
     conformIdTokenClaims: false,
     findAccount: (_: unknown, sub: string) => ({
       accountId: sub,
       claims: () => ({ sub, email: sub, email_verified: !sub.startsWith('unverified') }),
     }),
-    // Nobody is asked whether the tunnel may know their address.
+    // Grants access to the email address without asking the user.
     loadExistingGrant: async ({ oidc }: GrantContext) => {
       const grant = new provider.Grant({ clientId: oidc.client.clientId, accountId: oidc.session.accountId });
       grant.addOIDCScope('openid email profile');

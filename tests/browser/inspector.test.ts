@@ -1,4 +1,4 @@
-// The inspector's page in a browser: what passes is listed, found, copied, sent again and edited as in the dashboard.
+// The inspector page in a browser: requests are listed, filtered, copied, replayed and edited as in the dashboard.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -9,7 +9,7 @@ import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-/** As wide as a phone, a tablet and a desk: nothing is wider than the page. */
+/** Checks that the page is not wider than a phone, a tablet or a desktop screen. */
 const expectToFit = async (page: Page): Promise<void> => {
   for (const width of [390, 768, 1440]) {
     await page.setViewportSize({ width, height: 900 });
@@ -17,7 +17,7 @@ const expectToFit = async (page: Page): Promise<void> => {
   }
 };
 
-it('requests are filtered, copied, replayed and edited; times are those of the reader, with UTC on hover', async ({
+it('the inspector filters, copies, replays and edits requests, hides secrets, and shows UTC times on hover', async ({
   profile,
   harness,
   stack,
@@ -78,14 +78,14 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
     `POST /hook?token=s3cret ${secret} {"n":1,"token":"t0ken"}`,
     `POST /again?token=s3cret ${secret} {"n": 2, "token": "t0ken"}`,
   ]);
-  // It is shown for a moment, which may be over before a busy machine begins to look.
+  // The message appears only for a moment, which can pass before a busy machine looks, so the wait starts before the click.
   const copied = page.getByText('Copied').waitFor();
   await page.getByRole('button', { name: 'Copy as cURL' }).click();
   await copied;
   expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl '${url}/again?token=[redacted]'`);
 });
 
-it('several tunnels can be told apart: a filter, addresses that a browser opens as links, and one row that looks chosen', async ({
+it('the inspector of several tunnels filters by tunnel, links only HTTP addresses, and marks a single selected row', async ({
   profile,
   harness,
   stack,

@@ -1,4 +1,4 @@
-// A server that takes those who were invited, and one that takes nobody.
+// Sign-up on a server that requires an invitation, and on a closed server.
 import { expect } from 'vitest';
 import { serverCommand } from '../system/server-command.fixture.ts';
 import { mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
@@ -6,7 +6,7 @@ import { it } from './browser-test.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-it('who was invited signs up with the link and is in at once; the link works once, and nobody else gets a form', async ({
+it('an invited person signs up with the link, which works once; without an invitation there is no sign-up form', async ({
   browser,
   harness,
 }) => {
@@ -27,7 +27,7 @@ it('who was invited signs up with the link and is in at once; the link works onc
   expect(await page.getByLabel('Email').inputValue()).toBe(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByRole('button', { name: 'Create account' }).click();
-  // The invitation has proved the address.
+  // The invitation has verified the email address.
   await page.getByRole('heading', { name: 'Get started', level: 1 }).waitFor();
 
   const another = harness.use(await Profile.open(browser, stack));

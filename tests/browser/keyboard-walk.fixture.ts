@@ -1,16 +1,16 @@
-// Goes through a page with the Tab key alone, and says what it could not reach, and where the focus could not be seen.
+// Walks through a page with the Tab key and reports controls that were not reached or had no visible focus.
 import type { Page } from 'playwright-core';
 
 const STEPS_MAX = 300;
 
 export interface Walk {
-  /** Controls that Tab never came to. */
+  /** Controls that the Tab key never reached. */
   readonly missed: string[];
-  /** Controls that looked the same with the focus. */
+  /** Controls without a visible focus outline. */
   readonly unseen: string[];
 }
 
-/** Of a group of radio buttons the keyboard stops at one; arrows do the rest. */
+/** Script that lists the controls. Only the checked radio button of a group counts, because arrow keys reach the others. */
 const PREPARE = `(() => {
   document.activeElement?.blur();
   getSelection().removeAllRanges();
@@ -25,7 +25,7 @@ const PREPARE = `(() => {
   globalThis.walk = { controls: new Set(controls), begun: false, unseen: [] };
 })()`;
 
-/** true: all was seen, or it begins anew. */
+/** Script that records the focused control. Returns true at the end of the page, when the focus has left all controls. */
 const STEP = `(() => {
   const { walk } = globalThis;
   const control = document.activeElement;

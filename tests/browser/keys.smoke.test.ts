@@ -1,11 +1,11 @@
-// A key from its making to its revocation, with a client that uses it.
+// The life of a key from creation to revocation, with a client that uses the key.
 import { expect } from 'vitest';
 import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { commandIn, paste } from './pasted-command.fixture.ts';
 
-it('a key is shown once, works by the command beside it, and revoked in the page it ends its session with exit 3', async ({
+it('a key is shown once, works in the command beside it, and its revocation ends the client with exit 3', async ({
   profile,
   harness,
   stack,
@@ -29,7 +29,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   const dialog = page.getByRole('dialog', { name: 'desk of Ann' });
   const shown = (await dialog.locator('code').first().innerText()).trim();
   expect(shown).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
-  // Without the address of the edge the command would go elsewhere: there is none to copy yet.
+  // Before the edge's address is known, the command would contact a different server, so the command cannot be copied yet.
   const copy = dialog.getByRole('button', { name: 'Copy the tunnel command' });
   expect(await copy.count()).toBe(0);
   answer();
@@ -41,7 +41,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   const config = JSON.parse(await dialog.locator('pre').innerText()) as unknown;
   const headers = { Authorization: `Bearer ${shown}` };
   expect(config).toEqual({ mcpServers: { tunnel: { type: 'http', url: `${stack.run.platform_url}/mcp`, headers } } });
-  // Nothing but its own button closes it; a browser lets Escape be refused only once.
+  // Only the dialog's button closes it. The loop is needed because browsers let a page ignore Escape only once.
   for (const _ of [1, 2, 3]) await page.keyboard.press('Escape');
   await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'hidden' });

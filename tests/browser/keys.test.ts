@@ -1,9 +1,9 @@
-// A key from its making to its revocation, with a client that uses it.
+// The dialog that creates a key.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('the label can be typed at once, and nothing closes the dialog while the key is being made', async ({
+it('the key dialog has focus in the label, and stays open while the key is being created', async ({
   profile,
   stack,
 }) => {
@@ -30,10 +30,7 @@ it('the label can be typed at once, and nothing closes the dialog while the key 
   await page.getByRole('dialog', { name: 'laptop' }).getByText(/^tnl_/).first().waitFor();
 });
 
-it('a refused label keeps the dialog open with the words of the API and the id of the request', async ({
-  profile,
-  stack,
-}) => {
+it('a rejected label keeps the dialog open and shows the API error with the request id', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'refused');
   await profile.logIn(account.email);
   const page = await profile.tab('/keys');

@@ -1,4 +1,4 @@
-// Tunnels and pools in numbers, as the API tells them.
+// Large numbers of tunnels and groups in the form of API responses.
 import type { GroupSummary, TunnelLogEntry } from '@tunnel/contract';
 
 const HOUR_MS = 3_600_000;
@@ -6,7 +6,7 @@ const BEGIN_MS = Date.UTC(2026, 0, 1);
 
 const id = (number: number): string => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 
-/** Newest first; the first three live. */
+/** Returns tunnels, newest first. The first three are live. */
 export const manyTunnels = (count: number): TunnelLogEntry[] =>
   Array.from({ length: count }, (_, index) => {
     const registered = BEGIN_MS - index * HOUR_MS;

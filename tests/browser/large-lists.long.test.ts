@@ -1,4 +1,4 @@
-// Lists of any length keep a small page: only what is near the screen is drawn.
+// Lists of any length keep the page small: only the part near the screen is rendered.
 import type { GroupSummary, TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -12,7 +12,7 @@ const NODES_MAX = 4000;
 
 const nodeCount = (page: Page): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length');
 
-/** To the end of what is there, again and again, until `isEnd`. */
+/** Scrolls to the end of the page repeatedly until `isEnd` is true. */
 const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =>
   eventually(
     async () => {
@@ -22,7 +22,10 @@ const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =
     { timeoutMs: 60_000, intervalMs: 50 },
   );
 
-/** Answers in front of the platform, because making so many tunnels with clients would take an hour. Gives the offsets of older pages that were asked for. */
+/**
+ * Answers list requests in place of the platform, because opening so many tunnels with clients would take an hour. Returns the requested
+ * offsets of older pages.
+ */
 const answerWith = async ({ context }: Profile, all: readonly TunnelLogEntry[]): Promise<Set<number>> => {
   const offsets = new Set<number>();
   await context.route('**/usage/tunnels?*', (route) => {
@@ -36,7 +39,7 @@ const answerWith = async ({ context }: Profile, all: readonly TunnelLogEntry[]):
   return offsets;
 };
 
-it('2,000 tunnels are scrolled through to the last with a page that stays small', async ({ profile, stack }) => {
+it('a list of 2,000 tunnels scrolls to the last with fewer than 4,000 page elements', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'long');
   await profile.logIn(account.email);
   const all: TunnelLogEntry[] = manyTunnels(2000);
@@ -50,10 +53,7 @@ it('2,000 tunnels are scrolled through to the last with a page that stays small'
   expect(await page.getByRole('row').count()).toBeLessThan(100);
 });
 
-it('a search that finds nothing stops after 1,000 tunnels, and goes on when it is asked to', async ({
-  profile,
-  stack,
-}) => {
+it('a search without results stops after about 1,000 tunnels, and continues on request', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'seeker');
   await profile.logIn(account.email);
   const offsets = await answerWith(profile, manyTunnels(2000));
@@ -65,7 +65,7 @@ it('a search that finds nothing stops after 1,000 tunnels, and goes on when it i
   await page.getByText('1 address, 0 live').waitFor();
 });
 
-it('60 pools with 50 members each are scrolled, filtered and opened with a page that stays small', async ({
+it('60 groups with 50 members each can be scrolled, filtered and opened with fewer than 4,000 page elements', async ({
   profile,
   stack,
 }) => {

@@ -1,4 +1,4 @@
-// Names as long as they may be and numbers of any size: nothing is cut off, lies over something else, or moves when it comes.
+// The longest possible names and very large numbers: nothing is cut off, overlaps, or shifts when it appears.
 import type { BillingStatus, GroupSummary, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -9,7 +9,7 @@ import { type DashboardPage, visit } from './dashboard-pages.fixture.ts';
 import { manyPools, manyTunnels } from './large-lists.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-/** One account for all tests of this file, and one tab for those that only look. */
+/** An account for all tests of this file, and a tab for tests that only read. */
 const it = orSkip(
   withBrowser.extend<{ email: string; looker: { profile: Profile; page: Page } }>({
     email: [
@@ -81,7 +81,7 @@ const large = async ({ context }: Profile): Promise<void> => {
   await context.route('**/load-balancing/groups', (route) => route.fulfill({ json: { groups, warnings: [] } }));
 };
 
-/** What can be pressed and cannot be seen whole; and a page that is wider than the screen. */
+/** Returns controls that are not completely visible, and "the page" if it is wider than the screen. */
 const cutOff = (page: Page): Promise<string[]> =>
   page.evaluate<string[]>(`(() => {
     const width = document.documentElement.clientWidth;
@@ -103,10 +103,10 @@ const PAGES: readonly DashboardPage[] = [
 ];
 
 it.for(PAGES)(
-  '$name: long names and large numbers stay in sight on a phone, a tablet and a desk',
+  'the page $name shows long names and large numbers without cutting off controls, from phone to desktop width',
   async (shown, { looker: { page, profile } }) => {
     await visit(page, profile, shown);
-    // Members of a pool may be scrolled sideways where there is little room.
+    // The members table of a group may scroll sideways at widths with little room.
     for (const width of shown.name === 'pools' ? [360, 1440] : [360, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await eventually(async () => expect([width, await cutOff(page)]).toEqual([width, []]), SOON);
@@ -114,7 +114,7 @@ it.for(PAGES)(
   },
 );
 
-it('the question about a key with a long label is whole on a phone', async ({ looker: { page, profile } }) => {
+it('the revoke dialog of a key with a long label fits a phone', async ({ looker: { page, profile } }) => {
   const act = () => page.getByRole('button', { name: /^Revoke W/ }).click();
   await page.setViewportSize({ width: 360, height: 800 });
   await visit(page, profile, { name: 'keys', path: '/keys', heading: 'Keys', act });
@@ -122,7 +122,7 @@ it('the question about a key with a long label is whole on a phone', async ({ lo
   expect(await cutOff(page)).toEqual([]);
 });
 
-it('the address of a member lies over nothing', async ({ looker: { page, profile } }) => {
+it('the address of a group member does not overlap the next column', async ({ looker: { page, profile } }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
   await visit(page, profile, { name: 'pools', path: '/pools', heading: 'Groups', whole: ADDRESS });
   const text = await page.evaluate<number>(`(() => {
@@ -134,7 +134,7 @@ it('the address of a member lies over nothing', async ({ looker: { page, profile
   expect(text).toBeLessThanOrEqual(health?.x ?? 0);
 });
 
-it('the day of an invoice is that of UTC, wherever one is', async ({ browser, stack, email }) => {
+it('an invoice date is shown in UTC in every time zone', async ({ browser, stack, email }) => {
   const profile = await Profile.open(browser, stack, { timezoneId: 'America/Los_Angeles' });
   await profile.logIn(email);
   const invoice = { id: 'in_1', number: 'A-1', status: 'paid', total: 300, currency: 'usd', created: 1_796_083_200 };
@@ -144,7 +144,7 @@ it('the day of an invoice is that of UTC, wherever one is', async ({ browser, st
   await profile.close();
 });
 
-/** Held back until they are let go. */
+/** Delays requests until the returned function is called. */
 const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> => {
   let letGo = (): void => {};
   const free = new Promise<void>((resolve) => {
@@ -160,7 +160,7 @@ const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> 
 it.for([
   { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests per day', sign: /most on/ },
   { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Devices', sign: 'Verified' },
-])('$path at $width px: what comes late moves nothing ($below)', async (row, { profile, email }) => {
+])('the page $path at $width px does not shift when late content arrives ($below)', async (row, { profile, email }) => {
   await profile.logIn(email);
   await profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: manyTunnels(5) }));
   const day = { date: '2026-01-01', tunnels: 1, requests: 7, bytes: 7000 };

@@ -5,7 +5,7 @@ import { it } from './browser-test.fixture.ts';
 import { cardOf, stateOf } from './domains-page.fixture.ts';
 import { commandIn } from './pasted-command.fixture.ts';
 
-it('a name is reserved with the command that uses it, and given up only by whoever types its name', async ({
+it('a reserved name shows its command, is released only after its name is typed, and can be taken back', async ({
   profile,
   stack,
 }) => {

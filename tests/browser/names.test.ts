@@ -1,4 +1,4 @@
-// The names and ports of an account in the dashboard: reserved, held by a tunnel and kept after it, released and taken back.
+// The names and ports of an account in the dashboard: reserved, held during and after a tunnel, released and taken back.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
@@ -15,7 +15,7 @@ import type { Profile } from './profile.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-it('a port is reserved by its number or any free one, and what is taken or over the plan is said in words', async ({
+it('a free port can be reserved, and a taken name, an invalid port and a full plan show an error', async ({
   profile,
   stack,
 }) => {
@@ -61,7 +61,7 @@ it('a port is reserved by its number or any free one, and what is taken or over 
   await dialog.getByRole('alert').getByText('Reservation limit of 3 reached.').waitFor();
 });
 
-it('what a tunnel uses is held: in use, then kept until a day, on both pages; one press reserves it', async ({
+it('a name in use is held, is kept until a date after the tunnel closes, and can be reserved with a click', async ({
   profile,
   harness,
   stack,
@@ -94,14 +94,14 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   await page.getByRole('link', { name: 'Reserve', exact: true }).click();
   await page.getByRole('heading', { name: 'Names', level: 1 }).waitFor();
   await page.getByRole('button', { name: `Reserve ${name}` }).click();
-  await page.getByRole('status').getByText(`${name} is reserved.`).waitFor();
+  await page.getByRole('status').getByText(`${name} is reserved for your account`).waitFor();
   await cardOf(page, 'Reserved').getByRole('row', { name }).waitFor();
   expect(await stateOf(account, name)).toBe('reserved');
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect(await findingsOf(page)).toEqual([]);
 });
 
-it('where there are several regions a port asks for one', async ({ profile, stack }) => {
+it('reserving a port asks for the region if there are several regions', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'regions');
   await profile.logIn(account.email);
   const page = await profile.tab('/names');
@@ -167,7 +167,7 @@ const openNames = async (profile: Profile, stack: StackAddress, list: readonly R
   return profile.tab('/names');
 };
 
-it('random names that no tunnel uses are folded into one line, which says how long they are kept', async ({
+it('unused random names are folded into a single line, which says how long they are held', async ({
   profile,
   stack,
 }) => {
@@ -183,10 +183,7 @@ it('random names that no tunnel uses are folded into one line, which says how lo
   expect(await findingsOf(page)).toEqual([]);
 });
 
-it('on a phone a name is one line, however long, and opens to its address and its actions', async ({
-  profile,
-  stack,
-}) => {
+it('a name takes a single line on a phone, and opens to its address and actions', async ({ profile, stack }) => {
   const long = 'x'.repeat(63);
   const list = [
     made(1, { label: long, public_address: `http://${long}.localhost:8000` }),
@@ -211,7 +208,7 @@ it('on a phone a name is one line, however long, and opens to its address and it
   expect(await findingsOf(page)).toEqual([]);
 });
 
-it('of 500 names the page shows a part, and all of them when asked', async ({ profile, stack }) => {
+it('a list of 500 names shows 50, and all on request', async ({ profile, stack }) => {
   const page = await openNames(
     profile,
     stack,

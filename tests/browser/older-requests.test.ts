@@ -1,4 +1,4 @@
-// All requests that the edge keeps can be seen, page by page.
+// All captured requests of the edge can be shown, page by page.
 import { CAPTURE_LIST_LIMIT } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -9,7 +9,7 @@ import { it } from './browser-test.fixture.ts';
 
 const COUNT = CAPTURE_LIST_LIMIT.max + 20;
 
-it('Load older shows the requests before the newest 100, which stay while new ones come', async ({
+it('Load older shows the requests before the newest 100, which stay in the list when new requests arrive', async ({
   profile,
   harness,
   stack,

@@ -1,4 +1,5 @@
-// Own domains in every state, as the API gives them: most states take days, a certificate authority and another account to come about.
+// Custom domains in every state in the form of API responses. Real domains would need days, a certificate authority and a second account
+// for most states.
 import type { DomainCertificate, DomainRecord, NewDomain, OwnDomainView, UsageRegion } from '@tunnel/contract';
 import type { BrowserContext, Route } from 'playwright-core';
 
@@ -54,7 +55,7 @@ export const ownDomain = (name: string, some: Partial<OwnDomainView> = {}): OwnD
   ...some,
 });
 
-/** The top of a domain: an address and a text, of which the text is there. */
+/** An apex domain that needs an A record and a TXT record, of which only the TXT record has been found. */
 export const pendingDomain = (name = 'example.org'): OwnDomainView =>
   ownDomain(name, {
     state: 'pending',
@@ -98,10 +99,10 @@ export const domainsInAllStates = (): OwnDomainView[] => [
 
 type Refusal = { readonly status: number; readonly code: string; readonly error: string; readonly after?: number };
 
-/** Answers for `/domains` in the browser itself; everything else is the platform's. */
+/** Answers `/domains` requests inside the browser. All other requests reach the platform. */
 export class DomainsApi {
   list: OwnDomainView[];
-  /** Of the next call that is no GET. */
+  /** Error response to the next request that is not a GET. */
   refusal: Refusal | null = null;
   reads = 0;
 
@@ -156,7 +157,7 @@ export class DomainsApi {
   }
 }
 
-/** Regions are answered as those of a server that visitors reach: own domains are offered on such a server only. */
+/** Makes the server's regions look public, because custom domains are offered only on public servers. */
 export const pretendPublic = (context: BrowserContext): Promise<unknown> =>
   context.route('**/usage/regions', async (route) => {
     const response = await route.fetch();

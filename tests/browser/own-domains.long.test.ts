@@ -1,4 +1,4 @@
-// An own domain in the dashboard of a real platform with DNS. The other tests of these pages answer in front of the platform.
+// A custom domain in the dashboard of a real platform with DNS. The other tests of these pages use mocked responses.
 import type { OwnDomainView } from '@tunnel/contract';
 import { startDnsServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -10,7 +10,7 @@ import { pretendPublic } from './own-domains.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-it('is added, pending with its record, verified as soon as it is set, used, and removed with its tunnel', async ({
+it('a custom domain is added, verified when its DNS record appears, used by a tunnel, and removed together with the tunnel', async ({
   browser,
   harness,
 }) => {

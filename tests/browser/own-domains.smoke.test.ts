@@ -1,11 +1,11 @@
-// A domain of one's own is added in the dashboard, and its page shows the records and the command.
+// A custom domain is added in the dashboard, and its page shows the DNS records and the command.
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, openList } from './domains-page.fixture.ts';
 import { NO_CERTIFICATE_YET } from './own-domains.fixture.ts';
 import { commandIn } from './pasted-command.fixture.ts';
 
-it('one is added by name or by a pasted address, and what is wrong with it is said at its field', async ({
+it('a custom domain is added from a pasted URL, and an invalid domain shows the error at its field', async ({
   profile,
   stack,
 }) => {

@@ -1,4 +1,4 @@
-// Own domains in the dashboard: added, their records copied and followed as they appear, checked by hand, and removed.
+// Custom domains in the dashboard: DNS records are copied and followed as they appear, checked on request, and domains are removed.
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -10,11 +10,11 @@ import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain } from './own
 
 const SOON = { timeoutMs: 20_000 };
 
-/** By how much the page is wider than the screen. */
+/** Returns by how many pixels the page is wider than the screen. */
 const overhang = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 
-it('every state is said in words, with the certificate and its end, and leads to what to do next', async ({
+it('the list of custom domains shows the state and certificate of each domain, and its page says what to do next', async ({
   profile,
   stack,
 }) => {
@@ -47,7 +47,7 @@ it('every state is said in words, with the certificate and its end, and leads to
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
 });
 
-it('records are copied one by one, and followed until the domain and its certificate are there', async ({
+it('the DNS records of a domain can be copied, and update until the domain is verified and its certificate issued', async ({
   profile,
   stack,
 }) => {
@@ -68,14 +68,14 @@ it('records are copied one by one, and followed until the domain and its certifi
     .getByText('Found')
     .waitFor();
   api.change('example-org', { state: 'verified', certificate: { ...NO_CERTIFICATE_YET, state: 'ordering' } });
-  await page.getByText('Certificate: being ordered').waitFor();
+  await page.getByText('Certificate: being issued').waitFor();
   api.change('example-org', { certificate: certificate() });
   await page.getByText('Certificate valid').waitFor();
   await page.getByRole('link', { name: 'Open' }).waitFor();
   expect(await page.getByText('Add the records below').count()).toBe(0);
 });
 
-it('a check by hand shows what it found, and a refusal counts down the seconds that it names', async ({
+it('Check now shows its result, and counts down the seconds after a check that came too soon', async ({
   profile,
   stack,
 }) => {
@@ -98,7 +98,10 @@ it('a check by hand shows what it found, and a refusal counts down the seconds t
   expect(await records.getByRole('alert').count()).toBe(0);
 });
 
-it('one is removed by whoever types its name, and is gone from the list', async ({ profile, stack }) => {
+it('a custom domain is removed only after its name is typed, and disappears from the list', async ({
+  profile,
+  stack,
+}) => {
   const { api, page } = await openList(profile, stack);
   await page.getByRole('link', { name: 'Details: shop.example.com' }).click();
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
@@ -120,7 +123,7 @@ it('one is removed by whoever types its name, and is gone from the list', async 
   await gone.getByText('Domain not found').waitFor();
 });
 
-it('a name of 253 characters is whole on a phone, on both pages and in the question', async ({ profile, stack }) => {
+it('a domain of 253 characters fits a phone in the list, on its page and in the dialog', async ({ profile, stack }) => {
   const name = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`;
   const { page } = await openList(profile, stack, [ownDomain(name, { active_tunnels: 1 })]);
   await page.setViewportSize({ width: 360, height: 800 });

@@ -1,10 +1,11 @@
-// A real stack in a folder of its own, with pools and many logins allowed; and how others of the run find it.
+// Starts a real stack in a separate folder, with groups enabled and high rate limits for sign-ins, and finds the stack from other
+// processes of the run.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { claimPortBlock, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from '../system/stack.fixture.ts';
 
-/** All visitors of the tests are of one network. */
+/** High limits, because all visitors of the tests come from the same network. */
 const TABLES = `
 [platform.limits]
 network_calls_at_once = 100
@@ -17,7 +18,7 @@ tunnel_limit = 100
 enabled = true
 `;
 
-/** What a test needs to know of a stack, whichever process started it. */
+/** The data that a test needs about a stack, regardless of the process that started it. */
 export type StackAddress = Pick<Stack, 'run' | 'control' | 'dataDir' | 'flags'>;
 
 export interface OwnStack {
@@ -43,7 +44,7 @@ export const startOwnStack = async (options: StackOptions = {}): Promise<OwnStac
   return { stack, close };
 };
 
-/** A stack that another process has started. */
+/** Returns the address of a stack that a different process has started. */
 export const stackAt = (dataDir: string, flags: readonly string[]): StackAddress => {
   const run = (): Stack['run'] => JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Stack['run'];
   return {

@@ -1,4 +1,4 @@
-// A command as a page shows it, pasted into a shell on a computer that has the client, with a home of its own.
+// Runs a command from a page in a shell on a computer that has the client installed, with a separate home directory.
 import { delimiter, join } from 'node:path';
 import { type Program, spawnProgram } from '@tunnel/testkit';
 import type { Locator } from 'playwright-core';
@@ -6,7 +6,7 @@ import { ROOT } from '../repo/checkout.fixture.ts';
 import type { Harness } from '../system/harness.fixture.ts';
 import { withoutOurEnvironment } from '../system/stack.fixture.ts';
 
-/** What the copy button beside it copies. */
+/** Returns the command that the copy button beside it copies. */
 export const commandIn = async (place: Locator): Promise<string> => {
   const text = (
     await place
@@ -17,10 +17,10 @@ export const commandIn = async (place: Locator): Promise<string> => {
   return text.replace(/^\$\s+/, '');
 };
 
-/** Where a checkout has the command `tunnel`. */
+/** Folder that contains the command `tunnel` in a checkout. */
 const BIN = join(ROOT, 'node_modules/.bin');
 
-/** `home` undefined: a new one. */
+/** Runs a command in a shell. Without `home`, a new home directory is used. */
 export const paste = async (harness: Harness, command: string, home?: string): Promise<Program> => {
   const env = withoutOurEnvironment();
   const program = await spawnProgram({

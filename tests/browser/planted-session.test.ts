@@ -1,4 +1,5 @@
-// A dashboard on the site of the tunnels, as `--public` has it: a page of a tunnel plants its owner's session in browsers that come by.
+// A dashboard on the same site as the tunnels, as with `--public`: a tunnel's page plants the session of its owner in the browsers of
+// visitors.
 import { freePort } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { startWeb } from '../system/http-tunnels.fixture.ts';
@@ -8,10 +9,10 @@ import { it } from './browser-test.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-/** Browsers find every name below localhost on this machine. They keep pages from setting cookies for localhost itself, as for `com`. */
+/** The site. Browsers resolve every name below localhost to this machine, and reject cookies for localhost as they do for `com`. */
 const SITE = 'site.localhost';
 
-it('a session that a page of a tunnel plants is not taken by the dashboard, and the next log-in is one’s own', async ({
+it('the dashboard rejects a session cookie that was planted by a tunnel, and a later sign-in opens the correct account', async ({
   browser,
   harness,
 }) => {
@@ -39,7 +40,7 @@ it('a session that a page of a tunnel plants is not taken by the dashboard, and 
         `${cookie}; Domain=${SITE}; Path=/auth; Secure; Max-Age=86400`,
         `${cookie}; Domain=${SITE}; Path=/; Secure; Max-Age=86400`,
       ]);
-      // Of two cookies of one name none would be taken: the page plants the token once.
+      // The page plants the token only once, because the platform rejects two cookies of the same name.
       response.setHeader('set-cookie', planted.slice(1));
       response.setHeader('content-type', 'text/html').end('<!doctype html><title>A prize</title>');
     }),
@@ -60,7 +61,7 @@ it('a session that a page of a tunnel plants is not taken by the dashboard, and 
   const asked = await page.evaluate("fetch('/auth/refresh', { method: 'POST' }).then(({ status }) => status)");
   expect(asked).toBe(401);
 
-  // The planter's own program, which shows only the token, is not bound to a browser.
+  // A program of the token's owner sends only the token, and is not bound to a browser.
   const program = await fetch(`${stack.run.platform_url}/auth/refresh`, { method: 'POST', headers: { cookie: token } });
   expect(program.status).toBe(200);
 

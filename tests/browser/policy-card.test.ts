@@ -1,4 +1,5 @@
-// The rules of a tunnel in the dashboard: each in words with its counts, what they did with a request and who it was; which tunnels are open to everyone.
+// The policy of a tunnel in the dashboard: rules in words with their counts, their effect on a request, the visitor, and tunnels that are
+// open to everyone.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -21,7 +22,7 @@ rules:
     auth: { basic: { users: { ann: "${PASSWORD}" } } }
 `;
 
-/** For everybody: axe, the keyboard, and no wider than the smallest phone. */
+/** Checks accessibility: keyboard, axe, and no overflow on the smallest phone. */
 const expectForEverybody = async (page: Page): Promise<void> => {
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect(await findingsOf(page)).toEqual([]);
@@ -29,7 +30,7 @@ const expectForEverybody = async (page: Page): Promise<void> => {
   await page.setViewportSize({ width: 1280, height: 800 });
 };
 
-it('a tunnel shows its rules and their counts, a request which rule answered it and who it was; no secret is in the page', async ({
+it('the tunnel page shows policy rules with their counts, and for a request the deciding rule and the visitor, but no secrets', async ({
   profile,
   harness,
   stack,

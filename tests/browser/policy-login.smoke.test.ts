@@ -1,10 +1,10 @@
-// People log in at a tunnel, in a real browser and at a real provider, and come back to the page that they asked for.
+// Visitors sign in to a tunnel in a real browser at a real provider, and return to the requested page.
 import { expect } from 'vitest';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { openGuarded, PERSON, signIn } from './guarded-tunnel.fixture.ts';
 
-it('a deep link with its query survives the login; the service learns who it is and sees no cookie of the edge; log-out ends it', async ({
+it('a visitor returns to the requested URL after sign-in, the service gets the user name but no edge cookie, and sign-out ends the session', async ({
   profile,
   harness,
   stack,
@@ -18,12 +18,12 @@ it('a deep link with its query survives the login; the service learns who it is 
   await page.getByRole('heading', { name: '/deep/link' }).waitFor();
   expect(page.url()).toBe(`${url}/deep/link?x=1&y=a%20b`);
   expect(visits).toEqual([{ path: '/deep/link?x=1&y=a%20b', user: PERSON, how: 'login', cookie: undefined }]);
-  // No script of the page can take the session away.
+  // Scripts of the page cannot read the session cookie.
   expect(await page.evaluate('document.cookie')).toBe('');
   await page.goto(`${url}/next`);
   await page.getByRole('heading', { name: '/next' }).waitFor();
 
-  // The provider would let them in again without a word.
+  // Clears the provider's cookies, because the provider would sign the visitor in again without asking.
   await profile.context.clearCookies({ domain: '127.0.0.1' });
   await page.goto(`${url}/.tunnel/logout`);
   expect(await findingsOf(page)).toEqual([]);

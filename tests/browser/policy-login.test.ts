@@ -1,10 +1,10 @@
-// People log in at a tunnel, in a real browser and at a real provider: they come back to the page that they asked for, and to no other; nobody else gets in.
+// Visitors sign in to a tunnel in a real browser at a real provider: each returns to the requested page, and other people are rejected.
 import { expect } from 'vitest';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { openGuarded, PERSON, STRANGER, signIn } from './guarded-tunnel.fixture.ts';
 
-it('two tabs log in at once, and each comes back to its own page', async ({ profile, harness, stack }) => {
+it('two tabs that sign in at the same time each return to their own page', async ({ profile, harness, stack }) => {
   const { url, visits } = await openGuarded(harness, stack, profile, 'two-tabs');
   const one = await profile.context.newPage();
   const two = await profile.context.newPage();
@@ -20,7 +20,7 @@ it('two tabs log in at once, and each comes back to its own page', async ({ prof
   ]);
 });
 
-it('a person who is not on the list reads as whom they are signed in, can log out, and never reaches the service', async ({
+it('a rejected visitor gets a 403 with the account name and a sign-out button, and never reaches the service', async ({
   profile,
   harness,
   stack,
@@ -41,7 +41,11 @@ it('a person who is not on the list reads as whom they are signed in, can log ou
   expect(visits).toEqual([]);
 });
 
-it('an address that the provider has not verified is nobody’s', async ({ profile, harness, stack }) => {
+it('a sign-in with an email address that the provider has not verified gets a 403', async ({
+  profile,
+  harness,
+  stack,
+}) => {
   const { url, visits } = await openGuarded(harness, stack, profile, 'unverified');
   const page = await profile.context.newPage();
   await page.goto(`${url}/`);

@@ -1,4 +1,4 @@
-// Pools as they live and die, seen on the page.
+// Groups on the dashboard as their members fail and recover.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -9,7 +9,7 @@ import { it } from './browser-test.fixture.ts';
 
 const answer: Parameters<typeof startWeb>[0] = (_request, response) => void response.end('hello');
 
-/** Flags of a member of the group `name`, probed every second. */
+/** Returns the flags of a member of group `name` with a probe every second. */
 const memberFlags = async (harness: Harness, name: string): Promise<string[]> => {
   const file = join(await harness.folder(), 'group-key');
   writeFileSync(file, 'the key of the group', { mode: 0o600 });
@@ -17,7 +17,7 @@ const memberFlags = async (harness: Harness, name: string): Promise<string[]> =>
   return ['--group', name, '--group-key-file', file, '--subdomain', name, ...probe];
 };
 
-it('a pool of three: a service that fails, a client that dies, and both come back, without a flicker', async ({
+it('the groups page follows a service that fails, a client that dies and their return, without redrawing the group', async ({
   profile,
   harness,
   stack,
@@ -58,11 +58,11 @@ it('a pool of three: a service that fails, a client that dies, and both come bac
   await seen('2 of 2 healthy');
   await (await start(services[1]?.port ?? 0)).ready();
   await seen('3 of 3 healthy');
-  // All of that in the same element: nothing was drawn from scratch.
+  // The element is still the same, so the page was not redrawn.
   expect(await page.evaluate('document.querySelector("article").dataset.marked')).toBe('yes');
 });
 
-it('a pool without a healthy member is told in words, and a region that does not answer is named', async ({
+it('the groups page warns about a group without a healthy member, and names a region that does not answer', async ({
   profile,
   harness,
   stack,

@@ -1,24 +1,24 @@
-// The browser of one person: its cookies, its tabs, and everything that went wrong in any of them.
+// A person's browser: cookies, tabs, and every fault in any of the tabs.
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { PASSWORD } from './account.fixture.ts';
 import type { StackAddress } from './own-stack.fixture.ts';
 
 const WAIT_MS = 30_000;
 
-/** Told to the console, where it is collected. */
+/** Script that writes policy violations to the console, where they are collected. */
 const TELL_POLICY_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
   console.error('content security policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`;
 
-/** Once in a tab: somebody who has logged out there stays so. */
+/** Script that marks the browser as signed in. It runs once per tab, so that a user who signs out there stays signed out. */
 const MARK_SIGNED_IN = `if (location.pathname.startsWith('/app/') && sessionStorage.getItem('marked') === null) {
   sessionStorage.setItem('marked', 'yes');
   localStorage.setItem('signed-in', 'yes');
 }`;
 
-/** What a page tells when it cannot be loaded; the platform is away then. */
+/** Error of a page that cannot be loaded, because the platform is unreachable. */
 const ABOUT_ABSENCE = /^Fault: cannot reach /;
 
-/** What the browser itself says about answers like 401; those are for the pages to handle. */
+/** Message of the browser about error responses such as 401, which the pages handle. */
 const ABOUT_ANSWERS = /^Failed to load resource:/;
 
 export interface ProfileOptions
@@ -41,19 +41,19 @@ export class Profile {
   }
 
   static async open(browser: Browser, stack: StackAddress, options: ProfileOptions = {}): Promise<Profile> {
-    // The language is given: on a machine without one, a browser may name a tag that its own Intl refuses.
+    // The locale is fixed, because on a machine without a locale a browser may choose a tag that its Intl rejects.
     const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options });
     context.setDefaultTimeout(WAIT_MS);
     await context.addInitScript(TELL_POLICY_VIOLATIONS);
     return new Profile(context, stack);
   }
 
-  /** Errors in scripts, violations of the policy, requests to other hosts, answers of a broken platform. */
+  /** Script errors, policy violations, requests to other hosts, and server errors of the platform. */
   get faults(): readonly string[] {
     return this.#faults;
   }
 
-  /** A new tab at a page of the dashboard. */
+  /** Opens a new tab at a page of the dashboard. */
   async tab(path = '/'): Promise<Page> {
     const page = await this.context.newPage();
     await page.goto(this.urlOf(path));
@@ -64,7 +64,7 @@ export class Profile {
     return `${this.#stack.run.platform_url}/app${path}`;
   }
 
-  /** Without the page: the cookie, and the mark by which the dashboard asks it, are all that a session leaves in a browser. */
+  /** Signs in without the page. A session leaves only the cookie in a browser, and the mark that makes the dashboard use the cookie. */
   async logIn(email: string, password = PASSWORD): Promise<void> {
     const answer = await this.context.request.post(`${this.#stack.run.platform_url}/auth/login`, {
       data: { email, password },
@@ -73,17 +73,17 @@ export class Profile {
     await this.context.addInitScript(MARK_SIGNED_IN);
   }
 
-  /** A page that the dashboard leads to on purpose. */
+  /** Allows requests to the host of a page to which the dashboard links. */
   allowHostOf(url: string): void {
     this.#hosts.add(new URL(url).host);
   }
 
-  /** For tests in which the platform is away. */
+  /** Allows errors of an unreachable platform. */
   allowAbsence(): void {
     this.#mayBeAway = true;
   }
 
-  /** What every tab shows, for people who look for the reason of a failure. */
+  /** Saves a screenshot of every tab, to help find the reason for a failure. */
   async picture(file: string): Promise<void> {
     for (const [index, page] of this.context.pages().entries()) {
       await page.screenshot({ path: `${file}-${index + 1}.png`, fullPage: true });
@@ -112,7 +112,7 @@ export class Profile {
   }
 }
 
-/** Fills in the page that asks for email and password. */
+/** Fills in and submits the sign-in page. */
 export const logInAt = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(password);

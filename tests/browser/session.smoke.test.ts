@@ -1,16 +1,16 @@
-// A page that needs a session leads to the login, and from there to that page.
+// A page that requires a session leads to sign-in, and from there to the page.
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { logInAt } from './profile.fixture.ts';
 
-it('a page asked for without a session comes after the login; a page of somebody else is never the next', async ({
+it('sign-in returns to the dashboard page that was requested, and never to a URL outside the dashboard', async ({
   profile,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'next');
   const page = await profile.context.newPage();
-  // A slow platform: the page has begun to wait before it is known that nobody is signed in.
+  // Simulates a slow platform: the page is already waiting when the missing session becomes known.
   const isWaiting = page.getByRole('status').filter({ hasText: 'Loading' });
   await page.route('**/auth/refresh', async (route) => {
     await isWaiting.waitFor();

@@ -1,4 +1,4 @@
-// Sessions that end in the middle of work, and several tabs.
+// Sessions that end during use, and sessions in several tabs.
 import { expect } from 'vitest';
 import { Account, ask, mailedPath } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -6,7 +6,7 @@ import { logInAt } from './profile.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
 
-it('a session that ended in the middle of work leads to the login, and from there back to the page', async ({
+it('a session that ends during use leads to sign-in, and from there back to the same page', async ({
   profile,
   stack,
 }) => {
@@ -14,7 +14,7 @@ it('a session that ended in the middle of work leads to the login, and from ther
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels?state=closed');
   await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
-  // A new password ends every session of the account, and its access tokens.
+  // A new password ends every session of the account, including its access tokens.
   await ask(stack, '/auth/forgot-password', { body: { email: account.email } });
   const token = new URL(await mailedPath(stack, account.email, '/app/reset-password'), 'http://x').searchParams.get(
     'token',
@@ -30,7 +30,7 @@ it('a session that ended in the middle of work leads to the login, and from ther
   expect(await page.getByRole('radio', { name: 'Ended' }).isChecked()).toBe(true);
 });
 
-it('an access token that ran out is renewed by the cookie, and nobody notices', async ({ profile, stack }) => {
+it('an expired access token is renewed automatically without an error on the page', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'renewed');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');
@@ -56,7 +56,7 @@ it('an access token that ran out is renewed by the cookie, and nobody notices', 
   expect([refused, renewed]).toEqual([1, 1]);
 });
 
-it('two tabs share one session: out in one is out in both, in again too, and renewing at once harms neither', async ({
+it('two tabs share a session: sign-out and sign-in apply to both, and simultaneous renewals keep both signed in', async ({
   profile,
   stack,
 }) => {

@@ -1,4 +1,4 @@
-// The account and this browser.
+// Settings of the account and of the browser.
 import { expect } from 'vitest';
 import { Account, ask, mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -6,7 +6,7 @@ import { Profile } from './profile.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
 
-it('a name is kept, a theme is there before the first paint and in every tab, other devices are logged out when asked', async ({
+it('settings save the name, apply the theme in every tab, and sign out other devices after confirmation', async ({
   profile,
   stack,
 }) => {
@@ -27,7 +27,7 @@ it('a name is kept, a theme is there before the first paint and in every tab, ot
   await page.getByRole('radio', { name: 'Light' }).click();
   expect(await page.evaluate(colour)).not.toBe(dark);
 
-  // The sign-up itself logged in, too.
+  // The sign-up created a session as well.
   await page.getByRole('row').nth(2).waitFor();
   const question = page.getByRole('dialog', { name: 'Sign out of 1 other device?' });
   await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
@@ -42,7 +42,7 @@ it('a name is kept, a theme is there before the first paint and in every tab, ot
   expect(await page.getByLabel('Display name').inputValue()).toBe('Ann of the test');
 });
 
-it('a password is changed in one of two dashboards: the other has to log in again', async ({
+it('a password change signs out other devices, which must use the new password', async ({
   browser,
   harness,
   profile,
@@ -68,11 +68,11 @@ it('a password is changed in one of two dashboards: the other has to log in agai
   await page.keyboard.press('Enter');
   await dialog.getByRole('alert').waitFor();
   expect(await dialog.getByLabel('Current password').getAttribute('aria-invalid')).toBe('true');
-  // What refuses a password is no session that has run out: nothing is sent a second time.
+  // A rejected password is not an expired session, so the request is not repeated.
   expect(tries).toBe(1);
   await dialog.getByLabel('Current password').fill(PASSWORD);
   await page.keyboard.press('Enter');
-  // The sign-up of the account was a third place.
+  // The session from the sign-up counts as a further device.
   await page.getByText('Password changed. Signed out of 2 other devices.').waitFor();
 
   await other.getByText('Your session has ended. Sign in to continue.').waitFor();
@@ -85,7 +85,7 @@ it('a password is changed in one of two dashboards: the other has to log in agai
   expect(elsewhere.faults).toEqual([]);
 });
 
-it('an address is changed by the link that the new one gets; a taken one is told nothing else', async ({
+it('an email change takes effect with the mailed link, and the page does not reveal if the address is in use', async ({
   profile,
   stack,
 }) => {
@@ -111,7 +111,7 @@ it('an address is changed by the link that the new one gets; a taken one is told
   await next.getByText(wanted).waitFor();
 });
 
-it('an account is deleted after a question with its password, in every tab', async ({ profile, stack }) => {
+it('an account is deleted after its password is confirmed, and every tab is signed out', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'gone');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');

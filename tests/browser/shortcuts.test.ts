@@ -1,4 +1,4 @@
-// The search over pages, tunnels and domains, the list of keys, and the five tabs of a phone: all by keyboard.
+// The search over pages, tunnels and domains, the list of shortcuts, and the five tabs on a phone, all by keyboard.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -22,10 +22,7 @@ const selectedIn = (page: Page): Promise<string> =>
     `document.getElementById(document.activeElement.getAttribute('aria-activedescendant') ?? '')?.textContent ?? ''`,
   );
 
-it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape gives the focus back', async ({
-  profile,
-  stack,
-}) => {
+it('Ctrl-K finds pages, tunnels and domains by keyboard, and Escape restores the focus', async ({ profile, stack }) => {
   await profile.logIn((await Account.signUp(stack, 'search')).email);
   await answerTunnels(profile, () => liveTunnels(3));
   await DomainsApi.in(profile.context, [ownDomain('shop.example.com')]);
@@ -51,7 +48,7 @@ it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape 
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   expect(await page.evaluate('document.activeElement.textContent')).toContain('Create key');
-  // Cmd-K, as on a Mac.
+  // Cmd-K is the shortcut on a Mac.
   await page.keyboard.press('Meta+k');
   await field.waitFor();
   await page.keyboard.type('SHOP');
@@ -62,7 +59,7 @@ it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape 
   await page.keyboard.type('nam');
   await page.keyboard.press('Enter');
   await heading(page, 'Names').waitFor();
-  // The browser's Back leaves the dialog, too.
+  // The browser's Back button closes the dialog as well.
   await page.keyboard.press('Control+k');
   await field.waitFor();
   await page.goBack();
@@ -70,7 +67,7 @@ it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape 
   expect(await page.getByRole('dialog').count()).toBe(0);
 });
 
-it('a tunnel that ends while the search is open leaves the selection to its neighbor; a slow API delays no page', async ({
+it('a tunnel that ends during a search moves the selection to the next result; a slow API does not delay results for pages', async ({
   profile,
   stack,
 }) => {
@@ -105,7 +102,7 @@ it('a tunnel that ends while the search is open leaves the selection to its neig
   await page.getByRole('dialog', { name: 'Search' }).waitFor();
 });
 
-it('a hundred tunnels with long names fit a phone, and pages are found while the API refuses', async ({
+it('search results of 100 tunnels with long names fit a phone, and pages are found even while the API returns errors', async ({
   profile,
   stack,
 }) => {
@@ -150,7 +147,10 @@ it('a hundred tunnels with long names fit a phone, and pages are found while the
   await heading(page, 'Billing').waitFor();
 });
 
-it('`?` shows the keys, but not in a field; no dialog opens over another one', async ({ profile, stack }) => {
+it('`?` opens the list of shortcuts except in a text field, and no dialog opens above another dialog', async ({
+  profile,
+  stack,
+}) => {
   await profile.logIn((await Account.signUp(stack, 'keys-help')).email);
   const page = await profile.tab('/names');
   await heading(page, 'Names').waitFor();
@@ -172,10 +172,7 @@ it('`?` shows the keys, but not in a field; no dialog opens over another one', a
   expect(await page.getByRole('dialog').count()).toBe(1);
 });
 
-it('before sign-in neither key does anything, and a session that ends takes the search with it', async ({
-  profile,
-  stack,
-}) => {
+it('shortcuts do nothing before sign-in, and the end of a session closes the search', async ({ profile, stack }) => {
   const page = await profile.tab('/login');
   await page.getByRole('button', { name: 'Sign in' }).focus();
   await page.keyboard.press('Control+k');
@@ -192,7 +189,10 @@ it('before sign-in neither key does anything, and a session that ends takes the 
   expect(await one.getByRole('dialog').count()).toBe(0);
 });
 
-it('a phone has five tabs; the other pages of a section are tabs of its pages', async ({ profile, stack }) => {
+it('the navigation on a phone has five tabs; further pages of a section are tabs on its pages', async ({
+  profile,
+  stack,
+}) => {
   await profile.logIn((await Account.signUp(stack, 'tabs')).email);
   const page = await profile.tab('/keys');
   await page.setViewportSize({ width: 390, height: 844 });
@@ -219,7 +219,7 @@ it('a phone has five tabs; the other pages of a section are tabs of its pages', 
   expect(await findingsOf(page)).toEqual([]);
 });
 
-it('a server on this computer offers no own domain', async ({ profile, stack }) => {
+it('a server on this computer offers no custom domains', async ({ profile, stack }) => {
   await profile.logIn((await Account.signUp(stack, 'local')).email);
   const page = await profile.tab('/domains');
   await page.getByText('Custom domains need a public server').waitFor();

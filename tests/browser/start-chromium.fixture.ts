@@ -1,4 +1,4 @@
-// A Chromium for tests and scripts: one that is installed, else the one of a development dependency.
+// Starts Chromium for tests and scripts: an installed browser, or else the browser of a development dependency.
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
@@ -7,12 +7,12 @@ import { ROOT } from '../repo/checkout.fixture.ts';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 const START_TIMEOUT_MS = 60_000;
 
-/** Pictures of a page are the same on every machine; a container has little shared memory. */
+/** Flags that make screenshots equal on all machines, and that suit containers with little shared memory. */
 const FLAGS = ['--disable-dev-shm-usage', '--disable-gpu', '--force-color-profile=srgb', '--font-render-hinting=none'];
 
 export type Started = { readonly server: BrowserServer } | { readonly server: null; readonly reason: string };
 
-/** Tries one after the other; a file of that name may be a mere pointer to a shop. */
+/** Tries the candidates one after the other, because an executable can be a mere stub that points to an app store. */
 export const startChromium = async (): Promise<Started> => {
   const reasons: string[] = [];
   for (const { name, find } of candidates()) {
@@ -57,8 +57,9 @@ const isExecutable = (file: string): boolean => {
 };
 
 /**
- * Unpacked into our own cache: in the folder for temporary files anybody could put another program in its place.
- * `withLibraries`: with those of the system it comes from, for machines that lack what a browser needs.
+ * Unpacks the browser of the dependency into our cache folder, because in the folder for temporary files other users could replace the
+ * program.
+ * `withLibraries` adds libraries of its original system, for machines that lack the libraries of a browser.
  */
 const packed = async (withLibraries: boolean): Promise<Found> => {
   if (process.platform !== 'linux') throw new Error('for Linux alone');
@@ -71,7 +72,10 @@ const packed = async (withLibraries: boolean): Promise<Found> => {
   return { path, env: { FONTCONFIG_FILE: withFonts(folder), ...libraries } };
 };
 
-/** Where no font is installed, text has no size and every page looks hidden. The package's own file names another folder. */
+/**
+ * Writes a font configuration, because without fonts text has no size and every page looks empty. The package's configuration names a
+ * different folder.
+ */
 const withFonts = (folder: string): string => {
   const file = join(folder, 'fonts.conf');
   const system = '<include ignore_missing="yes">/etc/fonts/fonts.conf</include>';
@@ -80,7 +84,7 @@ const withFonts = (folder: string): string => {
   return file;
 };
 
-/** The package takes its settings from the environment. */
+/** Runs the work with environment variables, because the package reads its settings from the environment. */
 const withVariables = async <T>(settings: Record<string, string>, work: () => Promise<T>): Promise<T> => {
   const before = Object.keys(settings).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, settings);
@@ -94,7 +98,7 @@ const withVariables = async <T>(settings: Record<string, string>, work: () => Pr
   }
 };
 
-/** Without a sandbox: it opens our own pages alone, and root and most containers have none. */
+/** Starts the browser without a sandbox: it opens only our pages, and neither root nor most containers have a sandbox. */
 const launch = (executablePath: string, env: Record<string, string>): Promise<BrowserServer> =>
   chromium.launchServer({
     executablePath,
@@ -110,7 +114,7 @@ const definedOnly = (env: NodeJS.ProcessEnv): Record<string, string> =>
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
-/** Asked to end, and ended: nothing of it outlives the run. */
+/** Stops the browser, by force if necessary, so that no process outlives the run. */
 export const stopChromium = async (server: BrowserServer): Promise<void> => {
   await server.close().catch(() => server.kill());
 };

@@ -1,4 +1,4 @@
-// The list of tunnels: one row for an address with its history, a search, TLS apart from TCP, and Stop.
+// The list of tunnels: a row for each address with its history, a search, TLS separate from TCP, and Stop.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -21,7 +21,10 @@ const ALL: readonly TunnelLogEntry[] = [
   { ...fifth, ...shop, name: 'website', client_name: 'anns-laptop' },
 ];
 
-it('an address is one row that opens its history; search and protocol are in the URL', async ({ profile, stack }) => {
+it('tunnels with the same address share a row that opens their history; search and protocol are in the URL', async ({
+  profile,
+  stack,
+}) => {
   const account = await Account.signUp(stack, 'rows');
   await profile.logIn(account.email);
   await profile.context.route('**/usage/tunnels?*', (route) => {
@@ -68,15 +71,15 @@ it('an address is one row that opens its history; search and protocol are in the
   await eventually(() => expect(query()).toBe('?q=WEBSITE bobs'));
   expect(await search.inputValue()).toBe('WEBSITE bobs');
   await search.fill('nothing like this');
-  await page.getByText('No tunnel matches “nothing like this”.').waitFor();
+  await page.getByText('No tunnels match “nothing like this”.').waitFor();
   await page.reload();
-  await page.getByText('No tunnel matches “nothing like this”.').waitFor();
+  await page.getByText('No tunnels match “nothing like this”.').waitFor();
   await page.getByRole('link', { name: 'Show all tunnels' }).click();
   await countRows(3);
   expect(await search.inputValue()).toBe('');
 });
 
-it('Stop asks, and ends the tunnel of another computer by keyboard, from the list and from its page', async ({
+it('Stop asks for confirmation and ends a tunnel of a different computer, from the list and from its page', async ({
   profile,
   harness,
   stack,
@@ -97,7 +100,7 @@ it('Stop asks, and ends the tunnel of another computer by keyboard, from the lis
   const dialog = page.getByRole('dialog');
   const stop = page.getByRole('button', { name: `Stop ${url}` });
   await stop.press('Enter');
-  await dialog.getByText("The client on anns-laptop doesn't reopen it.").waitFor();
+  await dialog.getByText("The client on anns-laptop won't reopen the tunnel.").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await stop.and(page.locator(':focus')).waitFor();
@@ -117,7 +120,7 @@ it('Stop asks, and ends the tunnel of another computer by keyboard, from the lis
   expect(await other.exitCode()).toBe(4);
 });
 
-it('says why a tunnel could not be stopped; one that ended meanwhile is no error', async ({
+it('a failed Stop shows the reason, and a tunnel that has already ended is not an error', async ({
   profile,
   harness,
   stack,

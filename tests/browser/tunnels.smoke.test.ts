@@ -1,10 +1,10 @@
-// Tunnels that come and go while somebody looks.
+// The list of tunnels while tunnels open and close.
 import { expect } from 'vitest';
 import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a tunnel appears, ends and moves to the history by itself; the filter is in the address', async ({
+it('the tunnel list updates automatically when a tunnel opens or ends, and keeps its filter in the URL', async ({
   profile,
   harness,
   stack,
@@ -36,7 +36,7 @@ it('a tunnel appears, ends and moves to the history by itself; the filter is in 
   const rowOf = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
   await rowOf(url).filter({ hasText: 'Live' }).waitFor();
   await rowOf(place).filter({ hasText: 'Live' }).waitFor();
-  // Who it is, where it runs, and both ways to use its address.
+  // The row shows the tunnel's name and computer, and the actions Open and Copy for its address.
   await rowOf(url).getByText(`web on desk of ${process.pid}`).waitFor();
   expect(
     await rowOf(url)
@@ -51,7 +51,7 @@ it('a tunnel appears, ends and moves to the history by itself; the filter is in 
   http.signal('SIGTERM');
   expect(await http.exitCode()).toBe(0);
   await rowOf(url).filter({ hasText: 'Ended' }).waitFor();
-  // Live ones first: the one that ended later began earlier, and stands below.
+  // Live tunnels come first. The ended tunnel opened earlier, so it is below.
   expect(await page.getByRole('row').nth(1).innerText()).toContain(String(port));
 
   await page.getByRole('radio', { name: 'TCP' }).click();

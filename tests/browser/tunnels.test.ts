@@ -1,11 +1,11 @@
-// Tunnels that come and go while somebody looks, and what one of them carried.
+// The page of a tunnel: captured requests, replays, and a region that does not answer.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a request shows its headers and bodies without its secrets; a region that does not answer breaks one panel', async ({
+it('a captured request hides secrets and can be replayed and edited; a region that does not answer affects only a single panel', async ({
   profile,
   harness,
   stack,
@@ -40,7 +40,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
   await page.getByRole('button', { name: 'Replay', exact: true }).click();
   const said = page.getByText(/^Replayed: 200 in /);
   await said.waitFor();
-  // Hidden from those who look, and whole for the service.
+  // The secret is hidden on the page, but a replay sends it to the service.
   expect(heard).toEqual(['Bearer of-a-visitor', 'Bearer of-a-visitor']);
   await page.getByRole('link', { name: 'View original' }).click();
   await said.waitFor({ state: 'detached' });
@@ -50,7 +50,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
   await edit.press('Enter');
   await editor.getByLabel('Method').and(page.locator(':focus')).waitFor();
   await page.keyboard.press('Escape');
-  // Who goes by keyboard is where they were.
+  // The focus returns to the button that opened the dialog.
   await edit.and(page.locator(':focus')).waitFor();
   await page.keyboard.press('Enter');
   await editor.getByLabel('Path').fill('orders');
@@ -65,7 +65,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
   expect(heard.at(-1)).toBe('Bearer of-a-visitor');
 
   await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  // It is shown for a moment: it is looked for before.
+  // The message appears only for a moment, so the wait starts before the click.
   const copied = page.getByText('Copied').first().waitFor();
   await page.getByRole('button', { name: 'Copy as cURL' }).click();
   await copied;

@@ -1,11 +1,11 @@
-// What fails every other browser test really is noticed.
+// Checks that the faults which fail every other browser test are detected.
 
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-it('an error in a script, a breach of the policy, another host and a broken answer are each a fault', async ({
+it('a script error, a policy violation, a request to a foreign host and a 500 response are each recorded as a fault', async ({
   browser,
   harness,
   stack,

@@ -1,4 +1,4 @@
-// Visitors come all the time while the network under the tunnel breaks again and again, in every way the relay knows.
+// Visitors come continuously while the network under the tunnel breaks repeatedly, in every way that the relay supports.
 
 import { connectSocket, type SocketEnd } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
@@ -20,20 +20,22 @@ const VISITORS = 10;
 const VISITS_EACH = 12;
 const VISITS_BETWEEN_BREAKS = 10;
 const BYTES = deterministicBytes(500_000, 12);
-/** Far longer than a visit can take: the wait for a carrier, and a dead one being noticed, are two seconds by the clock below. */
+/**
+ * Much longer than any visit takes. The wait for a carrier and the detection of a dead carrier take two seconds each on the clock below.
+ */
 const VISIT_TIMEOUT_MS = 60_000;
 
 const it = itWith({ clock: new FastClock(12.5) });
 
 type Outcome = 'whole' | 'reset' | 'truncated' | 'corrupted' | 'hung';
 
-/** While the tunnel is away nobody is let in; one who is refused comes again. */
+/** Dials the port, and retries while the tunnel is away and rejects visitors. */
 const dial = (port: number): Promise<SocketEnd> =>
   eventually(() => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }), {
     timeoutMs: VISIT_TIMEOUT_MS,
   });
 
-/** Sends all of it to an echo and says how that went. Our own socket end, because Node calls some resets an end. */
+/** Sends bytes to an echo service and returns the outcome. Uses the product's socket end, because Node.js reports some resets as an end. */
 const visit = async (port: number, bytes: number): Promise<Outcome> => {
   const end = await dial(port);
   return new Promise((resolve) => {
@@ -68,7 +70,10 @@ const visit = async (port: number, bytes: number): Promise<Outcome> => {
   });
 };
 
-/** Ways to break it, mild ones more often: a client that loses all its connections waits longer each time. */
+/**
+ * Returns ways to break the network. Mild ways are more frequent, because a client that loses all its connections waits longer before
+ * each attempt.
+ */
 const breaks = (relay: Relay, random: () => number): (() => void)[] => {
   const carriers = () => relay.connections.filter(({ opening }) => opening.startsWith('GET /_carrier'));
   const control = () => relay.connections.find(({ opening }) => opening.startsWith('GET /_control'));
@@ -79,7 +84,7 @@ const breaks = (relay: Relay, random: () => number): (() => void)[] => {
   return [
     slower,
     () => anyCarrier()?.reset(),
-    // Its visitors wait until it is found dead, which takes its 25 s: one such is enough.
+    // Visitors of a lost carrier wait until the carrier is found dead after 25 s, so a single loss is enough.
     () => anyCarrier()?.lose(),
     () => control()?.reset(),
     slower,
@@ -89,8 +94,8 @@ const breaks = (relay: Relay, random: () => number): (() => void)[] => {
   ];
 };
 
-describe('on a network that breaks again and again', () => {
-  it('every visit is served whole or reset: none is corrupted, cut short in silence, or left hanging', {
+describe('a tunnel on a network that breaks repeatedly', () => {
+  it('serves every visit completely or resets it: no visit is corrupted, truncated without a reset, or left hanging', {
     timeout: 180_000,
   }, async ({ harness }) => {
     const random = seededRandom(2024);
@@ -114,10 +119,10 @@ describe('on a network that breaks again and again', () => {
     expect(left).toEqual([]);
     const count = (kind: Outcome): number => outcomes.filter((outcome) => outcome === kind).length;
     expect([count('corrupted'), count('truncated'), count('hung')]).toEqual([0, 0, 0]);
-    // Most visits meet no break at all.
+    // Most visits are not affected by any break.
     expect(count('whole')).toBeGreaterThan(outcomes.length / 3);
 
-    // Calm again: all is as it was, and nothing was left over.
+    // After the breaks, the tunnel works as before, and no connection is left over.
     relay.delayMs = 0;
     await eventually(
       async () => expect((await sendAndReadAll(port, Buffer.from('calm')).catch(String)).toString()).toBe('calm'),

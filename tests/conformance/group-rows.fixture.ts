@@ -1,4 +1,4 @@
-// The rows of the group tables, which the edge and the platform both answer with.
+// The rows of the group tables. Edge and platform return the same fields.
 import { numbered } from './numbered.fixture.ts';
 
 export const GROUP_ROWS = {

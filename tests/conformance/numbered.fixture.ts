@@ -1,12 +1,15 @@
-// Rows of the specification with their numbers, and the names of their tests.
+// Numbered rows of the specification, and the names of their tests.
 
-/** A table or a list counts its rows; some lists begin at `from`. */
+/** Numbers the rows of a table or list, starting at `from`. */
 export const numbered = (texts: readonly string[], from = 1): ReadonlyMap<number, string> =>
   new Map(texts.map((text, index) => [from + index, text]));
 
 type NameOfRow<Section> = (section: Section, number: number, more?: string) => string;
 
-/** The name of a row's test; `more` tells several tests of one row apart. `rules`: the sections of numbered sentences; the others are tables. */
+/**
+ * Returns a function that names the test of a row; `more` distinguishes several tests of the same row. `rules` are the sections of
+ * numbered sentences; the other sections are tables.
+ */
 export const namesOfRows =
   <Section extends string>(
     rows: Readonly<Record<Section, ReadonlyMap<number, string>>>,

@@ -1,4 +1,4 @@
-// Rows of the specification and their tests: every row has one, and the folder's README.md says where.
+// Maps specification rows to tests: every row has a test, and the folder's README.md lists the files.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 export type Rows = Readonly<Record<string, ReadonlyMap<number, string>>>;
 
 export interface RowMap {
-  /** import.meta.url of the test. */
+  /** The value of import.meta.url in the test file. */
   readonly at: string;
   readonly rows: Rows;
   /** Lines of the README above its table. */
@@ -19,7 +19,7 @@ const byName = (a: string, b: string): number => a.localeCompare(b);
 
 const filesOfRows = (folder: string): Map<string, string[]> => {
   const found = new Map<string, string[]>();
-  // Tests of a folder that share one server are in files that its one test file brings together.
+  // Tests that share a server are in .rows.ts files, which the single test file of the folder imports.
   const files = readdirSync(folder).filter((name) => /\.(?:test|rows)\.ts$/.test(name));
   for (const file of files.sort(byName)) {
     for (const [, section, number] of readFileSync(folder + file, 'utf8').matchAll(USE)) {
@@ -36,7 +36,7 @@ export const testRowMap = ({ at, rows, intro }: RowMap): void => {
     [...texts].map(([number, text]) => ({ text, key: `${section} ${number}` })),
   );
 
-  it('every row has a test', () => {
+  it('every specification row has a test', () => {
     const found = filesOfRows(folder);
     expect(all.filter(({ key }) => !found.has(key)).map(({ key, text }) => `${key}: ${text}`)).toEqual([]);
   });

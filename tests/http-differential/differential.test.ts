@@ -1,4 +1,5 @@
-// Our reader beside Node's strict one, over real sockets: what we take for a complete request, Node must take for the same.
+// Compares the product's HTTP/1.1 reader with Node.js's strict parser over real sockets: a request that our reader takes as complete must
+// be the same for Node.js.
 // DIFFERENTIAL_RUNS=50000 DIFFERENTIAL_SEED=7 npx vitest run --project system tests/http-differential
 import { METHODS } from 'node:http';
 import { randomCases, seededRandom } from '@tunnel/testkit';
@@ -12,7 +13,7 @@ const RUNS = randomCases(Number(process.env['DIFFERENTIAL_RUNS'] ?? 2500));
 const SEED = Number(process.env['DIFFERENTIAL_SEED'] ?? 1);
 const AT_ONCE = 16;
 
-/** Messages that we accept and Node refuses, each for a reason that holds. */
+/** Messages that our reader accepts and Node.js rejects, with the reason why that is right. */
 const EXCEPTIONS: readonly { readonly why: string; applies(ours: Reading, theirs: NodeReading): boolean }[] = [
   {
     why: 'any token is a method (RFC 9110, 9.1); Node knows a list of them',
@@ -28,13 +29,13 @@ afterAll(() => node.stop());
 const complain = (what: string, text: string, seen: unknown): string =>
   `${what}: ${JSON.stringify(text)} ${JSON.stringify(seen)}`;
 
-/** null: the two agree as far as they must. */
+/** Returns a description of the difference, or null if both readers agree as far as required. */
 const disagreement = async (text: string): Promise<string | null> => {
   const ours = readRequests(text);
   const theirs = await node.read(latin1Bytes(text));
   const complete = ours.requests.filter(({ isComplete }) => isComplete);
   const isWhole = ours.problem === null && ours.pendingBytes === 0 && complete.length === ours.requests.length;
-  // Bytes after the last request of a connection: we never look at them, Node complains about them.
+  // Bytes after the last request of a connection do not count: our reader ignores them, and Node.js rejects them.
   const isRefused = isWhole && theirs.refusal !== null && ours.surplusBytes === 0;
   if (isRefused && !EXCEPTIONS.some(({ applies }) => applies(ours, theirs))) {
     return complain('Node refuses what we accept', text, theirs.refusal);
@@ -58,13 +59,15 @@ const disagreements = async (texts: readonly string[]): Promise<string[]> => {
   return found;
 };
 
-describe('beside the parser of Node', () => {
-  it('valid requests are the same requests with the same bodies', async () => {
+describe('the HTTP/1.1 reader compared with the parser of Node.js', () => {
+  it('reads valid requests with the same bodies as Node.js', async () => {
     const texts = Array.from({ length: RUNS / 5 }, (_, index) => validMessage(seededRandom(SEED + index)));
     expect(await disagreements(texts)).toEqual([]);
   });
 
-  it('nothing is accepted here that is refused there', { timeout: 10 * 60_000 }, async () => {
+  it('accepts no mutated request that Node.js rejects or reads differently, except requests with unknown methods', {
+    timeout: 10 * 60_000,
+  }, async () => {
     const texts = Array.from({ length: RUNS }, (_, index) => {
       const chance = seededRandom(SEED + index);
       return mutated(validMessage(chance), chance);
@@ -72,7 +75,7 @@ describe('beside the parser of Node', () => {
     expect(await disagreements(texts)).toEqual([]);
   });
 
-  it('the corpus is read here as one request or none', async () => {
+  it('agrees with Node.js on the corpus of smuggling attempts', async () => {
     expect(await disagreements([...SMUGGLING_CORPUS, ...HIDDEN_REQUESTS].map(({ bytes }) => bytes))).toEqual([]);
   });
 });

@@ -1,11 +1,11 @@
-// Node's own HTTP server as a second reader: what it saw of the bytes of one connection.
+// Uses the HTTP server of Node.js as a second reader, and records its result for the bytes of a connection.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
 export interface NodeReading {
-  /** Contents, one character per byte, in order; of complete requests only. */
+  /** Contents of complete requests in order, one character per byte. */
   readonly contents: string[];
-  /** The parser's code when it refused; an end in the middle of a message is none. */
+  /** The parser's error code if it rejected the bytes. A message that ends in the middle is not a rejection. */
   refusal: string | null;
   isCutOff: boolean;
 }
@@ -17,7 +17,7 @@ export class NodeReader {
   constructor() {
     this.#server = createServer({ insecureHTTPParser: false, maxHeaderSize: 64 * 1024, keepAliveTimeout: 10_000 });
     this.#server.on('request', (request, response) => this.#onRequest(request, response));
-    // Any expectation is the service's business; Node would answer 417 by itself.
+    // Expectations are passed to the handler like in the product, because Node.js would otherwise respond with 417.
     this.#server.on('checkExpectation', (request, response) => this.#onRequest(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       const reading = this.#readings.get(socket.remotePort ?? 0);
@@ -36,7 +36,7 @@ export class NodeReader {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Sends the bytes and FIN, and waits until the server has closed. */
+  /** Sends the bytes and a FIN, and waits until the server has closed the connection. */
   async read(bytes: Uint8Array): Promise<NodeReading> {
     const reading: NodeReading = { contents: [], refusal: null, isCutOff: false };
     const socket = connect({ port: (this.#server.address() as AddressInfo).port, host: '127.0.0.1' });

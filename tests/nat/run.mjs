@@ -1,5 +1,5 @@
-// The NAT matrix: an edge, publishers and subscribers as real programs, each behind a NAT of the kernel in a namespace of its own. Fifteen
-// pairs: what datagrams meet, which way connections take, the reason that is said; then the direct ways are cut, mended, left idle, made lossy.
+// The NAT matrix: an edge, publishers and subscribers as real programs, each behind a kernel NAT in a separate namespace. Fifteen pairs
+// are checked for their path and the reported reason. Afterwards the direct paths are cut, restored, left idle, and made lossy.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
@@ -14,15 +14,17 @@ const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 const CLIENT = process.env.TUNNEL_NAT_CLIENT ?? join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const CONTROL_PORT = 4040;
 
-// What the contract promises.
+// Time limits that the contract promises.
 const FIRST_BYTE_MS = 200;
-/** On a machine whose cores have other things to do, every turn waits for one of them. */
+/** Returns the limit for the first byte, scaled by the load, because on a busy machine every event loop turn waits for a core. */
 const firstByteMs = () => Math.round(FIRST_BYTE_MS * Math.max(1, loadavg()[0] / availableParallelism()));
 const DIRECT_MS = 3_000;
 const CUT_MS = 5_000;
-/** The first pause is 5 s; the rest is for the round, and for programs that share two cores. */
+/**
+ * Limit for the return to the direct path: the first pause is 5 s, and the rest is for the attempt and for programs that share two cores.
+ */
 const RETURN_MS = 12_000;
-/** Three times as long as the NATs remember a silent flow. */
+/** Three times as long as the NATs keep a silent flow. */
 const IDLE_MS = 60_000;
 const LOSSY_MS = 20_000;
 
@@ -37,7 +39,10 @@ const check = (isRight, what) => {
   say(`${isRight ? 'right' : 'WRONG'}  ${what}`);
 };
 
-/** Direct when one of them can be reached and the other gets out, or both keep their ports; else the relay, and why. */
+/**
+ * Returns the expected path: direct if one side is reachable and the other can send UDP, or if both keep their ports; otherwise the relay
+ * with its reason.
+ */
 function expectedOf(a, b) {
   if (a === 'blocked' || b === 'blocked') return { path: 'relay', reason: 'udp-blocked' };
   const reachable = ['none', 'open'];
@@ -94,7 +99,7 @@ async function publish(networks, kind, { folder, flags }) {
   return { place, client, namespace };
 }
 
-/** One pair from nothing to its outcome. */
+/** Connects a pair and checks its path, the publisher's view of the path, and a transfer. */
 async function tryPair([a, b], place, publisher, { folder, flags }, expected = expectedOf(a, b)) {
   const name = `${a} × ${b}`;
   const home = join(folder, `s-${a}-${b}`);
@@ -136,7 +141,7 @@ const echoAll = (pairs, bytes, limitMs) =>
 const pathsIn = ({ client }, sinceAt) =>
   client.events.filter(({ event, heardAt }) => event === 'path' && heardAt > sinceAt);
 
-/** In use while it is cut: a program asks again and again. */
+/** Cuts the direct paths while a program opens connections repeatedly, and restores the paths afterwards. */
 async function tryCut(networks, pairs) {
   const cutAt = Date.now();
   networks.between('drop');
@@ -213,7 +218,7 @@ async function main() {
   say('the edge and five publishers are up');
   const pairs = [];
   for (const pair of PAIRS) pairs.push(await tryPair(pair, places.get(pair[0]), publishers.get(pair[1]), setting));
-  // What the world sees of their ports does not matter within one network.
+  // Within the same network, the public ports of the NAT do not matter.
   const neighbour = new Place(networks.neighbour('s-neighbour', publishers.get('strict').namespace));
   const within = { path: 'direct', reason: '' };
   await tryPair(['its neighbour', 'strict'], neighbour, publishers.get('strict'), setting, within);

@@ -1,18 +1,18 @@
-// ARCHITECTURE.md and CONTRIBUTING.md name files and folders that are there.
-// A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/rules`), from a package's name
-// (`client/local/probe` is packages/client/src/local/probe.ts), or from the src of the edge or the platform (`routing/balancer`,
-// `services/tunnels/verify-key`); in a table of the parts of a src, also from that src. It counts in a block of code wherever it stands, in
-// prose where it is all there is between backticks.
+// Checks that files and folders named in ARCHITECTURE.md and CONTRIBUTING.md exist.
+// A name contains a slash and is complete, with or without `.ts`. It is relative to the root of the repository (`packages/rules`), to a
+// package's name (`client/local/probe` is packages/client/src/local/probe.ts), or to the src folder of the edge or the platform
+// (`routing/balancer`, `services/tunnels/verify-key`); in a table of the parts of a src folder, also to that folder. Names count anywhere
+// in code blocks; in prose only if the name fills the backticks.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ROOT, run } from './checkout.fixture.ts';
 
 const NAME = /(?<![\w./<>:@*$-])[a-z][\w.-]*(?:\/[\w.-]*\w)+\/?(?![\w/<*:])/g;
-/** A folder, by the slash at its end. */
+/** A folder name, recognized by the slash at its end. */
 const FOLDER = /^[a-z][\w-]*\/$/;
 const FILE = /^(?!x\.)[\w.-]+\.(?:tsx?|mjs)$/;
-/** The example of a protocol that is to be added. */
+/** Names in the example of a protocol that does not exist yet. */
 const NOT_YET = /\budp\b/;
 const EDGE = 'apps/edge/src';
 const SUFFIXES = ['', '.ts', '.tsx', '.mjs'];
@@ -30,15 +30,15 @@ const isThere = (name: string, src: string): boolean => {
 interface Named {
   readonly line: number;
   readonly name: string;
-  /** The src whose parts the table around it lists, or the edge's. */
+  /** The src folder that the surrounding table describes; by default the edge's. */
   readonly src: string;
 }
 
-/** Every name of a file or folder, with its line. */
+/** Returns every name of a file or folder with its line. */
 const namesIn = (text: string): Named[] => {
   let isCode = false;
   let src = EDGE;
-  // The table of long tests: its steps have names with a slash, and are no files.
+  // Whether the line belongs to the table of long tests. Step names contain a slash but are not files.
   let isOfSteps = false;
   return text.split('\n').flatMap((content, index) => {
     if (content.trimStart().startsWith('```')) {
@@ -61,7 +61,7 @@ const namesIn = (text: string): Named[] => {
 };
 
 describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
-  it('names only files and folders that are there', async () => {
+  it('names only files and folders that exist', async () => {
     const tracked = (await run('git', ['ls-files'])).stdout.split('\n');
     const fileNames = new Set(tracked.map((path) => path.split('/').at(-1)));
     const names = namesIn(read(page)).filter(({ name }) => !NOT_YET.test(name));
@@ -71,17 +71,17 @@ describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
   });
 });
 
-/** The tables of parts of a src: its path, and the rows. */
+/** The tables that list the parts of a src folder: path of the folder, and rows. */
 const tables = [...read('ARCHITECTURE.md').matchAll(/^\| Part of `([\w/-]+)` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
 
-/** Whether a folder has more than tests and their fixtures. */
+/** Whether a folder contains files other than tests and fixtures. */
 const holdsProduct = (folder: string): boolean =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).some(
     (file) => /\.tsx?$/.test(file) && !/\.(?:test|fixture|conformance)\.tsx?$/.test(file),
   );
 
 it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
-  'the table of %s in ARCHITECTURE.md has its folders, and all of them',
+  'the table of %s in ARCHITECTURE.md lists exactly the folders that exist',
   (src, rows) => {
     const named = rows.split('\n').flatMap((row) => /^\| `([^`*]+)`/.exec(row)?.[1] ?? []);
     expect(named.filter((name) => !existsSync(join(ROOT, src, name)))).toEqual([]);
@@ -93,7 +93,7 @@ it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
   },
 );
 
-it('every workspace with rules for its folders has such a table', async () => {
+it('every workspace with import rules for its folders has a table of its parts in ARCHITECTURE.md', async () => {
   const rules = (await import(join(ROOT, 'scripts/lib/import-rules.mjs'))) as { FOLDER_MAY_IMPORT: object };
   const workspaces = tables.map(([, src = '']) => src.split('/')[1]);
   expect(new Set(workspaces)).toEqual(new Set(Object.keys(rules.FOLDER_MAY_IMPORT)));
@@ -107,6 +107,6 @@ it.each([
     '```\n 1  TLS   ingress/tls/certificate, mux/splice  ─► 502 …_PLAIN\n```',
     ['ingress/tls/certificate', 'mux/splice'],
   ],
-])('in %j the names are %j', (text, names) => {
+])('file names in %j are recognized as %j', (text, names) => {
   expect(namesIn(text).map(({ name }) => name)).toEqual(names);
 });

@@ -1,4 +1,4 @@
-// The bench beside other tunnels as a program: a short run of our own paths, and one that is ended in the middle.
+// The peers bench as a program: a short run of Hatchway's paths, and a run that is interrupted.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-/** CPU and memory are read from /proc; a small helper is compiled. */
+/** The bench reads processor time and memory from /proc, and compiles a small helper with cc. */
 const CAN_RUN = existsSync('/proc/self/stat') && spawnSync('cc', ['--version']).error === undefined;
 const PEERS = join(ROOT, 'bench/peers.mjs');
 
-it.runIf(CAN_RUN)('beside peers, a short run measures and leaves the record of docs/ alone', async () => {
+it.runIf(CAN_RUN)('a short peers bench measures its paths and does not change the record in docs/', async () => {
   const record = join(ROOT, 'docs/benchmarks-peers.json');
   const before = readFileSync(record, 'utf8');
   const args = ['--quick', '--scenario', 'tcp-beside,tcp-idle', '--path', 'ours,ours-tls'];
@@ -27,7 +27,7 @@ it.runIf(CAN_RUN)('beside peers, a short run measures and leaves the record of d
   expect(readFileSync(record, 'utf8')).toBe(before);
 });
 
-it.runIf(CAN_RUN)('beside peers, SIGTERM in the middle leaves no process and no file', async () => {
+it.runIf(CAN_RUN)('a peers bench that gets SIGTERM while running leaves no process and no file', async () => {
   const dir = await temporaryDirectory();
   cleanUps.push(() => dir.close());
   const program = await spawnProgram({
@@ -37,7 +37,7 @@ it.runIf(CAN_RUN)('beside peers, SIGTERM in the middle leaves no process and no 
     cwd: ROOT,
   });
   cleanUps.push(() => program.close());
-  // Origin, edge and client at least, and the bench itself where it has a process table of its own.
+  // At least origin, edge and client, plus the bench process if it has a separate process table.
   await eventually(() => expect(descendantsOf(program.pid).length).toBeGreaterThan(4), { timeoutMs: 30_000 });
   const children = descendantsOf(program.pid);
   program.signal('SIGTERM');

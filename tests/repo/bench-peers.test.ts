@@ -1,4 +1,4 @@
-// The bench beside other tunnels, but for its running: what is asked of it, what its rounds come to, what is said of them.
+// The peers bench without its measurements: options, evaluation of rounds, and the published page and picture.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { node, ROOT } from './checkout.fixture.ts';
@@ -51,7 +51,7 @@ const KNOWN = { rowNames: ['tcp-bulk-down', 'tcp-bulk-up', 'tcp-idle'], pathName
 const NODE_20: Runtime = { version: '20.20.2', major: 20, suffix: '' };
 const NODE_26: Runtime = { version: '26.10.0', major: 26, suffix: '@26' };
 
-it('the beginning of a name means all rows that begin so, and nothing means all', () => {
+it('bench:peers --scenario selects all rows that begin with the given text; without the flag, all rows run', () => {
   expect(readPeersOptions(['--scenario', 'tcp-b', '--path', 'ours,nginx'], KNOWN)).toMatchObject({
     rows: ['tcp-bulk-down', 'tcp-bulk-up'],
     paths: ['ours', 'nginx'],
@@ -68,11 +68,11 @@ it.each([
   [['--rounds', '0'], '--rounds takes a whole number'],
   [['--seconds', 'many'], '--seconds takes a whole number'],
   [['--fast'], '--fast'],
-])('%j is refused', (args, message) => {
+])('bench:peers rejects the options %j', (args, message) => {
   expect(() => readPeersOptions(args, KNOWN)).toThrow(message);
 });
 
-it('paths of ours on a second runtime say its major version, and all of it where two share one', () => {
+it('Hatchway paths on an additional Node.js carry its major version, or the full version if two have the same major version', () => {
   const versions: Record<string, string> = { a: '20.20.2', b: '26.10.0', c: '26.9.1' };
   const suffixes = (files: string[]) => runtimesOf(files, (file) => versions[file] ?? null).map(({ suffix }) => suffix);
   expect(suffixes(['a', 'b'])).toEqual(['', '@26']);
@@ -89,9 +89,9 @@ const rowOf = (figure: string, rounds: Record<string, number>[]): Row[] => [
   },
 ];
 
-it('a factor is taken inside each round, beside the best of the others', () => {
+it('a factor is computed within each round, against the best of the other paths', () => {
   const target = { row: 'a-row', path: 'ours', figure: 'cpu', limits: [{ atMost: 1, of: ['slow', 'fast', 'absent'] }] };
-  // The second round was twice as slow for everybody.
+  // The second round was twice as slow for all paths.
   const rows = rowOf('cpu', [
     { ours: 9, fast: 10, slow: 30 },
     { ours: 18, fast: 20, slow: 60 },
@@ -102,7 +102,7 @@ it('a factor is taken inside each round, beside the best of the others', () => {
   expect(verdict?.limits[0]?.measured.median).toBeCloseTo(0.9);
 });
 
-it('one limit of several is enough, and a newer Node.js may have a harder one', () => {
+it('a target is reached if any of its limits is met, and newer Node.js versions can have stricter limits', () => {
   const rows = rowOf('cpu', [{ ours: 110, 'ours@26': 80, peer: 100, floor: 100 }]);
   const limits = [
     { atMost: 1, fromNode24: 0.7, of: ['peer'] },
@@ -113,27 +113,27 @@ it('one limit of several is enough, and a newer Node.js may have a harder one', 
   expect(judge(target, rows, NODE_26)?.reached).toBe(false);
 });
 
-it('a runtime is measured by the first one, and the first one by nothing', () => {
+it('an additional Node.js is compared with the first Node.js, and the first has no verdict', () => {
   const rows = rowOf('cpu', [{ ours: 100, 'ours@26': 104 }]);
   const target = { row: 'a-row', path: 'ours', figure: 'cpu', limits: [{ atMost: 1.05, ofFirstNode: true }] };
   expect(judge(target, rows, NODE_20)).toBeNull();
   expect(judge(target, rows, NODE_26)).toMatchObject({ reached: true, limits: [{ than: 'ours' }] });
 });
 
-it('what was not measured is neither reached nor missed', () => {
+it('a target without measurements has no verdict', () => {
   const target = { row: 'a-row', path: 'ours', figure: 'cpu', limits: [{ atMost: 1, of: ['peer'] }] };
   expect(judge(target, rowOf('cpu', [{ ours: 1 }]), NODE_20)).toBeNull();
   expect(judge(target, [], NODE_20)).toBeNull();
 });
 
-it('every target names a row, a figure of it and paths that there are', () => {
+it('every bench:peers target names an existing row, a figure of that row and existing paths', () => {
   for (const { row, path, figure, limits } of TARGETS) {
     expect(ROWS.find(({ name }) => name === row)?.figures, row).toContain(figure);
     for (const name of [path, ...limits.flatMap(({ of = [] }) => of as string[])]) expect(PATH_NAMES).toContain(name);
   }
 });
 
-it('the best path stands first, and one that failed in a round has the figures of the others', () => {
+it('a bench:peers summary lists the best path first, and computes a path that failed in a round from its other rounds', () => {
   const row = { figures: ['cpu'], rank: 'cpu', yardstick: 'nginx' };
   const [{ rounds } = { rounds: [] }] = rowOf('cpu', [
     { nginx: 10, ours: 8, peer: 30 },
@@ -165,7 +165,7 @@ const record = (rows: Row[]) => ({
   rows,
 });
 
-it('rounds are added to those of the same build on the same machine, and to no others', () => {
+it('bench:peers --add accepts a record of the same build and length, and rejects different builds and lengths', () => {
   const [first] = rowOf('cpu', [{ ours: 1 }]);
   const [second] = rowOf('cpu', [{ ours: 2 }]);
   const both = joinRecords(record([first as Row]), record([second as Row]));
@@ -185,7 +185,7 @@ const BULK: Row[] = [
   },
 ];
 
-it('the page has figures with their range, what was reached, and what is not there', () => {
+it('the bench:peers page shows figures with their range, targets that were reached, missing programs and failures', () => {
   const page = renderPage(record(BULK));
   expect(page).toContain('| **ours** | plain | 0.75 (0.70..0.80) |');
   expect(page).toContain('| 0.44 × rathole reached |');
@@ -194,7 +194,7 @@ it('the page has figures with their range, what was reached, and what is not the
   expect(page).toContain('npm run bench:peers` on 2026-11-16');
 });
 
-it('the picture is well-formed and draws ours and peers in both themes', () => {
+it('the bench:peers picture is well-formed SVG with bars for Hatchway and peers, and has dark theme colors', () => {
   const picture = renderPicture(record(BULK));
   const open: string[] = [];
   for (const [, closing, name = '', itself] of picture.matchAll(/<(\/?)([a-z]+)(?:\s[^<>]*?)?(\/?)>/g)) {
@@ -208,7 +208,7 @@ it('the picture is well-formed and draws ours and peers in both themes', () => {
   expect(picture.match(/<rect class="peer"/g)).toHaveLength(1);
 });
 
-it('the program names its rows and paths, and refuses what it does not know', async () => {
+it('bench:peers --list prints rows and paths, and an unknown row exits with 2', async () => {
   const { code, stdout } = await node([PROGRAM, '--list']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^row +tcp-bulk-down /);

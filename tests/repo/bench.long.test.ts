@@ -1,4 +1,4 @@
-// The bench as a program: it measures, it notices wrong bytes, and it leaves nothing behind.
+// The bench as a program: it measures, detects wrong bytes, and leaves nothing behind.
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const RUN = join(ROOT, 'bench/run.mjs');
-/** CPU and memory are read from there; without it the bench says so and ends. */
+/** The bench reads processor time and memory from /proc. Without /proc it prints a message and ends. */
 const HAS_PROC = existsSync('/proc/self/stat');
 
 const folder = async (): Promise<TemporaryDirectory> => {
@@ -40,7 +40,7 @@ interface Summary {
   }[];
 }
 
-it.runIf(HAS_PROC)('a short run measures every path and leaves the record of docs/ alone', async () => {
+it.runIf(HAS_PROC)('a short bench measures every path and does not change the record in docs/', async () => {
   const dir = await folder();
   const record = join(ROOT, 'docs/benchmarks.json');
   const before = readFileSync(record, 'utf8');
@@ -64,18 +64,21 @@ it.runIf(HAS_PROC)('a short run measures every path and leaves the record of doc
 
 const HAS_WRK = spawnSync('wrk', ['--version']).error === undefined;
 
-it.runIf(HAS_PROC && HAS_WRK)('HTTP scenarios measure requests, and captures against none', async () => {
-  const dir = await folder();
-  const file = join(dir.path, 'figures.json');
-  const { code, stderr } = await node([RUN, '--quick', '--scenario', 'http-captures', '--json', file]);
-  expect([code, stderr]).toEqual([0, expect.stringContaining('http-captures, ours-uncaptured, round 1')]);
-  const { scenarios } = JSON.parse(readFileSync(file, 'utf8')) as Summary;
-  for (const path of ['ours', 'ours-uncaptured']) {
-    expect(scenarios[0]?.paths[path]?.figures['cpuPerRequestUs']?.median, path).toBeGreaterThan(0);
-  }
-});
+it.runIf(HAS_PROC && HAS_WRK)(
+  'HTTP scenarios measure the processor time of a request with and without captures',
+  async () => {
+    const dir = await folder();
+    const file = join(dir.path, 'figures.json');
+    const { code, stderr } = await node([RUN, '--quick', '--scenario', 'http-captures', '--json', file]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('http-captures, ours-uncaptured, round 1')]);
+    const { scenarios } = JSON.parse(readFileSync(file, 'utf8')) as Summary;
+    for (const path of ['ours', 'ours-uncaptured']) {
+      expect(scenarios[0]?.paths[path]?.figures['cpuPerRequestUs']?.median, path).toBeGreaterThan(0);
+    }
+  },
+);
 
-it.runIf(HAS_PROC)('without wrk the HTTP scenarios are left out, and one line says so', async () => {
+it.runIf(HAS_PROC)('without wrk the bench skips HTTP scenarios and prints that wrk is not installed', async () => {
   const dir = await folder();
   const file = join(dir.path, 'figures.json');
   const args = [process.execPath, RUN, '--quick', '--scenario', 'http', '--json', file];
@@ -84,13 +87,13 @@ it.runIf(HAS_PROC)('without wrk the HTTP scenarios are left out, and one line sa
   expect((JSON.parse(readFileSync(file, 'utf8')) as Summary).scenarios).toEqual([]);
 });
 
-it('names its scenarios and refuses what it does not know', async () => {
+it('npm run bench prints the scenarios with --list, and exits with 2 for an unknown scenario or an invalid number', async () => {
   expect((await node([RUN, '--list'])).stdout).toMatch(/^tcp-bulk-down-1 /);
   expect(await node([RUN, '--scenario', 'tcp-nothing'])).toMatchObject({ code: 2 });
   expect(await node([RUN, '--rounds', 'many'])).toMatchObject({ code: 2 });
 });
 
-it.runIf(HAS_PROC)('SIGINT in the middle of a run leaves no process and no file', async () => {
+it.runIf(HAS_PROC)('a bench that gets SIGINT while running leaves no process and no file', async () => {
   const dir = await folder();
   const program = await spawnProgram({
     command: process.execPath,
@@ -99,7 +102,7 @@ it.runIf(HAS_PROC)('SIGINT in the middle of a run leaves no process and no file'
     cwd: ROOT,
   });
   cleanUps.push(() => program.close());
-  // Origin, two generators, edge and client.
+  // The child processes are origin, two generators, edge and client.
   await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 30_000 });
   const children = descendantsOf(program.pid);
   program.signal('SIGINT');
@@ -127,8 +130,8 @@ it.each([
   ['bulk', { direction: 'up', streams: 1, warmUpBytes: 128, bytes: 128 }, 'an upload brought'],
   ['httpProbe', { bytes: 128, keepAlive: true }, 'an answer was cut off'],
   ['paced', { path: '/health', status: 200, perSecond: 1, seconds: 1 }, 'Parse Error'],
-])('the load of `%s` fails at a wrong answer', async (job, parameters, message) => {
-  // As long as the right answer, and not the right answer. An echo connection stays open, the others end.
+])('the load job `%s` fails if the service sends wrong bytes', async (job, parameters, message) => {
+  // A wrong answer of the right length. An echo connection stays open afterwards; other connections end.
   const wrong = Buffer.alloc(128, 0xaa);
   const server = await serve((socket) => {
     socket.on('error', () => {});
@@ -140,7 +143,7 @@ it.each([
   expect(answer).toEqual({ type: 'failed', message: expect.stringContaining(message) });
 });
 
-it('measures the small pieces: those of groups are put together from more of the edge than others', async () => {
+it('the micro bench measures the selection of a member among 2,000 groups', async () => {
   const { code, stdout } = await node([join(ROOT, 'bench/micro.mjs'), '2,000 groups']);
   expect(code).toBe(0);
   expect(stdout.match(/^groups: .* among 2,000 groups +[\d,]+ +[\d.]+ +[\d.]+$/gm)).toHaveLength(2);

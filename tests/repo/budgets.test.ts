@@ -1,4 +1,4 @@
-// How the times of checks are judged: by their budgets, and by what else kept the processor busy.
+// The verdicts on the duration of checks: by their budgets, and by the load of other programs on the processor.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -46,11 +46,11 @@ it.each([
   ['over', { seconds: 81, budgetSeconds: 60, othersShare: 0, isSum: true }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: 0.11 }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: null }],
-])('is %s: %o', (verdict, time) => {
+])('the verdict on a step time is %s for %o', (verdict, time) => {
   expect(judgeTime(time)).toBe(verdict);
 });
 
-it('a run ends with the times of its steps and the count, in which a step that is too slow is a failure', () => {
+it('a run of checks ends with a table of step times and a count; a step far over its budget counts as a failure', () => {
   const times = [
     { name: 'types', seconds: 9.6, budgetSeconds: 45, othersShare: 0 },
     { name: 'unit tests', seconds: 130, budgetSeconds: 110, othersShare: 0 },
@@ -77,10 +77,10 @@ it('a run ends with the times of its steps and the count, in which a step that i
   expect(endOfRun({ times: times.slice(0, 5), passed: 7, failed: 0 }).code).toBe(0);
 });
 
-it('other programs took what our own did not, with what the host took', () => {
+it("the share taken by other programs excludes the checks' own processor time and includes time stolen by the host", () => {
   const before = { atMs: 1000, usedTicks: 5000, stolenTicks: 10, ownTicks: 100 };
   const after = { atMs: 11_000, usedTicks: 6500, stolenTicks: 110, ownTicks: 1300 };
-  // Of 20 seconds on two cores: 3 of others, and 1 of the host.
+  // Of 20 processor seconds on two cores, other programs took 3 and the host took 1.
   expect(takenByOthers(before, after, 2)).toBeCloseTo(0.2);
   expect(takenByOthers(before, { ...after, ownTicks: 1600, stolenTicks: 10 }, 2)).toBe(0);
   expect([takenByOthers(null, after, 2), takenByOthers(before, null, 2)]).toEqual([null, null]);
@@ -90,19 +90,22 @@ it.each([
   [50, 0.2],
   [40, 0],
   [30, 0],
-])('a processor that takes %d ms for work of 40 ms lacks %f of its speed', (tookMs, lost) => {
+])('a processor that takes %d ms for work of 40 ms has lost %f of its speed', (tookMs, lost) => {
   let nowMs = 0;
-  // Every look at the clock is one measurement later.
+  // Every reading of the clock advances it by the time of a measurement.
   const now = (): number => (nowMs += tookMs);
   expect(lostSpeed(40, now, () => {})).toBeCloseTo(lost);
 });
 
-it.runIf(process.platform === 'linux')('counts this process and its children as our own', () => {
-  const before = readProcessorUse();
-  spawnSync(process.execPath, ['-e', 'while (process.cpuUsage().user < 300_000);']);
-  const after = readProcessorUse();
-  expect((after?.ownTicks ?? 0) - (before?.ownTicks ?? 0)).toBeGreaterThanOrEqual(30);
-});
+it.runIf(process.platform === 'linux')(
+  'the processor time of the checks includes child processes that have ended',
+  () => {
+    const before = readProcessorUse();
+    spawnSync(process.execPath, ['-e', 'while (process.cpuUsage().user < 300_000);']);
+    const after = readProcessorUse();
+    expect((after?.ownTicks ?? 0) - (before?.ownTicks ?? 0)).toBeGreaterThanOrEqual(30);
+  },
+);
 
 it('CONTRIBUTING.md lists the steps of npm run test:long', async () => {
   const { LONG_STEPS } = (await import(join(ROOT, 'scripts/lib/long-steps.mjs'))) as {

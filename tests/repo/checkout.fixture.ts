@@ -1,4 +1,4 @@
-// The checkout under test, and ways to run its scripts to their end.
+// Runs scripts of the checkout under test.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -11,7 +11,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** npm's own settings of the run that started the tests are kept out: a fresh shell has none. */
+/** Returns the environment without the npm settings of the running tests, like that of a new shell. */
 export const cleanEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(npm_(?!config_cache)|VITEST|NODE_ENV|INIT_CWD)/i.test(name)),

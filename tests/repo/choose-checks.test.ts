@@ -1,4 +1,4 @@
-// Which unit tests `npm run verify` runs after a change, and which files it lints.
+// The selection of unit tests that `npm run verify` runs after a change, and of files that it lints.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -67,7 +67,7 @@ const choose = (paths: readonly string[], before = ''): Chosen => chooseChecks(g
 
 const CORE = 'packages/core/src';
 const EDGE = 'apps/edge/src';
-/** Looks through folders, and always runs. */
+/** A test that reads whole folders, so it always runs. */
 const ALWAYS = 'tests/repo/names.test.ts';
 const WHOLE = [`${CORE}/all.test.ts`, `${CORE}/late.test.ts`];
 
@@ -95,11 +95,11 @@ it.each([
   ['the tests of a script', 'scripts/lib/script.mjs', ['tests/repo/script.test.ts', 'tests/repo/called.test.ts']],
   ['nothing for a page that no test reads', 'docs/other.md', []],
   ['nothing for a source that is gone', `${CORE}/gone.ts`, []],
-])('chooses %s', (_, path, tests) => {
+])('test selection: %s', (_, path, tests) => {
   expect(choose([path]).tests?.toSorted()).toEqual([ALWAYS, ...tests].toSorted());
 });
 
-it('a changed index.ts concerns those whose names now come from elsewhere', () => {
+it('a changed index.ts selects only tests of names that now come from a different file', () => {
   const index = `${CORE}/index.ts`;
   expect(choose([index], INDEX).tests?.toSorted()).toEqual([...WHOLE, ALWAYS].toSorted());
   expect(choose([index], INDEX.replace(`'./a.ts'`, `'./old.ts'`)).tests).toContain(`${EDGE}/use-a.test.ts`);
@@ -107,7 +107,7 @@ it('a changed index.ts concerns those whose names now come from elsewhere', () =
   expect(choose([index], INDEX.replace(`'./b.ts'`, `'./old.ts'`)).tests).toContain(`${EDGE}/use-b.test.ts`);
 });
 
-it('lints what imports a changed file, also by types', () => {
+it('lint covers the files that import a changed file, including type-only imports', () => {
   expect(choose([`${CORE}/a.ts`]).lint).toEqual(
     expect.arrayContaining([`${CORE}/a.ts`, `${EDGE}/use-a.ts`, 'packages/edge/src/cases.fixture.ts']),
   );
@@ -116,7 +116,7 @@ it('lints what imports a changed file, also by types', () => {
 });
 
 it.each(['package.json', 'packages/core/package.json', 'tsconfig.tests.json', 'apps/edge/tsconfig.json'])(
-  'a change of %s concerns everything',
+  'a change of %s selects all tests and all files to lint',
   (path) => {
     expect(choose([path])).toEqual({
       lines: [`all unit tests, and those of the repository, because ${path} has changed`],
@@ -124,13 +124,16 @@ it.each(['package.json', 'packages/core/package.json', 'tsconfig.tests.json', 'a
   },
 );
 
-it.each(['.oxlintrc.json', `${EDGE}/ambient.ts`])('a change of %s concerns all that is linted', (path) => {
-  const { lint, tests } = choose([path]);
-  expect(lint).toBeUndefined();
-  expect(tests).toEqual([ALWAYS]);
-});
+it.each(['.oxlintrc.json', `${EDGE}/ambient.ts`])(
+  'a change of %s selects all files to lint, but no more tests',
+  (path) => {
+    const { lint, tests } = choose([path]);
+    expect(lint).toBeUndefined();
+    expect(tests).toEqual([ALWAYS]);
+  },
+);
 
-it('of too many tests the nearest are run, and it is said how many are left out', () => {
+it('above the maximum only the nearest tests run, and verify prints how many tests there are', () => {
   const { tests, lines } = chooseChecks(graph, { paths: [`${CORE}/a.ts`], before: () => '' }, 2);
   expect(tests).toEqual([ALWAYS, `${CORE}/a.test.ts`]);
   expect(lines).toEqual([
@@ -138,14 +141,14 @@ it('of too many tests the nearest are run, and it is said how many are left out'
   ]);
 });
 
-it('says how many tests are run', () => {
+it('verify prints how many test files run, and why', () => {
   expect(choose([`${CORE}/a.ts`, `${CORE}/b.ts`]).lines).toEqual([
     '6 of 14 test files, those that the 2 changed files can make a difference to',
   ]);
   expect(chooseChecks(graph, undefined)).toEqual({ lines: ['all unit tests, and those of the repository'] });
 });
 
-it('a change is what differs from the upstream branch; without a difference, the last commit; without one, unknown', async () => {
+it('changed files are those that differ from the base branch, else those of the last commit, else unknown', async () => {
   const dir = await temporaryDirectory();
   const git = (...args: string[]) =>
     run('git', ['-c', 'user.name=a', '-c', 'user.email=a@example.com', ...args], dir.path);

@@ -1,4 +1,5 @@
-// The reference in docs/cli.md is the `--help` of every command. UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts writes it anew.
+// The reference in docs/cli.md contains the `--help` of every command. To regenerate it: UPDATE_DOCS=1 npx vitest run
+// tests/repo/cli-doc.test.ts
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +20,7 @@ type Command = ReturnType<typeof buildProgram>;
 
 interface Listed {
   readonly words: readonly string[];
-  /** Of a command below `tunnel`. */
+  /** Help group of a direct subcommand of `tunnel`. */
   readonly group: string;
 }
 
@@ -34,7 +35,7 @@ const commandsBelow = (command: Command, words: readonly string[]): Listed[] =>
 const program = buildProgram(helpIo(), () => {});
 const LISTED: readonly Listed[] = [{ words: [], group: '' }, ...commandsBelow(program, [])];
 
-/** Each command prints its help once for all tests: a run builds the whole program. */
+/** Help texts by command. Each command prints its help once for all tests, because a run builds the whole program. */
 const helps = new Map<string, Promise<string>>();
 const helpOf = ({ words }: Pick<Listed, 'words'>): Promise<string> => {
   const path = words.join(' ');
@@ -65,14 +66,14 @@ const byHand = (): string => readFileSync(PAGE, 'utf8').split(`\n${HEADING}`, 1)
 
 if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, `${byHand().trimEnd()}\n\n${await render()}`);
 
-it('docs/cli.md has the help of every command, to the letter', async () => {
+it('docs/cli.md contains the exact help of every command', async () => {
   expect(readFileSync(PAGE, 'utf8'), UPDATE).toBe(`${byHand().trimEnd()}\n\n${await render()}`);
 });
 
 describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), listed] as const))(
   '%s --help',
   (_, listed) => {
-    it('fits its columns, has an example, and begins each text with a capital', async () => {
+    it('fits into 100 columns, has an example, and begins each description with a capital letter', async () => {
       const help = await helpOf(listed);
       for (const line of help.split('\n')) expect(line.length, line).toBeLessThanOrEqual(COLUMNS);
       expect(help).toMatch(/^Examples?:\n {2}\$ /m);
@@ -82,7 +83,7 @@ describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), lis
   },
 );
 
-it('a command with many flags has the common ones first and the others in groups', async () => {
+it('the help of a command with many flags starts with the common options and groups the others', async () => {
   const help = await helpOf({ words: ['http'] });
   const headings = help.split('\n').filter((line) => /^\S.*:$/.test(line));
   expect(headings).toEqual([

@@ -1,8 +1,8 @@
-// The keys of a tunnel in docs/configuration.md, written from the rows of its options.
+// Renders the tunnel keys in docs/configuration.md from the rows of tunnel options.
 import type * as z from 'zod';
 import { defaultOf, OPTION_KEYS, optionOf } from '../../packages/tunnel-spec/src/index.ts';
 
-/** The only key of every tunnel that is no option. The rows follow it. */
+/** Beginning of the line for `proto`, the only tunnel key that is not an option. The generated rows follow it. */
 const FIRST = '| `tunnels.<name>.proto` ';
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
   readonly meaning: string;
 }
 
-/** The default of a key in a nested table. */
+/** Returns the default of a key in a nested table. */
 const defaultOfField = (schema: z.ZodType, field: string): unknown => {
   const { shape } = (schema as z.ZodOptional<z.ZodObject>).unwrap();
   const answer = (shape?.[field] as z.ZodType | undefined)?.safeParse(undefined);
@@ -35,13 +35,13 @@ const defaultText = ({ byDefault, isRequired = false }: Row): string => {
   return byDefault === undefined ? 'none' : `\`${JSON.stringify(byDefault)}\``;
 };
 
-/** Cells are as wide as in the lines above them. */
+/** Renders a table line with cells as wide as those above. */
 const lineOf = (row: Row, widths: readonly number[]): string => {
   const cells = [`\`tunnels.<name>.${row.key}\``, row.type, defaultText(row), row.meaning];
   return `|${cells.map((cell, index) => ` ${cell} `.padEnd(widths[index] ?? 0)).join('|')}|`;
 };
 
-/** The page with the lines of all options. */
+/** Returns the page with the lines of all options. */
 export const render = (page: string): string => {
   const lines = page.split('\n');
   const first = lines.findIndex((line) => line.startsWith(FIRST));

@@ -1,5 +1,5 @@
-// The keys of a tunnel in docs/configuration.md are the rows of its options. UPDATE_DOCS=1 npx vitest run --project repo
-// tests/repo/configuration-doc.test.ts writes them.
+// The tunnel keys in docs/configuration.md match the rows of tunnel options. To regenerate the keys: UPDATE_DOCS=1 npx vitest run
+// --project repo tests/repo/configuration-doc.test.ts
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -11,7 +11,7 @@ const UPDATE = 'UPDATE_DOCS=1 npx vitest run --project repo tests/repo/configura
 
 if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, render(readFileSync(PAGE, 'utf8')));
 
-it('docs/configuration.md has a row for every option of a tunnel, to the letter', () => {
+it('docs/configuration.md has the exact row of every tunnel option', () => {
   const page = readFileSync(PAGE, 'utf8');
   expect(ROWS.length).toBeGreaterThan(30);
   expect(page, UPDATE).toBe(render(page));

@@ -1,4 +1,4 @@
-// How the script that compares covered branches names a branch, and finds it again in changed code.
+// How the coverage comparison names a branch and finds the branch again in changed code.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -28,7 +28,7 @@ const record = (file: string, source: string, isCovered: (text: string) => boole
   branches: branchesOf(file, source).map((branch) => ({ ...branch, file, covered: isCovered(branch.text), tests: [] })),
 });
 
-it('lists functions, both sides of conditions and both sides of logical operators', () => {
+it('the branches of a file are its functions, both sides of conditions and both sides of logical operators', () => {
   expect(texts(branchesOf('door.ts', SOURCE))).toEqual([
     'Door.open: function',
     'Door.open: if key.isOld',
@@ -40,7 +40,7 @@ it('lists functions, both sides of conditions and both sides of logical operator
   ]);
 });
 
-it('finds a branch again after lines, comments and files have moved, and names it when no test takes it any more', () => {
+it('a branch is recognized after its lines and its file have moved, and is reported as lost if no test covers it', () => {
   const moved = `// A door.\n\nconst more = 1;\n${SOURCE.replace('if (key.isOld)', 'if (\n key.isOld /* rust */)')}`;
   const old = record('src/door.ts', SOURCE, () => true);
   const now = record('src/rooms/door.ts', moved, (text) => text !== 'Door.open: if key.isOld');
@@ -49,7 +49,7 @@ it('finds a branch again after lines, comments and files have moved, and names i
   expect(open).toEqual([]);
 });
 
-it('leaves out branches that are gone, and names new ones that no test takes', () => {
+it('removed branches are ignored, and new branches without a test are reported', () => {
   const old = record('door.ts', SOURCE, () => true);
   const now = record('door.ts', SOURCE.replace('key.isOld', 'key.isLost'), (text) => !text.includes('isLost'));
   const { lost, open } = compareRecords(old, now);

@@ -1,4 +1,5 @@
-// A name that a package exports is used by another workspace or by a test outside the package: every other name is the package's own business.
+// Every name that a package exports must be used by a different workspace or by a test outside the package. All other names should stay
+// internal.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -14,19 +15,19 @@ const { readImports, readSources, packageEntries } = (await import(join(ROOT, 's
   packageEntries: () => Map<string, string>;
 };
 
-/** Libraries: their users are programs that are not in this repository. */
+/** Libraries for programs that are not in this repository. Their exports need no users here. */
 const LIBRARIES = new Set(['@tunnel/client', '@tunnel/testkit']);
-/** What reads a whole module: `import * as all`, and `await import()`, whose names are not in its statement. */
+/** Stands for an import of the whole module: `import * as all`, or `await import()`, because that statement does not list names. */
 const WHOLE = '*';
 
-/** Types that TypeScript writes into declarations of other workspaces, without an import in their sources. */
+/** Types that TypeScript writes into declarations of other workspaces although their sources do not import the types. */
 const INFERRED = new Set(['@tunnel/certificates/domains: DomainState', '@tunnel/http1: HttpVersion']);
 
 const workspaceOf = (path: string): string => path.split('/').slice(0, 2).join('/');
 
 const entries = packageEntries();
 const sources = readSources();
-/** The names that files outside a package take from each of its entries. */
+/** Names that files outside a package import, for each entry of the package. */
 const taken = new Map([...entries.keys()].map((specifier) => [specifier, new Set<string>()]));
 for (const [file, text] of sources) {
   if (!text.includes('@tunnel/')) continue;
@@ -47,7 +48,7 @@ const unused = [...entries].flatMap(([specifier, file]) => {
   return exports.filter(({ as }) => as !== '*' && !names.has(as)).map(({ as }) => `${specifier}: ${as}`);
 });
 
-it('packages export what others use, and nothing else', () => {
+it('every export of a package is used by a different workspace or by a test outside the package', () => {
   expect([...taken.values()].reduce((sum, { size }) => sum + size, 0)).toBeGreaterThan(500);
   expect(unused.filter((name) => !INFERRED.has(name))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// What a stranger meets: a clone of the last commit, with nothing but Node.js and npm.
+// A first encounter with the repository: a clone of the last commit on a machine with only Node.js and npm.
 import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -28,20 +28,20 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
   }, 240_000);
   afterAll(() => dir.close());
 
-  it.each(Object.entries(BINS))('npm ci links %s to a committed file that can be executed', (name, target) => {
+  it.each(Object.entries(BINS))('links %s to a committed executable file with npm ci', (name, target) => {
     const link = join(clone, 'node_modules/.bin', name);
     expect(readlinkSync(link)).toContain(target.split('/').at(-1));
     expect(statSync(link).ino).toBe(statSync(join(clone, target)).ino);
     expect(statSync(link).mode & 0o777).toBe(0o755);
   });
 
-  it('an executable that is not built yet says which command builds it', async () => {
+  it('names the build command if an executable has not been built', async () => {
     const ended = await run(join(clone, 'node_modules/.bin/tunnel'), ['--version'], clone);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('npm run build');
   });
 
-  it('is built by the first run, even by two at once, and left alone by the next', async () => {
+  it('is built once by two simultaneous first runs, and not rebuilt by the next run', async () => {
     const both = await Promise.all([ensure('build'), ensure('build')]);
     expect(
       both.map(({ code }) => code),
@@ -53,8 +53,8 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     expect(readdirSync(join(clone, '.cache'))).not.toContain('ensure.lock');
   });
 
-  // What is not fresh is built, as the first run shows: a second build would only take its time.
-  it('is not fresh when a source changed or a bundle is gone', async () => {
+  // Checks only the freshness, because the first run already shows that a stale build is rebuilt, and a second build takes long.
+  it('needs a build after a source changed or a bundle was removed', async () => {
     const isFresh = async (): Promise<string> => {
       const program = "import('./scripts/lib/build-state.mjs').then(({ isBuildFresh }) => console.log(isBuildFresh()))";
       return (await node(['-e', program], clone)).stdout.trim();
@@ -71,7 +71,7 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     expect(await isFresh()).toBe('true');
   });
 
-  it('the built executables answer', async () => {
+  it('has executables that print the version after the build', async () => {
     const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as { version: string };
     for (const name of Object.keys(BINS)) {
       const ended = await run(join(clone, 'node_modules/.bin', name), ['--version'], clone);
@@ -79,7 +79,7 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     }
   });
 
-  it('the built client library loads by itself', async () => {
+  it('has a client library that can be imported after the build', async () => {
     const program = "import('@tunnel/client').then(({ connect }) => console.log(typeof connect))";
     expect(await node(['--input-type=module', '-e', program], join(clone, 'apps/cli'))).toMatchObject({
       code: 0,

@@ -1,5 +1,5 @@
-// Where Node calls us for one connection there is a guard: every callback in ingress, control, upstream and mux is either under one, or in
-// the list below with the reason why it needs none. And every guarded call has a test that raises a fault there.
+// Every callback that Node.js calls for a single connection must be guarded: in ingress, control, upstream and mux each callback is
+// either under a guard, or in the list below with the reason why it needs none. Every guarded call has a test that raises a fault there.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -8,13 +8,13 @@ import { ROOT } from './checkout.fixture.ts';
 const EDGE = 'apps/edge/src';
 const MUX = 'packages/mux/src';
 const FOLDERS = [`${EDGE}/ingress`, `${EDGE}/control`, `${EDGE}/upstream`, MUX];
-/** The helpers themselves. */
+/** The file of the guard helpers, which is not checked. */
 const GUARD = `${MUX}/loop/guard.ts`;
 
-/** What registers a callback of Node's, or leaves a promise to itself. */
+/** Matches calls that register a Node.js callback or leave a promise without an observer. */
 const REGISTERS =
   /\.(?:on|once|addListener|prependListener|addEventListener)\(|\bset(?:Immediate|Timeout|Interval)\(|\bqueueMicrotask\(|\bnextTick\(|\.(?:then|catch|finally)\(|\bcreateServer\(.*=>/;
-/** A listener that does nothing cannot throw. */
+/** Matches an error listener with an empty body, which cannot throw. */
 const DOES_NOTHING = /\.on\('error', \(\) => \{\}\);/;
 const COMMENT = /^\s*(?:\/\/|\*|\/\*)/;
 
@@ -22,7 +22,7 @@ const OWN_TRY = 'the method has its own try';
 const SHARED = 'many share it: a fault ends the process';
 const NOTHING_OF_OURS = 'calls node, and nothing of ours';
 
-/** By file: a part of the line, and why it stands outside of the helpers. */
+/** Unguarded callbacks by file: a part of the line, and the reason why no guard is needed. */
 const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: string])[]>> = {
   [`${EDGE}/ingress/ingress.ts`]: [
     ['setTimeout(() => resolve(false), ms)', 'the end of the edge, no connection'],
@@ -137,7 +137,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
 };
 
-/** Tests that raise a fault at the calls they name. */
+/** Tests that raise a fault at the guarded calls named in their text. */
 const RAISING = [
   `${EDGE}/whole-edge/guard.slow.test.ts`,
   `${EDGE}/control/control-connection.test.ts`,
@@ -168,7 +168,7 @@ const linesOf = (path: string): string[] =>
     .split('\n')
     .filter((line) => !COMMENT.test(line));
 
-it('every callback is under a guard, or in the list with its reason', () => {
+it('every Node.js callback is guarded, or listed with the reason why it needs no guard', () => {
   const found: Record<string, string[]> = {};
   for (const path of sources) {
     const lines = linesOf(path).filter((line) => REGISTERS.test(line) && !DOES_NOTHING.test(line));
@@ -184,7 +184,7 @@ it('every callback is under a guard, or in the list with its reason', () => {
   for (const path of Object.keys(OUTSIDE)) expect(sources).toContain(path);
 });
 
-/** `http2.stream.data`, as the metric and the log call it. */
+/** Returns the guarded calls of a file by the names used in metric and log, for example `http2.stream.data`. */
 const callsIn = (path: string): string[] => {
   const text = linesOf(path).join('\n');
   const scopes: Readonly<Record<string, string>> = Object.fromEntries(
@@ -195,7 +195,7 @@ const callsIn = (path: string): string[] => {
     ...text.matchAll(/guard\.(?:listen|accept)\(\s*[\w.#]+,\s*('\w+'|event),\s*[\w.#]+,\s*('[\w.-]+'|\w+),/g),
   ];
   const calls = listened.flatMap(([, event = '', scope = '']) => {
-    // A helper of the file: its own calls name the events.
+    // For a helper function of the file, the events are named by the calls of the helper.
     const events =
       event === 'event' ? [...text.matchAll(/\bon\('(\w+)'/g)].map(([, name]) => name) : [event.slice(1, -1)];
     return events.map((name) => `${scopeOf(scope)}.${name}`);
@@ -203,14 +203,14 @@ const callsIn = (path: string): string[] => {
   const caught = [...text.matchAll(/(?:abandon|report)\(([^;]*)\);/gi)].flatMap(([, given = '']) =>
     [...given.matchAll(/'([a-z0-9-]+(?:\.\w+)+)'/gi)].map(([, where]) => where as string),
   );
-  // Names that a class hands to its base class, which has the guard.
+  // Names that a class passes to the guard in its base class.
   const handed = [...text.matchAll(/const CALLS = \{([^}]*)\}/g)].flatMap(([, given = '']) =>
     [...given.matchAll(/'([\w.]+)'/g)].map(([, where]) => where as string),
   );
   return [...calls, ...caught, ...handed];
 };
 
-it('at every guarded call a test raises a fault', () => {
+it('every guarded call has a test that raises a fault there', () => {
   const calls = [...new Set(sources.flatMap(callsIn))].sort();
   const tests = RAISING.map(read).join('\n');
   expect(calls.length).toBeGreaterThan(60);

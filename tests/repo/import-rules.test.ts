@@ -1,4 +1,4 @@
-// The rules about imports, tried on small trees that keep or break one of them.
+// The import rules, tested on small file trees that keep or violate a rule.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -11,7 +11,7 @@ interface Said {
 }
 
 const SCRIPT = join(ROOT, 'scripts/check-imports.mjs');
-/** What the script says, without a process for each of the trees. */
+/** The check as a function, so that no process is needed for each tree. */
 const { checkImports } = (await import(join(ROOT, 'scripts/lib/check-imports.mjs'))) as {
   checkImports: (root: string) => { readonly text: string; readonly code: number };
 };
@@ -41,7 +41,7 @@ const checkTree = (files: Readonly<Record<string, string>>): Said => {
 
 const check = (path: string, text: string): Said => checkTree({ [path]: text });
 
-/** Files of a workspace's src, each with the files it imports. */
+/** Checks files of a workspace's src folder, given with the files that each imports. */
 const tree = (workspace: string, imports: Readonly<Record<string, readonly string[]>>): Said => {
   const paths = new Set([...Object.keys(imports), ...Object.values(imports).flat()]);
   const lines = (path: string): string[] =>
@@ -110,7 +110,7 @@ it.each([
   ['packages/contract/src/a.ts', 'export const a: string[] = [];', 'others can change: `a`'],
   ['packages/contract/src/a.ts', 'export const a = [1] satisfies number[];', 'others can change: `a`'],
   ['packages/contract/src/a.ts', 'export const a = Array.from([1]) as number[];', 'others can change: `a`'],
-])('%s: %s is refused', (path, text, why) => {
+])('%s: %s is rejected', (path, text, why) => {
   const { code, stdout } = check(path, `// a line before\n${text}\n`);
   expect(code).toBe(1);
   expect(stdout).toContain(why);
@@ -150,7 +150,7 @@ it.each([
   expect(code).toBe(0);
 });
 
-it('folders of the edge point down: edge.ts → admin, alerts → control → ingress → routing → upstream → backend', () => {
+it('edge folders may import downward: edge.ts → admin, alerts → control → ingress → routing → upstream → backend', () => {
   const { code, stdout } = tree('apps/edge', {
     'index.ts': ['edge.ts'],
     'edge.ts': ['admin/rest.ts', 'alerts/alerts.ts', 'capture/store.ts', 'control/session.ts'],
@@ -248,7 +248,7 @@ it.each([
   expect(tree(workspace, { [from]: [to] }).stdout).toBe('import rules hold\n');
 });
 
-it('a row of no file and an entry that no file needs are refused', () => {
+it('a rule for a missing folder and an unused rule entry are rejected', () => {
   const rows = { 'run.ts': ['a'], a: ['b', 'io.ts', 'c/*.ts'], b: [], c: [], gone: [] };
   const files = ['run.ts', 'io.ts', 'a/one.ts', 'b/two.ts', 'c/three.ts', 'c/deep/four.ts'];
   const arrow = (from: string, to: string): object => ({ from, to, line: 1 });
@@ -262,7 +262,7 @@ it('a row of no file and an entry that no file needs are refused', () => {
   expect(unusedRules({ 'run.ts': rows['run.ts'], a: rows.a, b: [], c: [] }, files, needed)).toEqual([]);
 });
 
-it('a package is imported by the entries that it offers, and by nothing else of it', () => {
+it('a package can be imported only by its declared entries', () => {
   const offer = { exports: { '.': {}, './net': {} } };
   const said = checkTree({
     'packages/rules/package.json': JSON.stringify(offer),
@@ -272,7 +272,7 @@ it('a package is imported by the entries that it offers, and by nothing else of 
   expect(said.match(/^apps/gm)).toHaveLength(1);
 });
 
-it('tests and fixtures of a folder may import any other', () => {
+it('tests and fixtures may import every folder', () => {
   const { stdout } = tree('apps/edge', {
     'routing/registry.test.ts': ['admin/rest.ts'],
     'routing/registry.fixture.ts': ['admin/rest.ts'],
@@ -280,7 +280,7 @@ it('tests and fixtures of a folder may import any other', () => {
   expect(stdout).toBe('import rules hold\n');
 });
 
-it('folders that import each other are a circle, at every depth; each of its arrows is named', () => {
+it('folders that import each other are rejected as a circle at every depth, with the imports involved', () => {
   const { code, stdout } = checkTree({
     'packages/client/src/a/one.ts': "import '../b/two.ts';",
     'packages/client/src/b/two.ts': "import '../c/deep/three.ts';",
@@ -302,7 +302,7 @@ it.each([
   "import { type A } from '../b/two.ts';",
   "export type { A } from '../b/two.ts';",
   "export type A = import('../b/two.ts').A;",
-])('types are no excuse for a circle of folders: %s', (text) => {
+])('a circle of folders is rejected even if it consists of types: %s', (text) => {
   const { code, stdout } = checkTree({
     'packages/contract/src/a/one.ts': text,
     'packages/contract/src/b/two.ts': "import type { B } from '../a/one.ts';",
@@ -311,7 +311,7 @@ it.each([
   expect(code).toBe(1);
 });
 
-it('types may go in a circle between files of one folder, and not from one of them through another folder', () => {
+it('types may form a circle between files of a folder, but not through a different folder', () => {
   const files = {
     'packages/contract/src/a/one.ts': "import type { B } from './two.ts';",
     'packages/contract/src/a/two.ts': "import type { A } from './one.ts';",
@@ -348,7 +348,7 @@ it.each([
   ['const last = newHead(); export const f = (bytes) => scan(bytes, last);', 'last'],
   ['export class A { static last = null; }', 'A.last'],
   ['export class A { static readonly last = new Map(); }', 'A.last'],
-])('state of a module that is not listed with a reason is refused: %s', (text, name) => {
+])('module state that is not listed with a reason is rejected: %s', (text, name) => {
   const { code, stdout } = check('packages/runtime/src/a.ts', `// a line before\n${text}`);
   expect(stdout).toContain(`packages/runtime/src/a.ts:2: the module keeps \`${name}\`; `);
   expect(code).toBe(1);
@@ -363,11 +363,11 @@ it.each([
   'const FORM = new RegExp("a"); const TEXT = new TextDecoder(); export const f = (text) => FORM.test(text);',
   'export const f = (one) => { const last = new Map(); let count = 0; last.set(one, count); count += 1; };',
   'export class A { static readonly MAX = 3; last = new Map(); keep(one) { this.last.set(one, 1); } }',
-])('a module may have what it does not write to: %s', (text) => {
+])('module-level values that are not modified later are allowed: %s', (text) => {
   expect(check('packages/runtime/src/a.ts', text).stdout).toBe('import rules hold\n');
 });
 
-it('state of a module is listed by file and name, also where code is pure; tests may have any', () => {
+it('module state is allowed by file and name, even in pure code; tests may have any module state', () => {
   const { stdout } = checkTree({
     'packages/policy/src/compile/policy-answers.ts':
       'const FAULTS = new Map(); export const f = (k) => FAULTS.set(k, 1);',
@@ -379,7 +379,7 @@ it('state of a module is listed by file and name, also where code is pure; tests
   expect(refused).toContain('tls-handle.ts:1: the module keeps `knwon`');
 });
 
-it('a file that only tests use carries their suffix', () => {
+it('a file that only tests import must have the fixture suffix', () => {
   const files = {
     'packages/client/src/index.ts': "export { a } from './a.ts';",
     'packages/client/src/a.ts': 'export const a = 1;',
@@ -391,7 +391,7 @@ it('a file that only tests use carries their suffix', () => {
   expect(stdout).toContain('packages/client/src/helper.ts:1: only tests use this; it should be a .fixture.ts\n');
 });
 
-it('a file of more than 600 lines is noted, and nothing fails', () => {
+it('a file of more than 600 lines produces a note, not a failure', () => {
   const { code, stdout } = checkTree({
     'packages/runtime/src/a.ts': '//\n'.repeat(600),
     'packages/runtime/src/b.test.ts': '//\n'.repeat(601),
@@ -402,7 +402,7 @@ it('a file of more than 600 lines is noted, and nothing fails', () => {
   expect(code).toBe(0);
 });
 
-it('the script says the same, and ends with 1 or 0', async () => {
+it('the script prints the same text, and exits with 1 for violations or 0', async () => {
   makeTree({ 'packages/rules/src/a.ts': 'export const at = Date.now();' });
   const { stdout, code } = checkTree({});
   expect(await node([SCRIPT, dir.path])).toEqual({ code, stdout, stderr: '' });

@@ -31,11 +31,11 @@ const script = async (): Promise<Script> => (await import(`${ROOT}/scripts/lib/i
 
 const state = async (): Promise<unknown> => (await script()).installState(dir.path);
 
-it('is fresh when npm installed what the lock file asks for', async () => {
+it('an install is fresh if its packages match the lock file', async () => {
   expect(await state()).toEqual({ fresh: true });
 });
 
-it('is fresh without the optional packages of other platforms', async () => {
+it('an install is fresh without optional packages of other platforms', async () => {
   write('package-lock.json', lock({ 'node_modules/b': { version: '1.0.0', optional: true } }));
   expect(await state()).toEqual({ fresh: true });
 });
@@ -59,12 +59,12 @@ it.each([
     'install',
   ],
   ['there is no lock file', () => rmSync(join(dir.path, 'package-lock.json')), 'install'],
-])('is stale when %s', async (_, change, command) => {
+])('an install is stale if %s', async (_, change, command) => {
   change();
   expect(await state()).toMatchObject({ fresh: false, command });
 });
 
-it('links a new workspace without an install', async () => {
+it('a new workspace is linked without an install', async () => {
   write('packages/b/package.json', {});
   write('package-lock.json', lock({ 'packages/b': {}, 'node_modules/@x/b': { resolved: 'packages/b', link: true } }));
   expect(await state()).toMatchObject({ fresh: false, command: 'ci' });

@@ -1,4 +1,4 @@
-// docs/limits.md is written from tags beside the limits: `node scripts/limits-page.mjs`, or this test with UPDATE_DOCS=1.
+// docs/limits.md is generated from tags beside the limits: with `node scripts/limits-page.mjs`, or with this test and UPDATE_DOCS=1.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '@tunnel/errors';
@@ -24,12 +24,12 @@ const PAGE = join(ROOT, 'docs/limits.md');
 const limits = readLimits();
 if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, limitsPage(limits));
 
-it('docs/limits.md says what the tags say', () => {
+it('docs/limits.md matches the @limit tags in the code', () => {
   expect(readFileSync(PAGE, 'utf8'), 'node scripts/limits-page.mjs').toBe(limitsPage(limits));
   expect(limits.length).toBeGreaterThan(100);
 });
 
-it('every limit is listed once, and names only error codes that exist', () => {
+it('every limit is listed once, and refers only to existing error codes', () => {
   const rows = limits.map(({ area, what }) => `${area}: ${what}`);
   expect(rows).toEqual([...new Set(rows)]);
   const codes = limits.flatMap(({ happens }) =>
@@ -39,7 +39,7 @@ it('every limit is listed once, and names only error codes that exist', () => {
   expect(codes.filter((code) => !isErrorCode(code))).toEqual([]);
 });
 
-it('a key of server.toml is shown with its table and its default', () => {
+it('a server.toml key is shown with its table and its default', () => {
   const row = (key: string): TaggedLimit | undefined => limits.find((limit) => limit.key === key);
   expect(row('[limits] connections_per_tunnel')?.value).toBe('10,000');
   expect(row('[platform.mcp] calls_per_minute')?.value).toBe('120');

@@ -1,4 +1,5 @@
-// Lines that strangers can cause go through LogLimiter: in the parts of the edge that strangers reach, nobody else writes to the log.
+// Log lines that visitors can cause must go through LogLimiter. In the parts of the edge that visitors reach, only the listed lines are
+// written without the limiter.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -6,7 +7,7 @@ import { ROOT } from './checkout.fixture.ts';
 
 const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture'];
 
-/** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
+/** Texts of lines that are written without the limiter, and why visitors cannot cause many of them. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'alert webhooks to private addresses': 'once, when the edge starts',
   'endpoints of the previous run are held for their clients': 'once, when the edge starts',
@@ -20,9 +21,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'connections did not finish in time': 'once, when the edge stops',
 };
 
-/** A call on anything that is called a logger, by name or by a computed one, up to the end of its arguments. */
+/** Matches a call on an object named logger, with a fixed or computed method name, up to the end of its arguments. */
 const DIRECT = /\blogger\??(?:\.(?:trace|debug|info|warn|error|fatal)|\[[^\]]+\])\(([\s\S]*?)\);/g;
-/** A logger under another name would hide its calls. */
+/** Matches a logger that gets a different name, which would hide its calls from this test. */
 const RENAMED = /([\w#]+)\s*=\s*[\w.#]*\blogger\s*[;,]|\blogger\s*:\s*([a-z]\w*)\s*[,}]/g;
 
 const sources = (): { path: string; text: string }[] =>
@@ -34,26 +35,26 @@ const sources = (): { path: string; text: string }[] =>
 
 const textOf = (call: string): string => /'([^']+)'\s*,?\s*$/.exec(call)?.[1] ?? call;
 
-it('no line goes around the limiter but those that only the operator can cause', () => {
+it('only log lines that visitors cannot cause are written without the limiter', () => {
   const found = sources().flatMap(({ path, text }) =>
     [...text.matchAll(DIRECT)].map((match) => ({ path, line: textOf(match[1] ?? '') })),
   );
   expect(found.filter(({ line }) => !(line in ALLOWED))).toEqual([]);
-  // Nothing is allowed that is not there any more.
+  // The list must not contain lines that no longer exist.
   expect(new Set(found.map(({ line }) => line))).toEqual(new Set(Object.keys(ALLOWED)));
 });
 
 const renamedIn = (text: string): string[] =>
   [...text.matchAll(RENAMED)].map((match) => match[1] ?? match[2] ?? '').filter((name) => !/^#?logger$/.test(name));
 
-it('a logger is called a logger, so that its calls are found', () => {
+it('a logger keeps the name `logger`, so that its calls can be found', () => {
   expect(sources().flatMap(({ path, text }) => renamedIn(text).map((name) => `${path}: ${name}`))).toEqual([]);
   expect(renamedIn('const log = this.#given.logger;')).toEqual(['log']);
   expect(renamedIn('const { logger: say } = options;')).toEqual(['say']);
   expect(renamedIn('this.#logger = options.logger;')).toEqual([]);
 });
 
-it('sees calls of every form', () => {
+it('logger calls of every form are found', () => {
   const call = (text: string): string[] => [...text.matchAll(DIRECT)].map((match) => textOf(match[1] ?? ''));
   expect(call("this.#logger.warn({ a: 1 }, 'one');")).toEqual(['one']);
   expect(call("logger[level](\n  { a: 1 },\n  'two',\n);")).toEqual(['two']);

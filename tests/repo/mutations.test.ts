@@ -1,4 +1,4 @@
-// The faults that scripts/mutate.mjs puts into a file, and how it finds their lines in another version of it.
+// The faults that scripts/mutate.mjs inserts into a file, and how the script finds their lines in a different version of the file.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -34,7 +34,7 @@ const FAULTS = [
   'close(size ?? (3 + 1));',
 ];
 
-it('breaks comparisons, conditions, calls, numbers and returns, but no type, no import and no log line', () => {
+it('mutations change comparisons, conditions, calls, numbers and returns, but no types, imports or log lines', () => {
   const broken = mutationsOf('open.ts', SOURCE).map((mutation) => {
     const text = mutate(SOURCE, mutation) ?? '';
     return (text.split('\n')[mutation.line - 1] ?? '').trim();
@@ -42,7 +42,7 @@ it('breaks comparisons, conditions, calls, numbers and returns, but no type, no 
   expect(broken.toSorted()).toEqual(FAULTS.toSorted());
 });
 
-it('breaks the same line of another version, and nothing where that line is gone', () => {
+it('a mutation finds its line in a different version of the file, and is dropped if the line is gone', () => {
   const [mutation] = mutationsOf('open.ts', SOURCE);
   const moved = `// A comment above.\n${SOURCE.replaceAll('\n  ', '\n      ')}`;
   expect(mutate(moved, mutation!)).toContain('\n      return; if (size < limit && !isOld) return true;\n');

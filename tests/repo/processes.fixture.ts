@@ -1,7 +1,7 @@
-// What a test can tell of other processes, from the process table.
+// Reads the process table for tests.
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The pids of all that `pid` started, read from the process table. */
+/** Returns the pids of all processes that `pid` started directly or indirectly. */
 export const descendantsOf = (pid: number): number[] => {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
@@ -9,7 +9,7 @@ export const descendantsOf = (pid: number): number[] => {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
     } catch {
-      // It ended meanwhile.
+      // The process has ended since the listing.
     }
   }
   const found = [pid];

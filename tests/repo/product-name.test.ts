@@ -1,4 +1,5 @@
-// The product is called Hatchway, and texts name its commands so that they work: `npx hatchway` in a checkout, `tunnel` where the client is installed.
+// The product name is Hatchway. Texts must name commands that work: `npx hatchway` in a checkout, and `tunnel` on a machine with an
+// installed client.
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -13,24 +14,24 @@ const USER_PAGES = [
     .map((name) => `docs/${name}`),
 ];
 
-/** Outside of a checkout, npm would fetch an unrelated package called `tunnel`. */
+/** Outside a checkout, npm would download an unrelated package named `tunnel`. */
 it('no text runs npx with the name of the installed command', async () => {
   const command = ['npx', 'tunnel'].join(' ');
-  // The changelog says how commands were shown once.
+  // The changelog may show commands of earlier versions.
   const { stdout } = await run('git', ['grep', '-n', '-I', '-F', command, '--', ':!CHANGELOG.md']);
   expect(stdout).toBe('');
 });
 
-/** `vitest` writes generated pages and tests their rules, in a checkout. */
+/** Programs that pages may run with npx. `vitest` regenerates pages and tests their rules, in a checkout. */
 const RUN_IN_CHECKOUT = ['hatchway', 'vitest'];
 
-it.each(USER_PAGES)('%s runs npx only with programs of a checkout', (page) => {
-  // A program that a reader publishes is the reader's choice: `tunnel mcp-publish -- npx …`.
+it.each(USER_PAGES)('%s uses npx only with hatchway and vitest', (page) => {
+  // A program that readers publish is their choice, as in `tunnel mcp-publish -- npx …`.
   const programs = [...read(page).matchAll(/(?<!-- |\/c )\bnpx ([\w@/.-]+)/g)].map((match) => match[1]);
   expect(programs.filter((program) => !RUN_IN_CHECKOUT.includes(program ?? ''))).toEqual([]);
 });
 
-it('the client has two commands, which are one program', () => {
+it('the commands hatchway and tunnel are the same program', () => {
   const { bin } = JSON.parse(read('apps/cli/package.json')) as { bin: Record<string, string> };
   expect(bin['hatchway']).toBe(bin['tunnel']);
   const linked = ['hatchway', 'tunnel'].map((name) => realpathSync(join(ROOT, 'node_modules/.bin', name)));

@@ -1,4 +1,4 @@
-// The line that shows a long step of `npm start` is running.
+// The progress line during a long step of `npm start`.
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -15,7 +15,7 @@ const { withProgress } = (await import(join(ROOT, 'scripts/lib/progress.mjs'))) 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** What is written while a step of 21 seconds runs. */
+/** Returns the texts written while a step of 21 seconds runs. */
 const written = async (isTTY: boolean): Promise<string[]> => {
   const texts: string[] = [];
   const stream = { isTTY, write: (text: string) => void texts.push(text) };
@@ -27,7 +27,7 @@ const written = async (isTTY: boolean): Promise<string[]> => {
   return texts;
 };
 
-it('counts the seconds in one line at a terminal, and clears it in the end', async () => {
+it('progress at a terminal counts seconds in a single line, which is cleared at the end', async () => {
   const texts = await written(true);
   expect(texts.slice(0, 3)).toEqual(
     ['Installing ... 0 s', 'Installing ... 1 s', 'Installing ... 2 s'].map((text) => `\r\u001b[K${text}`),
@@ -36,6 +36,6 @@ it('counts the seconds in one line at a terminal, and clears it in the end', asy
   expect(texts.at(-1)).toBe('\r\u001b[K');
 });
 
-it('says every ten seconds that it is still running where lines are collected', async () => {
+it('progress outside a terminal prints a line every ten seconds', async () => {
   expect(await written(false)).toEqual(['Installing ... 10 s\n', 'Installing ... 20 s\n']);
 });

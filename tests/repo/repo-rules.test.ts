@@ -1,4 +1,4 @@
-// Promises of the repository itself that no other tool checks.
+// Rules about the repository that no other tool checks.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { isErrorCode } from '@tunnel/errors';
@@ -9,24 +9,24 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const lineCount = (path: string): number => read(path).trimEnd().split('\n').length;
 const tracked = async (): Promise<string[]> => (await run('git', ['ls-files'])).stdout.trim().split('\n');
 
-it('the README is one page, and its title is the name of the product', () => {
+it('the README has at most 90 lines, and its title is the product name', () => {
   expect(lineCount('README.md')).toBeLessThanOrEqual(90);
   expect(read('README.md')).toMatch(/^# Hatchway\n/);
 });
 
-it.each(['package-lock.json', 'release/package-lock.json'])('%s names versions and hashes, and no registry', (file) => {
+it.each(['package-lock.json', 'release/package-lock.json'])('%s contains no download URLs', (file) => {
   const lock = JSON.parse(read(file)) as { packages: Record<string, { resolved?: string }> };
   const fetched = Object.entries(lock.packages).filter(([, { resolved }]) => resolved?.includes('://'));
   expect(fetched).toEqual([]);
 });
 
-it('no file names a package registry', async () => {
+it('no file names the npm registry host', async () => {
   const host = ['registry', 'npmjs', 'org'].join('.');
   const { stdout } = await run('git', ['grep', '-l', '-F', host]);
   expect(stdout).toBe('');
 });
 
-it('there is one version: of every package, of what a client says of itself; the API alone has that of the specification', async () => {
+it("all packages and the client's user agent have the version of the root package.json", async () => {
   const { version } = JSON.parse(read('package.json')) as { version: string };
   const manifests = (await tracked()).filter((file) =>
     /^(?:(?:packages|apps)\/[^/]+|release)\/package\.json$/.test(file),
@@ -36,19 +36,19 @@ it('there is one version: of every package, of what a client says of itself; the
   expect(read('packages/client/src/options.ts')).toContain(`tunnel-client/${version} `);
 });
 
-it('npm scripts hand their process over, so that signals reach the program', () => {
+it('npm scripts replace their shell with exec, so that signals reach the program', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   for (const name of ['start', 'test', 'test:nodes', 'test:postgres', 'verify', 'build'])
     expect(scripts[name]).toMatch(/ && exec node \S+/);
 });
 
-it('what is executed is executable', () => {
+it('scripts that are run directly have the mode 0755', () => {
   for (const path of ['.ci/run', 'apps/cli/bin/tunnel.mjs', 'apps/server/bin/tunnel-server.mjs']) {
     expect(statSync(join(ROOT, path)).mode & 0o777, path).toBe(0o755);
   }
 });
 
-it('doors are small: an index only re-exports, a main only begins', async () => {
+it('entry files stay small: index.ts only re-exports, and main.ts has at most 60 lines', async () => {
   const files = await tracked();
   for (const path of files.filter((file) => /^(packages|apps)\/[^/]+\/src\/index\.ts$/.test(file))) {
     const code = read(path)
@@ -61,12 +61,12 @@ it('doors are small: an index only re-exports, a main only begins', async () => 
   }
 });
 
-it('what helps tests carries its suffix', async () => {
+it('test helpers have the suffix .fixture, .rows or -setup', async () => {
   const files = (await tracked()).filter((file) => /^tests\/(?!tools\/).*\.ts$/.test(file));
   expect(files.filter((file) => !/(?:\.test|\.fixture|\.rows|-setup)\.ts$/.test(file))).toEqual([]);
 });
 
-it('tests/unsteady.json names tests that exist, each with its reason', () => {
+it('tests/unsteady.json refers to existing test files and gives a reason for each test', () => {
   for (const [test, reason] of Object.entries(JSON.parse(read('tests/unsteady.json')) as Record<string, unknown>)) {
     expect(existsSync(join(ROOT, test.split(' > ', 1)[0] ?? '')), test).toBe(true);
     expect(reason, test).toMatch(/\w+ \w+/);
@@ -75,7 +75,7 @@ it('tests/unsteady.json names tests that exist, each with its reason', () => {
 
 type Table = Record<string, string[]>;
 
-/** Rows of ARCHITECTURE.md, by their name in backticks: the names of the second column. */
+/** Returns rows of ARCHITECTURE.md: the name in backticks, and the names in the second column. */
 const documented = (rows: string, name: RegExp): Table =>
   Object.fromEntries(
     rows.split('\n').flatMap((row) => {
@@ -87,7 +87,7 @@ const documented = (rows: string, name: RegExp): Table =>
     }),
   );
 
-it('the import tables of ARCHITECTURE.md, of packages and of folders, are the ones that are enforced', async () => {
+it('the import tables in ARCHITECTURE.md match the rules that are enforced', async () => {
   const rules = (await import(join(ROOT, 'scripts/lib/import-rules.mjs'))) as {
     MAY_IMPORT: Table;
     FOLDER_MAY_IMPORT: Record<string, Table>;
@@ -96,12 +96,12 @@ it('the import tables of ARCHITECTURE.md, of packages and of folders, are the on
   expect(documented(page, /^`@tunnel\/([\w-]+)`$/)).toEqual(rules.MAY_IMPORT);
   const tables = [...page.matchAll(/^\| Part of `\w+\/([\w-]+)\/src` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
   const folders = tables.map(([, workspace = '', rows = '']) => [workspace, documented(rows, /^`(.+?)\/?`$/)] as const);
-  // The table of a workspace without folders is empty, and the page says so.
+  // The page has no table for a workspace without folders, so its empty table is left out.
   const enforced = Object.entries(rules.FOLDER_MAY_IMPORT).filter(([, rows]) => Object.keys(rows).length > 0);
   expect(Object.fromEntries(folders)).toEqual(Object.fromEntries(enforced));
 });
 
-it('docs/benchmarks-peers.md and .svg are written from the figures of docs/benchmarks-peers.json', async () => {
+it('docs/benchmarks-peers.md and .svg match the figures in docs/benchmarks-peers.json', async () => {
   const record: unknown = JSON.parse(read('docs/benchmarks-peers.json'));
   const load = async (name: string) =>
     (await import(join(ROOT, `bench/peers/${name}.mjs`))) as Record<string, (record: unknown) => string>;
@@ -120,7 +120,7 @@ const PAGES = [
 
 const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, '');
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** Returns the anchors that GitHub generates for the headings of a page. */
 const anchorsOf = (page: string): Set<string> => {
   const seen = new Map<string, number>();
   const headings = [...withoutCode(read(page)).matchAll(/^#+ (.+)$/gm)].map((match) => match[1] as string);
@@ -135,7 +135,7 @@ const anchorsOf = (page: string): Set<string> => {
   );
 };
 
-it.each(PAGES)('every link of %s leads to a file of the repository, and to a heading of it', (page) => {
+it.each(PAGES)('every link in %s points to an existing file and an existing heading', (page) => {
   const links = [...withoutCode(read(page)).matchAll(/\]\((?![a-z]+:)([^)\s]+)\)/g)].map((match) => match[1] as string);
   const broken = links.filter((link) => {
     const [path = '', anchor] = link.split('#');
@@ -146,21 +146,21 @@ it.each(PAGES)('every link of %s leads to a file of the repository, and to a hea
   expect(broken).toEqual([]);
 });
 
-it('docs/screenshots has the pictures that pages show, and no others', () => {
+it('docs/screenshots contains exactly the pictures that pages show', () => {
   const shown = PAGES.flatMap((page) =>
     [...read(page).matchAll(/screenshots\/([\w-]+\.png)/g)].map(([, name]) => name),
   );
   expect(new Set(readdirSync(join(ROOT, 'docs/screenshots')))).toEqual(new Set(shown));
 });
 
-it('every page of docs/ is in its table of contents, and that is linked from the README', () => {
+it('every page in docs/ is in the table of contents, and the README links to it', () => {
   expect(read('README.md')).toContain('(docs/README.md)');
   const links = new Set([...read('docs/README.md').matchAll(/\]\(([\w-]+\.md)/g)].map((match) => `docs/${match[1]}`));
   const pages = PAGES.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md');
   expect(pages.filter((page) => !links.has(page))).toEqual([]);
 });
 
-it('the ladder of ARCHITECTURE.md names only codes of the catalogue', () => {
+it('ARCHITECTURE.md names only error codes of the catalogue', () => {
   const codes = new Set(read('ARCHITECTURE.md').match(/\b[A-Z]+_[A-Z_]+\b/g));
   expect(codes.size).toBeGreaterThan(20);
   expect([...codes].filter((code) => !isErrorCode(code))).toEqual([]);

@@ -1,4 +1,4 @@
-// The lock of installs and builds: one run at a time, and none waits for a run that is gone.
+// The lock of installs and builds: a single run at a time, and no wait for a process that has ended.
 import { existsSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -21,7 +21,7 @@ afterEach(() => dir.close());
 
 const lock = (work: () => Promise<string>): Promise<string> => withRunLock(file, (pid) => waited.push(pid), work);
 
-it('waits for a run that lives, and says once for which', async () => {
+it('a second run waits for the first, and reports its pid once', async () => {
   let finish: () => void = () => {};
   const first = lock(() => new Promise((resolve) => (finish = () => resolve('first'))));
   const second = lock(async () => 'second');
@@ -31,12 +31,12 @@ it('waits for a run that lives, and says once for which', async () => {
   expect([waited.length, existsSync(file)]).toEqual([1, false]);
 });
 
-it('does not wait for a run that was killed', async () => {
+it('a lock of a killed process does not block the next run', async () => {
   writeFileSync(file, '999999999\n');
   expect([await lock(async () => 'done'), waited]).toEqual(['done', []]);
 });
 
-it('does not wait for a run whose heartbeat has stopped, though its pid is that of another program now', async () => {
+it('a lock without a heartbeat does not block the next run, even if a different process has the pid', async () => {
   writeFileSync(file, `${process.pid}\n`);
   const longAgo = new Date(Date.now() - 60_000);
   utimesSync(file, longAgo, longAgo);

@@ -1,4 +1,4 @@
-// A real tunnel-server for tests of the repository: every port free, a data directory of its own.
+// Starts a real tunnel-server with free ports and a separate data directory.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -20,15 +20,16 @@ export interface RunJson {
   readonly admin_token_file: string;
 }
 
-// TCP tunnels cannot take port 0; these lie above the ephemeral ports of Linux.
+// Port range of TCP tunnels, which cannot use port 0. The range lies above the ephemeral ports of Linux.
 const TCP_PORTS = '[61100, 61199]';
 
-/** Lines of `server` go into the table [server], `rest` behind everything. */
+/** Creates the folder of a server. `server` contains lines of the [server] table; `rest` is appended to the file. */
 export const makeServerDir = async (server = '', rest = ''): Promise<ServerDir> => {
   const dir = await temporaryDirectory();
   const dataDir = join(dir.path, 'data');
   const file = join(dir.path, 'server.toml');
-  // A part that comes back must find the ports it had: none of them may be got by port 0, which others get by it meanwhile.
+  // The ports are fixed, because a restarted part must find its previous ports. With port 0 a different program could take them in the
+  // meantime.
   const keys = ['control_port', 'api_port', 'metrics_port', 'http_port'];
   const ports = (await Promise.all(keys.map(async (key) => `${key} = ${await freePort()}`))).join('\n');
   const limits = `[limits]\ntcp_port_range = ${TCP_PORTS}`;
@@ -39,7 +40,7 @@ export const makeServerDir = async (server = '', rest = ''): Promise<ServerDir> 
   return { dir, dataDir, flags: ['--config', file, '--data-dir', dataDir] };
 };
 
-/** Programs that are given to `use` are gone at the end, the folder too. */
+/** Runs `act` with a server folder. Programs passed to `use` are stopped at the end, and the folder is deleted. */
 export const withServerDir = async (
   act: (at: ServerDir, use: (program: Program) => Program) => Promise<void>,
 ): Promise<void> => {
@@ -58,7 +59,7 @@ export const withServerDir = async (
 
 const withoutOurs = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
 
-/** With a database that is there already, unless it is told to be the very first start. */
+/** Copies an existing database into the data directory, to save the time of a first start. */
 const prepare = async ({ dataDir }: ServerDir): Promise<void> => {
   if (!existsSync(dataDir)) await copyDatabase(dataDir);
 };
@@ -77,7 +78,7 @@ export const startServer = async (
   });
 };
 
-/** As a person does it; `npm` is the process whose pid the program has. */
+/** Starts the server with npm, like a developer. The program's pid is that of npm. */
 export const startWithNpm = async (serverDir: ServerDir): Promise<Program> => {
   await prepare(serverDir);
   return spawnProgram({

@@ -1,4 +1,4 @@
-// A stack that is asked to end while a visitor talks to a service behind it.
+// A stack that is stopped while a visitor has an open connection through it.
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect as dial, type Socket } from 'node:net';
@@ -24,7 +24,7 @@ export class SignalTrial {
     return trial;
   }
 
-  /** The pid of the server, which is not always that of the program. */
+  /** Waits for the server and returns its pid, which can differ from the pid of the program. */
   async ready(program: Program): Promise<number> {
     this.#cleanUps.push(() => program.close());
     const server = await waitUntilReady(program);
@@ -32,7 +32,7 @@ export class SignalTrial {
     return server;
   }
 
-  /** A visitor who talks to an echo service through a tunnel of this server. */
+  /** Opens a visitor's connection to an echo service through a tunnel of this server. */
   async visit(): Promise<Socket> {
     const run = readRunJson(this.at);
     const echo = await startEchoServer();
@@ -46,7 +46,7 @@ export class SignalTrial {
     return visitor;
   }
 
-  /** Whatever was asked: the open connection goes on, then the program ends, all of it. */
+  /** Checks that the open connection continues during the drain, and that all processes end afterwards. */
   async expectDrained(program: Program, server: number, visitor: Socket): Promise<void> {
     await program.waitForLine(/stopping/);
     await echoes(visitor, 'while draining');
@@ -56,7 +56,7 @@ export class SignalTrial {
     await eventually(() => expect(isProcessAlive(server)).toBe(false));
     expect(() => process.kill(-program.pid, 0)).toThrow('ESRCH');
     expect(existsSync(join(this.at.dataDir, 'run.json'))).toBe(false);
-    // The database leads a group of its own: it is gone when its pid file is.
+    // The database has a separate process group, and has stopped when its pid file is gone.
     expect(existsSync(join(this.at.dataDir, 'postgres/postmaster.pid'))).toBe(false);
   }
 

@@ -1,4 +1,4 @@
-// Signals through npm: each way of asking drains, ends with 0 and leaves no process behind. The long tests have other ways.
+// Signals through npm: each drains the server, exits with 0 and leaves no process behind. The long tests cover more signals.
 import { spawnSync } from 'node:child_process';
 import { type Program, spawnProgram } from '@tunnel/testkit';
 import { cleanEnv, ROOT } from './checkout.fixture.ts';
@@ -9,9 +9,9 @@ const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdou
 
 it.for([
   ['SIGTERM to npm alone', (program: Program) => program.signal('SIGTERM')],
-  // A terminal does this at a Ctrl-C: where one can be made, the next test has it.
+  // A terminal sends this signal for Ctrl-C. If a terminal can be created, the next test covers the signal.
   ...(hasScript ? [] : [['SIGINT to the group', (program: Program) => program.signalGroup('SIGINT')] as const]),
-] as const)('%s drains, ends with 0 and leaves nothing behind', async ([, ask], { trial }) => {
+] as const)('%s drains the server, exits with 0 and leaves no process behind', async ([, ask], { trial }) => {
   const program = await startWithNpm(trial.at);
   const server = await trial.ready(program);
   const visitor = await trial.visit();
@@ -19,14 +19,17 @@ it.for([
   await trial.expectDrained(program, server, visitor);
 });
 
-// Where util-linux's `script` is missing, this one is skipped: nothing else here makes a terminal.
-it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing behind', async ({ trial }) => {
-  // exec: a plain sh (what $SHELL falls back to) would die of the Ctrl-C itself, whatever npm ends with.
-  const typed = `exec npm start -- ${trial.at.flags.join(' ')}`;
-  const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
-  const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
-  const server = await trial.ready(program);
-  const visitor = await trial.visit();
-  program.write('\u0003');
-  await trial.expectDrained(program, server, visitor);
-});
+// The test is skipped without util-linux's `script`, the only way to create a terminal here.
+it.runIf(hasScript)(
+  'Ctrl-C in a terminal drains the server, exits with 0 and leaves no process behind',
+  async ({ trial }) => {
+    // Without exec, a plain sh (the fallback of $SHELL) would be killed by the Ctrl-C, whatever npm's exit code.
+    const typed = `exec npm start -- ${trial.at.flags.join(' ')}`;
+    const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
+    const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
+    const server = await trial.ready(program);
+    const visitor = await trial.visit();
+    program.write('\u0003');
+    await trial.expectDrained(program, server, visitor);
+  },
+);

@@ -1,4 +1,4 @@
-// Signals to a whole group, again and again, or a second one: how a stack ends.
+// The end of a stack after signals to a process group, repeated signals, and a second signal.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { startServer, startWithNpm } from './server-program.fixture.ts';
 import { it } from './signal-trial.fixture.ts';
 
-it('SIGTERM to the group drains, ends with 0 and leaves nothing behind', async ({ trial }) => {
+it('SIGTERM to the process group drains the server, exits with 0 and leaves no process behind', async ({ trial }) => {
   const program = await startWithNpm(trial.at);
   const server = await trial.ready(program);
   const visitor = await trial.visit();
@@ -14,8 +14,10 @@ it('SIGTERM to the group drains, ends with 0 and leaves nothing behind', async (
   await trial.expectDrained(program, server, visitor);
 });
 
-// npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
-it('a signal that is repeated until the process is gone does not spoil its orderly end', async ({ trial }) => {
+// npm forwards a terminal's signal late on a busy machine, when the server has almost stopped.
+it('SIGINT that is repeated until the process is gone still ends the server with exit code 0 or 130', async ({
+  trial,
+}) => {
   const program = await startServer(trial.at);
   await trial.ready(program);
   await eventually(
@@ -25,12 +27,13 @@ it('a signal that is repeated until the process is gone does not spoil its order
     },
     { timeoutMs: 30_000, intervalMs: 1 },
   );
-  // 130: on a busy machine the end takes longer than the second in which signals are the same one. Never by the signal itself.
+  // On a busy machine the stop can take longer than the second in which repeated signals count once, so 130 is allowed. The process must
+  // never die of the signal.
   expect(program.exit?.signal).toBeNull();
   expect([0, 130]).toContain(program.exit?.code);
 });
 
-it('a second signal, later than a second, ends at once', async ({ trial }) => {
+it('a second SIGTERM more than a second after the first ends the server at once with 143', async ({ trial }) => {
   const program = await startServer(trial.at);
   await trial.ready(program);
   const visitor = await trial.visit();

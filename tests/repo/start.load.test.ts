@@ -1,4 +1,4 @@
-// `tunnel-server stack` as a process: what it prints, writes, refuses, and how it ends.
+// `tunnel-server stack` as a process: its output, files, errors and exit.
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const start = async (
   return program;
 };
 
-it('when ready it has written run.json, and prints the addresses and the next command', async () => {
+it('a ready server has written run.json and printed its addresses and the next command', async () => {
   const at = await serverDir();
   const program = await start(at, {}, { isFirst: true });
   const pid = await waitUntilReady(program);
@@ -58,8 +58,8 @@ it('when ready it has written run.json, and prints the addresses and the next co
   expect([...program.stdout, ...program.stderr].join('\n')).not.toContain(token);
 });
 
-// Each start takes seconds: three of them show what one server leaves to the next, and the log on the way.
-it('a second server on the same data directory is refused, a killed one keeps nobody out, and a clean stop leaves the token alone', async () => {
+// Starts take seconds, so three starts cover what a server leaves to the next server, and also the log format.
+it('a data directory admits one server at a time, is free again after a kill, and keeps its token after a clean stop', async () => {
   const at = await serverDir();
   const first = await start(at);
   const pid = await waitUntilReady(first);
@@ -75,7 +75,7 @@ it('a second server on the same data directory is refused, a killed one keeps no
   await first.waitForExit();
   expect(existsSync(join(at.dataDir, 'run.json'))).toBe(true);
   expect(first.stderr).not.toEqual([]);
-  // Nobody watches: each line is JSON.
+  // Without a terminal, each log line is JSON.
   for (const line of first.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
 
   const forPeople = await start(at, { TUNNEL_LOG: 'human' });
@@ -91,7 +91,7 @@ it('a second server on the same data directory is refused, a killed one keeps no
 
 const PORTS = ['control_port', 'api_port', 'metrics_port'];
 
-/** A server that cannot have this port, as a stack of the executable or as an edge inside the test's process. */
+/** Starts a server that cannot bind the port: as a stack process, or as an edge in the test process. */
 const startWithout = async (key: string, port: number, isProgram: boolean): Promise<[ServerDir, Program]> => {
   const others = PORTS.filter((other) => other !== key).map((other) => `${other} = 0`);
   const at = await serverDir([`${key} = ${port}`, ...others].join('\n'));
@@ -104,7 +104,7 @@ it.each([
   ['control_port', true],
   ['api_port', false],
   ['metrics_port', false],
-])('a taken %s stops the start in one line', async (key, isProgram) => {
+])('a %s that is in use stops the start with exit code 2 and the port in the error', async (key, isProgram) => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   cleanUps.push(() => new Promise((resolve) => taken.close(resolve)));
@@ -125,7 +125,7 @@ it('an unknown key stops the start with its path and a suggestion', async () => 
   expect(program.stderr[0]).toMatch(/^tunnel-server: .*unknown key `region\.nmae`.*name/);
 });
 
-it('a data directory that cannot be used stops the start in one line', async () => {
+it('a data directory that is a file stops the start with exit code 2', async () => {
   const at = await serverDir();
   writeFileSync(at.dataDir, 'a file');
   const program = await start(at);
@@ -142,13 +142,13 @@ it('a closed standard output does not stop the server', async () => {
   for (let asked = 0; asked < 20; asked += 1) expect((await fetch(`${api_url}/api/status`)).status).toBe(200);
 });
 
-it('usage errors end with 2, help with 0 and an example', async () => {
+it('an unknown flag exits with 2, and --help with 0 and an example', async () => {
   expect(await node([SERVER_BIN, 'stack', '--nonsense'])).toMatchObject({ code: 2 });
   const { code, stdout } = await node([SERVER_BIN, 'stack', '--help']);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\$ tunnel-server stack/)]);
 });
 
-it('check-config says ok, or what is wrong', async () => {
+it('check-config prints ok for a valid file, and the error code of an invalid file', async () => {
   const good = await serverDir();
   expect(await node([SERVER_BIN, 'check-config', ...good.flags])).toMatchObject({
     code: 0,

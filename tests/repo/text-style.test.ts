@@ -1,4 +1,4 @@
-// Texts of the product are plain English: what counts as a text, the habits to avoid, and the figures of each page and workspace.
+// Product texts are plain English: the definition of a text, the habits to avoid, and the figures of each page and workspace.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
@@ -28,13 +28,13 @@ const { figuresByArea, habitsOf, PATTERNS, textComplaints, textsOf, textsOfPage,
 const found = (area: string, ...texts: readonly string[]): FoundText[] =>
   texts.map((text, index) => ({ area, file: `${area}/a.ts`, line: index + 1, text }));
 
-it('every text of the product is plain English', () => {
+it('every text of the product is within the style limits', () => {
   const texts = textsOf(ROOT);
   expect(texts.length).toBeGreaterThan(5000);
   expect(textComplaints(texts).join('\n')).toBe('');
 });
 
-it('a page has a text for each paragraph, list entry, heading and table cell; code blocks and short texts are left out', () => {
+it('a page has a text for each paragraph, list entry, heading and table cell, but not for code blocks and short texts', () => {
   const page = [
     '# Share a local service',
     '',
@@ -69,7 +69,7 @@ it('a page has a text for each paragraph, list entry, heading and table cell; co
   ]);
 });
 
-it('a source file has a text for each string of three words, joined strings are one, values stand as {}', () => {
+it('a source file has a text for each string of three words; joined strings are a single text, and values become {}', () => {
   const source = [
     "import a from 'some words of a module';",
     "type Name = 'words of a type';",
@@ -88,7 +88,7 @@ it('a source file has a text for each string of three words, joined strings are 
   ]);
 });
 
-it('an element of a page is one text with the elements inside its sentence; class names are no text', () => {
+it('a page element is a single text together with its inline elements; class names are not texts', () => {
   const source = [
     'const page = (',
     '  <div className="one two three words">',
@@ -105,7 +105,7 @@ it('an element of a page is one text with the elements inside its sentence; clas
   ]);
 });
 
-/** For each habit, in the order of PATTERNS: texts with the habit, and texts that only look similar. */
+/** Examples for each habit in the order of PATTERNS: texts with the habit, and texts that only look similar. */
 const HABITS: readonly (readonly [bad: readonly string[], fine: readonly string[]])[] = [
   [
     ['Certificates are renewed by themselves.', 'The client returns by itself'],
@@ -163,24 +163,27 @@ const HABITS: readonly (readonly [bad: readonly string[], fine: readonly string[
   ],
 ];
 
-it('every habit has its examples', () => {
+it('every habit has examples', () => {
   expect(HABITS).toHaveLength(PATTERNS.length);
 });
 
-it.each(PATTERNS.map(([, instead], index) => [instead, index] as const))('habit: write %s', (instead, index) => {
-  const [bad = [], fine = []] = HABITS[index] ?? [];
-  for (const text of bad) {
-    expect(habitsOf(text), text).toContainEqual(expect.stringMatching(/^".+" → /));
-    expect(habitsOf(text).join('\n'), text).toContain(` → ${instead}`);
-  }
-  for (const text of fine) expect(habitsOf(text).join('\n'), text).not.toContain(` → ${instead}`);
-});
+it.each(PATTERNS.map(([, instead], index) => [instead, index] as const))(
+  'the phrases of a habit are reported with the advice: write %s',
+  (instead, index) => {
+    const [bad = [], fine = []] = HABITS[index] ?? [];
+    for (const text of bad) {
+      expect(habitsOf(text), text).toContainEqual(expect.stringMatching(/^".+" → /));
+      expect(habitsOf(text).join('\n'), text).toContain(` → ${instead}`);
+    }
+    for (const text of fine) expect(habitsOf(text).join('\n'), text).not.toContain(` → ${instead}`);
+  },
+);
 
 it('code in backticks has no habits', () => {
   expect(habitsOf('The flag `--by itself` is code.')).toEqual([]);
 });
 
-it('a complaint names the place of a habit, and the figure of an area over its limit', () => {
+it('a text style complaint has the place of a habit, and the figure of an area over its limit', () => {
   const texts = [
     ...found('apps/a', 'It is what they all have.'),
     ...found('apps/b', 'Plain words are here.', 'The file is made anew.'),

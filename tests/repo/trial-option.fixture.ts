@@ -1,4 +1,4 @@
-// Everything that has to know an option of a tunnel, as one module, which the test of a trial option builds from changed sources.
+// Re-exports every part that handles tunnel options as a single module, which the trial option test builds from modified sources.
 export { specFromWire, specToWire } from '../../apps/cli/src/agent/spec-wire.ts';
 export { buildProgram, run } from '../../apps/cli/src/all-commands.ts';
 export { commandWords } from '../../apps/cli/src/completion/command-words.ts';

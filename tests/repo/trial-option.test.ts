@@ -1,5 +1,5 @@
-// One row more among the options of a tunnel, and nothing else: config.yml, flags, help, completion, the agent's JSON, the library, reloads and the docs
-// know the new option.
+// Adds a single row to the table of tunnel options and checks that config.yml, flags, help, completion, the agent's JSON, the library,
+// reloads and the docs support the new option.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -24,7 +24,7 @@ const TRIAL_ROW = `
 
 const TABLE = 'export const PUBLIC_OPTIONS = rows({';
 
-/** A copy of the sources that differs in one row: modules of this process are shared by all tests, and stay as they are. */
+/** Builds a copy of the sources with the additional row. The modules of this process are shared by all tests and stay unchanged. */
 const sourcesWithTrialRow = async (): Promise<typeof Sources> => {
   const outfile = join(ROOT, '.cache/tools/trial-option.mjs');
   mkdirSync(join(ROOT, '.cache/tools'), { recursive: true });
@@ -80,8 +80,8 @@ const specOf = (entry: string) => {
 };
 const BOLD = '{ proto: http, local_port: 1, trial_mode: bold }';
 
-describe('an option that is one row more', () => {
-  it('is a key of config.yml, with its default, its refusals at their line, and a suggestion', () => {
+describe('a tunnel option that is added as a row of the option table', () => {
+  it('is a key of config.yml with a default, errors at the line of the entry, and a suggestion for typos', () => {
     expect(load(BOLD).tunnels['shop']).toMatchObject({ trial_mode: 'bold' });
     expect(load('{ proto: http, local_port: 1 }').tunnels['shop']).toMatchObject({ trial_mode: 'careful' });
     const refused = [
@@ -98,7 +98,7 @@ describe('an option that is one row more', () => {
     }
   });
 
-  it('is a flag of the commands of its protocol, in their help and in the completion of shells', async () => {
+  it('is a flag of the commands of its protocol, in their help and in shell completion', async () => {
     expect(entryOfFlags('http', { trialMode: 'bold' }, io)).toEqual({ trial_mode: 'bold' });
     const described = describeTunnel('http', { port: 3000 }, { trialMode: 'bold' } as object, io);
     expect(described.spec).toMatchObject({ trial_mode: 'bold' });
@@ -118,7 +118,7 @@ describe('an option that is one row more', () => {
     }
   });
 
-  it('goes to a running client, which refuses what is no value of it', async () => {
+  it('is sent to a running client, which rejects invalid values', async () => {
     const json: unknown = JSON.parse(JSON.stringify(await specToWire(specOf(BOLD))));
     expect(specFromWire(json)).toMatchObject({ trial_mode: 'bold' });
     expect(() => specFromWire({ ...(json as object), trialMode: 'wild' })).toThrow('must be one of "careful", "bold"');
@@ -126,13 +126,13 @@ describe('an option that is one row more', () => {
     expect(() => specFromWire(foreign)).toThrow('is not an option of a tcp tunnel');
   });
 
-  it('has a name in the library', () => {
+  it('has a camel-case name in the library', () => {
     const named = libraryTunnelOf(specOf(BOLD));
     expect(named).toMatchObject({ protocol: 'http', trialMode: 'bold' });
     expect(specOfLibrary(named)).toMatchObject({ trial_mode: 'bold' });
   });
 
-  it('is compared by a reload, which does what its row says', () => {
+  it('is compared when the configuration is reloaded, and a change has the effect that its row declares', () => {
     const entryOf = (entry: string) => ({ name: 'shop', kind: 'tunnel' as const, fields: tunnelFields(specOf(entry)) });
     const running = { ...entryOf('{ proto: http, local_port: 1 }'), isOfFile: true };
     expect(planReload([running], [entryOf(BOLD)])).toMatchObject({ retarget: ['shop'], reopen: [], update: [] });

@@ -2,6 +2,6 @@
 import { describe } from 'vitest';
 import { describeWireFuzz } from '../../packages/protocol/src/wire-fuzz.conformance.ts';
 
-describe('the wire against any input, at length', () => {
+describe('a long fuzz run of the wire format', () => {
   describeWireFuzz(Number(process.env['FUZZ_RUNS'] ?? 20_000));
 });

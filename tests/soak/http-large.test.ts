@@ -1,4 +1,4 @@
-// 5 GB through an http tunnel, up and down: byte-exact, and neither the edge nor the client grows with it.
+// Transfers 5 GB through an http tunnel in both directions: byte-exact, and without growing memory in the edge or the client.
 import { createHash, type Hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -12,10 +12,10 @@ import { it } from '../system/system-test.fixture.ts';
 const BYTES = 5_000_000_000;
 const PIECE = deterministicBytes(1_000_000, 9);
 const RSS_MAX_KB = 200_000;
-/** Both ends hash in this one process, which is slower than the tunnel. */
+/** Timeout of a transfer. Both ends compute hashes in the test process, which is slower than the tunnel. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** Hashes all that comes and keeps none of it. */
+/** Hashes all bytes of a message without keeping them. */
 const swallow = async (message: IncomingMessage): Promise<{ bytes: number; hash: string }> => {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -36,7 +36,7 @@ const hashedSource = (hash: Hash): Readable => {
   return Readable.from(pieces(), { objectMode: false });
 };
 
-/** Peak resident memory so far; undefined where there is no /proc. */
+/** Returns the peak resident memory of a process so far. Returns undefined on systems without /proc. */
 const peakKilobytes = (pid: number): number | undefined => {
   const file = `/proc/${pid}/status`;
   if (!existsSync(file)) return undefined;
@@ -64,8 +64,10 @@ const send = (endpoint: PublicEndpoint, method: string, headers: Record<string, 
 describe.each([
   ['with a length', { 'content-length': String(BYTES) }],
   ['in chunks', { 'transfer-encoding': 'chunked' }],
-])('5 GB %s', (how, framing) => {
-  it('come down byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
+])('a 5 GB transfer %s', (how, framing) => {
+  it('downloads byte-exactly while edge and client stay under 200 MB of memory', { timeout: TIMEOUT_MS }, async ({
+    harness,
+  }) => {
     const sent = createHash('sha256');
     const web = harness.use(
       await startWeb(async (_, response) => {
@@ -82,7 +84,9 @@ describe.each([
     expectSmall(`download ${how}`, { edge: stack.program.pid, client: tunnel.pid });
   });
 
-  it('go up byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
+  it('uploads byte-exactly while edge and client stay under 200 MB of memory', { timeout: TIMEOUT_MS }, async ({
+    harness,
+  }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         response.end(JSON.stringify(await swallow(request)));

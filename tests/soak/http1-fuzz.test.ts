@@ -2,6 +2,6 @@
 import { describe } from 'vitest';
 import { describeHttp1Fuzz } from '../../packages/http1/src/http1-fuzz.conformance.ts';
 
-describe('HTTP/1.1 against any input, at length', () => {
+describe('a long fuzz run of the HTTP/1.1 parsers', () => {
   describeHttp1Fuzz(Number(process.env['FUZZ_RUNS'] ?? 20_000), Number(process.env['FUZZ_SEED'] ?? 1_000_000));
 });

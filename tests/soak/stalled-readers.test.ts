@@ -1,7 +1,7 @@
-// 2,000 visitors of one session that ask for an endless answer and never read it: memory stays bounded, and one more
-// visitor is served as if they were not there. Both sides of the session run in this process, so its memory counts twice.
-// With ordinary kernel buffers the 8,000 sockets would use up the memory the kernel has for TCP, and slow down every other
-// program of the machine: run it in a network of its own with small buffers (CONTRIBUTING.md, "Long tests").
+// 2,000 visitors of a session request an endless response and never read it: memory stays bounded, and an additional visitor is served
+// normally. Both sides of the session run in this process, so its memory counts twice.
+// With ordinary kernel buffers, the 8,000 sockets would use up the kernel's memory for TCP and slow down every other program on the
+// machine. Run this test in a separate network namespace with small buffers (CONTRIBUTING.md, "Long tests").
 
 import * as net from 'node:net';
 import { adoptSocket, connectSocket, MUX_LIMITS, type MuxStream, splice } from '@tunnel/mux';
@@ -25,7 +25,7 @@ afterAll(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Writes the same bytes for as long as they are taken. */
+/** Starts a server that writes the same bytes as long as the socket accepts them. */
 const startEndlessServer = (): Promise<TcpServer> => {
   const bytes = deterministicBytes(64 * 1024, 1);
   return startTcpServer((socket) => {
@@ -54,8 +54,8 @@ const echoed = (port: number, bytes: Buffer): Promise<string> =>
     socket.end(bytes);
   });
 
-describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
-  it(`hold ${VISITORS} stalled readers within bounded memory and serve another one`, async () => {
+describe.each(['plain', 'tls'] as const)('a session with %s carriers', (kind) => {
+  it(`holds ${VISITORS} stalled readers within bounded memory and serves an additional visitor`, async () => {
     const endless = await startEndlessServer();
     const echo = await startEchoServer();
     cleanups.push(
@@ -93,7 +93,7 @@ describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
     visitors.forEach((socket) => socket.on('error', () => {}));
     cleanups.push(() => visitors.forEach((socket) => socket.destroy()));
     await eventually(() => expect(pair.edge.liveStreams).toBe(VISITORS), { timeoutMs: 60_000 });
-    // All of them are stuck once no carrier has sent anything for a while.
+    // All readers are stalled when memory has stopped growing for a while.
     let sent = -1;
     await eventually(
       () => {

@@ -1,5 +1,5 @@
-// Running clients, and the commands that find, query and change them over their sockets. A socket is named by a pid, so clients that
-// share a folder, hang or are killed are real programs.
+// Tests of commands that find, query and change running clients over their sockets. A socket is named after a pid, so clients that share
+// a folder, hang or are killed run as separate processes.
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ afterAll(() => shared.close());
 
 type Where = Pick<TunnelRun, 'home'> & Partial<Pick<TunnelRun, 'env'>>;
 
-/** A command that ends by itself. */
+/** Runs a command until it exits, and returns the exit code and output. */
 const ask = async (harness: Harness, where: Where, ...args: string[]) => {
   const program = await harness.run(args, where);
   const code = await program.exitCode();
@@ -40,10 +40,10 @@ interface Status {
 const statuses = async (harness: Harness, where: Where): Promise<Status[]> =>
   JSON.parse((await ask(harness, where, 'status', '--json')).out) as Status[];
 
-/** The pid by which a client is known: inside the test's process a client has the test's. */
+/** Returns the pid that a client reports. A client inside the test process reports the pid of the test process. */
 const pidOf = (program: TunnelProgram): number => (program.isInProcess ? process.pid : program.pid);
 
-/** `tunnel start` of a file with these tunnels, ready by the word of `tunnel ready`. */
+/** Runs `tunnel start` with a config file of the given tunnels, and waits until `tunnel ready` succeeds. */
 const start = async (harness: Harness, home: string, tunnels: string, programs = false): Promise<TunnelProgram> => {
   const file = join(home, '.tunnel', 'config.yml');
   mkdirSync(join(home, '.tunnel'), { recursive: true });
@@ -68,8 +68,8 @@ const echoed = (url: string): Promise<string> =>
     socket.on('close', () => resolve('nothing'));
   });
 
-describe.concurrent('a running client', () => {
-  it('is shown, takes a tunnel, saves it, gives it up, reloads and stops', async ({ harness }) => {
+describe.concurrent('client control sockets', () => {
+  it('a running client can be listed, changed, reloaded and stopped by commands', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const program = await start(harness, home, `  # mine\n  a: { proto: tcp, local_port: ${echo.port} }\n`);
@@ -117,7 +117,7 @@ describe.concurrent('a running client', () => {
     expect(existsSync(socketOf(home, program))).toBe(false);
   });
 
-  it('that was killed leaves a socket that the next command clears away', async ({ harness }) => {
+  it('the socket of a killed client is removed by the next command', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     await program.kill();
@@ -126,18 +126,18 @@ describe.concurrent('a running client', () => {
     expect(existsSync(socketOf(home, program))).toBe(false);
   });
 
-  it('a dead socket under the pid of another program is passed over, and stays', async ({ harness }) => {
+  it('a dead socket named after the pid of another process is ignored and not deleted', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const other = join(home, '.tunnel', 'run', `${process.pid}.sock`);
-    // A socket that nobody listens on, as a killed client leaves it.
+    // Kills the client, so that its socket has no listener, and renames the socket after a live process.
     await program.kill();
     renameSync(socketOf(home, program), other);
     expect(await ask(harness, { home }, 'status')).toEqual({ code: 0, out: 'no client is running', err: '' });
     expect(existsSync(other)).toBe(true);
   });
 
-  it('that hangs is named, and the others answer', async ({ harness }) => {
+  it('a client that hangs is reported by pid, and the other clients still answer', async ({ harness }) => {
     const home = await harness.folder();
     const hanging = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     hanging.signal('SIGSTOP');
@@ -149,7 +149,7 @@ describe.concurrent('a running client', () => {
     expect(err).toBe(`tunnel: client ${pidOf(hanging)} does not answer`);
   });
 
-  it('two of them: the one that is meant has to be named, by pid or by its file', async ({ harness }) => {
+  it('with two clients running, a command must select a client by pid or config file', async ({ harness }) => {
     const home = await harness.folder();
     const first = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const second = await harness.tcp(stack, 1, { home, flags: ['--name', 'x'], programs: true });
@@ -159,7 +159,8 @@ describe.concurrent('a running client', () => {
     expect(which.err).toContain(`2 clients are running: ${pidOf(first)} (`);
     expect(which.err).toContain(String(pidOf(second)));
     expect(await ask(harness, { home }, 'remove', 'x', '--client', String(pidOf(second)))).toMatchObject({ code: 0 });
-    // The second has found the file, too; the first was started for it, and then another one was.
+    // Both clients have read config.yml, but only the first was started with --config, so the path selects the first. After the third
+    // start the path is ambiguous.
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
     const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
@@ -168,10 +169,10 @@ describe.concurrent('a running client', () => {
     expect(await ask(harness, { home }, 'reload', '--client', '99999999')).toMatchObject({ code: 1 });
   });
 
-  it('works from a home that cannot be written, in the runtime folder', async ({ harness }) => {
+  it('the socket is in the runtime folder if the home folder is not writable', async ({ harness }) => {
     const folder = await harness.folder();
     const runtime = await harness.folder();
-    // Also root cannot make a folder below a file.
+    // Not even root can create a folder below a file.
     const home = join(folder, 'home');
     mkdirSync(home);
     writeFileSync(join(home, '.tunnel'), '');
@@ -182,7 +183,7 @@ describe.concurrent('a running client', () => {
     expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
-  it('works from too long a home, in the temporary folder', async ({ harness }) => {
+  it('the socket is in the temporary folder if the path of the home folder is too long', async ({ harness }) => {
     const temporary = await harness.folder();
     const home = join(await harness.folder(), 'x'.repeat(100));
     mkdirSync(home);
@@ -195,7 +196,7 @@ describe.concurrent('a running client', () => {
     expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
-  it('logs -f goes on while it runs and ends with it', async ({ harness }) => {
+  it('`tunnel logs -f` follows a client and exits with 0 when the client stops', async ({ harness }) => {
     const home = await harness.folder();
     const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
     const logs = await harness.run(['logs', '-f'], { home });

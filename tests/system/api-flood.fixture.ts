@@ -1,4 +1,5 @@
-// A platform whose API is flooded by an account and by strangers, from networks of their own, and another tenant who measures how it is served meanwhile.
+// A platform with its API under flood from an account and from strangers in separate networks, and a tenant that measures the service
+// meanwhile.
 import { fileURLToPath } from 'node:url';
 import { type Client, connect } from '@tunnel/client';
 import { type Program, spawnProgram } from '@tunnel/testkit';
@@ -8,11 +9,11 @@ import type { Stack } from './stack.fixture.ts';
 
 const CALLER = fileURLToPath(new URL('../../tests/system/flood-caller.mjs', import.meta.url));
 
-/** Loopback addresses, and so networks. */
+/** Loopback addresses of the floods. Each address counts as a separate network. */
 const ACCOUNTS_NETWORK = '127.0.0.2';
 const STRANGERS_NETWORK = '127.0.0.3';
 
-/** The log that the flood asks for is as long as a page of it may be. */
+/** Entries in the usage log that the flood requests: as many as a page of the log can have. */
 const LOG_ENTRIES = 100;
 
 export const MEASURED = [
@@ -30,7 +31,7 @@ export type Measured = (typeof MEASURED)[number];
 export interface Sample {
   readonly what: Measured;
   readonly ms: number;
-  /** It got what it asked for. */
+  /** True if the call got the expected response. */
   readonly isServed: boolean;
 }
 
@@ -57,7 +58,7 @@ export class ApiFlood {
 
   static async open(): Promise<ApiFlood> {
     const harness = new Harness();
-    // The tenant asks for tokens, and calls /mcp, more often than their own limits allow.
+    // Raises the limits on tokens and /mcp calls, because the tenant of the test needs more than the defaults allow.
     const tables = '[platform.limits]\nauth_per_minute = 100000\n[platform.mcp]\ncalls_per_minute = 100000';
     const limits = 'connections_per_address = 4096';
     const stack = await harness.stack({ command: 'stack', fixedPorts: true, limits, tables });
@@ -70,7 +71,7 @@ export class ApiFlood {
     return new ApiFlood({ harness, stack, attacker, tenant, client });
   }
 
-  /** Both floods at once; settles when all of their connections are open. */
+  /** Starts the account's flood and the strangers' flood at once. Resolves when all connections are open. */
   async flood({ account, strangers }: FloodSizes): Promise<void> {
     const { platform_url: url } = this.stack.run;
     const calls = [
@@ -83,7 +84,7 @@ export class ApiFlood {
     await Promise.all(this.#programs.map((program) => program.waitForLine(/flooding/, { timeoutMs: 60_000 })));
   }
 
-  /** How many answers of each status the account and the strangers got. */
+  /** Stops the floods, and returns the number of responses per status, for the account and for the strangers. */
   async calm(): Promise<readonly Record<string, number>[]> {
     const ended = await Promise.all(
       this.#programs.map(async (program) => {
@@ -96,7 +97,7 @@ export class ApiFlood {
     return ended;
   }
 
-  /** One of each kind, one after the other. */
+  /** Makes a call of every kind in turn, and measures the times. */
   async round(): Promise<Sample[]> {
     const samples: Sample[] = [];
     const time = async (what: Measured, work: () => Promise<unknown>, isServed = (_: unknown): boolean => true) => {
@@ -126,7 +127,7 @@ export class ApiFlood {
       client_id: 'https://a.example/',
       refresh_token: 'x',
     });
-    // No such token: looked up, and refused for what it is.
+    // The refresh token does not exist, so a served call looks up the token and rejects it with 400.
     await time(
       'POST /oauth/token',
       () => this.#status('/oauth/token', { method: 'POST', body }),
@@ -177,7 +178,7 @@ const connectAs = async (stack: Stack, payer: Payer): Promise<Client> => {
   return connect({ server: stack.control, token });
 };
 
-/** The value that so many of the samples are at or below. */
+/** Returns the percentile of the times of a kind of call: `part` 0.5 is the median. */
 export const percentile = (samples: readonly Sample[], what: Measured, part: number): number => {
   const sorted = samples
     .filter((sample) => sample.what === what)

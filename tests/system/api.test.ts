@@ -1,4 +1,4 @@
-// The REST of a running edge: who sees which tunnels, and what closing one does to its client and its visitors.
+// Tests of the REST API of a running edge: which tunnels a caller sees, and the effect of closing a tunnel on its client and visitors.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,9 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 describe.concurrent('DELETE /api/tunnels/:id', () => {
-  it('ends the tunnel with a word to its client, which does not open it again', async ({ harness }) => {
+  it('closes the tunnel and notifies its client, which does not reopen the tunnel even after a reconnection', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const own = await harness.stack({ fixedPorts: true });
     const home = await harness.folder();
@@ -43,7 +45,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     await eventually(async () => expect(await fateOf(one.assigned_port)).toBe('ECONNREFUSED'));
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`)).status).toBe(404);
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`, { method: 'DELETE' })).status).toBe(404);
-    // Not after the next connection either.
+    // The client does not reopen the tunnel after a reconnection either.
     await own.kill();
     await own.start();
     await program.waitFor('reconnected');
@@ -51,7 +53,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     expect((await sendAndReadAll(two.assigned_port, Buffer.from('hi'))).toString()).toBe('hi');
   });
 
-  it('ends the client with 4 when it was its last one, and holds nothing', async ({ harness }) => {
+  it('ends the client with 4 after its last tunnel was closed, and frees the port', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await program.ready();
@@ -63,7 +65,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     expect((await next.ready()).assigned_port).toBe(port);
   });
 
-  it('lets the visitors who are there finish', async ({ harness }) => {
+  it('lets open visitor connections finish', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await program.ready();
@@ -78,7 +80,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
 });
 
 describe.concurrent('accounts of [[auth.keys]]', () => {
-  it('see and close their own tunnels only; the admin token sees all', async ({ harness }) => {
+  it('see and close only their own tunnels; the admin token sees all tunnels', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const open = async (key: string) => {
       const args = ['tcp', String(echo.port), '--json', '--server', stack.control];
@@ -101,7 +103,7 @@ describe.concurrent('accounts of [[auth.keys]]', () => {
     expect(await idsSeenBy(ALICE)).toEqual([]);
   });
 
-  it('are told apart from strangers: no key and a wrong one get 401, the status is for all', async () => {
+  it('are required for tunnels: a missing or wrong key gets 401, and GET /api/status needs no key', async () => {
     const url = stack.run.api_url;
     const none = await fetch(`${url}/api/tunnels`);
     expect([none.status, await none.json()]).toMatchObject([401, { code: 'AUTH_TOKEN_MISSING' }]);

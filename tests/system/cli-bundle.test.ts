@@ -1,4 +1,5 @@
-// What a command of the client loads at once: a list of tools has to be there soon after the start of `tunnel mcp`, and nobody else pays for the protocol.
+// Tests of the chunks that a client command loads at once. `tunnel mcp` must list its tools soon after the start, and other commands must
+// not load the MCP protocol.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +14,7 @@ const chunks = new Map(
     .map((name) => [name, readFileSync(join(DIST, name), 'utf8')]),
 );
 
-/** The one with these words in it, and all that it imports at once. */
+/** Returns the text of the chunk that contains the words, together with all statically imported chunks. */
 const loadedWith = (words: string): string => {
   const [start = ''] = [...chunks].find(([, text]) => text.includes(words)) ?? [];
   const seen = new Set<string>();
@@ -30,8 +31,8 @@ const PROTOCOL = 'Server does not support completions';
 const CLIENT = 'this change needs the edge: close tunnel';
 const INSPECTOR = 'back to the list';
 
-describe('the bundle of the client', () => {
-  it('has each of them once, so that this test can tell', () => {
+describe('the client bundle', () => {
+  it('contains each marker text in exactly one chunk, so that the other tests can find chunks', () => {
     for (const words of [CLIENT, INSPECTOR, 'COMMAND_GROUPS=', 'var serveMcp=']) {
       expect(
         [...chunks.values()].filter((text) => text.includes(words)),
@@ -42,20 +43,20 @@ describe('the bundle of the client', () => {
     expect(loadedWith('COMMAND_GROUPS=')).toContain(CLIENT);
   });
 
-  it('loads the protocol of models for `tunnel mcp` alone', () => {
+  it('loads the MCP protocol only for `tunnel mcp`', () => {
     expect(loadedWith('COMMAND_GROUPS=')).not.toContain(PROTOCOL);
   });
 
-  it('lists tools without what opens tunnels', () => {
+  it('lists MCP tools without loading the tunnel client', () => {
     expect(loadedWith('var serveMcp=')).not.toContain(CLIENT);
     expect(loadedWith('var mcpCommand=')).not.toContain(CLIENT);
   });
 
-  it('runs tunnels without the inspector, until somebody opens it', () => {
+  it('loads the inspector only on demand', () => {
     expect(loadedWith('COMMAND_GROUPS=')).not.toContain(INSPECTOR);
   });
 
-  it('says its version without loading the rest', async () => {
+  it('prints only its version for --version and -V', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     for (const flag of ['--version', '-V']) {
       expect(await node([join(DIST, 'tunnel.js'), flag])).toMatchObject({
@@ -66,7 +67,7 @@ describe('the bundle of the client', () => {
     }
   });
 
-  it('has no character for which V8 would keep two bytes of every one', () => {
+  it('contains only ASCII, so that V8 stores a single byte per character', () => {
     for (const [name, text] of chunks) expect(/\P{ASCII}/u.exec(text)?.index, name).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-// `tunnel` inside the test's process: the same commands, config files, signals and exit codes as the executable, over real sockets.
+// Runs `tunnel` inside the test process: the same commands, config files, signals and exit codes as the executable, over real sockets.
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
@@ -12,7 +12,7 @@ export interface ClientRun {
   readonly args: readonly string[];
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The system's unless told. */
+  /** Clock of the client. Defaults to the system clock. */
   readonly clock?: Clock;
 }
 
@@ -21,13 +21,13 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
   const clock = new FreezingClock(time);
   const sockets = new ProgramSockets();
   const endNow = ({ signals }: InProcessStreams): void => {
-    // Without a drain: the test is over.
+    // Closes without a drain, because the test has ended.
     for (const client of clients) void client.close({ drainMs: 0 });
     signals.emit('SIGTERM', 'SIGTERM');
   };
-  /** The end of a process: whatever is still open is cut. */
+  /** Simulates the end of a process by cutting all open connections. */
   const leave = async (): Promise<void> => {
-    // A client must not reconnect meanwhile.
+    // The frozen clock prevents a reconnection of the client meanwhile.
     clock.freeze(true);
     await sockets.cut();
     for (const client of clients) void client.close({ drainMs: 0 });
@@ -44,7 +44,8 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
         clock,
         home,
         cwd: home,
-        // Clients of one process have one pid, so a second client of a home puts its socket into the temporary folder, where other tests would find it.
+        // All clients inside the test process have the same pid, so a second client of a home puts its socket into the temporary folder.
+        // A folder per home hides the socket from other tests.
         env: { TMPDIR: home, ...env, HOME: home },
         hostName: 'test-computer',
         stdoutClosed: new Promise((resolve) => stdout.once('error', () => resolve())),

@@ -1,4 +1,4 @@
-// Clients of every kind of public endpoint at one edge, and strangers that ask for theirs.
+// Clients with every kind of public endpoint at the same edge, and strangers that request the same endpoints.
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,10 @@ export const startEdgeWithStranger = (harness: Harness, options: StackOptions = 
     tables: `[load_balancing]\nenabled = true\n[[auth.keys]]\naccount = "stranger"\nsha256 = "${sha256(STRANGER_KEY)}"`,
   });
 
-/** One tunnel each: a name and a port, chosen and by chance, and two members at one name and at one port. */
+/**
+ * Starts a client for each kind of tunnel: a chosen and a random name, a chosen and a random port, and two group members each at a name
+ * and at a port.
+ */
 export const startClients = async (harness: Harness, stack: Stack): Promise<TunnelProgram[]> => {
   const echo = harness.use(await startEchoServer());
   const web = harness.use(await startWeb((_, response) => void response.end('well')));
@@ -31,7 +34,7 @@ export const startClients = async (harness: Harness, stack: Stack): Promise<Tunn
   const group = (name: string) => ['--group', name, '--group-key-file', keyFile];
   const quiet = ['--no-inspect'];
   const chosenPort = String(stack.tcpPorts.to);
-  // First: chance could choose the same port.
+  // The chosen port is opened first, because a random port could be the same.
   const onChosenPort = await harness.tcp(stack, echo.port, { flags: ['--name', 'c', '--remote-port', chosenPort] });
   await onChosenPort.ready();
   const programs = [
@@ -49,11 +52,11 @@ export const startClients = async (harness: Harness, stack: Stack): Promise<Tunn
   return programs;
 };
 
-/** Name and public endpoint of each tunnel, as the edge lists them. */
+/** Returns name, protocol and public endpoint of each tunnel, as listed by the edge. */
 export const endpointsOf = async (stack: Stack): Promise<string[]> =>
   (await stack.tunnels()).map(({ name, protocol, label }) => `${name} ${protocol} ${label}`).sort();
 
-/** What another client is told that asks for this very endpoint: the code, or `opened`, and then it is given back. */
+/** Requests the endpoint with a new client. Returns the error code, or `opened` after the endpoint was released again. */
 export const askFor = async (
   stack: Stack,
   endpoint: { readonly subdomain: string } | { readonly remotePort: number },
@@ -75,7 +78,7 @@ export const askFor = async (
   }
 };
 
-/** The same for every endpoint in the list of `endpointsOf`, each once. */
+/** Requests each distinct endpoint of a list from `endpointsOf`, and returns the results of `askFor`. */
 export const askForAll = async (stack: Stack, endpoints: readonly string[], token?: string): Promise<string[]> => {
   const distinct = [...new Set(endpoints.map((line) => line.slice(line.indexOf(' ') + 1)))];
   const codes: string[] = [];

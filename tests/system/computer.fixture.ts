@@ -1,4 +1,4 @@
-// A user's computer: logged in, with a key and the server in its config.yml, and `tunnel` on it, which runs inside the test's process.
+// A user's computer with a signed-in `tunnel` that runs inside the test process. Key and server are in its config.yml.
 import { expect } from 'vitest';
 import { run } from '../../apps/cli/src/all-commands.ts';
 import { makeTestIo, piping } from '../../apps/cli/src/io/io.fixture.ts';
@@ -12,7 +12,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** A command that ends by itself. */
+/** Runs a `tunnel` command until the command exits. */
 export const runTunnel = async (
   home: string,
   args: readonly string[],
@@ -45,7 +45,7 @@ export class Computer {
     return runTunnel(this.home, args, input);
   }
 
-  /** What a command prints with --json. */
+  /** Runs a command with --json, and returns its parsed output. */
   async json<T>(args: readonly string[]): Promise<T> {
     return JSON.parse((await this.tunnel([...args, '--json'])).out) as T;
   }

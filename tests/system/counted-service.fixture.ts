@@ -1,10 +1,10 @@
-// A local service that counts what it hears and says: the measure for what a tunnel must be charged.
+// A local service that counts received and sent bytes, as the measure for the charges of a tunnel.
 import { createServer as createWeb } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
 export interface CountedService {
   readonly port: number;
-  /** Both ways, of all its connections. */
+  /** Sum of received and sent bytes over all connections. */
   readonly bytes: number;
   readonly bytesRead: number;
   readonly bytesWritten: number;
@@ -17,7 +17,7 @@ const counted = async (server: ReturnType<typeof createServer>): Promise<Counted
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
-    // Visitors leave when they like.
+    // Visitors can leave at any time, so connection errors are ignored.
     socket.on('error', () => {});
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -42,11 +42,11 @@ const counted = async (server: ReturnType<typeof createServer>): Promise<Counted
   };
 };
 
-/** Gives back what it gets. */
+/** Starts a counted echo service. */
 export const countedEcho = (): Promise<CountedService> =>
   counted(createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)));
 
-/** Reads the whole body of each request, and answers with as many bytes as the path says. */
+/** Starts a counted web service that reads the whole body of each request and responds with the number of bytes given in the path. */
 export const countedWeb = (): Promise<CountedService> =>
   counted(
     createWeb((request, response) => {
@@ -54,7 +54,7 @@ export const countedWeb = (): Promise<CountedService> =>
     }),
   );
 
-/** Sends without end, as fast as it is read. */
+/** Starts a counted service that sends an endless stream, as fast as the visitor reads. */
 export const countedSource = (): Promise<CountedService> =>
   counted(
     createServer((socket) => {

@@ -1,4 +1,4 @@
-// A part of a stack that hangs, or comes back where nothing can be written. The load tests have what crashes leave behind.
+// Tests of a part of a stack that hangs, or restarts where no file can be written. The load tests cover crash reports.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -7,12 +7,12 @@ import { partsOf, pidOfPart } from './kill-trial.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
 
-it('a part is back also when its files cannot be written', () =>
+it('a part of a stack restarts even if its files cannot be written', () =>
   withServerDir(async (at, use) => {
     const program = use(await startServer(at));
     await waitUntilReady(program);
     const edge = pidOfPart(at.dataDir, 'edge');
-    // As on a full disk: root writes whatever the mode says, but not over a folder.
+    // Simulates a full disk. Root can write to files of any mode, but not over a folder.
     for (const name of ['edge.lock', 'edge-endpoints.jsonl', 'edge-journal', 'crashes']) {
       const path = join(at.dataDir, name);
       rmSync(path, { recursive: true, force: true });
@@ -25,7 +25,7 @@ it('a part is back also when its files cannot be written', () =>
     expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
   }));
 
-it('a part that hangs does not outlive its stack for long: the next start ends it and has its ports', () =>
+it('a hanging part of a killed stack is ended by the next start, which takes over its ports', () =>
   withServerDir(async (at, use) => {
     const killed = use(await startServer(at));
     await waitUntilReady(killed);

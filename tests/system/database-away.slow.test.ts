@@ -1,4 +1,5 @@
-// A database that dies under load, or is not there yet: calls are told to come again, tunnels carry on, nothing is lost.
+// Tests of a database that dies under load or is missing at the start: API calls get a 503 with Retry-After, tunnels keep working, and no
+// usage is lost.
 import type { ApiError } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -16,7 +17,7 @@ const SOON = { timeoutMs: 30_000 };
 const WHOLE_TEST = { timeoutMs: 120_000 };
 const SIZE = 5000;
 
-/** Kills the database as often as it is started, until told to let it live. */
+/** Kills the database after every restart, until `end` is called. */
 const keepDown = (stack: Stack): { end(): Promise<void> } => {
   let isOver = false;
   const done = eventually(() => {
@@ -37,7 +38,9 @@ const healthOf = async (stack: Stack): Promise<number[]> =>
 const isTellingToComeAgain = ({ status, headers, body }: Reply): boolean =>
   status === 503 && Number(headers.get('retry-after')) >= 1 && (body as ApiError).code === 'DATABASE_AWAY';
 
-it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({ harness }) => {
+it('while the database is killed under load, the API returns 503, tunnels keep working, and their usage is counted later', async ({
+  harness,
+}) => {
   const stack = await startPlatform(harness, { programs: true, fixedPorts: true });
   const person = await Person.signUp(stack);
   const echo = harness.use(await countedEcho());
@@ -65,7 +68,7 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   await eventually(() => expect(visits).toBeGreaterThan(before + 10), SOON);
   await eventually(() => expect(seen.filter(isTellingToComeAgain).length).toBeGreaterThan(10), SOON);
   await down.end();
-  // What it said is shown when it does not come back.
+  // If the database does not come back, the failure shows the last log lines of the server.
   const said = (): string => stack.program.stderr.slice(-40).join('\n');
   await eventually(async () => expect(await healthOf(stack), said()).toEqual([200, 200]), SOON);
   const later = await person.call('/usage');
@@ -76,7 +79,7 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   const others = seen.filter((reply) => reply.status !== 200 && !isTellingToComeAgain(reply));
   expect(others.map(({ status, body }) => [status, body])).toEqual([]);
   expect([stack.program.exit, tunnel.exit]).toEqual([null, null]);
-  // A command of the operator finds the database that this server has started.
+  // An operator command finds the database that the server has started.
   expect(await spawnedServerCommand(stack, 'admin', 'invite', 'new@example.com')).toContainEqual(
     expect.stringMatching(/^https?:/),
   );
@@ -86,7 +89,7 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   }, SOON);
 }, 120_000);
 
-it('not there at the start: /health alone is well; when it appears, its tables are made and all works', async ({
+it('a platform started without its database is healthy only at /health, and works fully once the database appears', async ({
   harness,
 }) => {
   const { url } = harness.use(await createTestDatabase({ empty: true }));

@@ -1,5 +1,5 @@
-// Run as a program of its own by tests that kill it: keeps an embedded database until it is told to stop.
-// usage: node database-process.js DATA_DIR PACKAGE_DIR
+// A separate program for tests that kill it: keeps an embedded database until it is stopped. usage: node database-process.js DATA_DIR
+// PACKAGE_DIR
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { EmbeddedPostgres } from '../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 

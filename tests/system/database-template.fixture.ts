@@ -1,4 +1,4 @@
-// A database cluster with its tables, as the first start makes it, made once for all tests: to copy it takes a tenth of the time.
+// A database cluster with its tables, as after a first start, created once for all tests. A copy takes a tenth of the time.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
@@ -17,7 +17,10 @@ const hashOfMigrations = (): string => {
   return hash.digest('hex').slice(0, 12);
 };
 
-/** A data directory for each version of PostgreSQL and of the tables; null: there is none for this machine. */
+/**
+ * Returns the template directory for the current versions of PostgreSQL and of the tables, or null if this machine has no embedded
+ * PostgreSQL.
+ */
 const templateDir = (): string | null => {
   const packageDir = findPackage();
   if (packageDir === undefined) return null;
@@ -44,18 +47,18 @@ export const makeDatabaseTemplate = async (): Promise<void> => {
     renameSync(unfinished, dir);
   } catch (error) {
     rmSync(unfinished, { recursive: true, force: true });
-    // Another run was quicker. Else nothing is lost but time: whoever needs a cluster makes one.
+    // If the directory exists, a parallel run was faster. Otherwise only time is lost: each test creates its own cluster.
     if (!existsSync(dir)) process.stderr.write(`no template of the database: ${String(error)}\n`);
   }
 };
 
-/** Before the first start on it: a data directory whose cluster is there. */
+/** Copies the cluster into a data directory, before its first start. */
 export const copyDatabase = async (dataDir: string): Promise<void> => {
   const dir = templateDir();
   if (dir === null || !existsSync(dir)) return;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   await cp(join(dir, 'postgres'), join(dataDir, 'postgres'), { recursive: true, mode: 0 });
-  // Else the role would be given a new one at the start, which takes longer than the copy.
+  // Without the password file, the start would set a new password for the role, which takes longer than the copy.
   mkdirSync(join(dataDir, 'postgres-support'), { recursive: true, mode: 0o755 });
   await cp(join(dir, 'postgres-support/password'), join(dataDir, 'postgres-support/password'));
 };

@@ -1,4 +1,4 @@
-// docs/deploy.md as something to run: its files and its commands, brought to loopback; and what it expects around it, a mail server and nginx.
+// docs/deploy.md as a runnable setup: its files and commands, adapted to loopback, with the mail server and nginx that the page expects.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ const PAGE = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
 export const hasNginx = spawnSync('nginx', ['-v']).status === 0;
 export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-/** The block that names this file in a comment at its head. */
+/** Returns the code block of a file, named in a comment at the top of the block. */
 export const fileOfPage = (path: string): string => {
   const blocks = [...PAGE.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? '');
   const found = blocks.find((text) => text.split('\n', 2).includes(`# ${path}`));
@@ -23,7 +23,10 @@ export const fileOfPage = (path: string): string => {
   return found;
 };
 
-/** The last line of its shell blocks that begins so, without sudo and comment: the part about a proxy, which a test can run, comes last. */
+/**
+ * Returns the last line of the shell blocks with the given beginning, without sudo and comment. The last lines belong to the setup behind
+ * a proxy, which a test can run.
+ */
 export const commandOfPage = (beginning: string): string[] => {
   const lines = [...PAGE.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
     .flatMap((match) => (match[1] ?? '').split('\n'))
@@ -36,12 +39,12 @@ export const commandOfPage = (beginning: string): string[] => {
 export const shellBlocksOfPage = (): string[] =>
   [...PAGE.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? '');
 
-/** Where the files of the page are in a test, and which ports they have there. */
+/** Location of the page's files in a test, and their ports on loopback. */
 export class Loopback {
   readonly folder: string;
   readonly #replaced: readonly (readonly [string, string])[];
 
-  /** `dashboard`: nginx's port, `platform`: that of what is behind it. */
+  /** `dashboard` is the port of nginx, and `platform` the port of the platform behind nginx. */
   constructor(
     folder: string,
     ports: { dashboard: number; platform: number; http: number; https: number; smtp: number },
@@ -66,12 +69,12 @@ export class Loopback {
     ];
   }
 
-  /** What the page says, here. */
+  /** Replaces paths, hosts and ports of the page by their loopback values. */
   here(text: string): string {
     return this.#replaced.reduce((said, [from, to]) => said.replaceAll(from, to), text);
   }
 
-  /** A file of the page; gives its path here. */
+  /** Writes a file of the page, and returns its path on loopback. */
   write(path: string): string {
     const file = join(this.folder, path.startsWith('/etc/tunnel/') ? 'etc' : '', path.split('/').at(-1) ?? '');
     writeFileSync(file, this.here(fileOfPage(path)));
@@ -88,7 +91,7 @@ export const makeLoopback = async (harness: Harness, ports: PortBlock, smtp = 9)
     smtp,
   });
 
-/** A whole nginx.conf around the page's file; gives its path. */
+/** Writes a complete nginx.conf around the site file of the page, and returns its path. */
 export const nginxAround = (loopback: Loopback): string => {
   const folder = join(loopback.folder, 'nginx');
   mkdirSync(folder);
@@ -118,7 +121,7 @@ export const startNginx = async (harness: Harness, file: string, port: number): 
   return program;
 };
 
-/** A mail server that knows the user of the page, and what came to it. */
+/** A mail server that knows the SMTP user of the page, and stores received mails. */
 export class MailServer {
   readonly #server: SMTPServer;
   readonly #mails: { readonly to: string; readonly raw: Buffer }[] = [];
@@ -152,7 +155,7 @@ export class MailServer {
     return (this.#server.server.address() as AddressInfo).port;
   }
 
-  /** The link of the newest mail to somebody that holds `part`. */
+  /** Returns the link that contains `part` from the newest mail to an address. */
   link(to: string, part: string): Promise<string> {
     return eventually(
       async () => {

@@ -1,10 +1,11 @@
-// What the pages tell people to type exists: every command and every flag, in blocks and in running text, and every npm script.
+// Tests that all commands in the documentation exist: every command and flag, in blocks and in running text, and every npm script.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { admin } from '../../apps/server/src/commands/admin.ts';
 import { alert } from '../../apps/server/src/commands/alert-command.ts';
 import { edgeCredential } from '../../apps/server/src/commands/database-commands.ts';
+import { downloads } from '../../apps/server/src/commands/downloads.ts';
 import { oauthClient } from '../../apps/server/src/commands/oauth-client.ts';
 import { signingKeys } from '../../apps/server/src/commands/signing-keys.ts';
 import { node, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
@@ -20,7 +21,7 @@ const SHELL_BLOCK = /^ *```sh\n([\s\S]*?)^ *```$/gm;
 const INLINE = /`([^`\n]+)`/g;
 const PROGRAM = /^(?:npx )?(tunnel|tunnel-server|hatchway) (.+)$/;
 
-/** A line of a shell without its comment, and each of the commands that it joins. */
+/** Splits a shell line into its commands, without the comment. */
 const commandsOf = (line: string): string[] =>
   line
     .replace(/(^|\s)#.*$/, '')
@@ -44,7 +45,7 @@ interface Typed {
   readonly page: string;
   readonly text: string;
   readonly program: string;
-  /** The words before the first flag that may name a command. */
+  /** Words before the first flag, which can name a command. */
   readonly words: readonly string[];
   readonly flags: readonly string[];
 }
@@ -61,7 +62,7 @@ const typed: Typed[] = PAGES.flatMap((page) =>
   }),
 );
 
-/** The help of each command of `tunnel`, by its words and by its other name; that this is what the program says is a test of its own. */
+/** Help text of every `tunnel` command, by name and alias. A separate test proves that the page matches the output of the program. */
 const reference = new Map(
   [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].flatMap(
     ([, path = '', help = '']) => {
@@ -73,9 +74,11 @@ const reference = new Map(
 
 const COMMAND_BELOW = /^ {2}([a-z][a-z-]*)\b/gm;
 
-const SERVER_PARENTS = [admin, alert, edgeCredential, oauthClient, signingKeys].map((make) => make(() => {}));
+const SERVER_PARENTS = [admin, alert, downloads, edgeCredential, oauthClient, signingKeys].map((make) =>
+  make(() => {}),
+);
 
-/** The commands of `tunnel-server`, as its help lists them, and the commands below them. */
+/** Returns the `tunnel-server` commands from the output of --help, with subcommands. */
 const serverCommands = async (): Promise<Set<string>> => {
   const { stdout } = await node([SERVER_BIN, '--help']);
   const listed = stdout.slice(stdout.indexOf('\nRun:\n'), stdout.indexOf('\nExit codes:\n')).matchAll(COMMAND_BELOW);
@@ -114,17 +117,17 @@ const wrongWith = ({ page, text, program, words, flags }: Typed, commands: Reado
   return flags.filter((flag) => !known.flags.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
 };
 
-it('every command and flag of the pages exists', async () => {
+it('every command and flag in the documentation exists', async () => {
   expect(typed.length).toBeGreaterThan(100);
   const commands = await serverCommands();
   expect(typed.filter(({ words }) => words.length > 0).flatMap((one) => wrongWith(one, commands))).toEqual([]);
 });
 
-it('every npm script of the pages exists', () => {
+it('every npm script in the documentation exists', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
   const named = PAGES.flatMap((page) =>
     typedIn(page).map((text) => /^npm (?:run )?([\w:]+)/.exec(text)?.[1] ?? 'start'),
   );
-  const ofNpm = ['install', 'ci', 'pack', 'link'];
+  const ofNpm = ['install', 'uninstall', 'ci', 'pack', 'link'];
   expect(named.filter((name) => !(name in scripts) && !ofNpm.includes(name))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// Embedded databases for tests: data directories that go when the test ends, and what can be seen of a server from outside.
+// Embedded databases for tests: data directories that are removed when the test ends, and an outside view of the server processes.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ export class DatabaseHarness {
   readonly #started: EmbeddedPostgres[] = [];
   #folders = 0;
 
-  /** A fresh path; nothing is there yet. */
+  /** Returns a fresh path. The folder does not exist yet. */
   folder(name = `d${++this.#folders}`): string {
     return join(this.#root, name);
   }
 
-  /** A data directory whose cluster is a copy of the one in `from`: faster than a new one. */
+  /** Creates a data directory with a copy of the cluster in `from`, which is faster than a new cluster. */
   copyOf(from: string, to = this.folder()): string {
     mkdirSync(join(to, 'postgres'), { recursive: true, mode: 0o700 });
     cpSync(join(from, 'postgres'), join(to, 'postgres'), { recursive: true });
@@ -42,7 +42,7 @@ export class DatabaseHarness {
     for (const postgres of this.#started.splice(0)) await postgres.stop();
   }
 
-  /** All folders but this one: those of one test at a time, because at the end of many tests the disk needs minutes for all of them. */
+  /** Removes all folders except `kept` after a test. Removing the folders of the whole file at the end would take the disk minutes. */
   removeAllBut(kept: string): void {
     for (const name of readdirSync(this.#root)) {
       const path = join(this.#root, name);
@@ -55,7 +55,7 @@ export class DatabaseHarness {
   }
 }
 
-/** The first value of the first row. */
+/** Returns the first value of the first row. */
 export const ask = async (url: Secret, query: string): Promise<unknown> => {
   const database = new Database({ url, logger: quiet, connections: 1 });
   try {
@@ -66,7 +66,7 @@ export const ask = async (url: Secret, query: string): Promise<unknown> => {
   }
 };
 
-/** Not 0 for a server that does not run: to a kill that is the test's own process group. */
+/** Returns the pid of a running server, and throws otherwise. A default of 0 would make a kill hit the process group of the test. */
 export const pidOf = ({ pid }: { readonly pid: number | undefined }): number => {
   if (pid === undefined) throw new Error('no server is running');
   return pid;
@@ -74,23 +74,26 @@ export const pidOf = ({ pid }: { readonly pid: number | undefined }): number => 
 
 export const filesIn = (dataDir: string): string[] => (existsSync(dataDir) ? readdirSync(dataDir) : []);
 
-/** Pids of the servers on this data directory. A worker that was just born still looks like its postmaster. */
+/**
+ * Returns the pids of the servers on the data directory. A newborn worker still looks like its postmaster, so children of a listed
+ * process are left out.
+ */
 export const serversOn = (dataDir: string): number[] => {
   const alike = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres\0`));
-  // Without a parent it has ended since.
+  // A process without a parent has ended meanwhile.
   return alike.filter((pid) => !['', ...alike].includes(parentOf(pid))).map(Number);
 };
 
-/** Pids of everything that belongs to it: postmaster, workers (they work in the cluster), watchdog. */
+/** Returns the pids of all processes of the data directory: postmaster, workers (their working directory is the cluster), and watchdog. */
 export const processesOf = (dataDir: string): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
     .filter((pid) => commandOf(pid).includes(`${dataDir}/postgres`) || workingDirOf(pid).startsWith(`${dataDir}/`))
     .map(Number);
 
-/** Empty when it is gone. */
+/** Returns the command line of a process, or an empty string if the process has ended. */
 export const commandOf = (pid: string): string => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
@@ -115,7 +118,10 @@ const workingDirOf = (pid: string): string => {
   }
 };
 
-/** The harness of one test file, with a data directory that has been started and stopped. Its hooks stop what a test has started. */
+/**
+ * Returns a harness for a test file, and a data directory that has been started and stopped. Hooks stop the databases that a test has
+ * started.
+ */
 export const openDatabaseHarness = (): { readonly harness: DatabaseHarness; readonly used: string } => {
   const harness = new DatabaseHarness();
   const used = harness.folder('used');

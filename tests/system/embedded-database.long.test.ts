@@ -1,4 +1,4 @@
-// The embedded database in places and with clusters that few people have, and its ends and starts that are rare.
+// Tests of the embedded database in unusual places, with unusual clusters, and with rare ends and starts.
 import {
   chmodSync,
   cpSync,
@@ -23,8 +23,8 @@ const { harness, used } = openDatabaseHarness();
 const asRoot = process.getuid?.() === 0;
 const onLinux = process.platform === 'linux';
 
-describe('a place that is not made for it', () => {
-  it('may have a path that is too long for a socket', async () => {
+describe('an unusual data directory', () => {
+  it('can have a path that is too long for a socket', async () => {
     const dataDir = harness.copyOf(used, harness.folder(`${'long'.repeat(30)}/data`));
     const postgres = harness.embedded(dataDir);
     const { url, socketFolder } = await postgres.start();
@@ -36,12 +36,12 @@ describe('a place that is not made for it', () => {
     expect(existsSync(socketFolder)).toBe(false);
   });
 
-  it('may have a path with spaces, quotes and commas', async () => {
+  it('can have a path with spaces, quotes and commas', async () => {
     const { url } = await harness.embedded(harness.copyOf(used, harness.folder(`it's, "here" ?&%41`))).start();
     expect(await ask(url, 'select n from kept')).toBe(42);
   });
 
-  it.runIf(asRoot)('may be below a folder that only root may enter', async () => {
+  it.runIf(asRoot)('can be below a folder that only root can enter', async () => {
     const home = harness.folder('root-home');
     mkdirSync(home, { mode: 0o700 });
     const dataDir = harness.copyOf(used, join(home, 'data'));
@@ -54,7 +54,7 @@ describe('a place that is not made for it', () => {
     expect(statSync(join(dataDir, 'postgres')).uid).not.toBe(0);
   });
 
-  it('may have a package without the links of its libraries, in a folder that stays as it is', async () => {
+  it('works with a read-only package without library links, which stays unchanged', async () => {
     const packageDir = harness.folder('package');
     cpSync(findPackage() ?? '', packageDir, { recursive: true, verbatimSymlinks: true });
     const links = JSON.parse(readFileSync(join(packageDir, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[];
@@ -66,12 +66,12 @@ describe('a place that is not made for it', () => {
       expect(await ask(url, 'select 1')).toBe(1);
       expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
     } finally {
-      // Only root could remove what is in it otherwise.
+      // Without write permission only root could remove the files of the folder.
       chmodSync(join(packageDir, 'native/lib'), 0o755);
     }
   });
 
-  it('is refused in one line that names it, when it holds a cluster of another version', async () => {
+  it('with a cluster of another PostgreSQL version is refused with its path and version', async () => {
     const dataDir = harness.copyOf(used);
     writeFileSync(join(dataDir, 'postgres/PG_VERSION'), '17\n');
     const start = harness.embedded(dataDir).start();
@@ -79,7 +79,7 @@ describe('a place that is not made for it', () => {
     await expect(start).rejects.toThrow(`${dataDir}/postgres: the database was created by PostgreSQL 17`);
   });
 
-  it('is refused with what PostgreSQL says of it, and left without a process', async () => {
+  it('with a broken cluster is refused with the error of PostgreSQL, and no process remains', async () => {
     const dataDir = harness.copyOf(used);
     rmSync(join(dataDir, 'postgres/global/pg_control'));
     const start = harness.embedded(dataDir).start();
@@ -89,8 +89,8 @@ describe('a place that is not made for it', () => {
   });
 });
 
-describe('a cluster of before', () => {
-  it('moves a folder of before over: its role gets a password, and nobody is let in without one any more', async () => {
+describe('an existing cluster', () => {
+  it('without a password is migrated: its role gets a password, and access without a password is rejected', async () => {
     const dataDir = harness.copyOf(used);
     const before = harness.embedded(dataDir, { settings: { hba_file: openToAll(dataDir) } });
     await ask(superuserUrl((await before.start()).socketFolder), 'alter role tunnel password null');
@@ -103,7 +103,7 @@ describe('a cluster of before', () => {
     await expect(ask(superuserUrl(socketFolder), 'select 1')).rejects.toThrow('pg_hba.conf rejects connection');
   });
 
-  it('says what PostgreSQL says when its role cannot be given a password, and never the password', async () => {
+  it('without the expected role is refused with the error of PostgreSQL, and without printing the password', async () => {
     const dataDir = harness.copyOf(used);
     const open = { settings: { hba_file: openToAll(dataDir) } };
     const before = harness.embedded(dataDir, open);
@@ -116,7 +116,7 @@ describe('a cluster of before', () => {
     await expect(start).rejects.not.toThrow('a-new-one');
   });
 
-  it('takes a cluster that was put back from a copy with another password', async () => {
+  it('restored from a backup with another password is accepted', async () => {
     const dataDir = harness.copyOf(used);
     writeFileSync(join(dataDir, 'postgres-support/password'), 'another-one\n', { mode: 0o600 });
     const { url } = await harness.embedded(dataDir).start();
@@ -124,8 +124,8 @@ describe('a cluster of before', () => {
   });
 });
 
-describe('a server that is stopped, ended or killed', () => {
-  it('stops while a transaction is open, and that transaction never was', async () => {
+describe('a database server that is stopped or killed', () => {
+  it('stops despite an open transaction, which is rolled back', async () => {
     const dataDir = harness.copyOf(used);
     const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
@@ -141,7 +141,7 @@ describe('a server that is stopped, ended or killed', () => {
     expect(await ask((await postgres.start()).url, 'select count(*) from kept')).toBe(1);
   });
 
-  it.runIf(onLinux)('is back after somebody told it to end, though connections were open', async () => {
+  it.runIf(onLinux)('restarts after a foreign SIGTERM, even with open connections', async () => {
     const dataDir = harness.copyOf(used);
     const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
@@ -157,7 +157,7 @@ describe('a server that is stopped, ended or killed', () => {
     expect(postgres.pid).not.toBe(told);
   });
 
-  it('can be stopped while it is being started again', async () => {
+  it('can be stopped during its restart', async () => {
     const dataDir = harness.copyOf(used);
     const postgres = harness.embedded(dataDir);
     await postgres.start();
@@ -167,10 +167,10 @@ describe('a server that is stopped, ended or killed', () => {
   });
 
   it.each([
-    // Killed after making the file and before writing to it, a server would leave every later one with a refusal.
+    // A server killed between the creation and the first write of a lock file would make every later server refuse to start.
     ['are empty', ''],
     ['name a program that is no database', `${process.pid}\n`],
-  ])('starts over lock files of a killed server that %s', async (_, text) => {
+  ])('starts despite lock files of a killed server that %s', async (_, text) => {
     const dataDir = harness.copyOf(used);
     for (const file of ['postmaster.pid', 'run/.s.PGSQL.5432.lock']) {
       writeFileSync(join(dataDir, 'postgres', file), text, { mode: 0o600 });
@@ -179,7 +179,7 @@ describe('a server that is stopped, ended or killed', () => {
     expect(await ask(url, 'select n from kept')).toBe(42);
   });
 
-  it('is made anew after a first start that was cut short', async () => {
+  it('is created again after an interrupted first start', async () => {
     const dataDir = harness.folder();
     mkdirSync(join(dataDir, 'postgres.unfinished.before'), { recursive: true });
     writeFileSync(join(dataDir, 'postgres.unfinished.before/PG_VERSION'), '18\n');

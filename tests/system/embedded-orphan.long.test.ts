@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 afterAll(() => harness.remove());
 
-/** A data directory whose cluster is there. */
+/** Returns a data directory with an existing cluster. */
 const usedFolder = async (): Promise<string> => {
   const folder = harness.folder();
   await copyDatabase(folder);
@@ -49,7 +49,7 @@ const keep = async (dataDir: string): Promise<{ program: Program; pid: number; u
 
 const isWatchdog = (pid: number): boolean => commandOf(String(pid)).includes('watchdog');
 
-it('the next keeper after a killed one starts at once, has all that was stored, and is the only one; killed, it leaves no server', async () => {
+it('a keeper started after a killed keeper has all data and the only database server, and its own kill leaves no server', async () => {
   const dataDir = await usedFolder();
   const first = await keep(dataDir);
   await ask(first.url, 'create table kept as select 42 as n');
@@ -64,7 +64,7 @@ it('the next keeper after a killed one starts at once, has all that was stored, 
   expect(embeddedUrl(dataDir)).toBeNull();
 });
 
-it('a server whose keeper and watchdog were both killed is stopped by the next start', async () => {
+it('a database server without keeper and watchdog is stopped by the next start', async () => {
   const dataDir = await usedFolder();
   const first = await keep(dataDir);
   const watchdogs = processesOf(dataDir).filter(isWatchdog);
@@ -80,7 +80,7 @@ it('a server whose keeper and watchdog were both killed is stopped by the next s
   expect(second.program.stderr.join('\n')).toContain('an earlier run');
 });
 
-it('of two that start at once on an empty directory one is refused, and the other is not disturbed', async () => {
+it('of two keepers started at once on an empty directory, exactly one gets the database', async () => {
   const dataDir = harness.folder();
   const args = [keeperFile, dataDir, findPackage() ?? ''];
   const both = await Promise.all([1, 2].map(() => spawnProgram({ command: process.execPath, args })));
@@ -93,7 +93,7 @@ it('of two that start at once on an empty directory one is refused, and the othe
   expect(serversOn(dataDir)).toHaveLength(1);
 });
 
-it('Ctrl-C in the terminal reaches the keeper, not the database', async () => {
+it('a signal to the process group, as from Ctrl-C, reaches the keeper, not the database', async () => {
   const dataDir = await usedFolder();
   const { program, url } = await keep(dataDir);
   program.signalGroup('SIGTERM');

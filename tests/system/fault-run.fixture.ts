@@ -1,5 +1,5 @@
-// Two tenants with visitors at a steady rate, while parts of the stack and clients are killed with -9. A test does it a few times, a script many times.
-// The run measures how long visitors of each tenant got nothing, how long the ports were closed, and what was billed.
+// Two tenants with visitors at a steady rate, while parts of the stack and clients are killed with -9. A test kills a few times, a script
+// many times. The run measures how long visitors of each tenant got no response, how long the ports were closed, and how much was billed.
 
 import { statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -22,21 +22,21 @@ export type Victim = (typeof VICTIMS)[number];
 const REQUESTS_PER_SECOND = 40;
 const TENANTS = 2;
 const BODY = Buffer.alloc(1000, 'f');
-/** A visitor that has heard nothing for so long gives up. */
+/** Time in milliseconds after which a visitor without a response gives up. */
 const PATIENCE_MS = 20_000;
-/** What a killed edge may not have written down: usage goes to the disk every 100 ms. */
+/** Maximum duration of usage that a killed edge has not written to disk. Usage is written every 100 ms. */
 const UNBILLED_MS = 100;
-/** What the edge may take to notice that a client was killed. */
+/** Maximum time in milliseconds until the edge notices that a client was killed. */
 const NOTICED_MS = 100;
-/** Usage is on the platform by then, on a busy machine as well. */
+/** Time limit for usage to arrive at the platform, even on a busy machine. */
 const SETTLED = { timeoutMs: 30_000, intervalMs: 250 };
 const SOON = { timeoutMs: 60_000, intervalMs: 10 };
 
-/** One request of a visitor. */
+/** A single request of a visitor. */
 interface Visit {
   readonly from: number;
   to: number;
-  /** The status of a whole response, or the code of the error. */
+  /** Status of a complete response, or code of the error. */
   outcome: number | string;
 }
 
@@ -46,15 +46,15 @@ interface Kill {
 }
 
 export interface TenantResult {
-  /** Responses of the service that visitors got whole. */
+  /** Number of complete responses received by visitors. */
   readonly whole: number;
-  /** Requests that the service got. */
+  /** Number of requests received by the service. */
   readonly served: number;
   readonly billed: number;
-  /** The bounds of a bill that lost at most 100 ms of each kill and has nothing twice. */
+  /** Bounds of a correct bill, which misses at most 100 ms per kill and contains no request twice. */
   readonly least: number;
   readonly most: number;
-  /** The longest time without a whole response, and what was killed in it. */
+  /** Longest time without a complete response, and the parts killed during that time. */
   readonly gapMs: number;
   readonly killed: readonly Victim[];
 }
@@ -64,7 +64,7 @@ export class FaultRun {
   readonly #harness: Harness;
   readonly #tenants: readonly Tenant[];
   readonly #kills: Kill[] = [];
-  /** In milliseconds since the epoch, as files have it. */
+  /** Time of the latest kill of the edge, in milliseconds since the epoch like file times. */
   #edgeKilledAt = 0;
 
   private constructor(harness: Harness, stack: Stack, tenants: readonly Tenant[]) {
@@ -93,7 +93,7 @@ export class FaultRun {
     await this.#harness.close();
   }
 
-  /** Visitors of every tenant get whole responses from now on. */
+  /** Waits until visitors of every tenant have received a complete response from now on. */
   async serves(): Promise<void> {
     const from = performance.now();
     await eventually(() => {
@@ -101,7 +101,10 @@ export class FaultRun {
     }, SOON);
   }
 
-  /** kill -9. A part that is not running at the moment is waited for. `chance` in [0, 1) chooses one of the clients. */
+  /**
+   * Kills a part or a client with -9, and returns the time of the kill. Waits first if the part is not running. `chance` in [0, 1)
+   * selects the client.
+   */
   async kill(victim: Victim, chance = 0): Promise<number> {
     const tenant = this.#tenants[Math.floor(chance * this.#tenants.length)];
     if (victim === 'client') {
@@ -117,7 +120,10 @@ export class FaultRun {
     return at;
   }
 
-  /** The edge has written down the keys of both tenants, for a start without the platform: it waits two seconds for more keys. */
+  /**
+   * Waits until the edge has written the keys of both tenants to disk, for a start without the platform. The edge waits two seconds for
+   * further keys before it writes.
+   */
   async keysKept(): Promise<void> {
     await this.serves();
     const servedAt = Date.now();
@@ -128,14 +134,14 @@ export class FaultRun {
     }, SOON);
   }
 
-  /** The platform takes connections and answers none of them, until the function that this returns is called. */
+  /** Makes the platform accept connections without responding, until the returned function is called. */
   hangPlatform(): () => void {
     const pid = this.#pidOf('platform');
     process.kill(pid, 'SIGSTOP');
     return () => void process.kill(pid, 'SIGCONT');
   }
 
-  /** Kills the edge: for how long its ports refused connections, and until visitors of both tenants were served again. */
+  /** Kills the edge. Returns how long its ports refused connections, and how long until visitors of both tenants were served again. */
   async killEdge(): Promise<{ readonly refusedMs: number; readonly servedMs: number }> {
     const { controlPort } = this.stack;
     this.#edgeKilledAt = Date.now();
@@ -158,7 +164,7 @@ export class FaultRun {
     return { refusedMs: Math.max(openMs, ...refused), servedMs: Math.max(...served) };
   }
 
-  /** Visitors leave; what came of it all, for each tenant. */
+  /** Stops the visitors, and returns the result for each tenant. */
   async results(): Promise<TenantResult[]> {
     await Promise.all(this.#tenants.map((tenant) => tenant.leave()));
     return Promise.all(this.#tenants.map((tenant) => tenant.result(this.#kills)));
@@ -193,7 +199,7 @@ class Tenant {
     this.#client = opened.client;
     this.#host = opened.url.host;
     this.#port = Number(opened.url.port);
-    // Each visitor on its own: one that waits keeps nobody from coming.
+    // Visits run independently, so that a waiting visitor does not delay the next visit.
     this.#ticking = setInterval(() => {
       const visit = this.#visit();
       this.#open.add(visit);
@@ -235,7 +241,7 @@ class Tenant {
     return new Tenant(stack, { accountId, run, client, url: new URL(public_url), served: () => requests });
   }
 
-  /** As a service manager does it: the client is started again at once. */
+  /** Kills the client and restarts it at once, as a service manager would. */
   async killClient(): Promise<void> {
     await this.#client.kill();
     this.#client = await this.#run();
@@ -246,12 +252,12 @@ class Tenant {
     await Promise.all(this.#open);
   }
 
-  /** When the first response came that began after `at`; null: none so far. */
+  /** Returns the end of the first complete visit that began after `at`, or null if no visit has succeeded since. */
   servedAfter(at: number): number | null {
     return this.#visits.find(({ from, outcome }) => from >= at && outcome === 200)?.to ?? null;
   }
 
-  /** When the last visitor came who was refused after `at`; `at` itself when there was none. */
+  /** Returns the start of the last visit that was refused after `at`, or `at` if no visit was refused. */
   refusedUntil(at: number): number {
     return this.#visits.findLast(({ from, outcome }) => from >= at && outcome === 'ECONNREFUSED')?.from ?? at;
   }
@@ -259,11 +265,11 @@ class Tenant {
   async result(kills: readonly Kill[]): Promise<TenantResult> {
     const whole = this.#visits.filter(({ outcome }) => outcome === 200);
     const of = (...victims: readonly Victim[]) => kills.filter(({ victim }) => victims.includes(victim));
-    // What a killed edge had not written down.
+    // Visits that a killed edge had not written to disk.
     const unwritten = of('edge').map(
       ({ at }) => this.#visits.filter(({ from, to }) => to >= at - UNBILLED_MS && from <= at).length,
     );
-    // What the edge counted and gave to a client that was dead by then: its service never heard of it.
+    // Requests that the edge counted and passed to a client after the client's death, so that the service never received them.
     const unheard = of('edge', 'client').map(
       ({ at }) =>
         this.#visits.filter(
@@ -275,7 +281,8 @@ class Tenant {
     const most = this.#served() + sum(unheard);
     const since = performance.now();
     let billed = 0;
-    // The edge tells the platform of usage every five seconds. What is billed by then stays so, unless something is billed twice.
+    // The edge reports usage to the platform every five seconds. A correct bill no longer changes after that time; only double billing
+    // would change it.
     await eventually(async () => {
       billed = await this.#billed();
       const isOver = performance.now() - since > JOURNAL_DELIVER_MS + 1500;

@@ -1,12 +1,15 @@
-// Two tenants whose visitors come 40 times a second each, while edges, a client and a platform are killed: the short version of
-// tests/tools/platform/fault-run.mjs, which also judges the times of a quiet machine.
+// Test of two tenants with 40 visits a second each, while edges, a client and a platform are killed. tests/tools/platform/fault-run.mjs
+// is the long version, which also checks the times on a quiet machine.
 import { expect, it } from 'vitest';
 import { FaultRun } from './fault-run.fixture.ts';
 
-/** The script measures the promised 1.5 s, 2.5 s and 10 s; two busy cores need longer to start a program. */
+/**
+ * Maximum time without service in milliseconds. The script measures the promised 1.5 s, 2.5 s and 10 s; two busy cores need longer to
+ * start a process.
+ */
 const BUSY_MS = 30_000;
 
-it('visitors of both tenants are served again after each kill, and each request is billed once', async () => {
+it('visitors of two tenants are served again after each kill, and each request is billed once', async () => {
   const run = await FaultRun.open();
   try {
     const { refusedMs, servedMs } = await run.killEdge();
@@ -14,7 +17,7 @@ it('visitors of both tenants are served again after each kill, and each request 
     expect(servedMs).toBeLessThan(BUSY_MS);
     await run.kill('client', 0.9);
     await run.keysKept();
-    // Without an answer from the platform the edge lets clients in all the same: it has kept the keys that it knew.
+    // Even without a response from the platform, the edge accepts clients, because the known keys are stored on disk.
     const goOn = run.hangPlatform();
     try {
       await run.killEdge();

@@ -1,8 +1,11 @@
-// The files of a folder as they are at one moment, to be put back later: what a kill leaves on disk.
+// Files of a folder at a given moment, to be restored later: a simulation of the files that a kill leaves on disk.
 import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Locks are left out: the kernel's kill leaves them with a process that is gone, and inside the test's process that one still lives. */
+/**
+ * Remembers the files of a folder, and returns a function that restores them. Lock files are left out: after a real kill their process is
+ * gone, while the test process is still alive.
+ */
 export const rememberFiles = (folder: string): (() => void) => {
   const kept = filesIn(folder).map((path) => ({ path, bytes: readFileSync(path), mode: lstatSync(path).mode }));
   return () => {

@@ -1,10 +1,10 @@
-// What somebody at a terminal reads when a server has started, with nothing in its configuration that calls for a warning.
+// Tests of the output of a server at a terminal after its start, with a configuration that causes no warning.
 import { expect } from 'vitest';
 import { it } from './in-process.fixture.ts';
 
 const DEMO = { command: 'stack', tables: '[load_balancing]\nenabled = true', fixedPorts: true } as const;
 
-it('the first screen has at most twelve lines of 80 columns: the dashboard, the next command, no log line', async ({
+it('the first screen has at most 12 lines of 80 columns with the dashboard and the next command, and no log line', async ({
   harness,
 }) => {
   const { program } = await harness.stack({ ...DEMO, terminal: 'plain' });
@@ -18,7 +18,9 @@ it('the first screen has at most twelve lines of 80 columns: the dashboard, the 
   expect(stderr).toEqual([]);
 });
 
-it('--verbose shows every address and the log at a terminal, as they are where nobody watches', async ({ harness }) => {
+it('--verbose prints every address and the log to a terminal, as a server without a terminal does', async ({
+  harness,
+}) => {
   const verbose = await harness.stack({ ...DEMO, terminal: 'verbose' });
   const collected = await harness.stack(DEMO);
   for (const { program } of [verbose, collected]) {

@@ -1,5 +1,5 @@
-// Many connections that send one request after the other, as a program of its own: its work must not slow down whoever measures beside it. Prints
-// `flooding` once all connections are open, and at SIGTERM how many answers of each status it got.
+// A separate program that holds many connections, each with one request after another, so that its work does not slow down the process that
+// measures. Prints `flooding` once all connections are open, and the number of responses per status at SIGTERM.
 import { connect } from 'node:net';
 
 const [url, count, from, path, token = ''] = process.argv.slice(2);
@@ -20,7 +20,7 @@ const count1 = (what) => {
   statuses[what] = (statuses[what] ?? 0) + 1;
 };
 
-/** Reads answers with a content-length, which all of ours have, and asks again. */
+/** Reads responses, all of which have a content-length, and sends the next request after each. */
 const call = () => {
   if (isOver) return;
   const socket = connect({ host: hostname, port: Number(port), localAddress: from });

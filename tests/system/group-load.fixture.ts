@@ -1,4 +1,4 @@
-// Visitors of a group for tests of failover: GETs over kept connections and POSTs with bodies, and what became of each.
+// Visitors of a group for failover tests: GETs over keep-alive connections and POSTs with bodies, with the result of each request.
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,12 +7,12 @@ import { type PublicEndpoint, wholeAnswer } from './http-tunnels.fixture.ts';
 export interface Visit {
   readonly id: string;
   readonly method: 'GET' | 'POST';
-  /** Of the body that was sent. */
+  /** Checksum of the request body. */
   readonly sum: string;
-  /** `cut`: after the response had begun. `none`: the connection ended without a byte of it. */
+  /** `cut`: the connection ended after the start of the response. `none`: the connection ended before the first byte of a response. */
   readonly outcome: 'answered' | 'cut' | 'none';
   readonly status: number;
-  /** The edge's own word for what went wrong. */
+  /** Error code of the edge. */
   readonly error: string | undefined;
   readonly text: string;
 }
@@ -24,7 +24,7 @@ const POST_PAUSE_MS = 10;
 
 export const sumOf = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Goes on until it is stopped; each loop has one request under way. */
+/** Sends requests until the load is stopped. Each loop has a single request in progress. */
 export class GroupLoad {
   readonly visits: Visit[] = [];
   readonly #endpoint: PublicEndpoint;
@@ -40,7 +40,7 @@ export class GroupLoad {
     ];
   }
 
-  /** Requests under way are waited for. */
+  /** Stops the load after the requests in progress have finished. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#loops);
@@ -73,7 +73,7 @@ export class GroupLoad {
       const headers = { host, 'x-id': id, ...length };
       const asked = request({ method, path, hostname: '127.0.0.1', port, headers, agent: this.#agent });
       let hasBegun = false;
-      // A reset in the middle of the response comes here, too.
+      // A reset in the middle of a response also causes an `error` event of the request.
       asked.on('error', () => resolve({ outcome: hasBegun ? 'cut' : 'none' }));
       asked.on('response', (response) => {
         hasBegun = true;

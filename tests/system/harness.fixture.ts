@@ -1,5 +1,6 @@
-// What a test or a script has running: stacks, tunnel programs, services, folders. All of it is gone when it is over.
-// Servers and clients are executables, or run inside the test's process: a harness says which for all of them, and a call may say `programs`.
+// Runs stacks, tunnel programs, services and folders for a test or a script, and removes all of them at the end. Servers and clients are
+// executables, or run inside the test process. The harness decides for all of them, and a single call can override the choice with
+// `programs`.
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from './stack.fixture.ts';
@@ -12,9 +13,9 @@ interface Closable {
 type PortTunnelOptions = Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string };
 
 export interface HarnessOptions {
-  /** Executables; false: inside the test's process. */
+  /** Runs servers and clients as executables. If false, they run inside the test process. */
   readonly programs?: boolean;
-  /** The time of everything inside the test's process; the system's unless told. */
+  /** Clock of all servers and clients inside the test process. Defaults to the system clock. */
   readonly clock?: Clock;
 }
 
@@ -26,12 +27,12 @@ export class Harness {
     this.#options = options;
   }
 
-  /** The time of everything inside the test's process: a test measures its time limits on it. */
+  /** Clock of all servers and clients inside the test process. Tests measure time limits with the clock. */
   get clock(): Clock {
     return this.#options.clock ?? systemClock;
   }
 
-  /** Closed at the end, the latest first. */
+  /** Registers a resource to be closed at the end, in reverse order. */
   use<T extends Closable>(thing: T): T {
     this.#used.push(thing);
     return thing;
@@ -52,30 +53,30 @@ export class Harness {
     return stack;
   }
 
-  /** For a platform inside the test's process: it is gone with the harness. */
+  /** Creates a database for a platform inside the test process. The database is removed with the harness. */
   async #database(): Promise<{ databaseUrl: string }> {
     const { createTestDatabase } = await import('../../apps/platform/src/db/test-database.fixture.ts');
     const { url } = this.use(await createTestDatabase());
     return { databaseUrl: url.reveal() };
   }
 
-  /** `tunnel` with these arguments as they are. */
+  /** Runs `tunnel` with exactly the given arguments. */
   async run(args: readonly string[], more: Partial<Omit<TunnelRun, 'args'>> = {}): Promise<TunnelProgram> {
     const home = more.home ?? (await this.folder());
     return this.use(await TunnelProgram.run({ ...this.#options, ...more, args, home }));
   }
 
-  /** `tunnel tcp PORT --json` at this stack, with its admin token. */
+  /** Runs `tunnel tcp PORT --json` at the given stack, with its admin token. */
   tcp(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
     return this.#portTunnel('tcp', stack, localPort, options);
   }
 
-  /** `tunnel udp PORT --json`, likewise. */
+  /** Runs `tunnel udp PORT --json` at the given stack, with its admin token. */
   udp(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
     return this.#portTunnel('udp', stack, localPort, options);
   }
 
-  /** `tunnel tls PORT --json`, likewise; its host is one of the flags. */
+  /** Runs `tunnel tls PORT --json` at the given stack, with its admin token. The flags must name the host. */
   tls(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
     return this.#portTunnel('tls', stack, localPort, options);
   }

@@ -1,4 +1,4 @@
-// What tests of http tunnels have beside a harness: a local web service, `tunnel http` in front of it, and its visitors.
+// Helpers for tests of HTTP tunnels: a local web service, `tunnel http` in front of the service, and visitors.
 import { existsSync, readFileSync } from 'node:fs';
 import {
   type Agent,
@@ -42,7 +42,7 @@ export const startWeb = async (answer: Answering, port = 0): Promise<WebService>
   };
 };
 
-/** Every WebSocket of the service gets back what it says. */
+/** Adds a WebSocket server to the service, which echoes every message. */
 export const echoSockets = ({ server }: WebService): WebSocketServer => {
   const sockets = new WebSocketServer({ server, maxPayload: 64_000_000 });
   sockets.on('connection', (socket) => {
@@ -51,7 +51,7 @@ export const echoSockets = ({ server }: WebService): WebSocketServer => {
   return sockets;
 };
 
-/** Where a tunnel is reached: systems do not resolve `*.localhost`, so its name goes in the Host alone. */
+/** Address of a tunnel for visitors. Systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 export interface PublicEndpoint {
   readonly host: string;
   readonly port: number;
@@ -69,14 +69,14 @@ export interface OpenTunnel {
 }
 
 interface HttpRun {
-  /** Another copy of the program; it is an executable. */
+  /** Path of a copy of the program, which runs as an executable. */
   readonly bin?: string;
   readonly programs?: boolean;
   readonly home?: string;
   readonly server?: string;
 }
 
-/** `tunnel http PORT --json` at this stack, with its admin token. */
+/** Runs `tunnel http PORT --json` at the given stack, with its admin token. */
 export const runHttp = async (
   harness: Harness,
   stack: Stack,
@@ -110,7 +110,7 @@ export interface Question {
   readonly agent?: Agent;
 }
 
-/** A whole request and its whole answer. */
+/** Sends a complete request, and returns the complete response. */
 export const askHttp = (endpoint: PublicEndpoint, question: Question = {}): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { body, agent, headers = {}, ...rest } = question;
@@ -132,7 +132,7 @@ export const wholeAnswer = async (response: IncomingMessage): Promise<Answer> =>
   return { status, headers, trailers, body, text: body.toString() };
 };
 
-/** Status, code and words of one of the edge's own answers. */
+/** Returns status, code, message and advice of an error response of the edge. */
 export const problemOf = (answer: Answer): { status: number; code: unknown; error: string; next: string } => {
   const { error, next } = JSON.parse(answer.text) as { error: string; next: string };
   return { status: answer.status, code: answer.headers['x-tunnel-error'], error, next };
@@ -144,14 +144,14 @@ export const wholeBody = async (message: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(pieces);
 };
 
-/** A connection that has sent this text; `{host}` in it is the tunnel's. */
+/** Opens a connection and sends the text, in which `{host}` stands for the host of the tunnel. */
 export const sendRaw = async (endpoint: PublicEndpoint, text: string): Promise<Socket> => {
   const socket = await visit(endpoint.port);
   socket.write(text.replaceAll('{host}', endpoint.host));
   return socket;
 };
 
-/** What has come on a connection up to the first match; the rest stays out of sight. */
+/** Reads from a connection until the received text matches, and returns the text. Data that arrives later is not included. */
 export const readUntil = (socket: Socket, pattern: RegExp): Promise<string> =>
   new Promise((resolve, reject) => {
     let heard = '';
@@ -168,7 +168,7 @@ export const readUntil = (socket: Socket, pattern: RegExp): Promise<string> =>
     socket.resume();
   });
 
-/** Resident memory now; 0 where there is no /proc. */
+/** Returns the current resident memory of a process in MB, or 0 on a system without /proc. */
 export const residentMb = (pid: number): number => {
   const file = `/proc/${pid}/status`;
   if (!existsSync(file)) return 0;

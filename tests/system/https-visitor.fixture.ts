@@ -1,4 +1,4 @@
-// Visitors that come over TLS, by HTTP/1.1 and HTTP/2.
+// Visitors over TLS, with HTTP/1.1 and HTTP/2.
 import {
   type ClientHttp2Session,
   connect as connectHttp2,
@@ -12,15 +12,18 @@ import type { Harness } from './harness.fixture.ts';
 import { type Answer, type PublicEndpoint, wholeAnswer } from './http-tunnels.fixture.ts';
 import { TLS_CERT } from './stack.fixture.ts';
 
-/** For a client of an edge with the certificate of the tests. */
+/** Flags for a client of an edge with the test certificate. */
 export const TLS_FLAGS = ['--tls', '--ca-file', TLS_CERT];
 
-/** Node takes no wildcard right below a top-level name, which is what *.localhost is; the chain is verified. */
+/**
+ * TLS options of a visitor, with verification of the chain but not of the name: Node.js accepts no wildcard directly below a top-level
+ * domain such as *.localhost.
+ */
 export const TRUST = { ca: testCertificate().cert, checkServerIdentity: () => undefined };
 
 export const nameOf = ({ host }: PublicEndpoint): string => host.replace(/:\d+$/, '');
 
-/** HTTP/1.1 over TLS. */
+/** Sends a GET over HTTP/1.1 and TLS, and returns the complete response. */
 export const askSecurely = (endpoint: PublicEndpoint, path = '/'): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = secureRequest({

@@ -1,7 +1,7 @@
-// Tests with a harness whose servers and clients run inside the test's process, over real sockets: most tests of the product. An edge and a
-// client can be killed (SIGKILL: connections break, files stay), a client can be frozen (SIGSTOP, SIGCONT). The few tests of what only a
-// process shows (that it ends, its exit code after a second signal, what a kill leaves on disk, memory, the terminal) take the executables:
-// system-test.fixture.ts, or `programs` at one call.
+// Tests with a harness that runs servers and clients inside the test process, over real sockets. Most tests of the product use this file.
+// An edge and a client can be killed (SIGKILL: connections break, files stay), and a client can be frozen (SIGSTOP, SIGCONT). Tests of
+// properties of a real process (its end, its exit code after a second signal, the files after a kill, memory, the terminal) run the
+// executables: with system-test.fixture.ts, or with `programs` for a single call.
 import { it as plainIt } from 'vitest';
 import { Harness as AnyHarness, type HarnessOptions } from './harness.fixture.ts';
 
@@ -12,8 +12,8 @@ export class Harness extends AnyHarness {
 }
 
 /**
- * Tests whose harness has these options, such as a clock: `const it = itWith({ clock })`. Not `it.override`: files of one worker share this
- * module, so it would change the tests of all files that come later.
+ * Returns `it` for tests with the given harness options, such as a clock: `const it = itWith({ clock })`. `it.override` would be wrong:
+ * files of a worker share this module, so the override would change the tests of all later files.
  */
 export const itWith = (options: HarnessOptions) =>
   plainIt.extend<{ harness: Harness }>({
@@ -24,5 +24,5 @@ export const itWith = (options: HarnessOptions) =>
     },
   });
 
-/** Tests that get a harness of their own, so that they may run at the same time. */
+/** Runs each test with a separate harness, so that tests can run at the same time. */
 export const it = itWith({});

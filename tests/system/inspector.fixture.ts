@@ -1,14 +1,17 @@
-// A real program, looked into from outside through the debugger that Node.js opens on SIGUSR1: an error that nobody caught, what memory is held.
+// Access to a real program through the debugger that Node.js opens on SIGUSR1: to raise an uncaught error, and to measure memory.
 import { once } from 'node:events';
 import { eventually, type Program } from '@tunnel/testkit';
 import { WebSocket } from 'ws';
 
-/** So that several programs can be looked into at once: each opens its debugger on any free port of loopback. */
+/**
+ * Environment of programs to be debugged: the debugger opens on a free port of loopback, so that several programs can be debugged at
+ * once.
+ */
 export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };
 
 const LISTENING = /Debugger listening on (ws:\/\/127\.0\.0\.1:\S+)/;
 
-/** Once for each process: a second signal says nothing new. */
+/** Opens the debugger of a process. Possible only once per process, because a second signal prints no address. */
 const openDebugger = async (program: Program, pid: number): Promise<WebSocket> => {
   const before = program.stderr.length;
   process.kill(pid, 'SIGUSR1');
@@ -30,7 +33,7 @@ const call = async (socket: WebSocket, method: string, params: object = {}): Pro
   return result;
 };
 
-/** Throws in the next turn of the process `pid`, which writes to the output of `program`. */
+/** Throws an uncaught error in the process `pid`, which shares the output of `program`. */
 export const throwIn = async (program: Program, pid: number, message: string): Promise<void> => {
   const socket = await openDebugger(program, pid);
   const expression = `setTimeout(function raised() { throw new Error(${JSON.stringify(message)}) }, 10)`;
@@ -39,14 +42,14 @@ export const throwIn = async (program: Program, pid: number, message: string): P
 };
 
 export interface HeldMemory {
-  /** Of the whole process, with what its allocator keeps for later. */
+  /** Resident memory of the whole process, including pages that the allocator keeps for later. */
   readonly residentMb: number;
-  /** Of objects and buffers that somebody still refers to. */
+  /** Memory of objects and buffers that are still referenced. */
   readonly referredMb: number;
 }
 
 export interface MemoryProbe {
-  /** Without garbage: all of it is collected first. */
+  /** Returns the memory in use, after a full garbage collection. */
   held(): Promise<HeldMemory>;
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// The parts of a stack are killed with -9 while visitors use a tunnel of a paying account. A test does it a few times, a script many times.
+// A trial that kills the parts of a stack with -9 while visitors use tunnels of a paying account. A test kills a few times, a script many
+// times.
 import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -15,13 +16,13 @@ export type Part = (typeof PARTS)[number];
 
 const CLIENTS = 3;
 const SIZE = 20_000;
-/** Between two visits of one visitor: the load is to be there, not to fill the machine. */
+/** Pause between two visits of a visitor in milliseconds, so that the load does not saturate the machine. */
 const PAUSE_MS = 10;
 const SOON = { timeoutMs: 60_000, intervalMs: 10 };
-/** Usage is reported a minute after it was cut, at the latest. */
+/** Time limit for billing. The payment processor gets usage at most a minute after its event was created. */
 const IN_THE_END = { timeoutMs: 180_000, intervalMs: 500 };
 
-/** What came out at either end of a tunnel, and when: the edge has carried it by then. */
+/** Total of bytes received at either end of a tunnel by a given time. The edge had carried them by then. */
 interface Arrival {
   readonly at: number;
   readonly total: number;
@@ -53,7 +54,7 @@ export class KillTrial {
 
   static async open(): Promise<KillTrial> {
     const harness = new Harness();
-    // It comes back on its ports also when all of it was killed.
+    // With fixed ports the stack listens on the same ports again, even after a kill of all parts.
     const stack = await harness.stack({ command: 'stack', fixedPorts: true });
     const payer = await signUpPayer(stack);
     return new KillTrial(harness, stack, payer, await openLoad(harness, stack, payer));
@@ -65,7 +66,7 @@ export class KillTrial {
     await this.#harness.close();
   }
 
-  /** How long it took until it answered again, in ms. By then each client is back by itself, and serves. */
+  /** Kills a part, and returns the milliseconds until the part responded again. By then each client has reconnected and serves visitors. */
   async kill(part: Part): Promise<number> {
     await this.#served();
     const killed = this.pidOf(part);
@@ -91,7 +92,7 @@ export class KillTrial {
       return;
     }
     await this.stack.kill();
-    // At once: what is left of it is waited for, and nobody finds a port taken.
+    // The restart follows at once. The start waits for remaining processes, so no port is taken.
     await this.stack.start();
   }
 
@@ -103,7 +104,7 @@ export class KillTrial {
     if (health.status !== 200) throw new Error(`the platform answers ${health.status}`);
   }
 
-  /** Each visitor, from now on, has a visit that is whole. */
+  /** Waits until each visitor has completed a visit from now on. */
   async #served(): Promise<void> {
     const wanted = this.#visits + 4 * this.#ports.length;
     const seen = new Set<number>();
@@ -130,7 +131,7 @@ export class KillTrial {
     }
   }
 
-  /** Whether it was whole. What is not is counted all the same: it was carried. */
+  /** Makes a visit, and returns true if the response was complete. The bytes of an incomplete visit count as carried as well. */
   #visit(port: number): Promise<boolean> {
     const visitor = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
     let heard = 0;
@@ -140,7 +141,7 @@ export class KillTrial {
       this.#arrivals.push({ at: performance.now(), total: this.#heard });
     });
     visitor.on('error', () => {});
-    // Whom nobody takes in has sent nothing.
+    // A refused visitor has sent no bytes.
     visitor.on('connect', () => {
       this.#sent += SIZE;
     });
@@ -151,11 +152,11 @@ export class KillTrial {
     });
   }
 
-  /** Nobody visits any more; what the account was charged, and between which bounds that must lie. */
+  /** Stops the visitors, and returns the charges of the account with the bounds of a correct bill. */
   async totals(kills: number, unbilledMs: number): Promise<Totals> {
     this.#isOver = true;
     await Promise.all(this.#visiting);
-    // The service hears what the edge carried in, the visitor what it carried out; both may have sent more than that.
+    // The service receives the incoming bytes that the edge carried, and the visitors the outgoing bytes. Both sides may have sent more.
     const carried = this.#echo.bytesRead + this.#heard;
     const least = carried - kills * 2 * mostWithin(this.#arrivals, unbilledMs);
     const most = this.#sent + this.#echo.bytesWritten;
@@ -164,7 +165,7 @@ export class KillTrial {
       charged = await this.#charged();
       if (charged < least) throw new Error(`${charged} of at least ${least} bytes were charged`);
     }, SOON).catch(() => {});
-    // Late records are still under way: a second look must see no more than that.
+    // Late records may still be in transit, so a second query takes the larger value.
     return { charged: Math.max(charged, await this.#charged()), least, most, carried };
   }
 
@@ -173,7 +174,7 @@ export class KillTrial {
     return url === null ? 0 : Number(await ask(url, 'select coalesce(sum(bytes), 0) from usage_daily'));
   }
 
-  /** What the payment processor was told: once all of it was, or after three minutes. */
+  /** Returns charged and reported bytes once the payment processor has received all usage, or after three minutes. */
   async billed(): Promise<{ readonly charged: number; readonly reported: number }> {
     let charged = 0;
     let reported = 0;
@@ -185,7 +186,7 @@ export class KillTrial {
     return { charged, reported };
   }
 
-  /** In order, by a signal. What is then still there of it: processes, and ports. */
+  /** Stops the stack with a signal, and returns the processes and open ports that remain. */
   async stop(): Promise<{ readonly processes: readonly number[]; readonly ports: readonly number[] }> {
     const { dataDir, run, controlPort } = this.stack;
     const ports = [
@@ -206,7 +207,7 @@ export class KillTrial {
     return { processes: leftOf(dataDir), ports: open.flat() };
   }
 
-  /** All of it is gone within so many milliseconds of a kill -9 of the parent, though nobody starts it anew. */
+  /** Kills the parent with -9 without a restart, and returns the milliseconds until all processes of the stack have ended. */
   async killForGood(): Promise<number> {
     const { dataDir } = this.stack;
     const killedAt = performance.now();
@@ -248,7 +249,7 @@ const openLoad = async (harness: Harness, stack: Stack, payer: Payer): Promise<L
   return { echo, clients, ports: ready.map(({ assigned_port }) => assigned_port) };
 };
 
-/** The most that came in any stretch of so many milliseconds. */
+/** Returns the maximum number of bytes received within any interval of the given milliseconds. */
 const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
   let most = 0;
   let first = 0;
@@ -269,7 +270,7 @@ const reach = (port: number): Promise<void> =>
     socket.on('error', reject);
   });
 
-/** Platform and edge of the stack on this data directory, as the list of processes shows them. */
+/** Returns platform and edge of the stack on the data directory, found in the process list. */
 export const partsOf = (dataDir: string): { readonly name: string; readonly pid: number }[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -279,7 +280,7 @@ export const partsOf = (dataDir: string): { readonly name: string; readonly pid:
       return at > 0 && words.includes(dataDir) ? [{ name: words[at - 1] ?? '', pid: Number(pid) }] : [];
     });
 
-/** Throws when there is none. A default of 0 would be the test's own process group to a kill. */
+/** Returns the pid of a part, and throws if no such process runs. A default of 0 would make a kill hit the process group of the test. */
 export const pidOfPart = (dataDir: string, part: string): number => {
   const found = partsOf(dataDir).find(({ name }) => name === part);
   if (found === undefined) throw new Error(`no process of the part ${part} is running`);

@@ -1,4 +1,5 @@
-// A transfer far larger than any buffer: byte-exact, and no process grows with it. (4 GiB is one of the long runs.)
+// Tests of transfers far larger than any buffer: every byte arrives, and no process grows with the transfer. A separate long run
+// transfers 4 GiB.
 import { createHash, type Hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
@@ -16,7 +17,7 @@ const BYTES = 256 * 1024 ** 2;
 const RSS_MAX_KB = 200_000;
 const TIMEOUT_MS = 240_000;
 
-/** `bytes` deterministic bytes that are hashed as they are taken. */
+/** Returns a stream of `bytes` deterministic bytes, and hashes the bytes as they are read. */
 const hashedSource = (bytes: number, hash: Hash): Readable => {
   const chunks = function* (): Generator<Buffer> {
     for (const chunk of deterministicChunks(bytes, 77)) {
@@ -27,7 +28,7 @@ const hashedSource = (bytes: number, hash: Hash): Readable => {
   return Readable.from(chunks(), { objectMode: false });
 };
 
-/** Peak resident memory so far; undefined where there is no /proc. */
+/** Returns the peak resident memory of a process in kB, or undefined on a system without /proc. */
 const peakKilobytes = (pid: number): number | undefined => {
   const file = `/proc/${pid}/status`;
   if (!existsSync(file)) return undefined;
@@ -64,7 +65,7 @@ const upload = async (harness: Harness, stack: Stack, flags: readonly string[]):
   return tunnel;
 };
 
-/** There is no limit on the size of an upload but the bound on memory. */
+/** Uploads 200 MB over HTTP. Uploads have no size limit, but must not exceed the memory bound of the processes. */
 const uploadOverHttp = async (harness: Harness, stack: Stack, flags: readonly string[]): Promise<TunnelProgram> => {
   let bytes = 0;
   const web = harness.use(
@@ -82,8 +83,8 @@ const uploadOverHttp = async (harness: Harness, stack: Stack, flags: readonly st
 };
 
 it.for([
-  ['in clear', false, [download, upload, uploadOverHttp]],
-  ['over TLS', true, [download, upload]],
+  ['without TLS', false, [download, upload, uploadOverHttp]],
+  ['with TLS', true, [download, upload]],
 ] as const)(
   '%s, long transfers are byte-exact and keep all processes under 200 MB',
   {

@@ -1,4 +1,4 @@
-// The program of docs/library.md, run as it stands there: only the ports are those of the test.
+// Test that runs the program of docs/library.md as written, except for its ports.
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort, spawnProgram, temporaryDirectory } from '@tunnel/testkit';
@@ -16,10 +16,12 @@ const programOfThePage = async (): Promise<string> => {
   return program;
 };
 
-it('puts a page online from a folder of its own, prints plain events, and ends with Ctrl-C', async ({ harness }) => {
+it('the program in docs/library.md puts a page online, prints plain events, and exits with 0 on Ctrl-C', async ({
+  harness,
+}) => {
   const stack = await harness.stack();
   const folder = harness.use(await temporaryDirectory()).path;
-  // As `npm install <path>` leaves it.
+  // Creates the same link as `npm install <path>`.
   await mkdir(join(folder, 'node_modules/@tunnel'), { recursive: true });
   await symlink(join(ROOT, 'packages/client'), join(folder, 'node_modules/@tunnel/client'));
   const written = await programOfThePage();

@@ -1,4 +1,4 @@
-// One client with ten thousand tunnels: they open while the connection stays alive, and again after the edge was killed.
+// Test of a client with ten thousand tunnels, which open while the connection stays alive, and again after a kill of the edge.
 import { readFileSync } from 'node:fs';
 import { type Client, connect } from '@tunnel/client';
 import { eventually, startEchoServer } from '@tunnel/testkit';
@@ -9,10 +9,10 @@ const TUNNELS = 10_000;
 const WITHIN_MS = 75_000;
 
 it(
-  'opens its tunnels within 75 s, and again after a kill of the edge, on one connection each time',
+  'a client opens 10,000 tunnels within 75 s, and again after a kill of the edge, over a single connection each time',
   async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    // The executable: a kill takes everything with it that the edge had in its memory.
+    // The edge runs as an executable, so that a kill destroys the in-memory state.
     const stack = await harness.stack({ fixedPorts: true, limits: `tunnels_per_session = ${TUNNELS}` });
     const changes: string[] = [];
     const client: Client = await connect({

@@ -1,4 +1,4 @@
-// `tunnel mcp` as the host of a model speaks to it on its streams: every line that it says is a message.
+// `tunnel mcp` as used over stdio by the host of a model. Every line of output is a message.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
@@ -44,7 +44,7 @@ export class McpProgram {
     return (await this.ask('tools/call', { name, arguments: args })) as unknown as ToolResult;
   }
 
-  /** `CODE: …` */
+  /** Calls a tool, expects a failure, and returns the error text, `CODE: …`. */
   async failure(name: string, args: object): Promise<string> {
     const { isError, content } = await this.tool(name, args);
     expect(isError).toBe(true);

@@ -1,4 +1,5 @@
-// `tunnel mcp-publish` as its user has it: an edge over real sockets, callers of both eras, and no server left when it ends.
+// Tests of `tunnel mcp-publish` as a user runs it: an edge over real sockets, clients of both protocol versions, and no server left at
+// the end.
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
@@ -22,7 +23,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** As the web's own, at an edge on this machine: systems do not resolve `*.localhost`, so the name goes in the Host alone. */
+/**
+ * Fetches a URL of an edge on localhost like the web API. Systems do not resolve `*.localhost`, so the name is sent only in the Host
+ * header.
+ */
 const fetchHere = (url: string | URL, init: RequestInit = {}): Promise<Response> =>
   new Promise((resolve, reject) => {
     const { host, port, pathname } = new URL(url);
@@ -50,7 +54,7 @@ const publish = async (harness: Harness, server = handWrittenServer(), programs 
   const flags = ['--json', '--server', stack.control, '--drain-secs', '20'];
   const program = await harness.run(['mcp-publish', ...flags, '--', command, ...args], { env, programs });
   const ready = (await program.ready()) as unknown as Ready;
-  // It comes by another pipe than the event.
+  // The pid of the server arrives over another pipe than the ready event.
   await eventually(() => expect(serverPids(program)).toHaveLength(1), PATIENCE);
   return { program, ready, pid: serverPids(program)[0] as number };
 };
@@ -83,7 +87,7 @@ const connectAs2025 = async ({ mcp_url: url, mcp_token: token }: Ready): Promise
   return client;
 };
 
-it('a published server answers clients of both eras alike, is started again, and ends with the program', async ({
+it('a published MCP server serves 2025 and 2026 clients alike, restarts after a kill, and ends with `tunnel mcp-publish`', async ({
   harness,
 }) => {
   const { program, ready, pid } = await publish(harness);
@@ -96,7 +100,7 @@ it('a published server answers clients of both eras alike, is started again, and
   const names = (tools: readonly { name: string }[]): string[] => tools.map(({ name }) => name);
   expect(names((await old.listTools()).tools)).toEqual(names((await modern.listTools()).tools));
 
-  // Progress comes while the call is under way, and whoever leaves is heard of at the server.
+  // Progress arrives during a call, and the server learns when a caller cancels.
   const steps: number[] = [];
   await modern.callTool({ name: 'steps', arguments: {} }, { onprogress: ({ progress }) => steps.push(progress) });
   expect(steps).toEqual([1, 2, 3]);
@@ -120,11 +124,11 @@ it('a published server answers clients of both eras alike, is started again, and
 
   program.signal('SIGTERM');
   expect(await program.exitCode()).toBe(0);
-  // One whose parent is gone stays in the table until somebody takes note of it.
+  // A dead process without a parent stays in the process table until it is reaped.
   await eventually(() => expect([pid, back].map(isProcessAlive)).toEqual([false, false]));
 });
 
-it('a program that is killed leaves no server behind, nor what it has started, though it minds neither signals nor its stdin', async ({
+it('a killed `tunnel mcp-publish` leaves no server and no helper process, even if the server ignores signals and stdin', async ({
   harness,
 }) => {
   const server = handWrittenServer();

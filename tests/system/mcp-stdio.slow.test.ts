@@ -1,5 +1,5 @@
-// `tunnel mcp` as a real program, at the other end of clients that others wrote: a model's session, of both eras; its end, however it comes;
-// and nothing but the protocol on its stdout.
+// Tests of `tunnel mcp` as a real program with third-party clients: the session of a model with each protocol version, every way to end,
+// and a stdout that carries only the protocol.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
@@ -76,7 +76,7 @@ const command = () => ({
   stderr: 'pipe' as const,
 });
 
-/** Settles with the status. */
+/** Sends a POST to a public URL, and resolves with the status. */
 const visit = async (publicUrl: unknown, path: string): Promise<number> => {
   const { host, port: publicPort } = new URL(String(publicUrl));
   const options = { host: '127.0.0.1', port: publicPort, path, method: 'POST', headers: { host }, agent: false };
@@ -88,7 +88,7 @@ const visit = async (publicUrl: unknown, path: string): Promise<number> => {
 
 type CallTool = (name: string, args?: Record<string, unknown>) => Promise<Record<string, unknown>>;
 
-/** What a model does with a webhook; the same whoever speaks for it. */
+/** Runs the session of a model that receives a webhook. The client library is up to the caller. */
 const session = async (call: CallTool): Promise<void> => {
   const tunnel = await call('open_tunnel', { protocol: 'http', local_port: port, name: 'web' });
   let isOver = false;
@@ -109,13 +109,13 @@ const session = async (call: CallTool): Promise<void> => {
   });
   expect(visits).toEqual(['POST /hook']);
   expect(await call('close_tunnel', { tunnel: 'web' })).toEqual({ tunnel_id: tunnel['tunnel_id'], closed: true });
-  // One is left for the end to close.
+  // Leaves a tunnel open, to be closed by the end of the session.
   await call('open_tunnel', { protocol: 'tcp', local_port: port });
   await eventually(async () => expect(await stack.tunnels()).toHaveLength(1), PATIENCE);
 };
 
-describe('a model’s session', () => {
-  it('with a client of 2026 leaves no tunnel and no process', async () => {
+describe('the session of a model over stdio', () => {
+  it('with a 2026 client leaves no tunnel and no process', async () => {
     const transport = new StdioClientTransport(command());
     const client = new Client(WHO, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
     clients.push(client);
@@ -131,7 +131,7 @@ describe('a model’s session', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('with a client of 2025 likewise', async () => {
+  it('with a 2025 client leaves no tunnel and no process', async () => {
     const transport = new Transport2025(command());
     const client = new Client2025(WHO);
     clients.push(client);
@@ -179,8 +179,8 @@ const OPEN = {
   params: { name: 'open_tunnel', arguments: { protocol: 'http', local_port: 1024, name: 'web' } },
 };
 
-describe('the program', () => {
-  it('says nothing but the protocol on stdout, whatever it is sent and whatever goes wrong, and ends with 0 at the end of stdin', async () => {
+describe('`tunnel-mcp`', () => {
+  it('prints only protocol messages on stdout despite invalid input, and exits with 0 at the end of stdin', async () => {
     const { child, lines, send } = start();
     send('no json at all');
     send('\u0000\u0001');
@@ -188,7 +188,7 @@ describe('the program', () => {
     send(OPEN);
     await eventually(async () => expect(await stack.tunnels()).toHaveLength(1), PATIENCE);
     const [tunnel] = await stack.tunnels();
-    // Nothing listens there: the visitor is told so, and people on stderr.
+    // No service listens on the local port: the visitor gets a 502, and stderr explains the problem to people.
     expect(await visit(tunnel?.public_url, '/')).toBe(502);
     send({
       id: 'big',
@@ -206,7 +206,7 @@ describe('the program', () => {
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
-  it('goes with the program that started it, however that ends', async () => {
+  it('exits when the program that started it is killed', async () => {
     const host = spawn(
       process.execPath,
       [

@@ -1,4 +1,4 @@
-// A thousand models that wait for a request at the platform: what they cost it, and what is left when they leave.
+// Test of 1,000 models that wait for a request at the platform: the memory for waiting calls, and the cleanup when the models leave.
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,7 +19,7 @@ const CALLS_EACH = 20;
 const WAITING_MAX_MB = 100;
 const SOON = { timeoutMs: 60_000 };
 
-it('1,000 waiting calls take the platform less than 100 MB, and leave nothing when their callers do', async ({
+it('1,000 waiting calls cost the platform less than 100 MB, and leave no request at the edge when their callers leave', async ({
   harness,
 }) => {
   const platform = await harness.stack({ command: 'platform', env: INSPECTABLE });
@@ -53,7 +53,7 @@ it('1,000 waiting calls take the platform less than 100 MB, and leave nothing wh
       signal,
     }).catch(() => null);
 
-  // The code is there, and so is what the first calls of all make once.
+  // Warms up the platform: the first calls load code and create permanent objects.
   const first = new AbortController();
   const trial = models.map((model) => wait(model, first.signal));
   await eventually(() => expect(edge.waiting()).toBe(ACCOUNTS), SOON);
@@ -75,7 +75,7 @@ interface Account extends EdgeAccount {
   readonly key: string;
 }
 
-/** Straight into the database: to sign up takes the hash of a password, which takes longer than all else here. */
+/** Creates accounts directly in the database. A sign-up hashes a password, which would take longer than the rest of the test. */
 const makeAccounts = async (harness: Harness, platform: Stack): Promise<Account[]> => {
   const url = platform.databaseUrl;
   if (url === null) throw new Error('the database runs');
@@ -93,7 +93,7 @@ const makeAccounts = async (harness: Harness, platform: Stack): Promise<Account[
   return keyed.map((one) => ({ ...one, keyId: keys.find(({ user_id }) => user_id === one.accountId)?.id ?? '' }));
 };
 
-/** An edge where nothing ever comes. */
+/** Starts an edge that never responds, and counts the waiting requests. */
 const startSilentEdge = async (harness: Harness): Promise<{ url: string; waiting(): number }> => {
   let waiting = 0;
   const server = createServer((_, response) => {

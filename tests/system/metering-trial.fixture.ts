@@ -1,4 +1,4 @@
-// Usage is reported while the platform is killed at random points of it. A test does it a few times, a script many times.
+// A trial that kills the platform at random moments while it reports usage. A test kills a few times, a script many times.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { claimPortBlock, eventually, type PortBlock } from '@tunnel/testkit';
@@ -9,21 +9,24 @@ import { Stack } from './stack.fixture.ts';
 import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 
 export interface TrialOptions {
-  /** Accounts that have something to report in a run. */
+  /** Number of accounts with usage to report in a round. */
   readonly accounts: number;
   readonly random: () => number;
 }
 
-/** A killed process holds what it was sending for 6 s: an account takes part in every third round. */
+/**
+ * Number of groups of accounts that take turns. A killed process keeps the events it was sending locked for 6 s, so an account takes part
+ * only in every third round.
+ */
 const COHORTS = 3;
-/** Who signs up together; more passwords at once would be refused. */
+/** Number of accounts that sign up together. More password hashes at once would be refused. */
 const AT_ONCE = 12;
-/** What an event takes from being cut to being noted as taken, about; a kill comes within that of all. */
+/** Approximate milliseconds from the creation of an event until it is marked as sent. A kill comes within the total time of all events. */
 const EVENT_MS = 15;
 const SOON = { timeoutMs: 60_000 };
-/** A month whose event was held by a killed process is cut again after a minute. */
+/** Time limit for all reports. A month with an event locked by a killed process is reported again after a minute. */
 const IN_THE_END = { timeoutMs: 180_000 };
-/** Grows with each event that is cut, and with each try. */
+/** Query for a number that grows with every new event and every attempt to send an event. */
 const BEGUN = 'select count(*) + coalesce(sum(attempts), 0) as count from meter_events';
 const LOGINS = '[platform.limits]\nauth_per_minute = 100000\nauth_per_account_per_minute = 1000';
 
@@ -73,8 +76,8 @@ export class MeteringTrial {
   }
 
   /**
-   * Usage comes in; the platform is killed, and killed again in the run that reports it, which begins with the start. How many
-   * events of that run were left to the next one.
+   * Adds usage, kills the platform, and kills it again during the run that reports the usage right after the start. Returns the number of
+   * events that the killed run left to the next run.
    */
   async killOnce(): Promise<number> {
     const cohort = this.#cohorts[this.#round % COHORTS] ?? [];
@@ -94,7 +97,7 @@ export class MeteringTrial {
     return left;
   }
 
-  /** Bytes by account: as used, and as reported. Once all was reported, or after three minutes. */
+  /** Returns the used and the reported bytes of each account, once all usage was reported, or after three minutes. */
   async totals(): Promise<{ readonly used: readonly number[]; readonly reported: readonly number[] }> {
     const payers = this.#cohorts.flat();
     const { rows } = await this.#database.pool.query<{ user_id: string; bytes: number }>(
@@ -111,7 +114,7 @@ export class MeteringTrial {
     return { used, reported };
   }
 
-  /** Events that were sent more than once: their first answer was lost. */
+  /** Returns the number of events sent more than once, because the first response was lost. */
   sentAgain(): Promise<number> {
     return this.#count('select count(*) from meter_events where attempts > 1');
   }
@@ -134,7 +137,7 @@ interface Parts {
   readonly database: Database;
 }
 
-/** The database is not the platform's own: only the platform is killed, and it is back sooner. */
+/** Starts a platform with a separate database. A kill then hits only the platform, which is back sooner. */
 const openParts = async (): Promise<Parts> => {
   const harness = new DatabaseHarness();
   const { url } = await harness.embedded(harness.folder()).start();

@@ -1,4 +1,4 @@
-// Own domains as an attacker would use them: other accounts' names, DNS servers that never answer, and hosts in unusual forms.
+// Tests of own domains as used by an attacker: names of other accounts, DNS servers that never answer, and unusual Host headers.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiError, CreatedKey, OwnDomainView } from '@tunnel/contract';
@@ -11,7 +11,7 @@ import type { Stack } from './stack.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const SOON = { timeoutMs: 20_000, intervalMs: 100 };
-/** Within which tunnels are closed. */
+/** Maximum time in milliseconds until the tunnels of a lost domain are closed. */
 const CLOSED_MS = 2000;
 
 interface World {
@@ -59,7 +59,7 @@ class Account {
     return this.person.call<OwnDomainView & ApiError>(`/domains/${id}/check`, { method: 'POST', body: {} });
   }
 
-  /** The state, as soon as it may be looked at again. */
+  /** Checks a domain as soon as the next check is allowed, and returns its state. */
   check(id: string): Promise<string> {
     return eventually(async () => {
       const { status, body } = await this.askedCheck(id);
@@ -79,7 +79,7 @@ class Account {
     expect((await this.person.call(`/domains/${id}`, { method: 'DELETE' })).status).toBe(204);
   }
 
-  /** A service that says this text, at the domain. */
+  /** Opens a tunnel from the domain to a service that responds with the text. */
   async serve(harness: Harness, domain: string, text: string, flags: readonly string[] = []): Promise<TunnelProgram> {
     const web = harness.use(await startWeb((_request, response) => void response.end(text)));
     return openWith(harness, this.#stack, this.key, ['http', web.port, '--domain', domain, ...flags]);
@@ -88,7 +88,7 @@ class Account {
 
 const portOf = ({ run }: Stack): number => Number(new URL(run.http_url).port);
 
-/** What a visitor of the host gets. */
+/** Returns the text that a visitor of the host gets, or the status with the error code. */
 const visitorOf =
   ({ stack }: World) =>
   async (host: string): Promise<string> => {
@@ -98,7 +98,7 @@ const visitorOf =
 
 const UNVERIFIED = 4;
 
-it('a wildcard and a name below it may be two accounts’, and neither gets the other’s visitors', async ({
+it('a wildcard and a name below it can belong to two accounts, and each account gets only its own visitors', async ({
   harness,
   world,
 }) => {
@@ -122,7 +122,7 @@ it('a wildcard and a name below it may be two accounts’, and neither gets the 
   expect(await bobs.exitCode()).toBe(UNVERIFIED);
 });
 
-it('a name that is moved back and forth has one owner at a time, whose tunnels alone are open', async ({
+it('a domain moved between accounts has a single owner at a time, and only tunnels of the owner are open', async ({
   harness,
   world,
 }) => {
@@ -137,7 +137,7 @@ it('a name that is moved back and forth has one owner at a time, whose tunnels a
   await first.ready();
   expect(await visit(name)).toBe('ann');
   dns.set(name, 'CNAME', bobs.cname_target);
-  // Both ask at once, and nobody waits for the other.
+  // The two accounts request a check at the same time, without waiting for each other.
   const [, moved] = await Promise.all([ann.askedCheck(anns.id), bob.check(bobs.id)]);
   const from = performance.now();
   expect(moved).toBe('verified');
@@ -155,7 +155,7 @@ it('a name that is moved back and forth has one owner at a time, whose tunnels a
   expect(await visit(name)).toBe('404 TUNNEL_NOT_FOUND');
 });
 
-it('a hundred names whose servers never answer keep nobody else waiting', async ({ world }) => {
+it('a hundred domains with silent DNS servers delay no other account', async ({ world }) => {
   const { dns } = world;
   const mallory = await Account.of(world);
   const bob = await Account.of(world);
@@ -180,7 +180,10 @@ it('a hundred names whose servers never answer keep nobody else waiting', async 
   for (const domain of slow) await mallory.remove(domain);
 });
 
-it('a host that is written oddly reaches its tunnel or nobody’s, and never another’s', async ({ harness, world }) => {
+it('an unusual Host header reaches its own tunnel or no tunnel, never a tunnel of another account', async ({
+  harness,
+  world,
+}) => {
   const { stack, dns } = world;
   const ann = await Account.of(world);
   const bob = await Account.of(world);
@@ -228,7 +231,10 @@ it('a host that is written oddly reaches its tunnel or nobody’s, and never ano
   }
 });
 
-it('an account that is deleted keeps no domain, and its visitors find nothing', async ({ harness, world }) => {
+it('a deleted account keeps no domain: visitors get a 404, and its old DNS record verifies no other account', async ({
+  harness,
+  world,
+}) => {
   const { dns } = world;
   const visit = visitorOf(world);
   const ann = await Account.of(world);
@@ -240,7 +246,7 @@ it('an account that is deleted keeps no domain, and its visitors find nothing', 
   expect(deleted.status).toBeLessThan(300);
   expect(await program.exitCode()).not.toBe(0);
   await eventually(async () => expect(await visit('left.example')).toBe('404 TUNNEL_NOT_FOUND'), SOON);
-  // The record is still there, and is nobody's proof.
+  // The DNS record still exists, but verifies no other account.
   const bobs = await bob.add('left.example');
   expect(await bob.check(bobs.id)).toBe('pending');
 });

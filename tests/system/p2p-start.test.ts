@@ -1,4 +1,4 @@
-// How long `tunnel p2p connect` tries at its first start, and what it says when it gives up.
+// Tests of `tunnel p2p connect`: how long the first start keeps trying, and the error when the client gives up.
 import { eventually, FastClock, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, itWith } from './in-process.fixture.ts';
@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('the first start', () => {
-  it('with a wrong secret, or to nobody, gives up after 30 s: exit 4 with the words of the edge', async ({
+describe.concurrent('the first start of `tunnel p2p connect`', () => {
+  it('with a wrong secret or an unknown name gives up after 30 s with exit code 4 and the error of the edge', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -32,7 +32,7 @@ describe.concurrent('the first start', () => {
     expect(programs[0]?.events('ready')).toEqual([]);
   });
 
-  it('with --wait finds a publisher that comes later', async ({ harness }) => {
+  it('with --wait finds a publisher that starts later', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const subscriber = await startConnect(harness, stack, 'later', { flags: ['--wait'] });
     await subscriber.waitFor('error');
@@ -41,7 +41,7 @@ describe.concurrent('the first start', () => {
   });
 });
 
-it('a publisher that is killed and comes back is found again by the same subscriber', async ({ harness }) => {
+it('a subscriber finds its publisher again after a kill and a restart of the publisher', async ({ harness }) => {
   const echo = harness.use(await startEchoServer());
   const home = await harness.folder();
   const first = await publish(harness, stack, 'killed', echo.port, { home });

@@ -1,4 +1,4 @@
-// A publisher and a subscriber at one edge, with the secret that they share.
+// A publisher and a subscriber at the same edge, with a shared secret.
 import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const start = async (harness: Harness, stack: Stack, args: readonly string[], ru
   return harness.run(['p2p', ...args, '--json', ...where, ...flags], { ...more, home });
 };
 
-/** `tunnel p2p publish NAME PORT --json`, ready. */
+/** Runs `tunnel p2p publish NAME PORT --json` until the publisher is ready. */
 export const publish = async (harness: Harness, stack: Stack, name: string, port: number, run: PeerRun = {}) => {
   const program = await start(harness, stack, ['publish', name, String(port)], run);
   const { tunnel_id: tunnelId } = await program.ready();
@@ -34,7 +34,7 @@ export const publish = async (harness: Harness, stack: Stack, name: string, port
 export const startConnect = (harness: Harness, stack: Stack, name: string, run: PeerRun = {}, listen = '0') =>
   start(harness, stack, ['connect', name, '--listen', listen], run);
 
-/** `tunnel p2p connect NAME --json`, ready. */
+/** Runs `tunnel p2p connect NAME --json` until the subscriber is ready. */
 export const connectTo = async (harness: Harness, stack: Stack, name: string, run: PeerRun = {}) => {
   const program = await startConnect(harness, stack, name, run);
   const { listen } = await program.ready();
@@ -51,11 +51,11 @@ export const becomesDirect = (...programs: readonly TunnelProgram[]): Promise<vo
     { timeoutMs: 15_000 },
   );
 
-/** A connection of a local program, which takes resets as they come. */
+/** Opens a connection as a local program would. Resets do not fail the test. */
 export const dial = (harness: Harness, port: number): Socket => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
   socket.on('error', () => {});
-  // A reset right behind the last bytes is an end to libuv, and a half-open socket would stay for ever.
+  // libuv reports a reset right after the last bytes as an orderly end, and a half-open socket would then stay open forever.
   socket.on('end', () => socket.end());
   harness.use({
     close: async () => {
@@ -65,7 +65,7 @@ export const dial = (harness: Harness, port: number): Socket => {
   return socket;
 };
 
-/** As the edge lists them. */
+/** Returns the peers of a tunnel, as listed by the edge. */
 export const peersOf = async (stack: Stack, tunnelId: string) => {
   const answer = await stack.api(`/api/tunnels/${tunnelId}/peers`);
   return (await answer.json()) as { peers: Record<string, unknown>[]; total: number };

@@ -1,4 +1,5 @@
-// Two clients and an edge on this machine: what passes between peers, over the relay and direct, and how it ends.
+// Tests of two clients and an edge on the same machine: data between peers over the relay and over the direct path, and the end of a
+// connection.
 import { createHash } from 'node:crypto';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import type { Stack } from './stack.fixture.ts';
 import { UdpVisitor } from './udp-visitor.fixture.ts';
 
 const MB = 1_000_000;
-/** More than the largest window of a stream. */
+/** Size of a transfer in bytes, larger than the largest window of a stream. */
 const SIZE = 24 * MB;
 
 const shared = new Harness();
@@ -22,21 +23,21 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** There and back, with a half-close between. */
+/** Sends bytes to an echo service, half-closes, and returns the hash of the response. */
 const echoed = async (harness: Harness, port: number, bytes: Buffer): Promise<string> => {
   const socket = dial(harness, port);
   socket.end(bytes);
   return hashOf(await buffer(socket));
 };
 
-/** A service that sends these bytes to whoever comes, as fast as they are taken. */
+/** Starts a service that sends the bytes to every visitor, as fast as the visitor reads. */
 const startDownload = (bytes: Buffer) =>
   startTcpServer((socket) => {
     socket.end(bytes);
   });
 
-describe('tcp between peers', () => {
-  it('24 MB there and back over the relay, byte for byte; the edge counts them, and calls it relay', async ({
+describe('TCP between peers', () => {
+  it('24 MB pass both ways over the relay byte for byte, and the edge counts the bytes and reports the relay path', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -52,7 +53,7 @@ describe('tcp between peers', () => {
     await eventually(async () => expect((await stack.tunnel(tunnelId))?.bytes_proxied).toBeGreaterThan(2 * SIZE));
   });
 
-  it('24 MB there and back over the direct path, byte for byte; the relay carries next to nothing', async ({
+  it('24 MB pass both ways over the direct path byte for byte, with almost no bytes on the relay', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -72,11 +73,11 @@ describe('tcp between peers', () => {
     );
   });
 
-  it('without its transport a client stays on the relay and says so', async ({ harness }) => {
+  it('a client without the direct transport stays on the relay and reports the reason', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const folder = await harness.folder();
     const bin = join(folder, 'tunnel.js');
-    // Away from node_modules: as where there is no build of it.
+    // A copy outside node_modules simulates a system without a build of the transport.
     cpSync(join(ROOT, 'apps/cli/dist'), folder, { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const publisher = await publish(harness, stack, 'no-transport', echo.port);
@@ -89,7 +90,7 @@ describe('tcp between peers', () => {
     expect(await echoed(harness, subscriber.port, Buffer.from('hello'))).toBe(hashOf(Buffer.from('hello')));
   });
 
-  it('a download on the direct path ends within 2 s when the tunnel is deleted', async ({ harness }) => {
+  it('a download on the direct path ends within 2 s after the tunnel was deleted', async ({ harness }) => {
     const timers = new Set<NodeJS.Timeout>();
     const endless = harness.use(
       await startTcpServer((socket) => {
@@ -107,13 +108,13 @@ describe('tcp between peers', () => {
     const began = performance.now();
     expect((await stack.api(`/api/tunnels/${publisher.tunnelId}`, { method: 'DELETE' })).status).toBe(204);
     await closed;
-    // Two seconds, and what a busy machine adds; a download that nobody ends goes on for ever.
+    // Two seconds, plus a tolerance for a busy machine. Without the deletion the download would never end.
     expect(performance.now() - began).toBeLessThan(10_000);
     expect(await publisher.program.exitCode()).toBe(4);
     for (const timer of timers) clearInterval(timer);
   });
 
-  it('a peer that is dismissed loses its connections, and finds nothing for a while', async ({ harness }) => {
+  it('a dismissed peer loses its connections and cannot rejoin for a while', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const publisher = await publish(harness, stack, 'dismissed', echo.port);
     const subscriber = await connectTo(harness, stack, 'dismissed');
@@ -132,7 +133,7 @@ describe('tcp between peers', () => {
   });
 });
 
-it('kill -9 of the edge costs a direct download not one byte, and after its return the peer is listed again', async ({
+it('kill -9 of the edge costs a direct download no byte, and the peer is listed again after the restart', async ({
   harness,
 }) => {
   const own = await harness.stack({ fixedPorts: true, programs: true });
@@ -151,7 +152,7 @@ it('kill -9 of the edge costs a direct download not one byte, and after its retu
       if (taken >= until) return;
     }
   };
-  // What is not taken waits at the service: the download is under way for as long as the test likes.
+  // Unread bytes wait at the service, so the download lasts as long as the test needs.
   await take(4 * MB);
   await own.kill();
   await publisher.program.waitFor('reconnecting');
@@ -170,7 +171,7 @@ it('kill -9 of the edge costs a direct download not one byte, and after its retu
   expect([taken, hash.digest('hex')]).toEqual([bytes.length, hashOf(bytes)]);
 });
 
-it('a udp service is reached over the relay and direct', async ({ harness }) => {
+it('a UDP service is reachable over the relay and over the direct path', async ({ harness }) => {
   const echo = harness.use(await startUdpEcho());
   for (const flags of [['--udp', '--no-direct'], ['--udp']]) {
     const name = `udp-${flags.length}`;
@@ -183,8 +184,8 @@ it('a udp service is reached over the relay and direct', async ({ harness }) => 
   }
 });
 
-describe('refused starts', () => {
-  it('another kind of service: exit 4 at once; a taken port: exit 2, each in one line', async ({ harness }) => {
+describe('refused starts of `tunnel p2p connect`', () => {
+  it('a service of another kind ends the client with 4, and a local port in use with 2', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     await publish(harness, stack, 'refused', echo.port);
     const other = await startConnect(harness, stack, 'refused', { flags: ['--udp'] });

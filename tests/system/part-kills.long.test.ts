@@ -1,15 +1,18 @@
-// kill -9 of the parts of a stack under load: the short version of tests/tools/platform/part-kill.mjs.
+// Test of kill -9 of the parts of a stack under load. tests/tools/platform/part-kill.mjs is the long version.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { KillTrial, PARTS } from './kill-trial.fixture.ts';
 
-/** A busy machine is late with the 100 ms. */
+/** Maximum duration of unbilled traffic in milliseconds: the promised 100 ms, plus a tolerance for a busy machine. */
 const UNBILLED_MS = 300;
-/** A second and two are the promise, which the script measures; two busy cores need longer to start a program. */
+/**
+ * Maximum time in milliseconds until a part is back. The script measures the promised one and two seconds; two busy cores need longer to
+ * start a process.
+ */
 const BACK_MS = 30_000;
 
-it('each part comes back, clients with it; nothing is charged twice, and next to nothing is lost', async () => {
+it('every killed part of a stack restarts with its clients, no usage is charged twice, and almost no usage is lost', async () => {
   const trial = await KillTrial.open();
   try {
     const parent = trial.pidOf('parent');

@@ -1,4 +1,4 @@
-// An account that pays: signed up, with a card that the simulator takes, subscribed. Without a test around it, for scripts too.
+// A paying account: signed up, with a card that the simulator accepts, and subscribed. Independent of tests, so that scripts can use it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PlatformClient } from '@tunnel/contract';
@@ -9,7 +9,7 @@ import type { EdgeAccount } from './usage-reporting-edge.fixture.ts';
 export interface Payer extends EdgeAccount {
   readonly email: string;
   readonly accessToken: string;
-  /** As this account, at any platform of its database. */
+  /** Returns an API client of the account, at any platform of the same database. */
   readonly client: (stack: Stack) => PlatformClient;
   readonly customerId: string;
 }
@@ -38,7 +38,7 @@ export const signUpPayer = async (stack: Stack): Promise<Payer> => {
   return { email, accessToken: token, client, accountId: body.user.id, keyId, customerId: customerId ?? '' };
 };
 
-/** A control call of the simulator. */
+/** Calls the control API of the simulator. */
 export const askSimulator = async ({ run }: Stack, path: string, body?: object): Promise<unknown> => {
   const posted = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
   const response = await fetch(`${run.simulator_url}/_sim${path}`, posted);
@@ -47,13 +47,13 @@ export const askSimulator = async ({ run }: Stack, path: string, body?: object):
   return JSON.parse(text);
 };
 
-/** What the simulator was told that each customer used. */
+/** Returns the usage that was reported to the simulator, by customer. */
 export const reportedBytes = async (stack: Stack): Promise<ReadonlyMap<string, number>> => {
   const { customers } = (await askSimulator(stack, '')) as { customers: { id: string; bytes: number }[] };
   return new Map(customers.map(({ id, bytes }) => [id, bytes]));
 };
 
-/** Raw mails to this address. */
+/** Returns the raw mails to an address. */
 export const mailsTo = ({ dataDir }: Pick<Stack, 'dataDir'>, email: string): string[] => {
   const folder = join(dataDir, 'mail');
   return filesOf(folder)
@@ -62,7 +62,7 @@ export const mailsTo = ({ dataDir }: Pick<Stack, 'dataDir'>, email: string): str
     .filter((raw) => raw.includes(`\nTo: ${email}\r\n`));
 };
 
-/** None was written yet. */
+/** The folder does not exist before the first mail. */
 const filesOf = (folder: string): string[] => {
   try {
     return readdirSync(folder);

@@ -1,4 +1,4 @@
-// The platform through the edge's own ports, as a public installation has it, with certificates from files.
+// Tests of the platform behind the public ports of the edge, as in a public installation, with certificates from files.
 import { readFileSync } from 'node:fs';
 import { request as requestPlain } from 'node:http';
 import { connect } from 'node:http2';
@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-it('one https port serves dashboard and API beside tunnels, over HTTP/1.1 and HTTP/2, and plain visitors are sent there', async () => {
+it('a single HTTPS port serves dashboard, API and tunnels over HTTP/1.1 and HTTP/2, and plain HTTP redirects to it', async () => {
   const { stack, url, plain } = fronted;
   const app = await ask(`${url}/app/`, { headers: PAGE });
   expect([app.status, app.headers['strict-transport-security']]).toEqual([200, 'max-age=31536000']);
@@ -73,7 +73,7 @@ it('one https port serves dashboard and API beside tunnels, over HTTP/1.1 and HT
   expect(stack.program.stdout.join('\n')).toContain(`dashboard    ${url}/app/`);
 });
 
-it('limits of the platform count by visitor, whatever visitors claim', async () => {
+it('login limits of the platform count by real visitor address, not by a claimed X-Forwarded-For', async () => {
   const { url } = fronted;
   const login = (claimed: string) =>
     ask(`${url}/auth/login`, {
@@ -85,7 +85,7 @@ it('limits of the platform count by visitor, whatever visitors claim', async () 
   expect(statuses).toEqual([401, 401, 401, 429, 429]);
 });
 
-it('a platform that was killed is said to be away, and is there again by itself', async ({ harness }) => {
+it('a killed platform is reported as PLATFORM_AWAY and restarts automatically', async ({ harness }) => {
   const { stack, url } = await startFronted(harness, true);
   expect((await ask(`${url}/health`)).status).toBe(200);
   const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };

@@ -1,4 +1,5 @@
-// kill -9 of the platform or the edge: what was carried is charged once. A platform with an edge elsewhere, over HTTP.
+// Tests of kill -9 of the platform or the edge: carried traffic is charged exactly once. The platform and its remote edges talk over
+// HTTP.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -12,7 +13,7 @@ import { sendAndReadAll, visit } from './visitor.fixture.ts';
 const SOON = { timeoutMs: 30_000 };
 const SIZE = 20_000;
 
-/** One platform for the file. It and the edges come back on the ports they had. */
+/** Platform shared by the tests of the file. Platform and edges restart on their previous ports. */
 const it = harnessIt.extend<{ platform: Stack }>({
   platform: [
     async ({ task: _ }, use) => {
@@ -38,7 +39,7 @@ const charged = async (person: Person): Promise<[number, number]> => {
   return [total_requests_30d, total_bytes_30d];
 };
 
-/** What the edge has on its disk and the platform does not have yet. */
+/** Returns the usage in bytes that the edge has on disk and the platform has not received. */
 const journalledBytes = ({ dataDir }: Stack): number => {
   const folder = join(dataDir, 'edge-journal');
   const newest = readdirSync(folder)
@@ -53,11 +54,11 @@ const journalledBytes = ({ dataDir }: Stack): number => {
 
 interface Arrival {
   readonly at: number;
-  /** Bytes so far. */
+  /** Total bytes received so far. */
   readonly total: number;
 }
 
-/** The most that came in any stretch of so many milliseconds. */
+/** Returns the maximum number of bytes received within any interval of the given milliseconds. */
 const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
   let most = 0;
   let first = 0;
@@ -68,7 +69,7 @@ const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
   return most;
 };
 
-it('the platform, while traffic flows: the sums are those of all visits once it is back', async ({
+it('after kills of the platform under traffic, the requests and bytes of all visits are charged exactly', async ({
   harness,
   platform,
 }) => {
@@ -100,12 +101,15 @@ it('the platform, while traffic flows: the sums are those of all visits once it 
   await eventually(async () => expect(await charged(person)).toEqual([visits, echo.bytes]), SOON);
 }, 180_000);
 
-it('the edge, while idle: what it had not told yet is told by its next run', async ({ harness, platform }) => {
+it('usage that an idle edge had not reported before a kill is reported by its next run', async ({
+  harness,
+  platform,
+}) => {
   const { edge, person } = await startOne(harness, platform, 'idle');
   const echo = harness.use(await countedEcho());
   const tunnel = await openWith(harness, edge, await person.newKey(), ['tcp', echo.port]);
   const { assigned_port } = await tunnel.ready();
-  // Nobody hears the edge meanwhile, so that its journal alone knows.
+  // The stopped platform receives no reports, so only the journal of the edge records the visits.
   platform.program.signal('SIGSTOP');
   for (let visits = 0; visits < 3; visits += 1) await sendAndReadAll(assigned_port, Buffer.alloc(SIZE, 'v'));
   await eventually(() => expect(journalledBytes(edge)).toBe(3 * SIZE * 2), SOON);
@@ -118,7 +122,7 @@ it('the edge, while idle: what it had not told yet is told by its next run', asy
   await eventually(async () => expect(await charged(person)).toEqual([4, 4 * SIZE * 2]), SOON);
 }, 180_000);
 
-it('the edge, in mid-transfer: never more than it carried, and short by at most what 100 ms carry', async ({
+it('an edge killed during a transfer never charges more than it carried, and misses at most the last 100 ms', async ({
   harness,
   platform,
 }) => {
@@ -137,7 +141,7 @@ it('the edge, in mid-transfer: never more than it carried, and short by at most 
   await over;
   await edge.start();
   await tunnel.waitFor('reconnected');
-  // A busy machine is late with the 100 ms.
+  // The promised 100 ms, with a tolerance for a busy machine.
   const least = received() - mostWithin(arrivals, 300);
   await eventually(async () => expect((await charged(person))[1]).toBeGreaterThanOrEqual(least), SOON);
   expect((await charged(person))[1]).toBeLessThanOrEqual(source.bytes);

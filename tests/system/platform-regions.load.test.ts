@@ -1,4 +1,4 @@
-// A platform with two edges elsewhere, over HTTP: keys work at both, and each region is asked for what only it knows.
+// Test of a platform with two remote edges over HTTP: keys work at both edges, and each region is queried for its own data.
 import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -9,7 +9,9 @@ import { serverCommand } from './server-command.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-it('serves keys, usage, pools, requests and replay of two regions; a stopped one is a warning', async ({ harness }) => {
+it('a platform serves keys, usage, groups, requests and replays of two regions, and a stopped region is a warning', async ({
+  harness,
+}) => {
   const platform = await harness.stack({ command: 'platform', tables: MANY_LOGINS });
   const [west, east] = await Promise.all([
     startEdgeOf(harness, platform, 'west'),
@@ -58,7 +60,7 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
   const replay = await person.call<CapturedRequest>(`${path}/${requests[0]?.id}/replay`, { method: 'POST' });
   expect([replay.status, replay.body.status, heard]).toEqual([200, 200, ['/east', '/east']]);
 
-  // It stands still, as one whose machine hangs: its region is named, the other one is shown, and in time.
+  // The stopped edge acts like a machine that hangs. In time, the response names its region and shows the remaining region.
   east.program.signal('SIGSTOP');
   const begun = performance.now();
   const partly = await person.pools();
@@ -70,7 +72,7 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
   east.program.signal('SIGCONT');
   await eventually(async () => expect((await person.pools()).groups.length).toBe(2), SOON);
 
-  // Over its spend cap: closed on every edge. Removed: open on every edge at once, with the same key.
+  // A spend cap closes the tunnels on every edge. Once the cap is removed, every edge accepts the same key at once.
   await serverCommand(platform, 'admin', 'set-plan', person.email, 'payg');
   const setCap = (spend_cap_cents: number | null) =>
     person.call('/billing/spend-cap', { method: 'PATCH', body: { spend_cap_cents } });
@@ -83,7 +85,7 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
   );
   await Promise.all(again.map((tunnel) => tunnel.ready()));
 
-  // Revoked on the platform: gone on every edge.
+  // A key revoked at the platform is rejected by every edge.
   expect((await person.call(`/keys/${key.id}`, { method: 'DELETE' })).status).toBe(204);
   expect(await Promise.all(again.map((tunnel) => tunnel.exitCode()))).toEqual([3, 3]);
 }, 120_000);

@@ -1,4 +1,4 @@
-// The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
+// Tests of the first steps of a user: sign up, verify the address, sign in, create a key, open tunnels, and see them in usage and groups.
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -14,11 +14,14 @@ const hello: Answering = (_, response) => {
   response.end('hello');
 };
 
-it('goes from signing up to a tunnel that shows in usage, requests and keys', async ({ harness, stack }) => {
+it('a new user can sign up, open a tunnel, and see the tunnel in usage, requests and keys', async ({
+  harness,
+  stack,
+}) => {
   const email = 'first@example.com';
   const account = { email, password: 'correct horse battery' };
   expect((await call(stack, '/auth/register', { method: 'POST', body: account })).status).toBe(201);
-  // Not before the address is verified.
+  // An account cannot sign in before its address is verified.
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(403);
 
   const person = await Person.signUp(stack);
@@ -26,7 +29,7 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
   const web = harness.use(await startWeb(hello));
   const tunnel = await openWith(harness, stack, key, ['http', web.port, '--subdomain', 'story']);
   const ready = await tunnel.ready();
-  // What the live view shows, too: from the platform by the edge to the client.
+  // The live view shows the same data, which the platform sends through the edge to the client.
   expect(ready).toMatchObject({
     account: person.email,
     plan: 'free',
@@ -68,7 +71,7 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
   expect((await person.entry(entry?.id ?? '')).unregistered_at).not.toBeNull();
 });
 
-it('`tunnel login` is all that `tunnel http` needs: no address, no key; `tunnel logout --revoke-key` ends it', async ({
+it('after `tunnel login`, `tunnel http` needs no address and no key, and `tunnel logout --revoke-key` ends the tunnel', async ({
   harness,
   stack,
 }) => {
@@ -94,7 +97,7 @@ it('`tunnel login` is all that `tunnel http` needs: no address, no key; `tunnel 
   expect(await person.get<ApiToken[]>('/keys')).toEqual([]);
 });
 
-it('shows the live pool of two members, and no pool to others', async ({ harness, stack }) => {
+it('an account sees its live group of two members, and a second account sees no group', async ({ harness, stack }) => {
   const person = await Person.signUp(stack, 'pool');
   const other = await Person.signUp(stack, 'other');
   const key = await person.newKey();
@@ -109,7 +112,7 @@ it('shows the live pool of two members, and no pool to others', async ({ harness
   expect((await other.pools()).groups).toEqual([]);
 });
 
-it('a revoked key closes the sessions that use it within 2 s, with exit 3; another key of the account stays', async ({
+it('a revoked key closes its sessions within 2 s with exit code 3, and a second key of the account stays valid', async ({
   harness,
   stack,
 }) => {
@@ -126,7 +129,7 @@ it('a revoked key closes the sessions that use it within 2 s, with exit 3; anoth
   expect((await person.call(`/keys/${lost.id}`, { method: 'DELETE' })).status).toBe(204);
   await eventually(async () => expect((await askHttp(gone)).status).toBe(404), { timeoutMs: 20_000 });
   const tookMs = performance.now() - begun;
-  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  // The promise is two seconds on a quiet machine. Without a notification the edge would check the key again after a minute.
   expect(tookMs).toBeLessThan(15_000);
   expect(await closing.exitCode()).toBe(3);
   expect((await askHttp(endpoint)).text).toBe('hello');
@@ -137,7 +140,7 @@ it('a revoked key closes the sessions that use it within 2 s, with exit 3; anoth
   expect((await person.get<ApiToken[]>('/keys')).map(({ id }) => id)).toEqual([kept.id]);
 });
 
-it('an account suspended beside the running stack loses its sessions with exit 6, and comes back when restored', async ({
+it('a suspended account loses its sessions with exit code 6, and can connect again once restored', async ({
   harness,
   stack,
 }) => {
@@ -161,12 +164,12 @@ it('an account suspended beside the running stack loses its sessions with exit 6
   expect(restored.exit).toBeNull();
 });
 
-it('the fourth tunnel of a free account is refused with exit 4 and the limit, and fits when another has ended', async ({
+it('the fourth tunnel of a free account is refused with exit code 4 and the limit, until an open tunnel ends', async ({
   harness,
   stack,
 }) => {
   const person = await Person.signUp(stack, 'limited');
-  // The limit is the account's, whichever the key.
+  // The limit applies to the account, not to a single key.
   const keys = [await person.newKey('a'), await person.newKey('b')] as const;
   const web = harness.use(await startWeb(hello));
   const open = (number: number) => openWith(harness, stack, keys[number % 2 === 0 ? 0 : 1], ['http', web.port]);
@@ -181,7 +184,7 @@ it('the fourth tunnel of a free account is refused with exit 4 and the limit, an
   await (await open(4)).ready();
 });
 
-it('an account that its owner deletes loses its tunnels at once, with exit 6, and leaves its address free', async ({
+it('an account deleted by its owner loses its tunnels at once with exit code 6, and its email address is free again', async ({
   harness,
   stack,
 }) => {
@@ -192,7 +195,7 @@ it('an account that its owner deletes loses its tunnels at once, with exit 6, an
   const endpoint = endpointOf((await tunnel.ready()).public_url);
   const gone = await person.call('/auth/me', { method: 'DELETE', body: { password: 'correct horse battery' } });
   expect(gone.status).toBe(204);
-  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  // The promise is two seconds on a quiet machine. Without a notification the edge would check the key again after a minute.
   await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404), { timeoutMs: 20_000 });
   expect(await tunnel.exitCode()).toBe(6);
   expect((await person.call('/auth/me')).status).toBe(401);
@@ -201,7 +204,7 @@ it('an account that its owner deletes loses its tunnels at once, with exit 6, an
   expect((await call(stack, '/auth/register', { method: 'POST', body: again })).status).toBe(201);
 });
 
-it('an operator invites beside the running stack, and deletes for good', async ({ stack }) => {
+it('an operator can invite a user to the running stack, and delete the account permanently', async ({ stack }) => {
   const email = 'invited@example.com';
   const [link = ''] = await spawnedServerCommand(stack, 'admin', 'invite', email);
   const invite = new URL(link).searchParams.get('invite') ?? '';
@@ -216,14 +219,14 @@ it('an operator invites beside the running stack, and deletes for good', async (
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(401);
 });
 
-it('a model on a computer from which the edge shows no REST: its tunnel is waited for, read and closed by way of the platform', async ({
+it('MCP tools on a computer without access to the REST API of the edge work through the platform', async ({
   harness,
   stack,
 }) => {
   const person = await Person.signUp(stack, 'laptop');
   const { token } = await person.newKey();
   const web = harness.use(await startWeb(hello));
-  // Without --api: nothing listens beside the control plane on the usual port of the REST.
+  // Without --api the client expects the REST API at its usual port beside the control port, where no server listens.
   const args = ['mcp', '--server', stack.control];
   const mcp = new McpProgram(await harness.run(args, { env: { TUNNEL_API_KEY: token } }));
   const useTool = async (name: string, input: object) => {

@@ -1,4 +1,4 @@
-// What tests of the whole product have beside a harness: a stack with its database for the file, people with accounts, and their keys.
+// Helpers for tests of the whole product: a stack with a database per test file, people with accounts, and their keys.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiError, CreatedKey, PlatformPools, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
@@ -11,13 +11,13 @@ import type { Stack, StackOptions } from './stack.fixture.ts';
 
 import type { TunnelProgram, TunnelRun } from './tunnel-program.fixture.ts';
 
-/** Many people from one address. */
+/** Limits that let many people sign in from the same address. */
 export const MANY_LOGINS = '[platform.limits]\nauth_per_minute = 10000\nauth_per_account_per_minute = 1000';
 
 export const startPlatform = (harness: Harness, options: StackOptions = {}): Promise<Stack> =>
   harness.stack({ command: 'stack', ...options, tables: `${MANY_LOGINS}\n${options.tables ?? ''}` });
 
-/** Tests of one file share a stack, which runs inside the test's process as their tunnels do. */
+/** Runs each test with a stack shared by the tests of a file. The stack and the tunnels run inside the test process. */
 export const it = harnessIt.extend<{ stack: Stack }>({
   stack: [
     async ({ task: _ }, use) => {
@@ -41,7 +41,7 @@ export interface Reply<T = unknown> {
   readonly body: T;
 }
 
-/** One call to the platform API; the body is JSON, or null. */
+/** Calls the platform API. The body of the response is JSON, or null. */
 export const call = async <T>(
   stack: Pick<Stack, 'run'>,
   path: string,
@@ -62,7 +62,7 @@ export const call = async <T>(
 
 let people = 0;
 
-/** An account that is signed up, verified from the link on the console, and logged in. */
+/** A person with an account: signed up, verified through the link on the console, and signed in. */
 export class Person {
   readonly stack: Stack;
   readonly email: string;
@@ -92,7 +92,7 @@ export class Person {
     return call<T>(this.stack, path, { ...options, token: this.token });
   }
 
-  /** The body of a 200. */
+  /** Returns the body of a GET, which must have the status 200. */
   async get<T>(path: string): Promise<T> {
     const { status, body } = await this.call<T>(path);
     if (status !== 200) throw new Error(`${path}: ${status} ${(body as ApiError | null)?.error}`);
@@ -122,7 +122,10 @@ export class Person {
   }
 }
 
-/** The console shows the link of each mail; `public_url` is not where a test's platform listens. */
+/**
+ * Returns the path of the verification link, which the console shows for each mail. Its host is `public_url`, where the platform of a
+ * test does not listen.
+ */
 const verificationPath = async (stack: Stack, email: string): Promise<string> => {
   const lines = await eventually(
     () => {
@@ -136,7 +139,7 @@ const verificationPath = async (stack: Stack, email: string): Promise<string> =>
   return new URL(lines[1]?.trim() ?? '').pathname;
 };
 
-/** `tunnel http PORT --json` or `tunnel tcp PORT --json`, with somebody's key. */
+/** Runs `tunnel http PORT --json` or `tunnel tcp PORT --json` with the given key. */
 export const openWith = (
   harness: Harness,
   edge: Pick<Stack, 'control'>,
@@ -149,14 +152,14 @@ export const openWith = (
     ...more,
   });
 
-/** Flags of a member of the http group `name`. */
+/** Returns the flags of a member of the HTTP group `name`. */
 export const memberFlags = async (harness: Harness, name: string): Promise<string[]> => {
   const file = join(await harness.folder(), 'group-key');
   writeFileSync(file, 'the key of the group', { mode: 0o600 });
   return ['--group', name, '--group-key-file', file, '--subdomain', name];
 };
 
-/** An edge with a credential that the platform's operator made for it. */
+/** Starts an edge with a credential created by the operator of the platform. */
 export const startEdgeOf = async (
   harness: Harness,
   platform: Stack,

@@ -1,4 +1,4 @@
-// What an account is charged for equals what was carried, whoever dies in between.
+// Tests that an account is charged for exactly the traffic carried, even if a client or a service dies meanwhile.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { countedEcho, countedWeb } from './counted-service.fixture.ts';
@@ -8,7 +8,7 @@ import { sendAndReadAll } from './visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-it('known bytes and requests through http and tcp tunnels are charged to the byte', async ({ harness, stack }) => {
+it('known bytes and requests through HTTP and TCP tunnels are charged to the byte', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
@@ -39,7 +39,7 @@ it('known bytes and requests through http and tcp tunnels are charged to the byt
   });
 });
 
-it('a client that is killed is charged for what it carried, once', async ({ harness, stack }) => {
+it('traffic of a killed client is charged once', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
@@ -48,7 +48,7 @@ it('a client that is killed is charged for what it carried, once', async ({ harn
   const { tunnel_id, assigned_port } = await first.ready();
   await sendAndReadAll(assigned_port, Buffer.alloc(70_000, 'a'));
   await first.kill();
-  // It comes back to the same tunnel: the entry goes on.
+  // The client resumes the same tunnel, so its usage entry continues.
   const second = await openWith(harness, stack, key, ['tcp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
   await sendAndReadAll(assigned_port, Buffer.alloc(5000, 'b'));
@@ -59,7 +59,7 @@ it('a client that is killed is charged for what it carried, once', async ({ harn
   expect(await person.usage()).toMatchObject({ total_tunnels_30d: 1, active_tunnels: 1, total_bytes_30d: 150_000 });
 });
 
-it('a request that was tried at a dead member is charged once, to the member that served it', async ({
+it('a request that failed at a dead member is charged once, to the member that served it', async ({
   harness,
   stack,
 }) => {

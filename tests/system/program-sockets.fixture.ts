@@ -1,4 +1,4 @@
-// The connections of one program inside the test's process, so that all of them can be cut at once, as a kill of a process does it.
+// Tracks the connections of a program inside the test process, so that all connections can be cut at once, as by a kill of a process.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ const hold = (socket: Socket): void => {
 };
 
 subscribe('net.server.socket', (message) => hold((message as { socket: Socket }).socket));
-// The channel of client sockets says nothing of tls.connect(); this call is made for all of them.
+// The diagnostics channel of client sockets does not report tls.connect(), so the method behind every client socket is wrapped.
 const connect = Socket.prototype.connect as (...args: unknown[]) => Socket;
 Socket.prototype.connect = function (this: Socket, ...args: unknown[]): Socket {
   hold(this);
@@ -24,12 +24,15 @@ Socket.prototype.connect = function (this: Socket, ...args: unknown[]): Socket {
 export class ProgramSockets {
   readonly #sockets = new Set<Socket>();
 
-  /** Connections that `program` accepts or dials, now and later, are of this one. */
+  /** Runs `program`, and tracks connections accepted or dialed by the program, now and later. */
   of<T>(program: () => T): T {
     return holder.run(this.#sockets, program);
   }
 
-  /** Without a goodbye: the other sides see an end of connection. Settles when the program has seen it, too. */
+  /**
+   * Cuts the connections without a closing message, so that peers see a closed connection. Resolves when the program has noticed the end
+   * as well.
+   */
   async cut(): Promise<void> {
     const sockets = [...this.#sockets];
     const closed = sockets.map((socket) => once(socket, 'close'));

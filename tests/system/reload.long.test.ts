@@ -1,4 +1,4 @@
-// config.yml is read again under a long download and under load: whoever is being served does not notice.
+// Test of reloads of config.yml during a long download and under load: visitors do not notice the reloads.
 import { createHash } from 'node:crypto';
 import { renameSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
@@ -17,7 +17,7 @@ const SEED = 15;
 const TIMEOUT_MS = 180_000;
 const RELOADS = 10;
 
-/** A web service that says who it is. */
+/** Starts a web service that responds with the given text. */
 const startWeb = async (harness: Harness, says: string): Promise<number> => {
   const server = createServer((asked, answer) => asked.resume().on('end', () => answer.end(says)));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -46,7 +46,7 @@ const askAt = (url: string, method: string, agent: Agent): Promise<string> =>
     asked.end();
   });
 
-it('512 MiB through one tunnel is byte-exact while others are removed, changed and added, ten times in a second', {
+it('a 512 MiB download stays byte-exact while other tunnels are removed, changed and added in 20 reloads', {
   timeout: TIMEOUT_MS,
 }, async ({ harness }) => {
   const stack = await harness.stack();
@@ -59,7 +59,7 @@ it('512 MiB through one tunnel is byte-exact while others are removed, changed a
   const webs = [await startWeb(harness, 'zero'), await startWeb(harness, 'one')];
   const home = await harness.folder();
   const file = join(home, 'tunnel.yml');
-  // Whole at once, as editors do: half a file is refused, and that would be told.
+  // Replaces the file in a single step, as editors do: a half-written file would be refused and reported.
   const write = (lines: readonly string[]): void => {
     const head = `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n`;
     writeFileSync(`${file}.new`, `${head}${lines.map((line) => `  ${line}\n`).join('')}`);
@@ -99,13 +99,13 @@ it('512 MiB through one tunnel is byte-exact while others are removed, changed a
     `d${at}: { proto: tcp, local_port: 1 }`,
     a,
   ];
-  // Each waited for, and the next asked for at once.
+  // Ten reloads, each requested as soon as the previous reload has finished.
   for (let at = 1; at <= RELOADS; at += 1) {
     write(ofRound(at));
     program.signal('SIGHUP');
     expect(await program.waitFor('reloaded', { nth: at })).toMatchObject({ changed: ['c'], unchanged: 1 });
   }
-  // And none of them waited for: the last one counts, whichever were carried out.
+  // Ten reloads without waiting. The last file counts, no matter which reloads were carried out.
   for (let at = 1; at <= RELOADS; at += 1) {
     write(ofRound(RELOADS + at));
     program.signal('SIGHUP');
@@ -128,7 +128,7 @@ it('512 MiB through one tunnel is byte-exact while others are removed, changed a
   expect(received.digest('hex')).toBe(hashOf(deterministicChunks(BYTES, SEED)));
   expect(served).toBeGreaterThan(100);
   expect(program.events('error')).toEqual([]);
-  // Neither was opened twice.
+  // Neither tunnel was opened twice.
   const names = program.events('ready').map(({ name }) => name);
   expect([names.filter((name) => name === 'a'), names.filter((name) => name === 'c')]).toEqual([['a'], ['c']]);
 });

@@ -1,4 +1,5 @@
-// `tunnel reserve`, `reservations` and `release` as two people use them beside each other: commands and a stack inside the test's process.
+// Tests of `tunnel reserve`, `reservations` and `release` as used by two people side by side. Commands and stack run inside the test
+// process.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -14,7 +15,7 @@ const hello: Answering = (_, response) => {
 
 const listOf = (computer: Computer): Promise<Reservation[]> => computer.json(['reservations']);
 
-it('a name is one account’s: reserved, refused to another, used, listed, and released only when asked for', async ({
+it('a reserved name is refused to other accounts, can be used and listed by its owner, and is released only on confirmation', async ({
   harness,
   stack,
 }) => {
@@ -28,7 +29,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   ]);
   const [reserved] = await listOf(ann);
   expect(reserved).toMatchObject({ kind: 'subdomain', label: 'card', state: 'reserved', active_tunnels: 0 });
-  // The same again is the same one, and what --json prints is what the platform says.
+  // A repeated reservation returns the same reservation, and --json prints the response of the platform.
   expect(JSON.parse((await ann.tunnel(['reserve', 'card', '--json'])).out)).toEqual(reserved);
   expect(await ann.person.get('/reservations')).toEqual([reserved]);
 
@@ -68,7 +69,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   expect((await ann.tunnel(['reserve', 'card'])).code).toBe(0);
 });
 
-it('a port, of the platform’s choice or one’s own; words that are wrong, and what is over the plan', async ({
+it('a port can be chosen by the platform or the user; invalid reservations and reservations over the plan limit are refused', async ({
   harness,
   stack,
 }) => {
@@ -97,8 +98,8 @@ it('a port, of the platform’s choice or one’s own; words that are wrong, and
   expect(await ann.tunnel(['reserve', 'card'])).toMatchObject({ code: 3 });
 });
 
-// The last of this file: its stack has a second region from here on.
-it('a port is of one region: where there are several it has to be named; a name is of all', async ({
+// Must stay the last test of the file, because it adds a second region to the shared stack.
+it('a reserved port belongs to a single region, which must be named if there are several; a reserved name belongs to all regions', async ({
   harness,
   stack,
 }) => {

@@ -1,4 +1,4 @@
-// Commands of tunnel-server beside one that runs.
+// Runs commands of tunnel-server beside a running server.
 import { join } from 'node:path';
 import { OutputLines, type Program, spawnProgram } from '@tunnel/testkit';
 import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
@@ -6,11 +6,14 @@ import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
 
 type Beside = Pick<Stack, 'flags' | 'isInProcess'>;
 
-/** The output of a command beside a running server, once it has ended well. It runs where the server runs: in a process, or in this one. */
+/**
+ * Runs a command beside a running server, and returns its output after success. The command runs as a process if the server does, and
+ * otherwise inside the test process.
+ */
 export const serverCommand = (stack: Beside, ...args: string[]): Promise<readonly string[]> =>
   stack.isInProcess ? commandHere(stack, args) : spawnedServerCommand(stack, ...args);
 
-/** The same by the executable, whatever the server is. */
+/** Runs a command as an executable beside a running server, and returns its output after success. */
 export const spawnedServerCommand = async (stack: Beside, ...args: string[]): Promise<readonly string[]> => {
   const program: Program = await spawnProgram({
     command: process.execPath,
@@ -23,7 +26,7 @@ export const spawnedServerCommand = async (stack: Beside, ...args: string[]): Pr
   return outputOf(args, code, program);
 };
 
-/** Commands write to the streams of the process, so only one of them runs at a time. */
+/** Commands write to the streams of the test process, so only a single command runs at a time. */
 let latest: Promise<unknown> = Promise.resolve();
 const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
   const turn = latest.then(work, work);
@@ -40,19 +43,27 @@ interface Ended extends Output {
   readonly code: number;
 }
 
-/** `tunnel-server` with these arguments inside the test's process: a command that ends by itself. */
+/** Runs `tunnel-server` with the given arguments inside the test process, until the command exits. */
 export const runServerCommand = (args: readonly string[]): Promise<Ended> => inTurn(() => caught(args));
 
 const caught = async (args: readonly string[]): Promise<Ended> => {
-  const [{ runCommand }, { admin }, { certificates }, { edgeCredential }, { oauthClient }, { signingKeys }] =
-    await Promise.all([
-      import('../../apps/server/src/program.ts'),
-      import('../../apps/server/src/commands/admin.ts'),
-      import('../../apps/server/src/commands/certificates.ts'),
-      import('../../apps/server/src/commands/database-commands.ts'),
-      import('../../apps/server/src/commands/oauth-client.ts'),
-      import('../../apps/server/src/commands/signing-keys.ts'),
-    ]);
+  const [
+    { runCommand },
+    { admin },
+    { certificates },
+    { downloads },
+    { edgeCredential },
+    { oauthClient },
+    { signingKeys },
+  ] = await Promise.all([
+    import('../../apps/server/src/program.ts'),
+    import('../../apps/server/src/commands/admin.ts'),
+    import('../../apps/server/src/commands/certificates.ts'),
+    import('../../apps/server/src/commands/downloads.ts'),
+    import('../../apps/server/src/commands/database-commands.ts'),
+    import('../../apps/server/src/commands/oauth-client.ts'),
+    import('../../apps/server/src/commands/signing-keys.ts'),
+  ]);
   const lines = new OutputLines();
   const restore = (['stdout', 'stderr'] as const).map((name) => {
     const { write } = process[name];
@@ -61,7 +72,7 @@ const caught = async (args: readonly string[]): Promise<Ended> => {
     return () => void (process[name].write = write);
   });
   try {
-    const commands = [admin, certificates, edgeCredential, oauthClient, signingKeys];
+    const commands = [admin, certificates, downloads, edgeCredential, oauthClient, signingKeys];
     const code = await runCommand(commands, args);
     return { code, stdout: lines.stdout, stderr: lines.stderr };
   } finally {

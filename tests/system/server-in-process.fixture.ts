@@ -1,5 +1,6 @@
-// A tunnel-server inside the test's process: the same composition, config file, data directory, signals and sockets as the executable,
-// without the start of a process. A stack has its platform and its edge in here too, and a database of the run's PostgreSQL.
+// Runs a tunnel-server inside the test process: the same composition, config file, data directory, signals and sockets as the executable,
+// without the start of a process. A stack runs its platform and its edge inside the test process as well, with a database in the
+// PostgreSQL server of the test run.
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { type Clock, systemClock } from '@tunnel/runtime';
@@ -22,9 +23,9 @@ export interface ServerRun {
   readonly dataDir: string;
   readonly workingDir: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The system's unless told. */
+  /** Clock of the server. Defaults to the system clock. */
   readonly clock?: Clock;
-  /** Its output is a terminal; `verbose`: with that flag. */
+  /** Makes the output of the server a terminal. `verbose` also sets the flag of the same name. */
   readonly terminal?: 'plain' | 'verbose';
 }
 
@@ -53,7 +54,7 @@ export const runServerInProcess = (run: ServerRun): Program => {
     }
   };
   const endNow = ({ signals }: InProcessStreams): void => {
-    // Without a drain: the test is over. The signal then lets the server clean up its data directory.
+    // Stops without a drain, because the test has ended. The signal then lets the server clean up its data directory.
     void running?.stop({ drainMs: 0 });
     signals.emit('SIGTERM', 'SIGTERM');
   };
@@ -89,14 +90,14 @@ const hostOf = (streams: InProcessStreams, { workingDir, env, terminal }: Server
     exit: streams.exit,
     parent: { connected: false, on: () => undefined },
     uptimeMs: () => clock.monotonic() - startedAt,
-    // An error that nobody caught fails the test run, which says where it came from.
+    // An uncaught error fails the test run, with a report of its origin.
     onUncaught: () => {},
-    // The test's process has more to do than this one server.
+    // The test process runs more than a single server, so memory of the start is not released.
     releaseStartMemory: () => {},
   };
 };
 
-/** A part of a stack beside its supervisor: messages pass as copies, as over the channel between two processes. */
+/** A part of a stack inside the test process. Messages to and from its supervisor are copied, as over a channel between two processes. */
 class PartInProcess implements PartRun {
   readonly ended: Promise<PartEnd>;
   readonly #channel = new EventEmitter();
@@ -131,7 +132,7 @@ class PartInProcess implements PartRun {
     setImmediate(() => this.#channel.emit('message', structuredClone(message)));
   }
 
-  /** A part inside this process cannot be killed: it stops without a drain. */
+  /** Stops the part without a drain, because a part inside the test process cannot be killed. */
   kill(): void {
     if (this.#isStarted) this.send({ kind: 'stop', drainMs: 0 });
     else this.#end(1);

@@ -1,10 +1,14 @@
-// What a service manager would hear: a Unix datagram socket, which Node.js cannot open, held by a few lines of Python.
+// Receives the notifications of a service manager on a Unix datagram socket. Node.js cannot open such a socket, so a short Python program
+// holds it.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { type Program, spawnProgram } from '@tunnel/testkit';
 import type { Harness } from './harness.fixture.ts';
 
-/** Whoever sends waits until the descriptor beside BARRIER=1 is closed: so systemd tells that it has read everything before. */
+/**
+ * Python program that prints notifications. The program closes the descriptor sent with BARRIER=1, and the sender waits for the close:
+ * systemd confirms in the same way that all earlier messages were read.
+ */
 const LISTENER = `
 import array, os, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -19,7 +23,7 @@ while True:
     if data != b'BARRIER=1': print(data.decode().replace('\\n', ' '), flush=True)
 `;
 
-/** Both are there on most Linux systems; elsewhere these tests have nothing to try. */
+/** True if systemd-notify and Python are installed, as on most Linux systems. Elsewhere the tests are skipped. */
 export const canHearNotifications =
   spawnSync('systemd-notify', ['--version']).status === 0 && spawnSync('python3', ['--version']).status === 0;
 
@@ -40,7 +44,7 @@ export class ServiceManager {
     return new ServiceManager(program, socket);
   }
 
-  /** What it was told, without the signs of life. */
+  /** Received notifications without the watchdog messages. */
   get told(): string[] {
     return this.#program.stdout.slice(1).filter((line) => line !== 'WATCHDOG=1');
   }

@@ -1,4 +1,4 @@
-// Server and client under a service manager that listens: they say when they are ready, reload, stop, and that they live.
+// Tests of server and client under a service manager: the programs report readiness, reloads and stops, and send signs of life.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { canHearNotifications, ServiceManager } from './service-manager.fixture.
 import { commandOf } from './tunnel-program.fixture.ts';
 
 describe.runIf(canHearNotifications)('a service manager', () => {
-  it('hears from tunnel-server when it is ready, lives and stops, and from nobody else in its name', async ({
+  it('is notified by tunnel-server when it is ready, alive and stopping, and by no other process', async ({
     harness,
   }) => {
     const manager = await ServiceManager.listen(harness);
@@ -17,11 +17,11 @@ describe.runIf(canHearNotifications)('a service manager', () => {
     await eventually(() => expect(manager.told).toEqual(['READY=1']));
     await eventually(() => expect(manager.signsOfLife).toBeGreaterThan(1));
     await stack.stop();
-    // The parts and the database have said nothing.
+    // The parts and the database of the stack send no notifications.
     expect(manager.told).toEqual(['READY=1', 'STOPPING=1']);
   });
 
-  it('hears from the client when its tunnels are open, around a reload, and at its end', async ({ harness }) => {
+  it('is notified by the client when its tunnels are open, around a reload, and at its end', async ({ harness }) => {
     const manager = await ServiceManager.listen(harness);
     const stack = await harness.stack();
     const home = await harness.folder();
@@ -44,7 +44,7 @@ describe.runIf(canHearNotifications)('a service manager', () => {
   });
 });
 
-/** As in a container that runs as a number: no line in /etc/passwd. */
+/** Uid without a line in /etc/passwd, as in a container that runs under a numeric uid. */
 const NAMELESS_UID = 54_321;
 
 describe.runIf(process.getuid?.() === 0)('the unit of a user without a name', () => {

@@ -1,4 +1,4 @@
-// Keys that sign access tokens, rotated by the command beside a stack that runs, while people use it.
+// Tests of the keys that sign access tokens: a command rotates the keys beside a running stack while people use it.
 import { readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, spawnProgram } from '@tunnel/testkit';
@@ -26,7 +26,7 @@ const publishedBy = async ({ run }: Stack): Promise<string[]> => {
 };
 
 describe('signing keys', () => {
-  it('are rotated beside a running stack; nobody is refused, and all of it needs the master key', async ({
+  it('can be rotated beside a running stack without a refused request, and a stack without its master key does not start', async ({
     harness,
   }) => {
     const stack = await startPlatform(harness);

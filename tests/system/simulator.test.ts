@@ -1,4 +1,5 @@
-// The payment processor's stand-in alone, as anybody's tests use it: by the official SDK, with webhooks that the SDK believes.
+// Tests of the standalone simulator of the payment processor, as other test suites use it: through the official SDK, with webhooks that
+// the SDK accepts.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -63,7 +64,7 @@ const startReceiver = async () => {
   return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhook` };
 };
 
-it('sells a month by the official SDK, signs its webhooks, and has everything as it was after kill -9', async () => {
+it('the simulator sells a monthly plan through the official SDK, signs webhooks, and keeps its state after kill -9', async () => {
   const { received, url } = await startReceiver();
   const folder = await temporaryFolder();
   const { program, ready, stripe } = await startSimulator(folder, '--webhook-url', url);
@@ -109,7 +110,7 @@ it('sells a month by the official SDK, signs its webhooks, and has everything as
   expect(await again.program.waitForExit()).toMatchObject({ code: 0 });
 });
 
-it('says to a person where it is and where its keys are', async () => {
+it('the simulator prints its address and the file with its keys', async () => {
   const program = await spawnSimulator(await temporaryFolder());
   await program.waitForLine(/is ready \(pid \d+\)/, { timeoutMs: 30_000 });
   const [, url = ''] = await program.waitForLine(/^ {2}payments {5}(http:\S+) \(test mode/);

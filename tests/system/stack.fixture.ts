@@ -1,4 +1,4 @@
-// A tunnel-server in a data directory of its own, as an executable or inside the test's process, and what its REST and metrics say.
+// A tunnel-server in a separate data directory, as an executable or inside the test process, with access to its REST API and metrics.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,13 +13,13 @@ export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 export const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
 
 export interface StackOptions {
-  /** The executable, for tests of signals, exit codes, kill -9, memory or printed text; else what the harness has for all of its stacks. */
+  /** Runs the executable, for tests of signals, exit codes, kill -9, memory or printed text. Defaults to the choice of the harness. */
   readonly programs?: boolean;
-  /** Of a server inside the test's process; the system's unless told. */
+  /** Clock of a server inside the test process. Defaults to the system clock. */
   readonly clock?: Clock;
-  /** Of a stack or a platform inside the test's process, which starts no database of its own. */
+  /** Database of a stack or platform inside the test process, which cannot start an embedded database. */
   readonly databaseUrl?: string;
-  /** Most tests are about the edge alone, which starts faster; 'stack' has the platform and its database too. */
+  /** Command of the server. Most tests need only the edge, which starts faster; 'stack' also runs the platform with its database. */
   readonly command?: 'edge' | 'stack' | 'platform';
   /** Lines for the table [platform]. */
   readonly platform?: string;
@@ -27,18 +27,18 @@ export interface StackOptions {
   readonly server?: string;
   /** Lines for the table [limits]. */
   readonly limits?: string;
-  /** Whole tables behind the others. */
+  /** Complete tables, added after the standard tables. */
   readonly tables?: string;
-  /** How many public ports there are; all of the block unless told. */
+  /** Number of public ports. Defaults to all ports of the block. */
   readonly tcpPorts?: number;
-  /** The same ports at every start; then the platform is where it says that it is. */
+  /** Uses the same ports at every start, so that the platform listens at its public URL. */
   readonly fixedPorts?: boolean;
   readonly tls?: boolean;
-  /** How many descriptors the process may hold; as many as this one unless told. */
+  /** Maximum number of file descriptors of the process. Defaults to the limit of the test process. */
   readonly descriptors?: number;
-  /** The output of a server inside the test's process is a terminal; `verbose`: with that flag. */
+  /** Makes the output of a server inside the test process a terminal. `verbose` also sets the flag of the same name. */
   readonly terminal?: 'plain' | 'verbose';
-  /** Laid over the environment of the process. */
+  /** Variables added to the environment of the process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -66,7 +66,10 @@ interface RunJson {
 }
 
 const READY = /is ready \(pid \d+\)/;
-/** Two busy cores start a program in a second or two, ten of them at once in several. */
+/**
+ * Time limit for a start in milliseconds. Two busy cores start a process in a second or two, and ten processes at once in several
+ * seconds.
+ */
 const START_TIMEOUT_MS = 60_000;
 
 export const withoutOurEnvironment = (): Record<string, string | undefined> => ({
@@ -89,7 +92,7 @@ export class Stack {
   readonly #terminal: StackOptions['terminal'];
   #program: Program | undefined;
 
-  /** `dir` is empty and nobody else's. */
+  /** Creates the config file in `dir`, an empty folder used by no other stack. */
   constructor(dir: string, ports: PortBlock, options: StackOptions = {}) {
     this.#dir = dir;
     this.tcpPorts = { from: ports.from, to: ports.from + (options.tcpPorts ?? ports.to - ports.from + 1) - 1 };
@@ -119,9 +122,9 @@ export class Stack {
     return this.#program;
   }
 
-  /** Also after an end of any kind: on the same data directory. */
+  /** Starts the server, or restarts it on the same data directory after any kind of end. */
   async start(): Promise<void> {
-    // A server inside this process that was killed takes a moment to be gone.
+    // A killed server inside the test process takes a moment to end.
     if (this.isInProcess) await this.#program?.waitForExit();
     this.#program = this.isInProcess ? this.#startHere() : await this.#spawn();
     await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
@@ -142,7 +145,7 @@ export class Stack {
   async #spawn(): Promise<Program> {
     if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
     const args = [SERVER_BIN, this.#command, ...this.#flags];
-    // The shell becomes the server: one process, one pid.
+    // The shell replaces itself by the server, so that the server keeps the pid of the shell.
     const limited = ['-c', `ulimit -n ${this.#descriptors}; exec "$0" "$@"`, process.execPath, ...args];
     return spawnProgram({
       ...(this.#descriptors === undefined ? { command: process.execPath, args } : { command: 'sh', args: limited }),
@@ -151,24 +154,24 @@ export class Stack {
     });
   }
 
-  /** kill -9, and gone; what it wrote into its data directory is left. */
+  /** Kills the server with -9, and waits for its end. The data directory stays as it is. */
   async kill(): Promise<void> {
     this.program.signal('SIGKILL');
     await this.program.waitForExit();
   }
 
   async close(): Promise<void> {
-    // A database has a process group of its own: it goes with its server, when that is asked.
+    // A database has a separate process group, and ends only if its server is stopped in order.
     if (!this.isInProcess && this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
     await this.#program?.close();
   }
 
-  /** Where its tables are, while it runs; null: it has none. */
+  /** URL of the database of a running server, or null if the server has no database. */
   get databaseUrl(): Secret | null {
     return this.#databaseUrl === undefined ? embeddedUrl(this.dataDir) : new Secret(this.#databaseUrl);
   }
 
-  /** In order, as SIGTERM does it. */
+  /** Stops the server in order with SIGTERM. */
   async stop(): Promise<void> {
     this.program.signal('SIGTERM');
     await this.program.waitForExit({ timeoutMs: START_TIMEOUT_MS });
@@ -178,7 +181,7 @@ export class Stack {
     return JSON.parse(readFileSync(join(this.dataDir, 'run.json'), 'utf8')) as RunJson;
   }
 
-  /** host:port, as --server takes it. */
+  /** Address of the control port as host:port, for --server. */
   get control(): string {
     return this.run.control;
   }
@@ -208,7 +211,7 @@ export class Stack {
     return (await this.tunnels()).find((row) => row.tunnel_id === tunnelId);
   }
 
-  /** The value of a series without labels. */
+  /** Returns the value of a metric without labels. */
   async metric(name: string): Promise<number> {
     const text = await (await fetch(this.run.metrics_url)).text();
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
@@ -227,7 +230,7 @@ const configText = (
       ? `public_url = "http://localhost:${fixed.platform}"`
       : '',
     options.platform ?? '',
-    // Of a stack with a public address, too, most tests want accounts and not invitations.
+    // Most tests need accounts without invitations, even if the stack has a public address.
     options.platform?.includes('sign_up') === true ? '' : 'sign_up = "open"',
     '[server]',
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
@@ -238,7 +241,7 @@ const configText = (
     options.server ?? '',
     '[limits]',
     `tcp_port_range = [${range.from}, ${range.to}]`,
-    // Ports of UDP have numbers of their own.
+    // UDP ports are counted apart from TCP ports, so the same range serves both.
     `udp_port_range = [${from}, ${to}]`,
     options.limits ?? '',
     options.tls === true ? `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"` : '',

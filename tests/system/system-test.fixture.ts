@@ -1,10 +1,10 @@
-// Tests with a harness whose servers and clients are the executables: what one of them has running is gone when it is over.
+// Tests with a harness that runs servers and clients as executables. All programs of a test have ended when the test ends.
 import { it as plainIt } from 'vitest';
 import { Harness } from './harness.fixture.ts';
 
 export { Harness };
 
-/** Tests that get a harness of their own, so that they may run at the same time. */
+/** Runs each test with a separate harness, so that tests can run at the same time. */
 export const it = plainIt.extend<{ harness: Harness }>({
   harness: async ({ task: _ }, use) => {
     const harness = new Harness();

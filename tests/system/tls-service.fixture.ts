@@ -1,21 +1,21 @@
-// A local service that speaks TLS itself, with a certificate that no edge has, and visitors that look at it.
+// A local service that speaks TLS with a certificate unknown to every edge, and visitors that check the certificate.
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { type ConnectionOptions, connect, createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { companyCertificate } from '@tunnel/testkit';
 
-/** Of the service alone: who sees it has shaken hands with nobody else. */
+/** Common name of the service's certificate. A visitor that sees the name has shaken hands with the service, not with the edge. */
 export const SERVICE_CN = 'Company Proxy';
 
 export interface TlsService {
   readonly port: number;
   readonly sockets: TLSSocket[];
-  /** What lies below them, in the same order. */
+  /** TCP sockets below the TLS sockets, in the same order. */
   readonly wires: Socket[];
   close(): Promise<void>;
 }
 
-/** `serve` gets each visitor after its handshake. */
+/** Starts the service. `serve` receives a visitor after the handshake. */
 export const startTlsService = async (
   serve: (socket: TLSSocket) => void,
   options: TlsOptions = {},
@@ -38,10 +38,10 @@ export const startTlsService = async (
   return { port: (server.address() as AddressInfo).port, sockets, wires, close };
 };
 
-/** Says what it hears. */
+/** Echoes the data of a visitor. */
 export const echo = (socket: TLSSocket): void => void socket.pipe(socket);
 
-/** Through the edge's https port, trusting the service's certificate alone. */
+/** Connects a visitor through the HTTPS port of the edge, which trusts only the certificate of the service. */
 export const visitTls = async (port: number, host: string, options: ConnectionOptions = {}): Promise<TLSSocket> => {
   const socket = connect({
     host: '127.0.0.1',

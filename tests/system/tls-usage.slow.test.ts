@@ -1,4 +1,4 @@
-// A tls tunnel of an account: what it is charged for, what people are shown of it, and that its host is nobody else's.
+// Test of a TLS tunnel of an account: the charges, the entry in the usage, and the name, which is refused to other accounts.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TLS_FLAGS } from './https-visitor.fixture.ts';
@@ -7,7 +7,9 @@ import { openWith, Person, startPlatform } from './platform-test.fixture.ts';
 import { echo, startTlsService, visitTls } from './tls-service.fixture.ts';
 import { ask } from './visitor.fixture.ts';
 
-it('is an entry of tcp with its host, and stays its account’s when the client has gone', async ({ harness }) => {
+it('a TLS tunnel is charged as tcp with its host, and its name stays with its account after the client has left', async ({
+  harness,
+}) => {
   const stack = await startPlatform(harness, { tls: true, fixedPorts: true });
   const ann = await Person.signUp(stack, 'ann');
   const bob = await Person.signUp(stack, 'bob');

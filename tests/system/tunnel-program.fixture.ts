@@ -29,15 +29,15 @@ export interface ReadyEvent extends TunnelEvent {
 }
 
 export interface TunnelRun {
-  /** The home folder: config.yml and resume state are in its `.tunnel`. */
+  /** Home folder. Its folder `.tunnel` contains config.yml and the resume state. */
   readonly home: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Another copy of the program. */
+  /** Path of a copy of the program. */
   readonly bin?: string;
   /** The executable unless false. With TUNNEL_BIN only a client with a clock of the test runs inside the test's process. */
   readonly programs?: boolean;
-  /** Of a client inside the test's process; the system's unless told. */
+  /** Clock of a client inside the test process. Defaults to the system clock. */
   readonly clock?: Clock;
 }
 
@@ -65,7 +65,7 @@ export class TunnelProgram {
     return new TunnelProgram(program, false);
   }
 
-  /** Throws for a client inside the test's process: see Program. */
+  /** Pid of the executable. Throws for a client inside the test process; see Program. */
   get pid(): number {
     return this.#program.pid;
   }
@@ -86,17 +86,17 @@ export class TunnelProgram {
     this.#program.signal(signal);
   }
 
-  /** On its standard input. */
+  /** Writes to the standard input of the program. */
   write(text: string): void {
     this.#program.write(text);
   }
 
-  /** The exit code; null for a program that a signal ended. */
+  /** Waits for the exit code, which is null for a program ended by a signal. */
   async exitCode(timeoutMs = EVENT_TIMEOUT_MS): Promise<number | null> {
     return (await this.#program.waitForExit({ timeoutMs })).code;
   }
 
-  /** kill -9, and gone. */
+  /** Kills the program with -9, and waits for its end. */
   async kill(): Promise<void> {
     this.#program.signal('SIGKILL');
     await this.#program.waitForExit();
@@ -109,7 +109,7 @@ export class TunnelProgram {
       .filter(({ event }) => event === kind);
   }
 
-  /** The first event of that kind, or the nth. */
+  /** Waits for the first or nth event of a kind. */
   async waitFor(kind: string, { nth = 1, timeoutMs = EVENT_TIMEOUT_MS } = {}): Promise<TunnelEvent> {
     const found = await eventually(
       () => {

@@ -1,5 +1,5 @@
-// Two platforms on one database: each piece of work is done by one of them. The first has the simulator; to the second
-// it is the payment processor somewhere else.
+// Test of two platforms on the same database: each task is done by only one platform. The first platform runs the simulator, which the
+// second platform uses as a remote payment processor.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, monthWithRoom } from '@tunnel/testkit';
@@ -12,14 +12,14 @@ import type { Stack } from './stack.fixture.ts';
 import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 
 const SOON = { timeoutMs: 60_000 };
-/** What all of it takes on a busy machine. */
+/** Time in milliseconds that the test takes on a busy machine. */
 const ROOM_MS = 120_000;
 const PAYERS = 6;
-/** At 10 cents for 10^9 bytes. */
+/** Bytes that cost a cent, at 10 cents for 10^9 bytes. */
 const CENT = 100_000_000;
 
 it(
-  'report each event, and write each mail, once',
+  'two platforms on the same database report each usage event and write each mail once',
   async ({ harness }) => {
     await monthWithRoom(ROOM_MS);
     const database = harness.use(await createTestDatabase());
@@ -30,7 +30,7 @@ it(
     const use = (payer: Payer, bytes: number) => edges[edges.length - 1]?.tell(payer, bytes);
     for (const payer of payers) await use(payer, 7 * CENT + 1);
 
-    // The second reports at its start what is there, while the end of the month makes the first report it.
+    // The second platform reports pending usage at its start, while the end of the month makes the first platform report the same usage.
     const second = harness.stack({
       command: 'platform',
       platform: `secret_key_file = "${join(first.dataDir, 'master-key')}"`,
@@ -45,14 +45,14 @@ it(
       expect(payers.map(({ customerId }) => reported.get(customerId))).toEqual(payers.map(() => 7 * CENT + 1));
     }, SOON);
 
-    // Both look for caps that are reached and for mails that wait.
+    // Both platforms look for reached caps and for waiting mails.
     await Promise.all(
       payers.map((payer, at) => payer.client(both[at % 2] ?? first).setSpendCap({ spend_cap_cents: 10 })),
     );
     for (const payer of payers) await use(payer, 3 * CENT);
     await eventually(() => expect(subjectsOf(both, payers)).toEqual(payers.map(() => EXPECTED)), SOON);
 
-    // Those of the cap's usage may be on their way by now.
+    // Events for the usage up to the cap may be in transit by now.
     const events = await database.db.selectFrom('meter_events').select(['identifier', 'attempts']).execute();
     expect(events.filter(({ identifier }) => identifier.endsWith('-1'))).toEqual(
       payers.map(() => ({ identifier: expect.any(String), attempts: 1 })),
@@ -66,7 +66,7 @@ it(
   240_000 + ROOM_MS,
 );
 
-const EXPECTED = ['Verify your Hatchway email address', 'Spend limit of $0.10 reached'];
+const EXPECTED = ['Spend limit of $0.10 reached', 'Verify your Hatchway email address'];
 
 const processorAt = ({ dataDir, run }: Stack): string => {
   const secrets = JSON.parse(readFileSync(join(dataDir, 'simulator', 'secrets.json'), 'utf8')) as {
@@ -91,7 +91,7 @@ const endMonth = async (stack: Stack): Promise<void> => {
 const invoicesOf = async (stack: Stack, payer: Payer): Promise<unknown[]> =>
   (await payer.client(stack).invoices()).invoices.map((invoice) => invoice['total']);
 
-/** Of the mails that either process wrote. */
+/** Returns the subjects of the mails to each payer, written by either platform. */
 const subjectsOf = (stacks: readonly Stack[], payers: readonly Payer[]): string[][] =>
   payers.map(({ email }) =>
     stacks

@@ -1,4 +1,4 @@
-// `tunnel udp` as its user has it: how it ends, what it says of a service that comes and goes, and what it refuses.
+// Tests of `tunnel udp` as a user runs the command: its exit, its messages about a service that stops and returns, and refused starts.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startUdpEcho } from '@tunnel/testkit';
@@ -18,7 +18,7 @@ afterAll(() => shared.close());
 const visit = async (harness: Harness, port: number): Promise<UdpVisitor> => harness.use(await UdpVisitor.of(port));
 
 describe.concurrent('tunnel udp', () => {
-  it('says how its datagrams go, and ends with 0 when asked to, also with visitors', async ({ harness }) => {
+  it('reports the path of its datagrams, and exits with 0 on SIGTERM even with visitors', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const program = await harness.udp(stack, echo.port);
     const { assigned_port: port } = await program.ready();
@@ -29,7 +29,7 @@ describe.concurrent('tunnel udp', () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it('that was killed has its port and id back, and its visitors find it again', async ({ harness }) => {
+  it('gets its port and id back after a kill, and its visitors reach it again', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const home = await harness.folder();
     const first = await harness.udp(stack, echo.port, { home });
@@ -43,14 +43,14 @@ describe.concurrent('tunnel udp', () => {
     await eventually(async () => expect(String(await visitor.askUntilAnswered('after'))).toBe('after'));
   });
 
-  it('tells of a service that is not there, and goes on when it is back', async ({ harness }) => {
+  it('reports a service that is down, and continues once the service is back', async ({ harness }) => {
     const echo = await startUdpEcho();
     const program = await harness.udp(stack, echo.port);
     const { assigned_port: port, tunnel_id: tunnelId } = await program.ready();
     const visitor = await visit(harness, port);
     await visitor.askUntilAnswered('there');
     await echo.close();
-    // Of its own, which nobody has answered: the other may have asked once more than it was told.
+    // Uses a new visitor without any response, because the first visitor may have repeated its question.
     const late = await visit(harness, port);
     let said = 0;
     await eventually(() => {
@@ -58,7 +58,7 @@ describe.concurrent('tunnel udp', () => {
       said += 1;
       expect(program.events('error')).toMatchObject([{ code: 'CLIENT_LOCAL_DIAL', fatal: false }]);
     });
-    // The client tells the edge, where each is counted once.
+    // The client reports dropped datagrams to the edge, where every datagram is counted once.
     await eventually(async () => {
       const { flows, dropped } = await flowsOf(stack, tunnelId);
       expect(flows.find(({ visitor: name }) => name === late.name)?.dropped).toBe(said);
@@ -68,7 +68,7 @@ describe.concurrent('tunnel udp', () => {
     await visitor.askUntilAnswered('back');
   });
 
-  it('with a port that another tunnel has: exit 4 in one line', async ({ harness }) => {
+  it('with a port in use ends with 4', async ({ harness }) => {
     const first = await harness.udp(stack, 1);
     const { assigned_port: port } = await first.ready();
     const second = await harness.udp(stack, 1, { flags: ['--remote-port', String(port)] });
@@ -76,7 +76,7 @@ describe.concurrent('tunnel udp', () => {
     expect(second.stderr.join('\n')).toContain(`port ${port} is already in use`);
   });
 
-  it('in a config.yml with a key of another kind: exit 2 at its line, and nothing is dialled', async ({ harness }) => {
+  it('with a config key of another protocol ends with 2 and names the line', async ({ harness }) => {
     const home = await harness.folder();
     const file = join(home, 'tunnel.yml');
     writeFileSync(file, 'tunnels:\n  dns:\n    proto: udp\n    local_port: 53\n    host_header: keep\n');

@@ -1,4 +1,4 @@
-// What an account is charged for its udp tunnels equals what passed: flows and payloads, each once, whoever dies in between.
+// Tests that an account is charged exactly for the flows and payloads of its UDP tunnels, each once, even if the client or the edge dies.
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { it, openWith, Person, startEdgeOf } from './platform-test.fixture.ts';
@@ -6,13 +6,13 @@ import { isUdpPortFree, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-/** Asks so many times, one after the other, and gives the bytes that passed both ways. */
+/** Sends questions in turn, and returns the number of bytes passed in the two directions. */
 const talk = async (visitor: UdpVisitor, times: number, size: number): Promise<number> => {
   for (let n = 0; n < times; n += 1) expect((await visitor.ask(Buffer.alloc(size, 'u'))).length).toBe(size);
   return 2 * times * size;
 };
 
-it('known datagrams are charged to the byte, and flows once', async ({ harness, stack }) => {
+it('known UDP datagrams are charged to the byte, and each flow once', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());
@@ -20,7 +20,7 @@ it('known datagrams are charged to the byte, and flows once', async ({ harness, 
   let bytes = 0;
   for (const size of [0, 1, 1200, 30_000]) {
     const visitor = harness.use(await UdpVisitor.of(assigned_port));
-    // More than 8 KiB go only to one that has shown to be there.
+    // Only a confirmed visitor can receive more than 8 KiB.
     bytes += (await talk(visitor, 1, 1)) + (await talk(visitor, 5, size));
   }
   await eventually(async () => {
@@ -30,7 +30,7 @@ it('known datagrams are charged to the byte, and flows once', async ({ harness, 
   expect(await person.usage()).toMatchObject({ total_requests_30d: 4, total_bytes_30d: bytes });
 });
 
-it('a client that is killed is charged for what it carried, and comes back to the same entry', async ({
+it('traffic of a killed UDP client is charged, and the client returns to the same usage entry', async ({
   harness,
   stack,
 }) => {
@@ -46,7 +46,7 @@ it('a client that is killed is charged for what it carried, and comes back to th
   visitor.say('dropped, and not charged');
   const second = await openWith(harness, stack, key, ['udp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
-  // The flow is still the one that it was.
+  // The flow is still the same as before the kill.
   bytes += await talk(visitor, 3, 500);
   await eventually(async () => {
     const { request_count, bytes_proxied } = await person.entry(tunnel_id);
@@ -54,7 +54,7 @@ it('a client that is killed is charged for what it carried, and comes back to th
   }, SOON);
 });
 
-it('an edge that is killed loses at most what passed in its last tenth of a second', async ({ harness, stack }) => {
+it('a killed edge loses at most the UDP traffic of its last 100 ms', async ({ harness, stack }) => {
   const edge = await startEdgeOf(harness, stack, 'fra', { fixedPorts: true, programs: true });
   const person = await Person.signUp(stack);
   const key = await person.newKey();
@@ -76,11 +76,11 @@ it('an edge that is killed loses at most what passed in its last tenth of a seco
     return log;
   }, SOON);
   const charged = entries.find((entry) => entry.tunnel_id === tunnel_id)?.bytes_proxied ?? 0;
-  // The journal may have been written between the question and its answer: each is charged by itself.
+  // The journal may have been written between the question and its response, which are charged separately.
   expect([written, written + last / 2, written + last]).toContain(charged);
 });
 
-it('the tunnels of a key that is revoked end with their flows', async ({ harness, stack }) => {
+it('revoking a key ends its UDP tunnels and their flows', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());

@@ -1,4 +1,4 @@
-// A visitor of udp tunnels: one address and port, what it says and what it hears.
+// A visitor of UDP tunnels with a single address and port, and the datagrams that it receives.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { eventually } from '@tunnel/testkit';
@@ -20,7 +20,7 @@ export class UdpVisitor {
     socket.on('message', (bytes: Buffer) => void this.heard.push(bytes));
   }
 
-  /** Of the tunnel on this port. */
+  /** Creates a visitor of the tunnel on a port. */
   static async of(to: number): Promise<UdpVisitor> {
     const socket = createSocket('udp4').bind(0, HOST);
     await once(socket, 'listening');
@@ -35,14 +35,14 @@ export class UdpVisitor {
     this.#socket.send(bytes, this.#to, HOST);
   }
 
-  /** Says it once, and gives the next that it hears. */
+  /** Sends a datagram once, and returns the next datagram received. */
   async ask(bytes: Buffer | string): Promise<Buffer> {
     const before = this.heard.length;
     this.say(bytes);
     return this.#next(before);
   }
 
-  /** Says it again and again until something is heard: nobody tells that a datagram was dropped. */
+  /** Sends a datagram repeatedly until a response arrives, because a dropped datagram causes no error. */
   async askUntilAnswered(bytes: Buffer | string): Promise<Buffer> {
     const before = this.heard.length;
     return eventually(
@@ -72,7 +72,7 @@ export class UdpVisitor {
   }
 }
 
-/** Whether nobody has it. */
+/** Returns true if no program uses the UDP port. */
 export const isUdpPortFree = async (port: number): Promise<boolean> => {
   const socket = createSocket('udp4').bind(port, HOST);
   const isFree = await once(socket, 'listening').then(

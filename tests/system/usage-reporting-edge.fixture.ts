@@ -1,16 +1,16 @@
-// An edge without traffic: it has a credential, and tells the platform over the edge link what its tunnels carried. As every
-// edge does, it tells again what was not taken, with the same numbers.
+// An edge without traffic, which has a credential and reports usage of its tunnels to the platform over the edge link. Like every edge,
+// it repeats records that were not accepted, with the same numbers.
 import { EDGE_LINK_PATH, type JournalRecord, type TunnelAnswer } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { serverCommand } from './server-command.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 
-/** For a platform that was killed and comes back. */
+/** Time limit of a report in milliseconds, long enough for a killed platform to return. */
 const PATIENCE_MS = 60_000;
 const BEAT_MS = 5000;
 
-/** What an account is to an edge. */
+/** Account as known to an edge. */
 export interface EdgeAccount {
   readonly accountId: string;
   readonly keyId: string;
@@ -19,11 +19,11 @@ export interface EdgeAccount {
 export class UsageReportingEdge {
   readonly #platform: Pick<Stack, 'run'>;
   readonly #credential: string;
-  /** Where the platform asks it; empty: nowhere. */
+  /** URL for calls of the platform to the edge. Empty if the edge cannot be called. */
   readonly #apiUrl: string;
   readonly #runId = randomId('run');
   readonly #journalId = randomId('jrn');
-  /** Records are numbered, and each batch goes on where the last one ended. */
+  /** Number of the last stored record. Each batch continues the numbers of the previous batch. */
   #told: Promise<number> = Promise.resolve(0);
 
   private constructor(platform: Pick<Stack, 'run'>, credential: string, apiUrl: string) {
@@ -39,7 +39,7 @@ export class UsageReportingEdge {
     return edge;
   }
 
-  /** An edge that is not heard is taken for dead, and its tunnels are closed. */
+  /** Sends heartbeats. The platform considers a silent edge dead and closes its tunnels. */
   keepBeating(): { close(): Promise<void> } {
     const timer = setInterval(() => void this.#beat().catch(() => {}), BEAT_MS);
     return { close: async () => clearInterval(timer) };
@@ -56,14 +56,17 @@ export class UsageReportingEdge {
     });
   }
 
-  /** What the platform says to a tunnel that wants to open. */
+  /** Requests a new tunnel, and returns the decision of the platform. */
   open({ accountId, keyId }: EdgeAccount, tunnel_id = randomId('tun')): Promise<TunnelAnswer> {
     const names = { run_id: this.#runId, session_id: 'ses_1', name: 'told', protocol: 'tcp', custom_subdomain: false };
     const owner = { account_id: accountId, key_id: keyId };
     return this.#ask<TunnelAnswer>('tunnels', { ...names, ...owner, tunnel_id, at: Date.now() });
   }
 
-  /** A tunnel that was opened without asking, carried so much, and is closed. It is stored when this returns. */
+  /**
+   * Reports a tunnel that was opened without a request, carried the given bytes, and was closed. Resolves when the platform has stored
+   * the records.
+   */
   async tell(account: EdgeAccount, bytes: number): Promise<void> {
     const tunnel_id = randomId('tun');
     const at = Date.now();
@@ -74,7 +77,7 @@ export class UsageReportingEdge {
     ]);
   }
 
-  /** An http tunnel of the account that lives. */
+  /** Reports an open HTTP tunnel of the account, and returns its id. */
   async tellOfLiving(account: EdgeAccount): Promise<string> {
     const tunnelId = randomId('tun');
     await this.#store([this.#opened(account, tunnelId, 'http', Date.now())]);

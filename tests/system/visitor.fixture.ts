@@ -1,17 +1,17 @@
-// Someone at the public end of a tunnel.
+// A TCP visitor at the public end of a tunnel.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** Half-open connections are kept: who has ended may still listen. */
+/** Connects a visitor. Half-open connections are allowed, so that a visitor can still receive after its own FIN. */
 export const visit = async (port: number): Promise<Socket> => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true });
   await once(socket, 'connect');
-  // Whoever cares about the end listens for it.
+  // Tests of the end of a connection add a separate listener.
   socket.on('error', () => {});
   return socket;
 };
 
-/** Sends the text and gives back as many bytes as it had. */
+/** Sends the text, and returns as many bytes of the response as the text has. */
 export const ask = async (socket: Socket, text: string): Promise<string> => {
   socket.write(text);
   return readText(socket, Buffer.byteLength(text));
@@ -28,7 +28,7 @@ export const readText = async (socket: Socket, bytes: number): Promise<string> =
   return heard.toString();
 };
 
-/** All bytes until the other side's FIN; the own direction stays as it is. */
+/** Returns all bytes until the FIN of the tunnel. The visitor's own direction stays open. */
 export const readAll = (socket: Socket): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -38,17 +38,17 @@ export const readAll = (socket: Socket): Promise<Buffer> =>
     socket.on('close', () => reject(new Error(`closed after ${Buffer.concat(chunks).length} bytes, without a FIN`)));
   });
 
-/** A whole visit: everything out, FIN, everything in. */
+/** Makes a complete visit: sends all bytes and a FIN, then reads the whole response. */
 export const sendAndReadAll = async (port: number, bytes: Uint8Array): Promise<Buffer> => {
   const socket = await visit(port);
   socket.end(bytes);
   return readAll(socket);
 };
 
-/** How a visit without a word ends: `ECONNREFUSED`, `ECONNRESET`, or `closed` after a FIN. */
+/** Returns how a connection without any data ends: `ECONNREFUSED`, `ECONNRESET`, or `closed` after a FIN. */
 export const fateOf = (port: number): Promise<string> => endOf(connect({ host: '127.0.0.1', port }));
 
-/** The same of a visit that is under way. */
+/** Returns how an open connection ends, with the same values as `fateOf`. */
 export const endOf = (socket: Socket): Promise<string> =>
   new Promise((resolve) => {
     socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));

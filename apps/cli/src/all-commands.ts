@@ -1,4 +1,4 @@
-// The program with all of its commands. Nothing here ends the process.
+// The `tunnel` program with its commands. No code in this file ends the process.
 import type { Command } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
@@ -31,7 +31,7 @@ import type { Io } from './io/io.ts';
 import { reportProblem } from './io/problem-report.ts';
 import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 
-/** As `tunnel --help` shows them: what a newcomer needs first comes first. */
+/** Commands by heading, in the order of `tunnel --help`. Commands for newcomers come first. */
 const COMMAND_GROUPS: CommandGroups = [
   ['Share a local service:', [...KIND_NAMES.map(publishCommand), p2pCommand, startCommand]],
   [
@@ -51,7 +51,7 @@ const COMMAND_GROUPS: CommandGroups = [
 export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>
   makeProgram(io, finish, { groups: COMMAND_GROUPS, isBrief: false });
 
-/** One run: arguments in, exit code out. */
+/** Runs the program with the given arguments. Resolves with the exit code. */
 export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
   if (!isAlone(args, io)) return runProgram(args, io, COMMAND_GROUPS);
   try {

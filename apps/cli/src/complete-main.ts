@@ -1,8 +1,8 @@
-// The words that a shell asks for while somebody types: `tunnel __complete`, without the rest of the program.
+// The entry point of `tunnel __complete`, which prints words for shell completion. Loads no other part of the program.
 import { homedir } from 'node:os';
 import { complete } from './completion/complete.ts';
 
-// A shell that no longer wants to know is no error of ours.
+// A shell may stop reading early, which is not an error.
 process.stdout.on('error', () => {});
 
 complete(process.argv.slice(3), { env: process.env, home: homedir(), cwd: process.cwd(), stdout: process.stdout });

@@ -1,4 +1,4 @@
-// The executable tunnel.
+// The executable `tunnel`.
 import { start } from './start.ts';
 
 await start(process.argv.slice(2));

@@ -1,4 +1,4 @@
-// The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
+// The `tunnel` program around its commands: help, a single run, and the exit code. No code in this file ends the process.
 import { nearestWord } from '@tunnel/errors';
 import { Command, CommanderError } from 'commander';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
@@ -25,17 +25,17 @@ Environment:
   TUNNEL_DEBUG=1  Turn on debug logs`,
 };
 
-/** The commands that `tunnel -h` lists, so that it fits a screen. */
+/** Commands listed by `tunnel -h`. The list must fit on a screen. */
 const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'requests', 'status', 'doctor', 'login'];
 
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
-/** The commands below the headings of the help. */
+/** Commands below the headings of the help. */
 export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];
 
 export interface ProgramOptions {
   readonly groups: CommandGroups;
-  /** Whether `-h` was typed, which asks for the short help. */
+  /** True if the user typed `-h` for the short help. */
   readonly isBrief: boolean;
 }
 
@@ -61,7 +61,10 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: P
 
 const helpCommand = (): Command => new Command('help').argument('[command]').description('Show help for a command');
 
-/** Copies settings to all commands below, which were made without a parent. An error of a command points to its own help. */
+/**
+ * Copies settings to all subcommands, because subcommands are created without a parent. An error message refers to the help of the failed
+ * command.
+ */
 const inheritSettings = (command: Command, path: string, isBrief: boolean): void => {
   command
     .addHelpOption(helpOption(command))
@@ -77,7 +80,10 @@ const inheritSettings = (command: Command, path: string, isBrief: boolean): void
   }
 };
 
-/** A word that begins as the typed one does is meant more often than one that differs by a letter: `stat` is `status`, not `start`. */
+/**
+ * Returns a suggestion for an unknown command or option. A word with the typed beginning is preferred to a word with one different
+ * letter: `stat` suggests `status`, not `start`.
+ */
 const suggestionFor = (text: string, command: Command): string => {
   const [, kind, typed = ''] = /unknown (command|option) '(.*?)'/.exec(text) ?? [];
   if (kind === undefined) return '';
@@ -90,14 +96,14 @@ const suggestionFor = (text: string, command: Command): string => {
   return near === undefined ? '' : ` Did you mean ${near}?`;
 };
 
-/** Least characters of a word that is completed to a suggestion. */
+/** Minimum characters of a typed beginning for a suggestion. */
 const PREFIX_LEAST = 3;
 
-/** The full command, such as `tunnel keys create`. */
+/** Returns the full command, for example `tunnel keys create`. */
 const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 
-/** Runs the program with these arguments. Resolves with its exit code. */
+/** Runs the program with the given arguments. Resolves with the exit code. */
 export const runProgram = async (args: readonly string[], io: Io, groups: CommandGroups): Promise<ExitCode> => {
   let exitCode: ExitCode = EXIT.endedAsAsked;
   let path = 'tunnel';
@@ -114,7 +120,7 @@ export const runProgram = async (args: readonly string[], io: Io, groups: Comman
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // commander has printed what is wrong, or the help that was asked for.
+    // commander has already printed the error message, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.endedAsAsked : EXIT.usage;
     if (error instanceof Interrupted) return exitCodeOfSignal('SIGINT');
     return reportProblem(error, io, path);

@@ -1,15 +1,15 @@
-// One run of the program in this process: the world around it as its io, and its exit code.
+// A run of the program in this process: creates the Io from the process and its environment, and returns the exit code.
 import { homedir, hostname } from 'node:os';
 import { releaseStartMemory, systemClock } from '@tunnel/runtime';
 import type { Io } from './io/io.ts';
 
-/** how long the end of a command waits for a slow reader of what it has written */
+/** Time that a finished command waits until a slow reader has read the output. */
 const STDOUT_LAST_MS = 1000;
 
-/** `stdoutClosed` settles when nobody reads stdout any more. */
+/** Runs the program. `stdoutClosed` resolves when the reader of stdout has closed the pipe. */
 export const runInProcess = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
   const exitCode = await runOnce(args, stdoutClosed);
-  // A pipe is written in the background, and the end of the process would cut it off.
+  // A pipe is written in the background, and ending the process would cut off the output.
   if (process.stdout.writableLength > 0) await Promise.race([stdoutWritten(), stdoutClosed, lastMoment()]);
   return exitCode;
 };
@@ -20,7 +20,7 @@ const lastMoment = (): Promise<void> => new Promise((resolve) => void setTimeout
 
 const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
   const io: Io = {
-    // Not touched unless somebody reads it: tunnels run without a standard input.
+    // Opened only when read, because tunnels run without a standard input.
     get stdin() {
       return process.stdin;
     },
@@ -41,7 +41,8 @@ const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Pr
     },
   };
   if (args[0] !== 'mcp') return (await import('./all-commands.ts')).run(args, io);
-  // A host waits for the list of tools before it shows anything: the other commands would take longer to load than it may take to answer.
+  // An MCP host waits for the list of tools before it shows anything. Loading all commands would take longer than the response may take,
+  // so only the `mcp` command is loaded.
   const [{ runProgram }, { mcpCommand }] = await Promise.all([import('./program.ts'), import('./commands/mcp.ts')]);
   return runProgram(args, io, [['Models:', [mcpCommand]]]);
 };

@@ -1,4 +1,5 @@
-// The dashboard begins here, in its composition root: makes its parts, joins them, and starts the session.
+// Entry point of the dashboard: creates the API client, the session, the query cache and the router, connects them, and starts the
+// session.
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { type ReactNode, StrictMode } from 'react';
@@ -10,12 +11,16 @@ import { createBrowserEnvironment, openTabChannel, Session, type SessionEnvironm
 import { createAppRouter } from './router.tsx';
 import { followOtherTabs } from './shared/theme.ts';
 
-/** More than the platform itself waits for an edge, and that for a service, when a request is replayed: 35 s. */
+/**
+ * Time limit for an API response. A replayed request takes longest: the platform waits 35 s for the edge, and the edge waits 30 s for the
+ * local service.
+ */
 const ANSWER_WITHIN_MS = 40_000;
 
 export const createApp = (): ReactNode => {
   const { origin } = window.location;
-  // A platform that takes a call and never answers is away, too; a browser would wait for minutes.
+  // A platform that accepts a request but never responds also counts as unreachable. Without a time limit, the browser would wait for
+  // minutes.
   const ask = (url: string, request: RequestInit): Promise<Response> =>
     fetch(url, { ...request, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
   const reachability: Reachability = new Reachability(
@@ -53,7 +58,10 @@ const probe = async (ask: (url: string, request: RequestInit) => Promise<Respons
   if (!ok) throw new Error('not yet');
 };
 
-/** A renewal that fails is no query of any page, but says as much about the platform. */
+/**
+ * Reports failed token renewals to the reachability check. A renewal is not a query of a page, so the query cache's error handler never
+ * sees it.
+ */
 const reportingErrors = (environment: SessionEnvironment, noteError: (error: unknown) => void): SessionEnvironment => ({
   ...environment,
   refresh: () =>

@@ -1,4 +1,4 @@
-// The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
+// The dashboard's pages and their paths. The code of each page is a separate file, loaded when the page is first needed.
 import type { QueryClient } from '@tanstack/react-query';
 import { createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router';
 import type { Session } from './api/session.ts';
@@ -19,7 +19,7 @@ const signedOut = createRoute({
   id: 'signed-out',
   component: lazyPage(() => import('./features/auth/layout.tsx'), 'AuthLayout'),
 });
-// Has a name because the types of a route that has beforeLoad lose it otherwise.
+// The search validator is a named constant because TypeScript loses its types if it is written inline in a route with beforeLoad.
 const loginSearch = textFields('next', 'email');
 const login = createRoute({
   getParentRoute: () => signedOut,
@@ -77,7 +77,7 @@ const shell = createRoute({
   beforeLoad: needSession,
   component: lazyPage(() => import('./features/shell/shell.tsx'), 'Shell'),
 });
-// A question of somebody else's app stands alone, as a login does: no way around it looks like an answer.
+// An app's consent question appears without the navigation, like the sign-in page, so that the only controls are the two answers.
 const consentFrame = createRoute({
   getParentRoute: () => root,
   id: 'consent-frame',
@@ -156,7 +156,7 @@ const routeTree = root.addChildren([
 
 const BASE = '/app';
 
-/** `href` as the router has it: without the base. */
+/** Returns the `next` parameter for the sign-in page. `href` is the router's path, without the base /app. */
 const nextOf = (href: string): { next?: string } => {
   const next = returnTo(BASE + href);
   return next === undefined ? {} : { next };
@@ -181,22 +181,26 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
   const { session, queries } = context;
   session.subscribe(() => {
     const { state } = session;
-    // Who came without a session is led to the login by the page, which knows where they wanted to go.
+    // A visitor who arrived without a session is redirected by the route's beforeLoad, which knows the requested page.
     if (state.phase !== 'signed-out' || state.reason === 'none') return;
     const { location, matches } = router.state;
     const isOn = (...ids: readonly string[]): boolean => matches.some(({ routeId }) => ids.includes(routeId));
-    // An app's question waits for whoever logs in next: one may have logged out to answer it for another account.
+    // After a deliberate sign-out, the next user starts on the overview. An app's consent question is kept, because the user may have
+    // signed out to answer with a different account.
     const left = state.reason === 'ended' || isOn(consentFrame.id) ? nextOf(location.href) : {};
     const onPage = isOn(shell.id, consentFrame.id);
     const gone = onPage ? router.navigate({ to: '/login', search: left }) : Promise.resolve();
-    // Nothing of the one may be seen by the next.
+    // Data of the previous account must not be visible to the next account.
     void gone.finally(() => queries.clear());
   });
   return router;
 };
 
 declare module '@tanstack/react-router' {
-  /** Neither an address nor the token of an invite stays in the URL: histories and screens keep what is shown there. */
+  /**
+   * State of a browser history entry. Email addresses and invitation tokens are stored here instead of the URL, because browser histories
+   * and screenshots expose URLs.
+   */
   interface HistoryState {
     email?: string;
     invite?: string;

@@ -1,4 +1,4 @@
-// How those who look at an edge are assembled: the metrics and the REST, each given what it reads of the other parts.
+// Creates the metrics server and the REST server of an edge, with access to the other parts.
 
 import { restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { createStackGate, type ProcessGate } from '@tunnel/http-shell';
@@ -26,9 +26,9 @@ export interface AdminParts {
   readonly config: ServerConfig;
   readonly deps: EdgeDeps;
   readonly version: string;
-  /** Of this run: by it the platform shows itself to the REST. */
+  /** Secret with which the platform authenticates to the edge's REST API. Generated at each start of the edge. */
   readonly platformSecret: Secret;
-  /** Of the monotonic clock. */
+  /** Time of the edge's start, on the monotonic clock. */
   readonly startedMs: () => number;
   readonly internalErrors: InternalErrors;
   readonly connections: ProcessGate;

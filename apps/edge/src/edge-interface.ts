@@ -1,4 +1,4 @@
-// An edge as others see it: what it is given, and what can be done with it.
+// Interface of an edge: its dependencies and its public methods.
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
@@ -6,33 +6,38 @@ import type { StackPlatform } from './backend/choose-backend.ts';
 import type { ControlRateLimits } from './control/control-rate-limiter.rules.ts';
 import type { PlatformAddress } from './routing/platform-route.ts';
 
-/** What an edge is given from outside, beside its configuration. */
+/** Dependencies of an edge in addition to its configuration. */
 export interface EdgeDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly adminToken: Secret;
-  /** Uniform in [0, 1); chooses ports and names. */
+  /** Returns uniform random numbers in [0, 1), for choosing ports and names. */
   readonly random?: () => number;
-  /** What GET /api/status shows. */
+  /** Version in the response of GET /api/status. */
   readonly version?: string;
-  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
+  /**
+   * Data folder. If undefined, the journal is in the configured `data_dir`, and the file that records the owner of each endpoint is not
+   * written.
+   */
   readonly dataDir?: string;
   /**
-   * The platform of the same stack, which asks the REST over a loopback listener of its own. Without one `[server] platform_url` says
-   * where the platform is; without that, too, the edge is alone.
+   * Platform of the same stack. Calls the edge's REST API on a separate loopback listener. If undefined, `[server] platform_url` locates
+   * the platform. Without both settings, the edge runs without a platform.
    */
   readonly platform?: StackPlatform;
-  /** Where that platform serves people, when its host is this edge's to answer (`platformHostAtEdge`). */
+  /**
+   * Address where the stack's platform serves browsers. Set if the edge answers requests for the platform's host (`platformHostAtEdge`).
+   */
   readonly platformAt?: PlatformAddress;
-  /** How often each part of the stack was started again; absent: nobody does that for this edge. */
+  /** Number of restarts per part of the stack. Undefined if the edge runs without a supervisor. */
   readonly restarts?: () => Readonly<Record<string, number>>;
-  /** Instead of all that. */
+  /** Backend for tests. If undefined, the configuration and the `platform` field determine the backend. */
   readonly backend?: Backend;
-  /** Instead of those in the limits: for tests that need more, or reach less. */
+  /** Alert rates that replace the default limits, for tests with more alerts or lower limits. */
   readonly alertRates?: AlertRates;
   readonly controlRateLimits?: ControlRateLimits;
   readonly udpFlowsMax?: number;
-  /** How many descriptors this process may hold; as the system says, unless told. */
+  /** Maximum file descriptors of the process. Default: the limit reported by the operating system. */
   readonly descriptors?: number;
 }
 
@@ -42,25 +47,28 @@ export interface EdgeAddress {
 }
 
 export interface Edge {
-  /** Rejects with one fault that names the port and its key when a port is taken; nothing then stays open. */
+  /**
+   * Starts all parts of the edge. If a port is taken, rejects with a fault that names the port and its config key, and leaves no port
+   * open.
+   */
   start(): Promise<void>;
-  /** Lets connections finish for up to `drainMs`, then ends them. */
+  /** Stops the edge. Connections have up to `drainMs` to finish; the remaining connections are then closed. */
   stop(options: { readonly drainMs: number }): Promise<void>;
-  /** Ends everything at once, without a goodbye. */
+  /** Closes all connections at once, without notifying clients. */
   stopNow(): void;
-  /** How busy it is: what is kept of it when it crashes. */
+  /** Load figures of the edge. Kept in the crash record if the process crashes. */
   readonly counters: Readonly<Record<string, number>>;
-  /** Only while it runs. */
+  /** Addresses of the open ports. Available only while the edge is running. */
   readonly addresses: {
     readonly control: EdgeAddress;
     readonly http: EdgeAddress;
-    /** null: there is no certificate. */
+    /** Address of the HTTPS port. Null if the edge has no TLS port. */
     readonly https: EdgeAddress | null;
     readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
-    /** The two UDP ports for the path of datagrams and for P2P; none: nothing needs them. */
+    /** The two UDP ports for datagram paths and P2P. Empty if no feature needs the ports. */
     readonly udpPorts: readonly number[];
-    /** Where the platform of the same stack asks the REST; null: there is none. */
+    /** REST address for the platform of the same stack. Null without such a platform. */
     readonly stackApi: EdgeAddress | null;
   };
 }

@@ -1,4 +1,5 @@
-// A whole edge with policies: what a client brings is what a visitor meets, from the answer to its registration on; the operator's rules come first.
+// A whole edge with policies: the policy of a client applies to visitors from the response to its registration on, and the operator’s
+// rules come first.
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
@@ -46,7 +47,7 @@ const startEdge = async (operatorRules?: string): Promise<void> => {
 const enter = async (): Promise<RawClient> =>
   (await RawClient.enter(edge.addresses.control.port, 'admin', undefined, ['policy'])).client;
 
-/** Status and code of the edge's answer. */
+/** Status and error code of the edge’s response to a visitor. */
 const visit = (path = '/', name = 'web'): Promise<readonly [number | undefined, unknown]> =>
   new Promise((resolve, reject) => {
     const { port } = edge.addresses.http;
@@ -65,7 +66,7 @@ const api = async (path: string): Promise<unknown> => {
 const metrics = async (): Promise<string> =>
   (await fetch(`http://127.0.0.1:${edge.addresses.metrics.port}/metrics`)).text();
 
-it('turns visitors away before anything else, counts it by rule and as no request, and shows it', async () => {
+it('a denied request is answered by the policy, counted by rule but not as a request, and captured', async () => {
   await startEdge();
   const client = await enter();
   const { tunnel_id } = await client.registered({ ...WEB, policy: deny(418) });
@@ -94,7 +95,7 @@ it('turns visitors away before anything else, counts it by rule and as no reques
   ]);
 });
 
-it('a policy that is brought anew is met by the next request', async () => {
+it('a policy registered again applies to the next request', async () => {
   await startEdge();
   const client = await enter();
   const { tunnel_id } = await client.registered({ ...WEB, policy: deny(401) });
@@ -104,7 +105,7 @@ it('a policy that is brought anew is met by the next request', async () => {
   }
 });
 
-it('a group without a healthy member runs its policy first, the highest revision for all', async () => {
+it('a group without a healthy member applies its policy first, in the highest revision', async () => {
   await startEdge();
   const first = await enter();
   const second = await enter();
@@ -112,12 +113,12 @@ it('a group without a healthy member runs its policy first, the highest revision
   expect(await visit()).toEqual([403, 'POLICY_DENIED']);
   await second.registered({ ...GROUP, ...SILENT_SERVICE, policy: deny(451), policy_revision: 2 });
   expect(await visit()).toEqual([451, 'POLICY_DENIED']);
-  // Nobody is turned away any more: what is left to say is that nobody serves.
+  // Without a policy no request is denied, so the visitor learns that no member is healthy.
   await first.registered({ ...GROUP, ...SILENT_SERVICE, policy_revision: 3 });
   expect(await visit()).toEqual([502, 'GROUP_UNHEALTHY']);
 });
 
-it('the operator’s rules come before those of every tunnel, and an allow of a tunnel does not skip them', async () => {
+it('the operator’s rules come before the rules of every tunnel, and a tunnel’s allow does not skip them', async () => {
   await startEdge('- match: { path: ["/private/**"] }\n  deny: 451\n');
   const client = await enter();
   const policy = { login: null, rules: [{ match: { path: ['/private/open'] }, allow: true }, { deny: 418 }] };

@@ -1,4 +1,5 @@
-// The policies of an edge in one object: what is kept of them, the rules in the way of visitors, what is done for them, and their figures.
+// All policy parts of an edge in a single object: stored policies, the gate that applies rules to visitors, held request bodies, the
+// driver for side effects, and figures for metrics.
 
 import type { ServerConfig } from '@tunnel/config/server';
 import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
@@ -16,11 +17,11 @@ export class EdgePolicies {
   readonly store: PolicyStore;
   readonly gate: PolicyGate;
   readonly heldBodies = new HeldBodies();
-  /** Rules of the operator that come before those of each tunnel. */
+  /** Number of operator rules, which run before the rules of each tunnel. */
   readonly operatorRules: number;
   readonly #driver: PolicyDriver;
 
-  /** Throws a ConfigProblem for a file of `[policy]` that cannot be used. */
+  /** Throws a ConfigProblem if a file named in `[policy]` is invalid. */
   constructor(config: ServerConfig, options: PolicyServicesOptions & { readonly clock: Clock }) {
     const { driver, operatorPolicy } = createPolicyServices(config, options);
     const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
@@ -34,12 +35,12 @@ export class EdgePolicies {
     });
   }
 
-  /** Names that the policy of a tunnel may use. */
+  /** Names of the operator's login providers, for use in tunnel policies. */
   get loginProviders(): readonly string[] {
     return this.#driver.loginProviders;
   }
 
-  /** Where logins at the operator's providers come back to. */
+  /** Answers callback requests after a login at the operator's providers. Undefined if no provider is configured. */
   get callbackRelay(): HttpRouterOptions['callbackRelay'] {
     const { callbackRelay } = this.#driver;
     return this.loginProviders.length === 0 ? undefined : (path) => callbackRelay.answer(path);

@@ -1,5 +1,5 @@
-// How an edge speaks TLS: the certificates it has, the terms that all its ports share, and what changes with time: files that are renewed,
-// certificates that come by themselves, a day that is over.
+// TLS of an edge: its certificates, the TLS settings shared by all ports, and all changes over time: renewed files, automatically issued
+// certificates, and the daily change of the session ticket key.
 import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
 import type { LocalAuthority } from '@tunnel/certificates/acme';
@@ -9,7 +9,7 @@ import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
 import { CertificateStore, TLS_MADE_KEPT_MS } from './ingress/tls/certificate-store.ts';
 
-/** how often the edge looks whether its certificate has been renewed */
+/** Interval at which the edge checks whether its certificate files were renewed. */
 const TLS_FILES_LOOK_MS = 2000;
 /** How often the edge checks whether the key for TLS session tickets is due for its daily change. */
 const TLS_TICKETS_LOOK_MS = 60_000;
@@ -17,11 +17,11 @@ const TLS_TICKETS_LOOK_MS = 60_000;
 interface EdgeTlsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where the local authority is kept. */
+  /** Folder in which the local certificate authority is stored. */
   readonly dataDir?: string | undefined;
 }
 
-/** An authority of this machine, and its certificate for the machine itself. */
+/** Local certificate authority of this computer, and its certificate for `localhost`. */
 interface LocalTls {
   readonly authority: LocalAuthority;
   readonly pair: CertificatePair;
@@ -34,19 +34,24 @@ export class EdgeTls implements CertificateListener {
   readonly certificates: CertificateStore;
   readonly #config: Pick<ServerConfig, 'tls' | 'server' | 'acme'>;
   readonly #files: CertificateFiles;
-  /** Tickets are of this run: no other takes them. */
+  /**
+   * TLS settings of all ports. The secret for session tickets is generated at each start, so tickets from earlier runs are not accepted.
+   */
   readonly #terms: TlsTerms;
   readonly #onRenewed: () => void;
-  /** Of certificates that came by themselves: the names of each, and which of them a name shows. */
+  /**
+   * State of automatically issued certificates: the names of each certificate id, and in `#shownAt` the certificate id in use for each
+   * name.
+   */
   readonly #namesOf = new Map<string, readonly string[]>();
   readonly #shownAt = new Map<string, string>();
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #dataDir: string | undefined;
-  /** Of `local_ca`: what is shown for the machine itself. */
+  /** Local authority and its `localhost` certificate. Null unless `[tls] local_ca` is on. */
   #local: LocalTls | null = null;
 
-  /** `onRenewed`: for handshakes from now on, every port asks for its options again. */
+  /** `onRenewed` is called after a certificate change, so that every port fetches new TLS options for later handshakes. */
   constructor(
     config: Pick<ServerConfig, 'tls' | 'server' | 'acme'>,
     { clock, logger, dataDir }: EdgeTlsOptions,
@@ -71,27 +76,30 @@ export class EdgeTls implements CertificateListener {
     });
   }
 
-  /** null: none are named. */
+  /** Certificate files of `[tls]`. Null if no files are configured. */
   get files(): TlsFiles | null {
     return this.#files.current;
   }
 
-  /** Of the local authority; null: there is none. */
+  /** Certificate issued by the local authority for `localhost`. Null without a local authority. */
   get localPair(): CertificatePair | null {
     return this.#local?.pair ?? null;
   }
 
-  /** Whether the https port is open: also before its first certificate is there. */
+  /** Whether the HTTPS port is open. The port opens even before its first certificate exists. */
   get hasHttpsPort(): boolean {
     return this.hasSecurePorts || this.#config.tls.local_ca;
   }
 
-  /** Whether clients, and whoever uses the REST from elsewhere, must speak TLS. Those of a local authority are for visitors alone. */
+  /** Whether clients and remote REST callers must use TLS. Certificates of the local authority are for visitors only. */
   get hasSecurePorts(): boolean {
     return this.files !== null || this.#config.acme.enabled;
   }
 
-  /** Of a port with one certificate; null: it speaks in clear. Without one yet it refuses every handshake, and is never in clear meanwhile. */
+  /**
+   * Returns the TLS options of a port with a single certificate. Returns null if the port is unencrypted. Before its first certificate
+   * exists, a TLS port rejects every handshake and never falls back to unencrypted connections.
+   */
   optionsOf(scope: TicketScope): SecureContextOptions | null {
     return this.hasSecurePorts ? this.#terms.optionsOf(this.#ofDomain ?? this.files, scope) : null;
   }
@@ -120,7 +128,7 @@ export class EdgeTls implements CertificateListener {
     if (before !== this.#ofDomain) this.#onRenewed();
   }
 
-  /** A name that another certificate has by now stays. */
+  /** Removes the names of a certificate from the store. A name that uses a newer certificate by now stays. */
   #hide(id: string, isHidden: (name: string) => boolean): void {
     const hidden = (this.#namesOf.get(id) ?? []).filter((name) => this.#shownAt.get(name) === id && isHidden(name));
     for (const name of hidden) this.#shownAt.delete(name);
@@ -129,7 +137,7 @@ export class EdgeTls implements CertificateListener {
 
   // ---- life ----
 
-  /** Rejects with a fault that names the file. */
+  /** Loads the certificates. Rejects with a fault that names the unusable file. */
   async start(): Promise<void> {
     await this.#files.start();
     this.certificates.setForAll(this.files);
@@ -146,7 +154,10 @@ export class EdgeTls implements CertificateListener {
     });
   }
 
-  /** The one for the machine itself is there before anybody comes: who names nobody is shown it. */
+  /**
+   * Opens the local authority and issues the `localhost` certificate before the first visitor, because visitors without SNI get that
+   * certificate.
+   */
   async #openLocal(): Promise<void> {
     if (this.#dataDir === undefined) throw new Error('a local certificate authority needs a folder');
     const acme = await import('@tunnel/certificates/acme');

@@ -33,7 +33,7 @@ afterEach(async () => {
   for (const edge of edges.splice(0)) await edge.stop({ drainMs: 0 });
 });
 
-/** A client with one carrier and one tunnel whose local service echoes. */
+/** Connects a client with one carrier and one tunnel to an echo service. */
 const publishEcho = async (edge: Edge) => {
   const { client, welcome } = await RawClient.enter(edge.addresses.control.port, 'admin');
   const mux = echoMux();
@@ -77,7 +77,7 @@ const reaches = (port: number): Promise<boolean> =>
   });
 
 describe('a running edge', () => {
-  it('carries a visitor to the client and back, and shows it', async () => {
+  it('carries bytes between visitor and client, and shows the tunnel in the API and metrics', async () => {
     const edge = makeEdge();
     await edge.start();
     const { mux, tunnel, port } = await publishEcho(edge);
@@ -91,7 +91,7 @@ describe('a running edge', () => {
     expect(await metricsOf(edge)).toMatch(/^tunnel_active_sessions 1$/m);
   });
 
-  it('lets a connection finish when its client is cut off, and takes no new one', async () => {
+  it('lets an open connection finish after its client is cut off, and accepts no new connection', async () => {
     const edge = makeEdge();
     await edge.start();
     const { client, port } = await publishEcho(edge);
@@ -105,7 +105,7 @@ describe('a running edge', () => {
     await eventually(async () => expect(await metricsOf(edge)).toMatch(/^tunnel_active_carriers 0$/m));
   });
 
-  it('closes a tunnel by DELETE while its connections finish', async () => {
+  it('closes a tunnel by DELETE while its open connections finish', async () => {
     const edge = makeEdge();
     await edge.start();
     const { client, tunnel, port } = await publishEcho(edge);
@@ -118,8 +118,8 @@ describe('a running edge', () => {
   });
 });
 
-describe('a stop', () => {
-  it('tells clients, takes no one in, waits for the last connection, and closes with 1001', async () => {
+describe('a stop of the edge', () => {
+  it('notifies clients, accepts no tunnels, waits for the last connection, and closes with 1001', async () => {
     const edge = makeEdge();
     await edge.start();
     const { client, port } = await publishEcho(edge);
@@ -137,7 +137,7 @@ describe('a stop', () => {
     expect((await client.closed).code).toBe(1001);
   });
 
-  it('ends what did not finish in time with a reset', async () => {
+  it('resets connections still open after the drain time', async () => {
     const edge = makeEdge();
     await edge.start();
     const { client, port } = await publishEcho(edge);
@@ -149,7 +149,7 @@ describe('a stop', () => {
     expect((await client.closed).code).toBe(1001);
   });
 
-  it('at once leaves no one waiting', async () => {
+  it('without a drain resets every connection at once', async () => {
     const edge = makeEdge();
     await edge.start();
     const { client, port } = await publishEcho(edge);
@@ -161,7 +161,7 @@ describe('a stop', () => {
     expect((await client.closed).code).toBe(1006);
   });
 
-  it('leaves no port open, at whichever moment of its start', async () => {
+  it('leaves no port open, at any moment of its start', async () => {
     const port = await freePort();
     let isStarted = false;
     for (let turns = 0; !isStarted; turns += 1) {
@@ -181,9 +181,9 @@ describe('a stop', () => {
   });
 });
 
-describe('a taken port', () => {
+describe('a start with a port in use', () => {
   it.each(['control_port', 'api_port', 'metrics_port'])(
-    'of %s stops the start with its number and its key, and nothing stays open',
+    'for %s fails with the port and its config key, and leaves no port open',
     async (key) => {
       const squatter = createServer().listen(0, '127.0.0.1');
       await once(squatter, 'listening');

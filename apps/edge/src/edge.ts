@@ -1,4 +1,5 @@
-// The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
+// Composition root of the edge: creates all parts, connects the parts, and starts and stops the parts in order. No other module does such
+// wiring.
 import { randomInt } from 'node:crypto';
 import { platformHostAtEdge, restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
@@ -34,14 +35,14 @@ import { Groups } from './routing/groups.ts';
 import { PlatformRoute } from './routing/platform-route.ts';
 import { Registry } from './routing/registry.ts';
 
-/** connections to REST and metrics at once, however many descriptors there are */
+/** Maximum concurrent connections to the REST and metrics ports, regardless of the number of file descriptors. */
 const API_CONNECTIONS_MAX = 2048;
 
-/** What the parts other than the drain may take to stop. */
+/** Time for stopping all parts, in addition to the drain. */
 const STOP_GRACE_MS = 5000;
-/** The version of one that nobody has released. */
+/** Version of an edge that runs from an unreleased checkout. */
 const DEVELOPMENT = 'development';
-/** Names that the edge chooses must not be guessed: no ordinary random number will do. */
+/** Cryptographically secure random number in [0, 1). Names chosen by the edge must not be predictable. */
 const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
 export const createEdge = (config: ServerConfig, deps: EdgeDeps): Edge => new ComposedEdge(config, deps);
@@ -50,10 +51,10 @@ class ComposedEdge implements Edge {
   readonly #config: ServerConfig;
   readonly #options: EdgeDeps;
   readonly #version: string;
-  /** Of this run: by it the platform shows itself to the REST. */
+  /** Secret with which the platform authenticates to the edge's REST API. Generated at each start of the edge. */
   readonly #platformSecret = new Secret(randomToken());
   readonly #internalErrors: InternalErrors;
-  // In the order in which they are made: each part is given parts above it.
+  // Parts of the edge in order of creation. A part depends only on parts above.
   readonly #connections: ProcessGate;
   readonly #tls: EdgeTls;
   readonly #backend: Backend;
@@ -86,7 +87,7 @@ class ComposedEdge implements Edge {
     this.#options = options;
     this.#version = options.version ?? DEVELOPMENT;
     this.#internalErrors = new InternalErrors(options.logger, () => clock.monotonic());
-    // Who gets a place at all.
+    // Admission control: limits on the connections to the process.
     this.#connections = createProcessGate(config.limits, {
       ...options,
       takes: 'visitors, clients and callers',
@@ -94,11 +95,12 @@ class ComposedEdge implements Edge {
       trustedProxies: config.server.trusted_proxies,
     });
     this.#tls = new EdgeTls(config, options, () => this.#renewTls());
-    // Who may use the edge, and who is told what happens on it.
+    // Authentication of clients, and reporting to the backend.
     this.#backend = options.backend ?? this.#chooseBackend();
     this.#backend.certificates?.follow(this.#tls);
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
-    // What there is to be reached. Captures see tunnels come and go: theirs go with them.
+    // Tunnels and names. The registry notifies the capture store and the policy store when tunnels open and close, because captures and
+    // policies belong to a tunnel.
     const runId = randomInt(36 ** 5).toString(36);
     this.#captures = new CaptureStore({ ...config.capture, accountShare: limits.account_share, clock, runId });
     const edgeHost = `edge.${config.server.domain}`;
@@ -106,20 +108,20 @@ class ComposedEdge implements Edge {
     this.#policies = new EdgePolicies(config, { ...options, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: options.random ?? secureRandom });
-    // Where visitors come in.
+    // Ports at which visitors connect.
     this.#ingress = this.#makeIngress();
-    // Who looks at the groups.
+    // Observers of groups: event feed, metrics and alerts.
     this.#feed = new GroupFeed({ regionId: region.id, clock });
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
     this.#alerts = createAlertSender(config, { ...options, version: this.#version, rates: options.alertRates });
-    // Where clients come in, and come back to.
+    // Control plane, to which new and returning clients connect.
     this.#endpoints = this.#makeEndpoints();
     this.#recovery = this.#makeRecovery();
     const { report } = this.#internalErrors;
     this.#datagramPorts = new DatagramPorts(config, { ...options, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
-    // Who looks at all of it.
+    // Metrics server and REST server, which read from all other parts.
     const admin = this.#adminParts();
     this.#metricsServer = makeMetricsServer(admin);
     this.#rest = makeRest(admin);
@@ -157,7 +159,7 @@ class ComposedEdge implements Edge {
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#drainMs = drainMs;
-    // Streams of events would never end by themselves.
+    // The feed of group events is closed first, because event streams never end on their own.
     this.#feed.close();
     await this.#life.stop({ deadlineMs: drainMs + STOP_GRACE_MS });
   }
@@ -170,34 +172,37 @@ class ComposedEdge implements Edge {
 
   // ---- the order of start and stop ----
 
-  /** Started in this order, stopped in the reverse one. */
+  /** Defines the start order of the parts. The parts stop in reverse order. */
   #makeLife(): Lifecycle {
     const life = new Lifecycle({ logger: this.#options.logger, clock: this.#options.clock });
     const captures = this.#captures;
-    // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
+    // Certificates load before any port opens: an invalid certificate is a configuration error, like an unknown key.
     life.add({
       name: 'certificate',
       start: () => this.#tls.start(),
       stop: async () => this.#tls.stop(),
     });
-    // Keys must be answerable before anyone can show one, and closed tunnels reportable until the last one is closed.
+    // The backend must check keys before the first client connects, and must report closed tunnels until the last tunnel has closed.
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
-    // Watchers before what they watch: they see the start, and the whole drain.
+    // Metrics, REST and captures start before the parts under observation, so that the start and the whole drain are visible.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
     life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
-    // Before anybody can ask for an endpoint; until the last one is given back. Before the http port opens: visitors of a name whose client is about to
-    // come back get a 502, not a 404 that says that there is no such tunnel.
+    // Recovery starts before any client can request an endpoint, and stops after the last endpoint was released. Recovery also starts
+    // before the HTTP port opens: if the client of a name is about to reconnect, visitors get a 502 instead of a 404, which would mean
+    // that the tunnel does not exist.
     if (this.#recovery !== undefined) life.add(this.#recovery);
-    // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
+    // The HTTP port opens before the control plane, because a client learns its URL at registration, and the URL contains the HTTP port.
     life.add({
       name: 'http',
       start: () => this.#ingress.openHttp({ isSecure: this.#tls.hasHttpsPort }),
       stop: async () => this.#ingress.closeHttp(),
     });
-    // After those: what a client may come back to is not free. Before any client is told of them; until the last datagram of the drain is out.
+    // UDP ports open after recovery, because ports held for returning clients are not free, and before any client learns the port
+    // numbers. The UDP ports close after the last datagram of the drain was sent.
     life.add(this.#datagramPorts);
-    // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
+    // The control plane starts last, because an open control port promises that clients can connect. The control plane stops first,
+    // because its stop is the drain.
     life.add({
       name: 'control plane',
       start: () => this.#control.start(this.#tls.optionsOf('clients')),
@@ -214,7 +219,7 @@ class ComposedEdge implements Edge {
   }
 
   async #drainAndEnd(): Promise<void> {
-    // Clients first: they look for another edge while their connections here still run.
+    // Clients are notified first, so that clients can look for another edge while their connections to this edge still work.
     this.#control.drain(this.#drainMs / 1000);
     await this.#ingress.drain(this.#drainMs);
     await this.#control.end();
@@ -282,7 +287,10 @@ class ComposedEdge implements Edge {
     });
   }
 
-  /** undefined: people reach the platform by another way, or there is none in this stack. */
+  /**
+   * Returns the route to the platform of the same stack. Returns undefined without such a platform, or if browsers reach the platform
+   * without passing through the edge.
+   */
   #platformRoute(): PlatformRoute | undefined {
     const { clock, platformAt: address } = this.#options;
     const publicHost = platformHostAtEdge(this.#config);
@@ -372,7 +380,7 @@ class ComposedEdge implements Edge {
     };
   }
 
-  /** For handshakes from now on. */
+  /** Passes the renewed TLS options to all ports, for later handshakes. */
   #renewTls(): void {
     this.#ingress.httpListeners.renew();
     this.#control.renewCertificate(this.#tls.optionsOf('clients'));

@@ -1,59 +1,60 @@
-// Bounds shared by several files of this package, or with other packages.
+// Limits shared by several folders of the edge, or with other packages.
 import { CAPTURES_KEPT_MAX } from '@tunnel/contract';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const EDGE_LIMITS = {
-  /** how often the edge looks for what has become due: pings, dead carriers, held ports */
+  /** Interval at which the edge handles due work: pings, dead carriers and held ports. */
   SESSION_TICK_MS: 1000,
-  /** connections the system accepts on our behalf while we are busy */
+  /** Maximum connections that the operating system accepts and queues while the edge is busy. */
   VISITOR_BACKLOG: 4096,
-  /** bytes of a visitor that wait until the local connection is open */
+  /** Maximum bytes from a visitor that the edge buffers until the connection to the local service is open. */
   PRECONNECT_BUFFER_BYTES: 64 * KiB,
-  /** TCP keep-alive towards visitors: one that vanished is noticed some minutes later */
+  /** TCP keep-alive delay of connections to visitors. The edge detects a vanished visitor some minutes later. */
   VISITOR_KEEPALIVE_MS: 60_000,
   /**
-   * how long a visitor may take to the next request on the same connection
+   * Maximum idle time of a visitor's connection before the next request.
    * @limit visitors: HTTP connection, idle time without a request | the connection is closed
    */
   HTTP_KEEP_ALIVE_MS: 75_000,
   /**
-   * a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below
+   * Maximum time in which a visitor reads no byte of a pending response. The longest gaps of a poor mobile network are far shorter.
    * @limit visitors: HTTP response, time without the visitor reading a byte | the connection is reset
    */
   HTTP_SEND_TIMEOUT_MS: 300_000,
   /**
-   * an upload that its service does not take: without a byte either way for so long both sides are reset
+   * Maximum time without a byte in either direction while the local service does not read an upload. Both sides are reset afterwards.
    * @limit visitors: HTTP upload, time without the local service reading a byte | the connection is reset on both sides
    */
   HTTP_STALLED_BODY_MS: 300_000,
-  /** after our last word the visitor has this long to read it and to close */
+  /** Time for a visitor to read the rest of the last response and to close the connection. */
   HTTP_LINGER_MS: 2_000,
-  /** how long such a connection waits; most services hang up after 5 s */
+  /** Maximum idle time of an open connection to a local service before reuse. Most services close idle connections after 5 s. */
   HTTP_IDLE_STREAM_MS: 4_000,
-  /** of one request body, what may be on its way while the service does not read */
+  /** Flow-control window of an HTTP/2 stream: maximum body bytes in transit while the receiver does not read. */
   HTTP2_STREAM_WINDOW_BYTES: 256 * KiB,
   /**
-   * a head above this resets its stream; it leaves room to answer 431 to one that is too large for HTTP/1.1
+   * Maximum size of an HTTP/2 request head. The stream is reset if the head is larger. The limit is above the limit for HTTP/1.1, so that
+   * a head too large for HTTP/1.1 gets a 431 response.
    * @limit visitors: HTTP/2 request head, size | the request is reset
    */
   HTTP2_HEAD_MAX_BYTES: 64 * KiB,
-  /** header fields; above this the stream is reset, as with the size */
+  /** Maximum header fields of an HTTP/2 request. The stream is reset if a request has more fields. */
   HTTP2_FIELDS_MAX: 256,
-  /** what node may hold for one connection; over it new streams are refused */
+  /** Maximum memory that Node.js uses for an HTTP/2 connection. Above the limit, new streams are rejected. */
   HTTP2_SESSION_MEMORY_BYTES: 16 * MiB,
-  /** the last requests of a tunnel that are kept for a look and a replay */
+  /** Maximum captured requests kept per tunnel for viewing and replay. */
   CAPTURES_PER_TUNNEL: CAPTURES_KEPT_MAX,
   /**
-   * of each body, from its beginning: most of what a person reads, and of what can be sent again
+   * Maximum captured bytes of a body, from its beginning. Sufficient for most bodies that a person reads or replays.
    * @limit dashboard: Captured body of a request or response, size | only the beginning is captured; the request cannot be replayed
    */
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
-  /** of one alert, from the look-up of its name to the head of the answer; there is no second try */
+  /** Timeout of an alert, from the DNS lookup to the response head. Alerts are not retried. */
   ALERT_TIMEOUT_MS: 5000,
-  /** no answer of the platform is longer */
+  /** Maximum size of a response from the platform to a request of the edge. */
   PLATFORM_ANSWER_MAX_BYTES: 256 * KiB,
-  /** accepted keys that are remembered, one for each session there can be; the oldest go first */
+  /** Maximum accepted keys in the cache, enough for a key per session. The oldest keys are evicted first. */
   KNOWN_KEYS_MAX: 20_000,
 } as const;

@@ -13,6 +13,7 @@ export {
   listCertificates,
   renewCertificate,
 } from './services/certificates/operator-certificates.ts';
+export { fetchRelease, type ListedRelease, listRelease } from './services/downloads/fetch-release.ts';
 export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
 export { setUnlimited } from './services/keys/keys.ts';
 export {

@@ -6,7 +6,7 @@ import {
   CERTIFICATES_EVERY_MS,
 } from './services/certificates/platform-certificates.ts';
 
-it('time limits that tests pass on a fast clock have these values', () => {
+it('time limits that tests pass on a fake clock have the expected values', () => {
   expect({
     CERTIFICATES_EVERY_MS,
     CERTIFICATES_EDGE_WAIT_MS,

@@ -55,7 +55,7 @@ const post = (body: unknown, headers: Record<string, string> = {}): RequestInit 
   body: JSON.stringify(body),
 });
 
-it('speaks TLS at its own port with the certificate of its files, and is stopped with it', async () => {
+it('the platform serves TLS on its port with the configured certificate files', async () => {
   const { url: databaseUrl } = await openDatabase();
   const folder = await newFolder();
   const { cert, key } = testCertificate();
@@ -85,7 +85,7 @@ it('speaks TLS at its own port with the certificate of its files, and is stopped
 });
 
 describe('the platform', () => {
-  it('goes the whole way: sign up, verify by mail, log in, make a key, see the usage', async () => {
+  it('supports the whole flow of sign-up, mail verification, sign-in, key creation and usage', async () => {
     const { url } = await openDatabase({ empty: true });
     const { ask, dataDir } = await startPlatform(url);
     const account = { email: 'ada@example.com', password: 'correct horse' };
@@ -107,7 +107,7 @@ describe('the platform', () => {
     expect(await pools.json()).toEqual({ groups: [], warnings: [] });
   });
 
-  it('tells of every public operation in its document, and of none of the edges', async () => {
+  it('lists every public operation in its OpenAPI document, and no edge operations', async () => {
     const { url } = await openDatabase();
     const { ask } = await startPlatform(url);
     const { paths } = (await (await ask('/openapi.json')).json()) as { paths: Record<string, object> };
@@ -125,7 +125,7 @@ describe('the platform', () => {
     expect((await ask('/docs')).status).toBe(200);
   });
 
-  it('waits for a database that is away at the start: healthy itself, all else 503; then makes the tables', async () => {
+  it('starts without a database, serving health and 503, and creates the tables once available', async () => {
     const proxy = new DatabaseProxy((await openDatabase({ empty: true })).url);
     endings.push(() => proxy.cut());
     const { ask, status } = await startPlatform(await proxy.reserve());
@@ -138,7 +138,7 @@ describe('the platform', () => {
     expect(await status('/health/db')).toBe(200);
   });
 
-  it('lives through a database that goes and comes back under load', async () => {
+  it('survives a database outage under load with no error other than 503', async () => {
     const proxy = new DatabaseProxy((await openDatabase()).url);
     const through = await proxy.reserve();
     await proxy.open();
@@ -165,7 +165,7 @@ describe('the platform', () => {
     expect([...seen].filter((code) => code >= 500 && code !== 503)).toEqual([]);
   });
 
-  it('takes the calls of the edge of its stack at a listener of their own, by the credential that the stack made', async () => {
+  it("serves its local edge on a separate listener with the stack's credential", async () => {
     const { url } = await openDatabase();
     const localEdge = { credential: new Secret('tne_of-this-stack'), url: () => null, callsAtPort: 0 };
     const { platform } = await startPlatform(url, { localEdge });
@@ -179,13 +179,13 @@ describe('the platform', () => {
     expect((await call('tne_wrong')).status).toBe(401);
     const answer = await call(localEdge.credential.reveal());
     expect([answer.status, await answer.json()]).toMatchObject([200, { ok: false }]);
-    // Nothing else is there: neither the API nor its pages.
+    // The local edge's listener serves neither the API nor its pages.
     for (const path of ['/health', '/keys', '/app/']) {
       expect((await fetch(`http://${host}:${port}${path}`)).status).toBe(404);
     }
   });
 
-  it('shows its metrics to the operator, and to its own edge', async () => {
+  it('shows metrics to the operator and to its local edge', async () => {
     const { url } = await openDatabase();
     const localEdge = { credential: new Secret('tne_of-this-stack'), url: () => null, callsAtPort: 0 };
     const { platform, ask, status } = await startPlatform(url, { localEdge });
@@ -205,7 +205,7 @@ describe('the platform', () => {
     expect((await fetch(link)).status).toBe(401);
   });
 
-  it('leaves nothing open when its port is taken', async () => {
+  it('fails with CONFIG_PORT_TAKEN if its port is in use, and leaves nothing open', async () => {
     const { url } = await openDatabase();
     const { platform } = await startPlatform(url);
     const config = loadServerConfig({ env: {}, overrides: { platform: { port: platform.address.port } } });

@@ -1,4 +1,4 @@
-// A promise that is waited for so long and no longer. The work itself is not ended.
+// Waits for a promise with a time limit. The underlying work is not canceled when the time is up.
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export class TimeoutError extends Error {}

@@ -1,7 +1,8 @@
-// What the bundler puts in, and what lies beside the bundle. This file and the bundle lie one folder below their app: paths are the same for both.
+// Values inserted by the bundler, and paths of files next to the bundle. This source file and the bundle are both one folder below the
+// app, so that relative paths are the same for both.
 import { fileURLToPath } from 'node:url';
 
-/** Sources that run unbundled (tests) have none. */
+/** Version of the product, inserted by the bundler. Undefined if the sources run without a bundle, as in tests. */
 declare const __TUNNEL_VERSION__: string | undefined;
 
 export const VERSION = typeof __TUNNEL_VERSION__ === 'string' ? __TUNNEL_VERSION__ : '0.0.0-dev';

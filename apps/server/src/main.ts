@@ -1,4 +1,5 @@
-// The executable tunnel-server. What a server is made of is loaded when a command gets to it: a part of a stack holds its own code alone.
+// The executable tunnel-server. Each command loads only the code that it needs, so that a part of a stack does not hold the code of other
+// parts in memory.
 import { checkConfig, edge, platform, simulator } from './commands/server-commands.ts';
 import { stack } from './commands/stack-command.ts';
 import { type MakeCommand, runProgram } from './program.ts';
@@ -10,7 +11,7 @@ const inGroup =
   (finish) =>
     make(finish).helpGroup(heading);
 
-/** In the order in which the help names them. */
+/** All commands of tunnel-server, in the order of the help text. */
 const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { admin } = await import('./commands/admin.ts');
   const { edgeCredential, migrate } = await import('./commands/database-commands.ts');
@@ -18,10 +19,11 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { signingKeys } = await import('./commands/signing-keys.ts');
   const { alert } = await import('./commands/alert-command.ts');
   const { certificates } = await import('./commands/certificates.ts');
+  const { downloads } = await import('./commands/downloads.ts');
   const groups: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
     ['Run:', [stack, edge, platform, simulator]],
     ['Accounts and apps:', [admin, oauthClient]],
-    ['Maintain:', [checkConfig, certificates, edgeCredential, signingKeys, migrate, alert]],
+    ['Maintain:', [checkConfig, certificates, downloads, edgeCredential, signingKeys, migrate, alert]],
   ];
   return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };

@@ -1,4 +1,4 @@
-// The frame of the executable tunnel-server: reads the command line, runs one command, ends with its exit code.
+// Runs tunnel-server: parses the command line, runs a command, and exits with its exit code.
 import { Command, CommanderError, Option } from 'commander';
 import { VERSION } from './bundle.ts';
 import { EXIT_OK, EXIT_USAGE, reportProblem } from './process/problem-report.ts';
@@ -24,7 +24,7 @@ Environment:
   TUNNEL_LOG=json                   Set the log format: json or human
   TUNNEL_DEBUG=1                    Show stack traces of unexpected errors`;
 
-/** The widest line of any help, as that of the client. */
+/** Maximum line width of help texts, the same as in the client. */
 const HELP_COLUMNS = 100;
 
 const helpWidth = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number =>
@@ -34,7 +34,10 @@ const helpOption = (): Option => new Option('-h, --help', 'Show this help').help
 
 const helpCommand = (): Command => new Command('help').argument('[command]').description('Show help for a command');
 
-/** A command in a list, with its arguments. Every command takes options: naming them in each line would make the lines long. */
+/**
+ * Returns a command's name and arguments for the list of commands. Options are left out, because every command has options and the lines
+ * would become long.
+ */
 const subcommandTerm = (command: Command): string =>
   [
     command.name(),
@@ -62,7 +65,10 @@ const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) =
   return program;
 };
 
-/** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
+/**
+ * Applies the parent's settings to all subcommands, which were created before they had a parent. Error messages then refer to the help of
+ * the failed subcommand.
+ */
 const inheritSettings = (command: Command, path: string): void => {
   command.showHelpAfterError(`See \`${path} --help\`.`);
   for (const below of command.commands) {
@@ -72,7 +78,7 @@ const inheritSettings = (command: Command, path: string): void => {
   }
 };
 
-/** Its exit code. What it has to say goes to the standard output and the standard error of this process. */
+/** Runs a command and returns its exit code. The command writes to the standard output and standard error of this process. */
 export const runCommand = async (commands: readonly MakeCommand[], args: readonly string[]): Promise<number> => {
   let exitCode = EXIT_OK;
   const finish = (code: number): void => {
@@ -82,17 +88,17 @@ export const runCommand = async (commands: readonly MakeCommand[], args: readonl
     await buildProgram(commands, finish).parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // commander has printed what is wrong, or the help that was asked for.
+    // Commander has already printed the error message or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
     return reportProblem(error, process.stderr, process.env);
   }
 };
 
-/** Never returns. */
+/** Runs the command of the command line, then exits the process. Never returns. */
 export const runProgram = async (commands: readonly MakeCommand[]): Promise<void> => {
-  // A terminal that went away must not take the server with it.
+  // A write error, for example after the terminal was closed, must not stop the server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const code = await runCommand(commands, process.argv.slice(2));
-  // Everything was stopped in order by now: a handle that someone forgot does not keep the process.
+  // All parts have been stopped properly by now, so a forgotten handle must not keep the process alive.
   process.exit(code);
 };

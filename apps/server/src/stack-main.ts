@@ -1,4 +1,5 @@
-// `tunnel-server stack` as a bundle of its own: the parent runs as long as its stack, and holds nothing of what it runs.
+// Entry point of the separate bundle for `tunnel-server stack`. The supervising process runs as long as the stack, so its bundle excludes
+// the code of the stack's parts.
 import { stack } from './commands/stack-command.ts';
 import { runProgram } from './program.ts';
 

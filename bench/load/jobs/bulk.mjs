@@ -1,4 +1,4 @@
-// Whole transfers in one direction, on one stream or on several at once. Every byte is compared.
+// Transfers in one direction on a single stream or on several at once. Every byte is compared.
 import { openConnection } from '../connection.mjs';
 import { PatternCheck, sendPattern } from '../pattern.mjs';
 import { decodeVerdict, encodeRequest, SERVICE, VERDICT_BYTES } from '../request.mjs';

@@ -1,4 +1,4 @@
-// A connection per request: connect, a small request, its answer, close.
+// A connection per request: connect, a small request, its response, close.
 import { percentile } from '../../lib/statistics.mjs';
 import { openConnection } from '../connection.mjs';
 import { patternPiece } from '../pattern.mjs';

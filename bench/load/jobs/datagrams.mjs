@@ -1,13 +1,13 @@
-// Visitors of a udp service: questions that are answered, one under way for each; and datagrams one way, as many a second as is asked for.
+// Visitors of a udp service: requests with responses, one in flight per visitor, and a one-way flood at a given rate.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentile } from '../../lib/statistics.mjs';
 import { COUNT_AT, DATAGRAM, DATAGRAM_BYTES, RUN_AT } from '../datagram-service.mjs';
 
-/** Whoever hears nothing for so long asks again. */
+/** Time without an answer after which a visitor sends the next request. */
 const LOST_AFTER_MS = 500;
-/** Less than this is not waited for: what is due is sent at once. */
+/** Waits shorter than this are skipped, and due datagrams are sent at once. */
 const TICK_MS = 1;
 
 async function openSocket(address) {
@@ -43,7 +43,7 @@ class Asker {
     this.#ask();
   }
 
-  /** To be called now and then. */
+  /** Gives up a request that has waited too long. To be called periodically. */
   look(now) {
     if (!this.#isAsking || now - this.#sentAt < LOST_AFTER_MS) return;
     this.lost += 1;
@@ -66,7 +66,7 @@ class Asker {
   }
 
   #heard(bytes) {
-    // An answer that was given up.
+    // The answer belongs to a request that was given up.
     if (!this.#isAsking || bytes.readUInt32BE(4) !== this.#number) return;
     if (!bytes.equals(this.#question)) throw new Error('an answer is not what was sent');
     this.times.push(performance.now() - this.#sentAt);
@@ -98,13 +98,13 @@ async function askFor(askers, durationMs) {
   return { seconds, roundTrips: times.length, lost, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) };
 }
 
-/** @param {{ bytes: number, perSecond: number, measureMs: number, run: number }} parameters `run`: another number each time */
+/** @param {{ bytes: number, perSecond: number, measureMs: number, run: number }} parameters `run` is a different number for each call */
 export async function datagramFlood(address, { bytes, perSecond, measureMs, run }, ready) {
   const socket = await openSocket(address);
   const datagram = Buffer.alloc(bytes, 7);
   datagram[0] = DATAGRAM.sink;
   datagram.writeUInt32BE(run, RUN_AT);
-  // It opens the flow, and shows that somebody is there.
+  // Opens the flow, and shows that the service is reachable.
   await arrivedOf(socket, run);
   await ready();
   const begin = performance.now();

@@ -1,4 +1,4 @@
-// Small round trips on persistent connections, one under way on each.
+// Small round trips on persistent connections, one in flight per connection.
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentile } from '../../lib/statistics.mjs';
 import { SmallTalk } from '../small-talk.mjs';
@@ -11,7 +11,7 @@ export async function echo(address, { connections, warmUpMs, measureMs }, ready)
   return talkFor(talks, measureMs);
 }
 
-/** Round trips and their times, of all talks together. */
+/** Returns the round trips and their times over all connections. */
 async function talkFor(talks, durationMs) {
   for (const talk of talks) talk.times = [];
   const begin = performance.now();

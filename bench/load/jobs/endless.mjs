@@ -1,4 +1,4 @@
-// A download without end, compared as it comes; `go` ends it.
+// An endless download with a comparison of arriving bytes; `go` ends it.
 import { openConnection } from '../connection.mjs';
 import { PatternCheck } from '../pattern.mjs';
 import { encodeRequest, SERVICE } from '../request.mjs';

@@ -1,4 +1,4 @@
-// Idle connections: each has talked once, so that it is open all the way, and then stays silent until `go`.
+// Idle connections: each makes a round trip, so that it is open end to end, and then stays silent until `go`.
 import { SmallTalk } from '../small-talk.mjs';
 
 const AT_ONCE = 100;

@@ -1,4 +1,5 @@
-// Looks whether answers are right: wrk counts them, and does not compare a byte. Each is of another length and place of the pattern.
+// Checks that HTTP responses are correct, because wrk only counts them without comparing bytes. Each response has a different length and
+// position in the pattern.
 import { HTTP_HOST } from '../../lib/wrk.mjs';
 import { openConnection } from '../connection.mjs';
 import { PatternCheck } from '../pattern.mjs';
@@ -6,7 +7,7 @@ import { PatternCheck } from '../pattern.mjs';
 const REQUESTS = 12;
 const HEAD_MAX_BYTES = 4096;
 
-/** @param {{ bytes: number, keepAlive: boolean, headers?: string[] }} parameters as they are measured */
+/** @param {{ bytes: number, keepAlive: boolean, headers?: string[] }} parameters the same as in the measurement */
 export async function httpProbe(address, { bytes, keepAlive, headers = [] }, ready) {
   const asked = Array.from({ length: REQUESTS }, (_, index) => ({ offset: index * 4099, bytes: bytes + index }));
   if (keepAlive) await probe(address, asked, headers);
@@ -15,7 +16,7 @@ export async function httpProbe(address, { bytes, keepAlive, headers = [] }, rea
   return { requests: REQUESTS };
 }
 
-/** One after the other on one connection, which the last one closes. */
+/** Sends requests one after the other on a connection, which the last request closes. */
 async function probe(address, asked, headers) {
   let index = 0;
   let reading = new Answer(asked[0]);

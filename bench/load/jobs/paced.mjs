@@ -1,5 +1,5 @@
-// Requests at fixed times, whatever the answers to earlier ones do. Each is timed from when it was due, so that one that had to
-// wait for its turn counts as slow.
+// Requests at fixed times, regardless of earlier responses. Each is timed from its due time, so that a request that had to wait counts as
+// slow.
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentile } from '../../lib/statistics.mjs';
@@ -8,14 +8,14 @@ const WARM_UP_REQUESTS = 20;
 
 /**
  * @param {{ method?: string, path: string, body?: object, status: number, orStatus?: number, perSecond: number, seconds: number }} parameters
- * `orStatus`: an answer that is no error, and not what was asked for
+ * `orStatus` is a status that is allowed but not counted
  */
 export async function paced(address, parameters, ready) {
   const { perSecond, seconds } = parameters;
   const agent = new Agent({ keepAlive: true });
   let refused = 0;
   let problem = null;
-  /** Never rejects: others are under way. */
+  /** Sends a request. Never rejects, because other requests are in flight. */
   const ask = async (dueAt) => {
     try {
       if (!(await askOnce({ agent, address, ...parameters }))) refused += 1;
@@ -47,7 +47,7 @@ export async function paced(address, parameters, ready) {
   };
 }
 
-/** Whether it was answered as asked. */
+/** Resolves to true if the response has the wanted status, and to false for the alternative status. */
 const askOnce = ({ agent, address: { host, port }, method = 'GET', path, body, status, orStatus = status }) =>
   new Promise((resolve, reject) => {
     const text = body === undefined ? undefined : JSON.stringify(body);

@@ -1,4 +1,4 @@
-// Many visitors who ask for a stream and never read it, until `go`.
+// Many visitors that request a stream and do not read it until `go`.
 import { openStalled } from '../connection.mjs';
 import { encodeRequest, SERVICE } from '../request.mjs';
 

@@ -1,9 +1,9 @@
-// A TLS connection per visit: connect, a full handshake, close. Names come in turn: n0.localhost, n1.localhost, …
+// A TLS connection per visit: connect, a full handshake, close. Host names rotate: n0.localhost, n1.localhost, …
 import { connect, createSecureContext } from 'node:tls';
 import { percentile } from '../../lib/statistics.mjs';
 import { connections as open } from '../connection.mjs';
 
-// One for all: what it costs is the visitors' affair. Without tickets each handshake is a full one.
+// A shared context, because the visitors' cost is not measured. Without tickets, each handshake is a full handshake.
 const secureContext = createSecureContext();
 
 /** @param {{ concurrency: number, names: number, warmUpConnections: number, connections: number }} parameters */
@@ -33,7 +33,7 @@ async function connectAll(address, { concurrency, names, count }) {
   return times;
 }
 
-/** Until the peer has closed, too: what it does at the end is measured with the rest. */
+/** Connects once and resolves after the peer has closed as well, so that the cost of closing is measured. */
 function connectOnce({ host, port }, servername) {
   const begin = performance.now();
   return new Promise((resolve, reject) => {

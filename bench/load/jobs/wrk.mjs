@@ -1,17 +1,18 @@
-// Many HTTP requests by wrk: short runs to warm up, then the one that counts. Any error is a failed run.
+// Many HTTP requests by wrk: short runs to warm up, and then the measured run. Any error fails the run.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { readReport, wrkArgs } from '../../lib/wrk.mjs';
 
 const execute = promisify(execFile);
 const STUCK_AFTER_MS = 20_000;
-// Code that runs hot is compiled after so many calls, not after so much time: a busy machine needs longer.
+// Maximum number of warm-up runs. Hot code is compiled after a number of calls rather than after a time, so a busy machine needs more
+// runs.
 const WARM_UP_RUNS_MAX = 12;
 
 /**
  * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, warmUpRuns?: number, seconds: number,
- *   path?: string, headers?: string[], body?: string, name?: string | null }} parameters `path` where it is not one of the origin; `body`: it is a POST;
- *   `name`: of the host that is asked, null: its address
+ *   path?: string, headers?: string[], body?: string, name?: string | null }} parameters `path` if it is not a path of the origin; `body` for a POST;
+ *   `name` is the Host header; null for the address
  */
 export async function wrk(address, parameters, ready) {
   let warm = 0;

@@ -1,4 +1,4 @@
-// Tunnels written in Go: frp, chisel, piko, gost. Their defaults, with warnings alone in the log.
+// Tunnels written in Go: frp, chisel, piko, gost, with their defaults and only warnings in the log.
 import { freePort } from '../../lib/free-ports.mjs';
 import { HTTP_HOST, HTTP_NAME } from '../../lib/wrk.mjs';
 import { CERTIFICATE, KEY } from '../../paths/certificate.mjs';
@@ -27,7 +27,7 @@ localPort = ${target}
 ${protocol === 'http' ? `customDomains = ["${HTTP_HOST}"]` : `remotePort = ${port}`}
 `;
 
-/** TLS is its default, and without is faster. */
+/** frp with TLS, which is its default, or without TLS, which is faster. */
 const frp = ({ name, protocol = 'tcp', tls = true }) => ({
   name,
   protocol,
@@ -61,7 +61,7 @@ const chisel = {
   },
 };
 
-/** HTTP alone: for TCP its visitors run a third process. */
+/** piko for HTTP only, because for TCP its visitors need a third process. */
 const pikoHttp = {
   name: 'piko-http',
   protocol: 'http',

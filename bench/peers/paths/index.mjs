@@ -1,10 +1,10 @@
-// Every path of `npm run bench:peers`, ours and theirs, in the order in which a round takes them. Beside what bench/paths says of a path:
-//   protocol     'http' for an edge that reads HTTP; its visitors are asked by name. 'tcp' else
-//   carrier      what lies between its two processes
-//   visitorsTls  whether its visitors speak TLS
-//   programs     of .cache/peers, without which it is left out; or missing(): the line that says why
-//   isOurs       runs on the Node.js that is asked for, once for each
-//   idleMax      how many idle connections it bears
+// Every path of `npm run bench:peers`, Hatchway's and the peers', in the order of a round. Fields in addition to those of bench/paths:
+//   protocol     'http' for an edge that parses HTTP and needs a Host header; otherwise 'tcp'
+//   carrier      connection between the two processes of the path
+//   visitorsTls  whether visitors use TLS
+//   programs     programs of .cache/peers, without which the path is left out; or missing(), which returns the reason
+//   isOurs       whether the path runs once on each requested Node.js
+//   idleMax      maximum number of idle connections
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -84,7 +84,7 @@ const ALL = [
 
 export const PATH_NAMES = ALL.map(({ name }) => name);
 
-/** Of the paths with these names, or of all where there are none. */
+/** Returns the programs that the paths with these names need, or those of all paths without names. */
 export const programsOf = (names) => chosen(names).flatMap(({ programs }) => programs);
 
 const chosen = (names) => ALL.filter(({ name }) => names.length === 0 || names.includes(name));
@@ -94,7 +94,7 @@ const whyMissing = ({ programs, missing }) => {
   return lacking.length > 0 ? `${lacking.join(' and ')} is not installed` : (missing?.() ?? null);
 };
 
-/** @param {{ suffix: string, node: string }[]} nodes what runs ours; the name of a path on any but the first one says which */
+/** @param {{ suffix: string, node: string }[]} nodes Node.js versions for our paths; path names carry the suffix */
 export function choosePeerPaths(names, nodes) {
   const wanted = chosen(names);
   const lines = wanted.map((path) => ({ path, line: whyMissing(path) })).filter(({ line }) => line !== null);
@@ -110,7 +110,7 @@ const onRuntime = (path, { suffix, node }) => ({
   name: path.name + suffix,
 });
 
-/** Measured from when a visitor gets through. */
+/** Wraps a path so that its measurement starts when a visitor reaches the origin. */
 const through = (path) => ({
   ...path,
   async start(settings) {

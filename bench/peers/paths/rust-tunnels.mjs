@@ -1,4 +1,4 @@
-// Tunnels written in Rust: rathole, bore, rustunnel. Their defaults, with warnings alone in the log.
+// Tunnels written in Rust: rathole, bore, rustunnel, with their defaults and only warnings in the log.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { freePort } from '../../lib/free-ports.mjs';
@@ -9,7 +9,7 @@ import { databaseUrl } from './rustunnel-database.mjs';
 
 const QUIET = { RUST_LOG: 'warn' };
 
-/** The key and the certificate in the one form that rathole reads. */
+/** Writes key and certificate in the only format that rathole reads. */
 function makeIdentity(folder) {
   const file = join(folder, 'identity.pfx');
   const args = ['pkcs12', '-export', '-out', file, '-inkey', KEY, '-in', CERTIFICATE, '-passout', 'pass:bench'];
@@ -99,7 +99,7 @@ request_body_max_bytes = 1073741824
 tcp_port_range = [${protocol === 'http' ? `${spare[3]}, ${spare[3]}` : `${port}, ${port}`}]
 `;
 
-/** Its carriers are always TLS, and so are its HTTP visitors: its plain port only redirects. */
+/** rustunnel, with TLS carriers and HTTPS visitors, because its plain HTTP port only redirects. */
 const rustunnel = ({ name, protocol = 'tcp' }) => ({
   name,
   protocol,

@@ -1,5 +1,5 @@
-// rustunnel keeps accounts in PostgreSQL: the one that comes with the product, started once a run and ended with it. Nobody talks to it
-// while something is measured, and its CPU is not in any figure.
+// The PostgreSQL database in which rustunnel keeps accounts: the one that is bundled with our product, started once per run. rustunnel
+// does not query it during measurements, and its processor time is not part of any figure.
 import { spawnSync } from 'node:child_process';
 import { chownSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,13 +8,13 @@ import { startChild, throwAwayFolder } from '../../lib/children.mjs';
 import { freePort } from '../../lib/free-ports.mjs';
 import { HOST, untilListening } from '../peer-process.mjs';
 
-// PostgreSQL refuses to run as root. No account of the system is anybody's less than this one.
+// PostgreSQL refuses to run as root, so it runs as the unprivileged user `nobody`.
 const NOBODY = 65534;
 const isRoot = process.getuid() === 0;
 
 let running = null;
 
-/** @returns {Promise<string>} of a database that anybody on this machine may open, in the network of the run */
+/** @returns {Promise<string>} URL of a database that every program in the network of the run can open */
 export const databaseUrl = () => (running ??= startDatabase());
 
 async function startDatabase() {

@@ -1,4 +1,4 @@
-// OpenSSH, the tunnel that every system has: `ssh -R` with its fastest cipher.
+// OpenSSH, the tunnel that is available on every system: `ssh -R` with its fastest cipher.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ export const sshTunnel = {
     const keys = join(folder, 'authorized_keys');
     copyFileSync(`${key}.pub`, keys);
     chmodSync(keys, 0o600);
-    // Of privilege separation; sshd wants it to be there.
+    // sshd needs this folder for privilege separation.
     mkdirSync('/run/sshd', { recursive: true });
     const config = writeFileIn(folder, 'sshd_config', serverConfig({ control, hostKey, keys }));
     const edge = startPeer({ folder, command: SERVER, args: ['-D', '-e', '-f', config] });

@@ -3,7 +3,7 @@ import { AUTHORITY_CALL_TIMEOUT_MS } from './acme/client/acme-http.ts';
 import { LEASE_MS, LEASE_RENEW_MS, LOOK_EVERY_MS } from './acme/keeper/certificate-keeper.ts';
 import { POLL_FIRST_MS, POLL_LONGEST_MS, POLL_TOTAL_MS } from './acme/keeper/finish-order.ts';
 
-it('time limits that tests pass faster than people would have these values', () => {
+it('ACME time limits have their documented values', () => {
   expect({
     AUTHORITY_CALL_TIMEOUT_MS,
     POLL_FIRST_MS,

@@ -5,7 +5,7 @@ import { DOCTOR_WITHIN_MS } from './doctor/doctor.ts';
 import { DOCTOR_PINGS_WITHIN_MS, DOCTOR_STEP_WITHIN_MS } from './doctor/server-checks.ts';
 import { LOCAL_DIAL_TIMEOUT_MS } from './local/local-service.ts';
 
-it('time limits that tests pass on a fast clock have these values', () => {
+it('the timeouts of the client have the documented values', () => {
   expect({ KIND_PROBE_TIMEOUT_MS, DOCTOR_WITHIN_MS, DOCTOR_STEP_WITHIN_MS, DOCTOR_PINGS_WITHIN_MS }).toMatchObject({
     KIND_PROBE_TIMEOUT_MS: 3000,
     DOCTOR_WITHIN_MS: 20_000,
@@ -14,6 +14,6 @@ it('time limits that tests pass on a fast clock have these values', () => {
   });
 });
 
-it('the client says why a local dial failed before the edge gives up', () => {
+it('a local dial times out before the edge gives up, so that the edge gets the reason', () => {
   expect(MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS).toBeGreaterThan(LOCAL_DIAL_TIMEOUT_MS);
 });

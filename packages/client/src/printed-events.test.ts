@@ -1,4 +1,4 @@
-// What `console.log(event)` of a program around the client shows.
+// The output of `console.log(event)` in a program with the client library.
 import { inspect } from 'node:util';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -29,7 +29,7 @@ const event = (type: StatusEvent['type']): Promise<StatusEvent> =>
 
 const INSIDE = /traffic|pace|backoff|unreported|lastLocalNotice|Promise|internal|from the wire/i;
 
-it('is a plain tunnel: what it is called, where it is, how it does', async () => {
+it('a printed tunnel-opened event shows name, address and state, but no internals or secrets', async () => {
   const tunnel = await client.open({ protocol: 'http', name: 'web', localPort: 3000, group: 'g', groupKey: 'SECRET' });
   const opened = await event('tunnel-opened');
   const text = inspect(opened);
@@ -55,7 +55,7 @@ it('is a plain tunnel: what it is called, where it is, how it does', async () =>
   expect(text).toContain(`publicUrl: '${tunnel.publicUrl}'`);
 });
 
-it('is a refusal with what to do about it', async () => {
+it('a printed tunnel-error event shows the error and its hint', async () => {
   edge.script.RegisterTunnel = ({ request_id }, session) => {
     const refusal = {
       code: 'TUNNEL_SUBDOMAIN_IN_USE',

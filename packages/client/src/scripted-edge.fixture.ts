@@ -1,4 +1,4 @@
-// An edge for tests, on real sockets, that does what its script says; without one it welcomes everybody.
+// A scripted test edge on real sockets. Without a script the edge accepts every client.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
@@ -20,7 +20,7 @@ import { sha256Hex, systemClock } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** Returns true when it has answered; false leaves the answer to the default. */
+/** Handlers by message type. A handler returns true if it has answered, and false to leave the response to the default. */
 type Script = { [T in ControlType]?: (message: MessageOf<T>, session: ScriptedSession) => boolean };
 
 export class ScriptedSession {
@@ -49,7 +49,7 @@ export class ScriptedSession {
     this.#socket.close(code);
   }
 
-  /** As a network does. */
+  /** Cuts the control connection without a close, as a failing network does. */
   cut(): void {
     this.#socket.terminate();
   }
@@ -61,15 +61,15 @@ export class ScriptedSession {
 
 export class ScriptedEdge {
   script: Script = {};
-  /** Whether a carrier that knocks is let in. */
+  /** Whether the edge accepts new carriers. */
   admitCarriers = true;
-  /** What it agrees on; an edge of before knows none. */
+  /** Capabilities of the edge. An older edge has an empty list. */
   capabilities: readonly string[] = CAPABILITIES;
-  /** What an edge that has a platform says of the account. */
+  /** Account fields in the AuthOk message of an edge with a platform. */
   shown: Partial<Pick<MessageOf<'AuthOk'>, 'account' | 'plan' | 'region' | 'dashboard_url'>> = {};
-  /** For streams that clients open. */
+  /** Handler for streams opened by clients. */
   onStream: MuxHandlers['onStream'];
-  /** What it says is in force; unless told, what it was sent. */
+  /** Computes the policy hash that the edge reports. By default the hash matches the policy in the request. */
   policyHash: (request: MessageOf<'RegisterTunnel'>) => string | undefined = ({ policy, services = [] }) =>
     policy === undefined ? undefined : policyHash(policy as Policy, services, sha256Hex);
   readonly sessions: ScriptedSession[] = [];
@@ -107,7 +107,7 @@ export class ScriptedEdge {
     return `127.0.0.1:${this.port}`;
   }
 
-  /** The session that came last. */
+  /** The newest session. Throws if no client has connected. */
   get session(): ScriptedSession {
     const last = this.sessions.at(-1);
     if (last === undefined) throw new Error('nobody has come yet');

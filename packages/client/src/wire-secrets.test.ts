@@ -1,4 +1,4 @@
-// Reads the bytes that a client sends, and finds neither group keys nor p2p secrets, passwords or tokens in them.
+// Reads all bytes sent by a client, and finds no group keys, p2p secrets, passwords or tokens.
 import { createHash } from 'node:crypto';
 import { connect as dial } from 'node:net';
 import { Secret } from '@tunnel/runtime';
@@ -21,7 +21,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 let edge: ScriptedEdge;
 let relay: TcpServer;
 let client: Client;
-/** The bytes of each connection. */
+/** Bytes sent by the client, as a list of chunks per connection. */
 let sent: Buffer[][];
 
 beforeEach(async () => {
@@ -44,7 +44,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** The payloads of WebSocket frames from a client, which masks them. */
+/** Returns the unmasked payloads of WebSocket frames from a client. */
 const unmasked = (bytes: Buffer): Buffer[] => {
   const payloads: Buffer[] = [];
   for (let at = 0; at + 6 <= bytes.length; ) {
@@ -60,7 +60,7 @@ const unmasked = (bytes: Buffer): Buffer[] => {
   return payloads;
 };
 
-/** Everything that has left the client, as text: the bytes of each connection, and the messages of control connections. */
+/** Returns all bytes sent by the client as text: raw, and with unmasked WebSocket payloads. */
 const wire = (): string =>
   sent
     .map((chunks) => {
@@ -74,7 +74,7 @@ const policy = [
   { auth: { basic: { users: { anna: SECRETS.password } }, tokens: [{ name: 'ci', token: SECRETS.token }] } },
 ];
 
-it('no group key, p2p secret, password or token leaves the client, whichever way it was given', async () => {
+it('no group key, p2p secret, password or token leaves the client, however it was passed in', async () => {
   await client.open({ protocol: 'http', localPort: 3000, group: 'shop', groupKey: SECRETS.groupKey, policy });
   await client.open({
     proto: 'tcp',
@@ -89,12 +89,12 @@ it('no group key, p2p secret, password or token leaves the client, whichever way
   const guarded = client.find('http-3000');
   await guarded?.update({ policy: [...policy, { deny: true }] });
   await published.retarget({ localPort: 23 });
-  // A client that returns asks for all of its tunnels again.
+  // After a reconnect the client registers every tunnel again.
   edge.session.cut();
   await eventually(() => expect(edge.sessions).toHaveLength(2));
   await eventually(() => expect(edge.session.all('RegisterTunnel')).toHaveLength(3));
 
-  // The bytes can be read: hashes of the secrets are in them.
+  // The hashes of the secrets must be found: proof that the recorded bytes are readable.
   for (const secret of [SECRETS.groupKey, SECRETS.fileKey, SECRETS.p2pSecret, SECRETS.peerSecret, SECRETS.token]) {
     expect(wire()).toContain(sha256(secret));
   }

@@ -12,7 +12,7 @@ const DOC = readFileSync(join(import.meta.dirname, '../../../docs/configuration.
 const [, afterServer = ''] = DOC.split('\n## server.toml\n');
 const [serverPart = '', clientPart = ''] = afterServer.split('\n## config.yml\n');
 
-/** Key and default of every row of every table. */
+/** Returns the default of each key, from every row of every table. */
 const rowsOf = (part: string): Map<string, string> =>
   new Map(
     [...part.matchAll(/^\| `([^`]+)` +\| .+? +\| (`[^`]*`|none|required) +\| /gm)].map(([, key = '', value = '']) => [
@@ -26,7 +26,7 @@ const KINDS = [
     name: 'server.toml',
     rows: rowsOf(serverPart),
     schema: serverFileSchema as z.ZodType,
-    // A list entry or a name of one's own has no default to look at: one of each is made up.
+    // List entries and user-defined names have no default to inspect, so the example has one entry of each.
     example: { platform: { plans: { '<name>': {} } } },
     required: [
       ...['auth.keys[].account', 'auth.keys[].sha256'],
@@ -42,7 +42,7 @@ const KINDS = [
   },
 ];
 
-/** Plan names are narrower than the placeholder: it is put in after the parse. */
+/** Plan names are stricter than the placeholder `<name>`, so the placeholder is inserted after parsing. */
 const defaultsOf = (schema: z.ZodType, example: object): unknown => {
   const text = JSON.stringify(example).replaceAll('<name>', 'name');
   const parsed = JSON.stringify(schema.parse(JSON.parse(text)));
@@ -52,11 +52,11 @@ const defaultsOf = (schema: z.ZodType, example: object): unknown => {
 describe.each(KINDS)('docs/configuration.md on $name', ({ rows, schema, example, required }) => {
   const known = valueKeys(schema).map((key) => key.replaceAll('.*', '.<name>'));
 
-  test('has every key, and no other', () => {
+  test('lists every key, and no other key', () => {
     expect([...rows.keys()].sort()).toEqual(known.sort());
   });
 
-  test('says the default of every key', () => {
+  test('has the default of every key', () => {
     const defaults = defaultsOf(schema, example);
     for (const [key, said] of rows) {
       const value = valueAt(defaults, key.split('.'));
@@ -66,7 +66,7 @@ describe.each(KINDS)('docs/configuration.md on $name', ({ rows, schema, example,
   });
 });
 
-/** The columns "Type" and "Meaning" of each row. */
+/** Returns the columns "Type" and "Meaning" of each row. */
 const wordsOf = (part: string): Map<string, string> =>
   new Map(
     [...part.matchAll(/^\| `([^`]+)` +\| (.+?) +\| (?:`[^`]*`|none|required) +\| (.+?) +\|$/gm)].map(
@@ -74,7 +74,7 @@ const wordsOf = (part: string): Map<string, string> =>
     ),
   );
 
-test('docs/configuration.md has the words of the option rows', () => {
+test('docs/configuration.md has the texts of the option table', () => {
   const said = wordsOf(clientPart);
   for (const key of OPTION_KEYS) {
     const { docs, fields = {} } = optionOf(key);

@@ -6,7 +6,7 @@ import { ConfigProblem } from './layers/problem.ts';
 import { loadServerConfig } from './server/server-config.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
-/** Stands in every fixture where a secret would; no refusal may repeat it. */
+/** Stands in for a secret in every fixture; no error message may repeat the text. */
 const SECRET_TEXT = '918273645';
 
 const load = (file: string, env: NodeJS.ProcessEnv = {}): object =>
@@ -15,20 +15,20 @@ const load = (file: string, env: NodeJS.ProcessEnv = {}): object =>
 const filesIn = (folder: string): string[] =>
   readdirSync(join(FIXTURES, folder)).filter((name) => /\.(toml|yml)$/.test(name));
 
-describe('a valid file is read as it says', () => {
+describe('a valid config file is read as expected', () => {
   test.each(filesIn('valid').filter((name) => !name.startsWith('every-key-at')))('%s', (name) => {
     const file = join(FIXTURES, 'valid', name);
     const expected = readFileSync(file.replace(/\.\w+$/, '.expected.json'), 'utf8');
     expect(load(file, { SECURE_GROUP_KEY: 'from the environment' })).toMatchObject(JSON.parse(expected) as object);
   });
 
-  test('the file of all defaults changes nothing', () => {
+  test('a file with every default equals an empty config', () => {
     const file = join(FIXTURES, 'valid', 'every-key-at-its-default.toml');
     expect(loadServerConfig({ file, env: {} })).toEqual(loadServerConfig({ env: {} }));
   });
 });
 
-describe('an invalid file is refused with one line that says where, what and what instead', () => {
+describe('an invalid config file is refused in one line with place, problem and remedy', () => {
   test.each(filesIn('invalid'))('%s', (name) => {
     const file = join(FIXTURES, 'invalid', name);
     const [code, message] = readFileSync(file, 'utf8').split('\n');

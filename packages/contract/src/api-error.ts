@@ -1,11 +1,11 @@
-// What every HTTP API of ours answers alike: the one shape of a refusal, and the small body of a health probe.
+// Responses shared by all of Hatchway's HTTP APIs: the error body, and the small body of a health probe.
 import type { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 
 export const apiError = z
   .object({
     error: z.string().meta({ description: 'A readable error message.' }),
-    // Not an enum: a client of today reads the codes of tomorrow's server too.
+    // A string instead of an enum, so that today's clients accept error codes of future servers.
     code: z
       .string()
       .meta({ description: 'A stable error code. docs/errors.md lists every code.', examples: ['TUNNEL_UNKNOWN'] }),
@@ -16,27 +16,27 @@ export const apiError = z
   .meta({ id: 'Error' });
 export type ApiError = z.infer<typeof apiError>;
 
-/** What the world is told of a fault: its public text and code, never its cause. */
+/** Makes the error body from a fault, with its public text and code. The cause is never included. */
 export const apiErrorOf = (fault: Fault, requestId: string): ApiError => ({
   error: fault.message,
   code: fault.code,
   request_id: requestId,
 });
 
-/** The headers that a status asks for. */
+/** Returns the response headers required by the status of a fault. */
 export const apiErrorHeaders = ({ status, values }: Fault): Record<string, string> => {
   const headers: Record<string, string> = {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
-  // A refusal of another server that is passed on comes without its seconds.
+  // An error forwarded from another server has no `seconds`, so Retry-After is 1.
   if (status === 429 || status === 503) headers['retry-after'] = String(values['seconds'] ?? 1);
   if (status === 409 && values['seconds'] !== undefined) headers['retry-after'] = String(values['seconds']);
   if (status === 405 && values['allow'] !== undefined) headers['allow'] = String(values['allow']);
-  // The rest of a body that is too large is not read.
+  // The rest of an oversized request body is not read, so the connection cannot be reused.
   if (status === 413) headers['connection'] = 'close';
   return headers;
 };
 
-/** A request id that a caller may choose: it goes into logs, so it stays short and plain. */
+/** Valid request ids of callers. Request ids appear in logs, so they must be short and plain. */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 
 export const okBody = z.object({ ok: z.boolean().meta({ examples: [true] }) }).meta({ id: 'Ok' });

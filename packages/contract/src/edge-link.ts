@@ -1,4 +1,4 @@
-// What an edge and the platform say to each other: the calls under /internal/edge, each with the edge's credential as bearer.
+// Schemas of the calls between an edge and the platform, below /internal/edge. Every call has the edge's credential as its bearer token.
 import * as z from 'zod';
 
 export const EDGE_LINK_PATH = '/internal/edge';
@@ -6,52 +6,57 @@ export const EDGE_LINK_PATH = '/internal/edge';
 const id = z.string().min(1).max(100);
 const at = z.int().min(0).meta({ description: 'Milliseconds since the epoch.' });
 const count = z.int().min(0);
-/** What the client calls its computer: 64 characters of one or two units. Absent: it did not say, or the edge is of before. */
+/**
+ * Name of the client's computer: up to 64 characters of one or two UTF-16 units. Omitted if the client sent no name, and by older edges.
+ */
 const clientName = z.string().min(1).max(128).optional();
 
 const port = z.int().min(1).max(65_535);
 const portRange = z.tuple([port, port]);
 /** Kinds of names that an account can reserve. */
 const reservedKind = z.enum(['subdomain', 'tcp', 'udp']);
-/** Kinds of names that an account can own. It owns a p2p name, one that keys of every account can connect to, by use only. */
+/**
+ * Kinds of names that an account can own. A p2p name, to which keys of every account can connect, is owned only while used and cannot be
+ * reserved.
+ */
 const nameKind = z.enum([...reservedKind.options, 'p2p']);
-/** An own domain in its A-label form, with its `*.` if it is a wildcard. */
+/** A custom domain in its A-label form (RFC 5890). A wildcard domain begins with `*.`. */
 const ownDomainName = z.string().min(1).max(255);
-/** SHA-256 or the like, as the edge keeps it of a group; the key itself never comes here. */
+/** Hash of a group key, such as a SHA-256, as stored by the edge. The group key itself is never sent to the platform. */
 const groupKeyHash = z.string().min(1).max(200).nullable();
-/** A name, `a.NAME`, `*.NAME`, a p2p name, or a port as text. */
+/** Label of a name: a subdomain `NAME`, `a.NAME` or `*.NAME`, a p2p name, or a port as text. */
 const nameLabel = z.string().min(1).max(300);
 
-/** Ready to be said to whoever asked: a code of the catalogue and its text. */
+/** Rejection with an error code of the catalogue and its text, which the edge can pass on to the client unchanged. */
 export const linkRefusal = z.object({ ok: z.literal(false), code: z.string(), message: z.string() });
 export type LinkRefusal = z.infer<typeof linkRefusal>;
 
-// ---- POST /heartbeat: every few seconds, and first of all ----
+// ---- POST /heartbeat: the edge's first call, repeated every few seconds ----
 
 export const heartbeat = z.object({
-  /** Random, of this run of the process. A new one ends what the last run had open. */
+  /** Random id of the edge process. A new id ends everything that the previous process had open. */
   run_id: id,
   region: z.object({ id: z.string().min(1).max(100), name: z.string().max(200), location: z.string().max(200) }),
-  /** Where the platform reaches the edge's REST; empty: not at all. */
+  /** URL at which the platform reaches the edge's REST API. Empty if the platform cannot reach the REST API. */
   api_url: z.string().max(2048),
-  /** How the platform shows itself there. */
+  /** Secret with which the platform authenticates to the edge's REST API. */
   api_secret: z.string().min(16).max(200),
   version: z.string().max(100),
   open_tunnels: count,
-  /** How people and their clients come to it; absent until its ports are open. */
+  /** Addresses for visitors and clients of the edge. Omitted until the edge's ports are open. */
   reach: z
     .object({ control: z.string().max(300), control_tls: z.boolean(), http_url: z.string().max(2048) })
     .optional(),
-  /** Which ports it gives out, both ends included; absent: an edge of before. */
+  /** Port ranges for tcp and udp tunnels, both ends included. Omitted by older edges. */
   port_ranges: z.object({ tcp: portRange, udp: portRange }).optional(),
 });
 export type Heartbeat = z.infer<typeof heartbeat>;
 
 export const heartbeatAnswer = z.object({
   edge_id: z.string(),
-  /** The latest change there is. */
+  /** Number of the platform's latest change. */
   last_change: count,
-  /** Where people reach the platform's pages; absent: a platform of before. */
+  /** URL of the platform's pages. Omitted by older platforms. */
   public_url: z.string().max(2048).optional(),
 });
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
@@ -60,20 +65,23 @@ export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
 
 export const keyQuestion = z.object({ token_hash: z.string().regex(/^[0-9a-f]{64}$/) });
 
-/** What an account may do; sent with every good key, and again when it changes. */
+/** Permissions of an account, sent with every valid key and again after every change. */
 export const accountRights = z.object({
   account_id: z.string(),
   plan: z.string(),
-  /** null: no limit. */
+  /** Maximum tunnels of the account. Null for no limit. */
   tunnel_limit: count.nullable(),
   allow_custom_subdomains: z.boolean(),
 });
 export type AccountRights = z.infer<typeof accountRights>;
 
-/** What a client shows its owner. Apart from the rights, which changes carry and the database keeps: an address is told and never stored. */
+/**
+ * Account details shown by the client to its user. Separate from the permissions, which are part of changes and stored in the database:
+ * email addresses are sent but never stored.
+ */
 export const accountProfile = z.object({
   email: z.string().max(320),
-  /** Where the pages of the platform are. */
+  /** URL of the platform's pages. */
   dashboard_url: z.string().max(2048),
 });
 export type AccountProfile = z.infer<typeof accountProfile>;
@@ -90,17 +98,23 @@ export const keyAnswer = z.union([
 ]);
 export type KeyAnswer = z.infer<typeof keyAnswer>;
 
-// ---- POST /tunnels: may this account open one more? ----
+// ---- POST /tunnels: whether an account can open one more tunnel ----
 
-/** Where visitors would reach it, so that the platform can say whose that is. */
+/** Public endpoint requested by a tunnel, so that the platform can decide which account owns the name or port. */
 export const wantedEndpoint = z.object({
   kind: nameKind,
-  /** Of a subdomain always: for an assigned one the edge proposes a name. tcp, udp: null when any port will do. */
+  /**
+   * Requested subdomain or port. Always set for subdomains: for an assigned subdomain, the edge proposes a name. For tcp and udp, null if
+   * any port is acceptable.
+   */
   label: nameLabel.nullable(),
-  /** By the client, not by the edge. */
+  /** Whether the client requested the label. False if the edge proposed the label. */
   asked: z.boolean(),
   group_key_hash: groupKeyHash,
-  /** A living group at this edge let it in by its key: it is counted, and nothing is decided about the name. */
+  /**
+   * Whether the tunnel joins a live group of this edge, which has already accepted the group key. The platform then only counts the
+   * tunnel and does not check who owns the name.
+   */
   joins_group: z.boolean(),
 });
 export type WantedNameEndpoint = z.infer<typeof wantedEndpoint>;
@@ -114,24 +128,30 @@ export const tunnelQuestion = z.object({
   name: z.string().max(200),
   client_name: clientName,
   protocol: z.enum(['http', 'tcp', 'udp', 'p2p']),
-  /** A subdomain was asked for by name. */
+  /** Whether the client requested a subdomain by name. */
   custom_subdomain: z.boolean(),
-  /** Absent: nothing is claimed; an edge of before, or a tunnel without a public endpoint. */
+  /** Public endpoint claimed by the tunnel. Omitted by tunnels without a public endpoint, and by older edges; no name is claimed then. */
   endpoint: wantedEndpoint.optional(),
-  /** An own domain in the place of an endpoint: whether it is verified for the account is decided with the count. */
+  /**
+   * Custom domain of the tunnel, instead of an endpoint. The platform checks that the domain is verified for the account, together with
+   * the tunnel limit.
+   */
   domain: ownDomainName.optional(),
   at,
 });
 export type TunnelQuestion = z.infer<typeof tunnelQuestion>;
 
-/** Counted from this answer on; a tunnel that finds no place is told of as closed and `abandoned`. */
+/**
+ * Response to a tunnel request. An accepted tunnel counts toward the account's limit immediately. If the edge then finds no free endpoint
+ * for the tunnel, the edge reports the tunnel as closed and `abandoned`.
+ */
 export const tunnelAnswer = z.union([z.object({ ok: z.literal(true) }), linkRefusal]);
 export type TunnelAnswer = z.infer<typeof tunnelAnswer>;
 
-// ---- POST /records: what happened, in the order of the edge's journal, stored once ----
+// ---- POST /records: events in the order of the edge's journal, each stored once ----
 
 export const journalRecord = z.discriminatedUnion('kind', [
-  /** It has its place. Also for one that was opened while the platform was away. */
+  /** Record of a tunnel that has received its endpoint, including tunnels opened while the platform was unreachable. */
   z.object({
     kind: z.literal('opened'),
     ...tunnelQuestion.omit({ custom_subdomain: true }).shape,
@@ -143,7 +163,7 @@ export const journalRecord = z.discriminatedUnion('kind', [
 ]);
 export type JournalRecord = z.infer<typeof journalRecord>;
 
-/** Records numbered first, first + 1, … of one journal. */
+/** Consecutive records of one journal, numbered `first`, `first` + 1, and so on. */
 export const recordBatch = z.object({
   run_id: id,
   journal_id: id,
@@ -152,11 +172,11 @@ export const recordBatch = z.object({
 });
 export type RecordBatch = z.infer<typeof recordBatch>;
 
-/** Everything up to here is stored. A batch that begins later than the next one is refused with 409 and this. */
+/** Confirms that all records up to `last_record` are stored. A batch that skips records is rejected with status 409 and the same body. */
 export const recordBatchAnswer = z.object({ last_record: count });
 export type RecordBatchAnswer = z.infer<typeof recordBatchAnswer>;
 
-// ---- POST /names/check: may the operator's tunnel have it? Those are not counted, and take nothing that an account has ----
+// ---- POST /names/check: whether the operator's tunnel can have a name; such tunnels are not counted and take no names from accounts ----
 
 export const nameQuestion = z.object({ kind: nameKind, label: nameLabel, group_key_hash: groupKeyHash });
 export type NameQuestion = z.infer<typeof nameQuestion>;
@@ -164,11 +184,11 @@ export type NameQuestion = z.infer<typeof nameQuestion>;
 export const nameAnswer = z.object({ free: z.boolean() });
 export type NameAnswer = z.infer<typeof nameAnswer>;
 
-// ---- GET /names?domains=1: every reserved name, and own domain that is verified or has lapsed, one JSON object a line: first `at`, last `end`. Without the last it is not
-// whole. An edge of before does not ask for domains, and is told of none ----
+// ---- GET /names?domains=1: all reserved names, and all custom domains that are verified or have lapsed, as one JSON object per line. The
+// first line is `at`, the last `end`; a snapshot without `end` is incomplete. Older edges omit `domains` and get names only ----
 
 export const nameSnapshotStart = z.object({
-  /** The latest change that it knows of: those after it are the stream's. */
+  /** Number of the latest change included in the snapshot. Later changes arrive in the change stream. */
   at: count,
 });
 
@@ -180,11 +200,14 @@ export const reservedName = z.object({
 });
 export type ReservedName = z.infer<typeof reservedName>;
 
-/** An own domain that DNS has proven to be the account's. */
+/** A custom domain that is verified by DNS for an account. */
 export const verifiedDomain = z.object({ domain: ownDomainName, account_id: z.string() });
 export type VerifiedDomain = z.infer<typeof verifiedDomain>;
 
-/** One that nobody has any more: tunnels of the account that had it last stay. One that is in neither list was removed. */
+/**
+ * A custom domain that no account owns any more because its verification has lapsed. Open tunnels of the last owner stay open. A domain
+ * in neither list has been removed.
+ */
 export const lapsedDomain = z.object({ lapsed_domain: ownDomainName, account_id: z.string() });
 export type LapsedDomain = z.infer<typeof lapsedDomain>;
 
@@ -199,13 +222,13 @@ export const nameSnapshotLine = z.union([
 ]);
 export type NameSnapshotLine = z.infer<typeof nameSnapshotLine>;
 
-// ---- GET /certificates: every certificate that is kept, one JSON object a line: first `at`, last `end`. GET /certificates/ID: one of them ----
+// ---- GET /certificates: all stored certificates, one JSON object per line, first `at`, last `end`. GET /certificates/ID: one of them ----
 
-/** One that edges show. Over a link that others could read none is told: 403 EDGE_LINK_IN_CLEAR. */
+/** A certificate for the edges. Over an unencrypted link, the platform sends no certificates and responds with 403 `EDGE_LINK_IN_CLEAR`. */
 export const edgeCertificate = z.object({
   id,
   names: z.array(z.string().min(1).max(255)).min(1).max(100),
-  /** Of the operator's own names: told by name in metrics; others are tenants'. */
+  /** Whether the certificate is for the operator's own names. Metrics show the operator's names, but not the names of customers. */
   is_operators: z.boolean(),
   state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
   issuer: z.string().nullable(),
@@ -213,7 +236,7 @@ export const edgeCertificate = z.object({
   not_after: at.nullable(),
   renew_at: at.nullable(),
   last_error: z.string().nullable(),
-  /** PEM, the leaf first, and the key of it; null: nothing was issued yet. */
+  /** Certificate chain in PEM, the leaf certificate first, and the private key. Null until a certificate has been issued. */
   pair: z.object({ chain: z.string().max(100_000), key: z.string().max(20_000) }).nullable(),
 });
 export type EdgeCertificate = z.infer<typeof edgeCertificate>;
@@ -221,7 +244,7 @@ export type EdgeCertificate = z.infer<typeof edgeCertificate>;
 export const certificateSnapshotLine = z.union([edgeCertificate, nameSnapshotStart, nameSnapshotEnd]);
 export type CertificateSnapshotLine = z.infer<typeof certificateSnapshotLine>;
 
-// ---- POST /challenges: is this a challenge of ours? By the token of http-01, the name of tls-alpn-01, or the name of either ----
+// ---- POST /challenges: looks up a pending ACME challenge by the token (http-01), the name (tls-alpn-01), or the name of either type ----
 
 export const challengeQuestion = z.union([
   z.object({ token: z.string().min(1).max(200) }),
@@ -230,7 +253,7 @@ export const challengeQuestion = z.union([
 ]);
 export type ChallengeQuestion = z.infer<typeof challengeQuestion>;
 
-/** `key_authorization` as RFC 8555 has it; null: nobody waits for it. */
+/** The pending ACME challenge, with `key_authorization` as defined in RFC 8555. Null if the challenge is unknown. */
 export const challengeReply = z.object({
   challenge: z
     .object({
@@ -243,11 +266,11 @@ export const challengeReply = z.object({
 });
 export type ChallengeReply = z.infer<typeof challengeReply>;
 
-// ---- GET /changes?since=N: one JSON object a line, for as long as the edge listens ----
+// ---- GET /changes?since=N: one JSON object per line, as long as the edge stays connected ----
 
 export const edgeChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('key-revoked'), id: count, key_id: z.string(), account_id: z.string() }),
-  /** All its sessions end with this code and text: suspended, over its cap, past due. */
+  /** Ends all sessions of an account with this code and text, because the account is suspended, over its spend cap or past due. */
   z.object({
     kind: z.literal('account-closed'),
     id: count,
@@ -255,7 +278,10 @@ export const edgeChange = z.discriminatedUnion('kind', [
     code: z.string(),
     message: z.string(),
   }),
-  /** These tunnels end, in this order, and the account's others stay: its plan allows less than before. An edge that does not know it passes it over. */
+  /**
+   * Closes these tunnels in this order, because the account's new plan allows fewer tunnels. Other tunnels of the account stay open.
+   * Edges that do not know this change skip it.
+   */
   z.object({
     kind: z.literal('tunnels-closed'),
     id: count,
@@ -265,7 +291,7 @@ export const edgeChange = z.discriminatedUnion('kind', [
     message: z.string(),
   }),
   z.object({ kind: z.literal('account-changed'), id: count, account: accountRights }),
-  /** A name was reserved, or is not any more (`account_id` null). Ports come to the edges of their region alone. */
+  /** Reports that a name has been reserved or, if `account_id` is null, released. Ports are reported only to the edges of their region. */
   z.object({
     kind: z.literal('name-changed'),
     id: count,
@@ -276,26 +302,38 @@ export const edgeChange = z.discriminatedUnion('kind', [
       group_key_hash: groupKeyHash,
     }),
   }),
-  /** It was verified for this account, or is nobody's any more (`account_id` null): tunnels of others on it are closed. */
+  /**
+   * Reports that a custom domain has been verified for an account or, if `account_id` is null, has lost its owner. Tunnels of other
+   * accounts at the domain are closed.
+   */
   z.object({
     kind: z.literal('domain-changed'),
     id: count,
     domain: ownDomainName,
     account_id: z.string().nullable(),
-    /** Whether tunnels that live on it stay where nobody has it: it has lapsed, and was neither removed nor moved. */
+    /**
+     * Whether open tunnels at a domain without an owner stay open. True if the domain has lapsed; false if the domain was removed or
+     * moved to a different account.
+     */
     keeps_tunnels: z.boolean(),
   }),
-  /** It was issued, renewed, failed or forgotten: GET /certificates/ID says which; 404: it is gone. */
+  /**
+   * Reports that a certificate was issued or renewed, failed, or was deleted. GET /certificates/ID returns the new state, or 404 if the
+   * certificate was deleted.
+   */
   z.object({ kind: z.literal('certificate-changed'), id: count, certificate_id: z.string() }),
   /**
-   * Changes since the number that was asked for are no longer kept: what the edge knows of keys and accounts may be wrong.
-   * It drops its caches, asks again for the key of every live session, and takes the snapshot of names again.
+   * Tells the edge that changes since the requested number are no longer stored, so the edge's knowledge of keys and accounts may be
+   * wrong. The edge drops its caches, verifies the key of every live session again, and fetches the snapshot of names again.
    */
   z.object({ kind: z.literal('forget'), id: count }),
-  /** Nothing happened; the line lives. `id`: the latest change. */
+  /** Keeps the connection alive while there are no changes. `id` is the number of the latest change. */
   z.object({ kind: z.literal('alive'), id: count }),
 ]);
 export type EdgeChange = z.infer<typeof edgeChange>;
 
-/** The bearer of the platform's calls to an edge names the account on whose behalf it asks. */
+/**
+ * Header of the platform's calls to an edge that names the account for which the platform calls. The bearer token authenticates the
+ * platform.
+ */
 export const ACCOUNT_HEADER = 'x-tunnel-account';

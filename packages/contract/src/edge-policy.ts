@@ -1,4 +1,5 @@
-// The policy of a tunnel as the edge's REST shows it, and what rules did to a captured request. No secret, hash or salt is in any of it.
+// Schemas of the edge's REST API for the policy of a tunnel, and for the effect of rules on a captured request. No field contains a
+// secret, a hash of a secret or a salt.
 import * as z from 'zod';
 
 const count = z.int().min(0);

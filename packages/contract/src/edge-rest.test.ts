@@ -20,27 +20,27 @@ const tunnel = {
   policy: { rules: 2, actions: ['auth'], revision: 0, hash_short: '1f3a9c02' },
 };
 
-it('a tunnel has exactly the fields of the contract', () => {
+it('a tunnel in the edge API has exactly the fields of the contract', () => {
   expect(Object.keys(edgeTunnel.shape)).toEqual(Object.keys(tunnel));
   expect(edgeTunnel.parse(tunnel)).toEqual(tunnel);
 });
 
-it('a tunnel without a port says null, and a time that is not ISO 8601 is refused', () => {
+it('a tunnel without a port has null, and a time that is not ISO 8601 is refused', () => {
   expect(edgeTunnel.safeParse({ ...tunnel, assigned_port: null }).success).toBe(true);
   expect(edgeTunnel.safeParse({ ...tunnel, connected_since: 'yesterday' }).success).toBe(false);
 });
 
-it('https is shown as http, and everything else as itself', () => {
+it('https is shown as http, and every other protocol unchanged', () => {
   expect(showProtocol('https')).toBe('http');
   expect(showProtocol('tcp')).toBe('tcp');
 });
 
-it('a list of an older edge, which knows no pages, is read as the only one', async () => {
+it('a capture list of an older edge without pages counts as the only page', async () => {
   const list = captureList.parse({ tunnel_id: 't', requests: [], truncated: true });
   expect(await collectCaptures(async () => list, 200)).toEqual(list);
 });
 
-/** Pages of so many requests; each cursor is the number of the next page. */
+/** Simulates pages with the given numbers of requests; each cursor is the number of the next page. */
 const paged = (...sizes: number[]) => {
   const asked: string[] = [];
   const ask = async ({ limit, cursor = '0' }: { limit: number; cursor?: string }): Promise<CaptureList> => {
@@ -59,7 +59,7 @@ it.each([
   [200, [100, 70], ['0:100', '1:100']],
   [200, [100, 0, 100], ['0:100', '1:100']],
 ])(
-  'collects %i from pages of %j with as few calls as that takes, and ends at an empty page',
+  '%i requests are collected from pages of %j with the fewest calls, up to an empty page',
   async (most, sizes, calls) => {
     const { asked, collect } = paged(...sizes);
     expect(await collect(most)).toBe(

@@ -1,9 +1,12 @@
-// The edge's REST: what `GET /api/...` on the api port answers, and the captured requests that the platform passes on. The OpenAPI
-// document is made from these schemas.
+// Schemas of the edge's REST API: the responses of `GET /api/...` on the API port, and the captured requests forwarded by the platform.
+// The OpenAPI document is generated from these schemas.
 import * as z from 'zod';
 import { capturedPolicy, policySummary } from './edge-policy.ts';
 
-/** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside, and TLS that passes unread is tcp. */
+/**
+ * Protocols of tunnels as shown to users. A tunnel to a local service with TLS is shown as http, because visitors see an http tunnel. A
+ * tunnel that forwards TLS without decrypting is shown as tcp.
+ */
 export const shownProtocol = z.enum(['http', 'tcp', 'udp', 'p2p']);
 export type ShownProtocol = z.infer<typeof shownProtocol>;
 
@@ -90,11 +93,11 @@ const body = z.string().nullable();
 
 export const CAPTURE_LIST_LIMIT = { default: 50, min: 1, max: 100 } as const;
 /**
- * Requests that an edge keeps of one tunnel. A page of the list has at most `CAPTURE_LIST_LIMIT.max` of them.
+ * Maximum captured requests stored per tunnel. A page of the list has at most `CAPTURE_LIST_LIMIT.max` requests.
  * @limit dashboard: Captured requests per tunnel | the oldest request is dropped
  */
 export const CAPTURES_KEPT_MAX = 200;
-/** Characters of a cursor of the list. A longer text is no cursor. */
+/** Maximum length of a cursor in the list of captured requests. Longer text is rejected as a cursor. */
 export const CAPTURE_CURSOR_MAX = 64;
 
 export const capturedRequest = z
@@ -145,7 +148,7 @@ export const capturedRequest = z
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;
 
-/** One call; whoever wants to wait longer calls again with the cursor. */
+/** Seconds that one call waits for a request. To wait longer, the caller calls again with the cursor. */
 export const REQUEST_WAIT_SECS = { default: 30, min: 1, max: 30 } as const;
 export const REQUEST_WAIT_BOUNDS = { methodMax: 32, pathMax: 8192, cursorMax: 64 } as const;
 
@@ -161,7 +164,10 @@ export const awaitedRequest = z
   .meta({ id: 'AwaitedRequest' });
 export type AwaitedRequest = z.infer<typeof awaitedRequest>;
 
-/** Of an edited replay: as long as a capture keeps, so that it can be edited in turn. The rules of heads come on top. */
+/**
+ * Limits of an edited replay. They match the limits of a capture, so that the replay can be captured and edited again. The limits for
+ * request heads apply in addition.
+ */
 export const REPLAY_EDIT_BOUNDS = {
   methodMax: 32,
   pathMax: 8192,
@@ -228,13 +234,13 @@ export const captureList = z
   .meta({ id: 'CaptureList' });
 export type CaptureList = z.infer<typeof captureList>;
 
-/** Which requests one call of the list is for. */
+/** Query parameters for one page of captured requests. */
 export interface CapturePageQuery {
   readonly limit: number;
   readonly cursor?: string;
 }
 
-/** The newest `most` requests that are kept, page by page. */
+/** Collects the newest captured requests page by page, up to `most`. */
 export const collectCaptures = async (
   ask: (query: CapturePageQuery) => Promise<CaptureList>,
   most: number,
@@ -243,7 +249,7 @@ export const collectCaptures = async (
   const first = await ask({ limit: limitFor(most) });
   const requests = [...first.requests];
   let last = first;
-  // An empty page ends the loop, whatever its cursor says: each call brings the loop nearer to its end.
+  // An empty page ends the loop even if the page has a cursor, so that the loop always terminates.
   while (typeof last.next_cursor === 'string' && last.requests.length > 0 && requests.length < most) {
     last = await ask({ limit: limitFor(most - requests.length), cursor: last.next_cursor });
     requests.push(...last.requests);
@@ -251,7 +257,7 @@ export const collectCaptures = async (
   return { ...last, requests };
 };
 
-/** Why a datagram of a udp tunnel was not passed; each that was not is counted under one of them. */
+/** Reasons for dropping a datagram of a udp tunnel. Every dropped datagram is counted under one reason. */
 export const dropReason = z.enum([
   ...[
     'behind',
@@ -302,7 +308,7 @@ export const edgeFlows = z
   .meta({ id: 'Flows' });
 export type EdgeFlows = z.infer<typeof edgeFlows>;
 
-/** Why two peers go through the relay; docs/p2p.md has each in words. */
+/** Reasons why two peers use the relay instead of a direct path. docs/p2p.md explains the reasons. */
 export const relayReason = z.enum([
   ...['', 'punching', 'udp-blocked', 'random-ports', 'no-answer', 'went-silent', 'off', 'no-transport'],
 ] as const);

@@ -40,12 +40,12 @@ it('a group and a member have exactly the fields of the specification and of the
   expect(groupSummary.parse(group)).toEqual(group);
 });
 
-it('a member of an edge of before tells less', () => {
+it('a group member reported by an older edge may have fewer fields', () => {
   const { name: _, public_url: _url, client_name: _client, last_failure_reason: _reason, ...older } = member;
   expect(groupMemberSummary.parse(older)).toEqual(older);
 });
 
-it('a member without a probe leaves the kind out; null or another word is refused', () => {
+it('a group member without a probe has no health_check_kind; null or another word is refused', () => {
   const { health_check_kind: _, ...unprobed } = member;
   expect(groupMemberSummary.parse(unprobed)).toEqual(unprobed);
   for (const kind of [null, 'none', 'udp']) {
@@ -53,13 +53,13 @@ it('a member without a probe leaves the kind out; null or another word is refuse
   }
 });
 
-it('https is never shown, nor what cannot be a group', () => {
+it('a group with protocol https, udp or p2p is refused', () => {
   for (const protocol of ['https', 'udp', 'p2p']) {
     expect(groupSummary.safeParse({ ...group, protocol }).success).toBe(false);
   }
 });
 
-it('an event has exactly the fields of the contract', () => {
+it('a group event has exactly the fields of the contract', () => {
   const event = {
     protocol: 'tcp',
     label: '20000',
@@ -76,14 +76,14 @@ it('an event has exactly the fields of the contract', () => {
   expect(groupEvent.parse(event)).toEqual(event);
 });
 
-it('a health event has a moment, a bit and a reason; there are 50 at most', () => {
+it('a health event has a time, a state and a reason, and a list has at most 50 events', () => {
   const event = { at: '2026-01-02T03:04:05.678Z', healthy: false, reason: 'refused' };
   expect(Object.keys(healthEvent.shape)).toEqual(Object.keys(event));
   expect(healthEvents.safeParse(Array.from({ length: 50 }, () => event)).success).toBe(true);
   expect(healthEvents.safeParse(Array.from({ length: 51 }, () => event)).success).toBe(false);
 });
 
-it('who lagged has missed something', () => {
+it('a lagged event has missed at least one event', () => {
   expect(lagged.parse({ missed: 1 })).toEqual({ missed: 1 });
   expect(lagged.safeParse({ missed: 0 }).success).toBe(false);
 });

@@ -1,10 +1,10 @@
-// Load-balanced groups as the edge's REST shows them, and the platform passes them on: the pools, their members, what happens in them.
+// Schemas of load-balanced groups in the edge's REST API, as forwarded by the platform: groups, their members and their events.
 import * as z from 'zod';
 import { clientName, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
-/** Load balancing exists for these alone. */
+/** Protocols that support load balancing. */
 export const groupProtocol = shownProtocol.extract(['http', 'tcp']);
 export type GroupProtocol = z.infer<typeof groupProtocol>;
 
@@ -26,7 +26,7 @@ export const groupMemberSummary = z
   .object({
     tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
     session_id: z.string(),
-    // Those that are left out by an edge of before: the platform may be newer than its edges.
+    // Optional fields are omitted by older edges: the platform may be newer than its edges.
     name: z
       .string()
       .optional()
@@ -103,7 +103,7 @@ export type HealthEvent = z.infer<typeof healthEvent>;
 
 export const healthEvents = z.array(healthEvent).max(50);
 
-/** The data of an SSE `group_event`: a member became healthy, or ceased to be. */
+/** Data of the SSE event `group_event`: a member became healthy or unhealthy. */
 export const groupEvent = z
   .object({
     protocol: groupProtocol,
@@ -125,7 +125,7 @@ export const groupEvent = z
   .meta({ id: 'GroupEvent' });
 export type GroupEvent = z.infer<typeof groupEvent>;
 
-/** The data of an SSE `lagged`: so many events were dropped at this point; GET /api/groups tells how things stand. */
+/** Data of the SSE event `lagged`: the number of events dropped at this point. GET /api/groups returns the current state. */
 export const lagged = z.object({ missed: z.int().min(1) }).meta({ id: 'Lagged' });
 
 export const platformPools = z

@@ -1,7 +1,10 @@
-// Accounts in the platform API: signing up and in, the user, sessions, and the keys that access tokens are signed with.
+// Schemas of accounts in the platform API: sign-up, sign-in, the user, sessions, and the keys that sign access tokens.
 import * as z from 'zod';
 
-/** Told in the document; services enforce the length of addresses and passwords, and say which rule was broken. */
+/**
+ * Example values for the OpenAPI document. The schemas below only document the limits of addresses and passwords; services enforce the
+ * limits and report which rule was violated.
+ */
 const EMAIL_EXAMPLE = 'ann@example.com';
 const PASSWORD_EXAMPLE = 'correct horse battery';
 const TOKEN_EXAMPLE = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
@@ -10,7 +13,7 @@ const TIME_EXAMPLE = '2030-01-01T12:00:00.000Z';
 
 export const DISPLAY_NAME_MAX_CHARACTERS = 100;
 
-/** No text has a NUL; every request with one is refused. */
+/** Pattern of text without NUL characters. Requests with a NUL character are always rejected. */
 const NO_NUL = '^[^\\u0000]*$';
 
 const newPassword = z.string().meta({
@@ -26,7 +29,7 @@ const someEmail = z.string().meta({ pattern: NO_NUL, examples: [EMAIL_EXAMPLE] }
 const displayName = z
   .string()
   .trim()
-  // Characters as people count them, and as JSON Schema does.
+  // Counts code points, as users and JSON Schema do, instead of UTF-16 units.
   .refine((name) => [...name].length <= DISPLAY_NAME_MAX_CHARACTERS, {
     error: `must have at most ${DISPLAY_NAME_MAX_CHARACTERS} characters`,
   })
@@ -76,7 +79,7 @@ export const registered = z
   .meta({ id: 'Registered' });
 export type Registered = z.infer<typeof registered>;
 
-/** Who may sign up: anybody, those who were invited, or nobody. */
+/** Sign-up modes of a platform: open to anyone, by invitation only, or closed. */
 export const SIGN_UP_MODES = ['open', 'invite', 'closed'] as const;
 
 export const signUpTerms = z
@@ -159,7 +162,7 @@ export const userPublic = z
       .nullable()
       .meta({ examples: ['Ann'] }),
     email_verified: z.boolean().meta({ examples: [true] }),
-    // Not enums: a client of today reads what tomorrow's server says.
+    // The fields `status` and `auth_method` are strings instead of enums, so that today's clients accept values of future servers.
     status: z.string().meta({ description: '`active` or `suspended`.', examples: ['active'] }),
     auth_method: z.string().meta({
       description: 'The sign-in method: `password`, or the name of an external provider.',

@@ -1,12 +1,12 @@
-// Billing in the platform API: the state of an account, its spend cap, and the doors to the payment processor.
+// Schemas of billing in the platform API: the state of an account, its spend cap, and links to the payment processor.
 import * as z from 'zod';
 
 const cents = z.int().min(0);
 
-/** Where the payment processor sends its events. */
+/** Path to which the payment processor sends its events. */
 export const BILLING_WEBHOOK_PATH = '/billing/webhook';
 
-/** As the processor's own forms have it. */
+/** Maximum length of a return URL, equal to the limit of the payment processor. */
 export const RETURN_URL_MAX_CHARACTERS = 5000;
 
 export const billingModel = z.enum(['free', 'payg']);
@@ -22,7 +22,7 @@ const paymentMethod = z
   })
   .meta({ id: 'PaymentMethod' });
 
-/** The last three fields are ours, and absent at a platform that does not know them yet. */
+/** Billing state of an account. The last three fields are additions to the original API, and omitted by older platforms. */
 export const billingStatus = z
   .object({
     billing_model: billingModel.meta({ description: 'The billing model. `payg`: pay as you go.', examples: ['payg'] }),
@@ -121,7 +121,7 @@ export type SetupIntent = z.infer<typeof setupIntent>;
 const address = z.url();
 
 const isWebAddress = (text: string): boolean => {
-  // The parser would drop what is around and within it.
+  // Rejects white space and control characters, because the URL parser would silently remove them.
   if (/[\s\p{Cc}]/u.test(text) || !/^https?:\/\//i.test(text)) return false;
   return text.length <= RETURN_URL_MAX_CHARACTERS && address.safeParse(text).success;
 };

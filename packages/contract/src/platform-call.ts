@@ -1,4 +1,4 @@
-// One call to the platform: what is sent, what is taken for an answer, and what a refusal becomes.
+// A call to the platform API: builds the request, checks the response, and converts error responses into faults.
 import { Fault } from '@tunnel/errors';
 import type * as z from 'zod';
 import { apiError } from './api-error.ts';
@@ -7,7 +7,7 @@ export interface PlatformRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** A password or a token goes to the address that was given, and to no other. */
+  /** Redirects are errors, so that passwords and tokens are sent only to the configured address. */
   readonly redirect: 'error';
 }
 
@@ -17,21 +17,21 @@ export interface PlatformAnswer {
   text(): Promise<string>;
 }
 
-/** The global `fetch` is one. */
+/** Function that sends a request, compatible with the global `fetch`. */
 export type PlatformFetch = (url: string, request: PlatformRequest) => Promise<PlatformAnswer>;
 
 export interface PlatformClientOptions {
-  /** Where the platform is; a path is kept. */
+  /** Base URL of the platform. A path in the URL is kept. */
   readonly url: string;
   readonly fetch: PlatformFetch;
-  /** Asked at each call that needs one. */
+  /** Returns the access token. Called for every request that needs a token. */
   readonly accessToken?: () => string;
 }
 
 export interface PlatformCall<T> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** null: the answer has no body. */
+  /** Schema of the response body. Null if the response has no body. */
   readonly answer: z.ZodType<T, T> | null;
   readonly body?: object;
   readonly bearer?: boolean;
@@ -64,7 +64,7 @@ export class PlatformCaller {
     if (call.answer === null) return { body: NOTHING, headers };
     const parsed = call.answer.safeParse(json);
     if (!parsed.success) throw this.#notAPlatform(`unexpected response to ${call.method} ${call.path}`);
-    // As it came: what a later version tells more is kept.
+    // Returns the body as received instead of the parsed value, so that fields added by later versions are kept.
     return { body: json as T, headers };
   }
 
@@ -81,7 +81,7 @@ export class PlatformCaller {
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       redirect: 'error',
     } as const;
-    // A browser's fetch refuses to be called as the method of an object.
+    // A browser's `fetch` throws if called as the method of an object.
     const fetch = this.#fetch;
     try {
       const answer = await fetch(this.#url + call.path, request);
@@ -100,7 +100,7 @@ export class PlatformCaller {
       return Fault.fromWire(code, error, { request_id, ...waitOf(headers) });
     }
     const reason = `the server responded with status ${status}`;
-    // A proxy in front of a platform that is away.
+    // A 5xx response without the API's error body usually comes from a proxy that cannot reach the platform.
     if (status >= 500) return new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: this.#url, reason });
     return this.#notAPlatform(reason);
   }
@@ -110,7 +110,10 @@ export class PlatformCaller {
   }
 }
 
-/** How long to wait, as the catalogue names it. A date in its place is nothing that a platform sends. */
+/**
+ * Reads the wait time from Retry-After, named `seconds` as in the error catalogue. A date is ignored, because platforms send only
+ * seconds.
+ */
 const waitOf = (headers: PlatformAnswer['headers']): { readonly seconds?: number } => {
   const text = headers.get('retry-after') ?? '';
   return /^\d{1,6}$/.test(text) ? { seconds: Number(text) } : {};

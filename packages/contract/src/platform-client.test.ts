@@ -22,12 +22,12 @@ const answering = (status: number, body: string, headers: Record<string, string>
 const BEARER = { accept: 'application/json', authorization: 'Bearer access' };
 const faultOf = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
 
-describe('a call', () => {
-  it('takes the global fetch', () => {
+describe('a platform client call', () => {
+  it('accepts the global fetch', () => {
     expect(new PlatformClient({ url: 'http://127.0.0.1', fetch })).toBeInstanceOf(PlatformClient);
   });
 
-  it('calls fetch as a function of its own, as browsers demand it', async () => {
+  it('calls fetch as a plain function, as browsers require', async () => {
     let asMethod: boolean | undefined;
     const fetch = async function (this: unknown): Promise<PlatformAnswer> {
       asMethod = this !== undefined;
@@ -75,7 +75,7 @@ describe('a call', () => {
     ['DELETE /auth/me', (client) => client.deleteAccount({ password: 'x' })],
     ['POST /auth/password', (client) => client.changePassword({ current_password: 'x', new_password: 'y' })],
     ['POST /auth/email', (client) => client.changeEmail({ password: 'x', new_email: 'b@example.com' })],
-  ])('%s carries the access token, below the path of the address', async (line, call) => {
+  ])('%s has the access token, and keeps the path of the base URL', async (line, call) => {
     const { client, asks } = answering(418, 'tea');
     await faultOf(call(client));
     expect(`${asks[0]?.method} ${asks[0]?.url}`).toBe(line.replace(' ', ' https://platform.example.com/base'));
@@ -87,7 +87,7 @@ describe('a call', () => {
     ['resend-verification', (client) => client.resendVerification('a'), { email: 'a' }],
     ['forgot-password', (client) => client.forgotPassword('a'), { email: 'a' }],
     ['reset-password', (client) => client.resetPassword({ token: 't', password: 'b' }), { token: 't', password: 'b' }],
-  ])('POST /auth/%s carries its body, and no access token', async (name, call, body) => {
+  ])('POST /auth/%s has its body, and no access token', async (name, call, body) => {
     const { client, asks } = answering(200, '{"message":"done"}');
     expect(await call(client)).toEqual({ message: 'done' });
     expect(asks[0]?.url).toBe(`https://platform.example.com/base/auth/${name}`);
@@ -99,7 +99,7 @@ describe('a call', () => {
 it.each([
   [undefined, '/auth/sign-up'],
   ['a&b', '/auth/sign-up?invite=a%26b'],
-])('the terms of sign-up are asked for with the invitation %s, and no access token', async (invite, path) => {
+])('the terms of sign-up are requested with the invitation %s, without an access token', async (invite, path) => {
   const terms = { sign_up: 'invite', invite_valid: false, invited_email: null };
   const { client, asks } = answering(200, JSON.stringify(terms));
   expect(await client.signUpTerms(invite)).toEqual(terms);
@@ -107,14 +107,14 @@ it.each([
   expect(asks[0]?.headers).toEqual({ accept: 'application/json' });
 });
 
-it('a password is changed with the refresh token of the session that stays', async () => {
+it('a password change sends the refresh token of the session that stays open', async () => {
   const { client, asks } = answering(200, '{"message":"done","access_token":"next","ended_sessions":2}');
   const change = { current_password: 'x', new_password: 'y' };
   expect(await client.changePassword(change, 'mine')).toMatchObject({ access_token: 'next', ended_sessions: 2 });
   expect(asks[0]?.headers).toMatchObject({ ...BEARER, cookie: 'refresh_token=mine' });
 });
 
-it('the key of an order goes with it', async () => {
+it('an idempotency key is sent with its order', async () => {
   const { client, asks } = answering(200, '{"client_secret":"seti_1_secret_2"}');
   await client.createSetupIntent({ idempotencyKey: 'once' });
   await client.createSetupIntent();
@@ -124,27 +124,27 @@ it('the key of an order goes with it', async () => {
 describe('the refresh token', () => {
   const body = '{"access_token":"next"}';
 
-  it('is sent as the cookie, and its successor is handed out', async () => {
+  it('is sent as a cookie, and the new token is returned', async () => {
     const cookie = 'other=1; Path=/, refresh_token=new-1_a; Max-Age=2592000; Path=/auth; HttpOnly';
     const { client, asks } = answering(200, body, { 'set-cookie': cookie });
     expect(await client.refresh('old')).toEqual({ body: { access_token: 'next' }, refreshToken: 'new-1_a' });
     expect(asks[0]?.headers).toEqual({ accept: 'application/json', cookie: 'refresh_token=old' });
   });
 
-  it('is the browser’s own affair when none is given', async () => {
+  it('is left to the browser if none is given', async () => {
     const { client, asks } = answering(200, body);
     expect(await client.refresh()).toEqual({ body: { access_token: 'next' }, refreshToken: null });
     expect(asks[0]?.headers).toEqual({ accept: 'application/json' });
   });
 });
 
-describe('an answer', () => {
-  it('keeps what a later version tells more', async () => {
+describe('an answer of the platform', () => {
+  it('keeps fields of a later version', async () => {
     const { client } = answering(200, '{"access_token":"a","later":1}');
     expect((await client.refresh()).body).toEqual({ access_token: 'a', later: 1 });
   });
 
-  it('that refuses is a fault with its code, its words and the id of the request', async () => {
+  it('with an error becomes a fault with its code, message and request id', async () => {
     const { client } = answering(404, '{"error":"no such key","code":"KEY_UNKNOWN","request_id":"req-7"}');
     expect(await faultOf(client.revokeKey('x'))).toMatchObject({
       code: 'KEY_UNKNOWN',
@@ -156,7 +156,7 @@ describe('an answer', () => {
   it.each([
     ['4', { request_id: 'req-7', seconds: 4 }],
     ['Wed, 21 Oct 2030 07:28:00 GMT', { request_id: 'req-7' }],
-  ])('that refuses for now says for how long, when it names seconds: %s', async (after, values) => {
+  ])('with Retry-After in seconds becomes a fault with that wait: %s', async (after, values) => {
     const body = '{"error":"too many attempts","code":"LOGIN_THROTTLED","request_id":"req-7"}';
     const { client } = answering(429, body, { 'retry-after': after });
     expect(await faultOf(client.checkDomain('x'))).toMatchObject({ code: 'LOGIN_THROTTLED', values });
@@ -167,12 +167,12 @@ describe('an answer', () => {
     [200, '<html>', 'CLIENT_NOT_A_PLATFORM', 'unexpected response to GET /keys'],
     [301, '', 'CLIENT_NOT_A_PLATFORM', 'the server responded with status 301'],
     [502, '<html>', 'CLIENT_PLATFORM_UNREACHABLE', 'the server responded with status 502'],
-  ])('of %i %s is %s', async (status, text, code, words) => {
+  ])('of %i %s becomes %s', async (status, text, code, words) => {
     const fault = await faultOf(answering(status, text).client.keys());
     expect(fault).toMatchObject({ code, message: expect.stringContaining(words) as string });
   });
 
-  it('that never came is a fault that can be tried again', async () => {
+  it('that never arrives becomes a retryable fault', async () => {
     const client = new PlatformClient({
       url: 'http://127.0.0.1',
       fetch: () => Promise.reject(new TypeError('failed')),

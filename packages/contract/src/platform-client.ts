@@ -1,4 +1,4 @@
-// The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
+// Typed client of the platform API on top of a given `fetch`. The caller stores the tokens and renews expired tokens.
 import type * as z from 'zod';
 import { type TunnelPolicy, tunnelPolicy } from './edge-policy.ts';
 import {
@@ -84,14 +84,14 @@ import {
   usageSummary,
 } from './platform-usage.ts';
 
-/** `refreshToken` is null in a browser, which keeps the cookie out of reach of scripts. */
+/** Response that sets a refresh token. `refreshToken` is null in a browser, which hides the cookie from scripts. */
 export interface WithRefreshToken<T> {
   readonly body: T;
   readonly refreshToken: string | null;
 }
 
 export interface BillingOrder {
-  /** 1 to 255 printable characters of ASCII. */
+  /** Key that identifies retries of the same order: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey?: string;
 }
 
@@ -104,7 +104,7 @@ export class PlatformClient {
     this.#caller = new PlatformCaller(options);
   }
 
-  /** Who may sign up, and whom an invitation is for. */
+  /** Returns who can sign up, and the email address of an invitation. */
   signUpTerms(invite?: string): Promise<SignUpTerms> {
     const query = invite === undefined ? '' : `?invite=${encodeURIComponent(invite)}`;
     return this.#ask({ method: 'GET', path: `/auth/sign-up${query}`, answer: signUpTerms });
@@ -126,7 +126,10 @@ export class PlatformClient {
     return withCookie(await this.#caller.call({ method: 'POST', path: '/auth/login', body, answer: loggedIn }));
   }
 
-  /** Without a token the browser's cookie is meant. The successor that comes back is the one to keep. */
+  /**
+   * Exchanges a refresh token for an access token. Without an argument, the browser's cookie is used. The caller must store the returned
+   * refresh token, which replaces the old token.
+   */
   async refresh(refreshToken?: string): Promise<WithRefreshToken<AccessToken>> {
     return withCookie(
       await this.#caller.call({ method: 'POST', path: '/auth/refresh', refreshToken, answer: accessToken }),
@@ -153,7 +156,10 @@ export class PlatformClient {
     return this.#ask({ method: 'PATCH', path: '/auth/me', body, bearer: true, answer: userPublic });
   }
 
-  /** Ends the other sessions. In a browser the cookie says which one is this; elsewhere give its refresh token. */
+  /**
+   * Changes the password and ends all other sessions. In a browser, the cookie identifies the current session; elsewhere, pass the
+   * session's refresh token.
+   */
   changePassword(body: PasswordChange, refreshToken?: string): Promise<PasswordChanged> {
     return this.#ask({
       method: 'POST',
@@ -165,12 +171,12 @@ export class PlatformClient {
     });
   }
 
-  /** Done once the link is opened that the new address gets. */
+  /** Requests a change of the email address. The change takes effect when the user opens the link sent to the new address. */
   changeEmail(body: EmailChange): Promise<MessageBody> {
     return this.#ask({ method: 'POST', path: '/auth/email', body, bearer: true, answer: messageBody });
   }
 
-  /** Cannot be undone. */
+  /** Deletes the account. The deletion cannot be undone. */
   deleteAccount(body: AccountDeletion): Promise<void> {
     return this.#ask<never>({ method: 'DELETE', path: '/auth/me', body, bearer: true, answer: null });
   }
@@ -215,7 +221,7 @@ export class PlatformClient {
     return this.#get(tunnelPath(id), tunnelLogEntry);
   }
 
-  /** Ends a live tunnel of the account, on whichever computer it runs. Its client does not open it again. */
+  /** Closes a live tunnel of the account, on any computer. The client does not reopen the tunnel. */
   closeTunnel(id: string): Promise<void> {
     return this.#delete(`/tunnels/${encodeURIComponent(id)}`);
   }
@@ -238,12 +244,12 @@ export class PlatformClient {
     return this.#get(`${tunnelPath(id)}/flows`, edgeFlows);
   }
 
-  /** 404 when it has none, or has ended. */
+  /** Returns the policy of a tunnel. Fails with 404 if the tunnel has no policy or has ended. */
   policy(id: string): Promise<TunnelPolicy> {
     return this.#get(`${tunnelPath(id)}/policy`, tunnelPolicy);
   }
 
-  /** Living tunnels that anybody may visit who has their address. */
+  /** Returns the live tunnels that are open to any visitor with the address. */
   unguardedTunnels(): Promise<UnguardedTunnels> {
     return this.#get('/usage/unguarded', unguardedTunnels);
   }
@@ -260,7 +266,7 @@ export class PlatformClient {
     return this.#get('/reservations', reservations);
   }
 
-  /** One that is the account's already becomes reserved, or stays it. */
+  /** Reserves a name or port. A name that the account already holds becomes reserved; an existing reservation stays unchanged. */
   reserve(body: NewReservation): Promise<Reservation> {
     return this.#ask({ method: 'POST', path: '/reservations', body, bearer: true, answer: reservation });
   }
@@ -277,7 +283,7 @@ export class PlatformClient {
     return this.#get(`/domains/${encodeURIComponent(id)}`, ownDomain);
   }
 
-  /** One that is the account's already is answered as it is. */
+  /** Adds a custom domain. A domain that the account already has is returned unchanged. */
   addDomain(body: NewDomain): Promise<OwnDomainView> {
     return this.#ask({ method: 'POST', path: '/domains', body, bearer: true, answer: ownDomain });
   }
@@ -303,7 +309,7 @@ export class PlatformClient {
     return this.#get('/billing/usage', billingUsage);
   }
 
-  /** The order of a call that is sent again has the same key: it is done once. */
+  /** Starts a subscription. A retry must use the same idempotency key, so that the order is placed only once. */
   subscribe(order: BillingOrder = {}): Promise<StartedSubscription> {
     return this.#ask({
       method: 'POST',
@@ -330,18 +336,18 @@ export class PlatformClient {
     return this.#ask({ method: 'PATCH', path: '/billing/spend-cap', body, bearer: true, answer: spendCap });
   }
 
-  /** An app that asks to be connected. */
+  /** Returns the pending request of an app that wants to connect to the account. */
   oauthRequest(id: string): Promise<OauthRequest> {
     return this.#get(`/oauth/requests/${encodeURIComponent(id)}`, oauthRequest);
   }
 
-  /** Once: the request is over then. */
+  /** Approves or denies an app's request. A request can be decided only once. */
   decideOauthRequest(id: string, body: OauthDecision): Promise<OauthDecided> {
     const path = `/oauth/requests/${encodeURIComponent(id)}/decision`;
     return this.#ask({ method: 'POST', path, body, bearer: true, answer: oauthDecided });
   }
 
-  /** The apps that are connected. */
+  /** Returns the apps connected to the account. */
   oauthGrants(): Promise<OauthGrants> {
     return this.#get('/oauth/grants', oauthGrants);
   }

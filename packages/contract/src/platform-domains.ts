@@ -1,4 +1,4 @@
-// Own domains in the platform API: host names that an account has proven by DNS.
+// Schemas of custom domains in the platform API: host names that an account has verified by DNS.
 import * as z from 'zod';
 
 const count = z.int().min(0);

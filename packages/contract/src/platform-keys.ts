@@ -1,4 +1,4 @@
-// API keys in the platform API: how they are listed, made and shown once.
+// Schemas of API keys in the platform API. The full key is returned only once, when it is created.
 import * as z from 'zod';
 
 const count = z.int().min(0);
@@ -50,7 +50,7 @@ export const newKey = z
     label: z
       .string()
       .trim()
-      // Characters as people count them, and as JSON Schema does.
+      // Counts code points, as users and JSON Schema do, instead of UTF-16 units.
       .refine((label) => label !== '' && [...label].length <= KEY_LABEL_MAX_CHARACTERS, { error: LABEL_RULE })
       .meta({
         description: 'A label for the key. Surrounding spaces are trimmed.',

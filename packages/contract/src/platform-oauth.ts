@@ -1,4 +1,5 @@
-// The authorization server in the platform API: what a model's host asks for, what its user decides, and which apps are connected.
+// Schemas of the OAuth authorization server in the platform API: requests of a model's host app, decisions of the user, and connected
+// apps.
 import * as z from 'zod';
 
 export const oauthScope = z.enum(['tunnels:read', 'requests:read', 'requests:replay', 'tunnels:close']).meta({
@@ -8,7 +9,7 @@ export const oauthScope = z.enum(['tunnels:read', 'requests:read', 'requests:rep
 });
 export type OauthScope = z.infer<typeof oauthScope>;
 
-/** All that there are, in the order in which people read them. */
+/** All OAuth scopes, in the order shown to users. */
 export const OAUTH_SCOPES: readonly OauthScope[] = oauthScope.options;
 
 const clientId = z.string().meta({
@@ -110,7 +111,7 @@ export const oauthError = z
   .meta({ id: 'OauthError' });
 export type OauthError = z.infer<typeof oauthError>;
 
-/** RFC 9728. */
+/** Metadata of an OAuth protected resource (RFC 9728). */
 export const oauthResource = z
   .object({
     resource: z.url(),
@@ -124,7 +125,7 @@ export const oauthResource = z
     description: 'Metadata of the protected resource /mcp, including the authorization server.',
   });
 
-/** RFC 8414. */
+/** Metadata of an OAuth authorization server (RFC 8414). */
 export const oauthServer = z
   .object({
     issuer: z.url(),

@@ -1,4 +1,4 @@
-// Reservations in the platform API: names and ports that are an account's, by an explicit act or by use.
+// Schemas of reservations in the platform API: names and ports that belong to an account because the account reserved or used them.
 import * as z from 'zod';
 
 const count = z.int().min(0);
@@ -62,7 +62,10 @@ export type Reservation = z.infer<typeof reservation>;
 
 export const reservations = z.array(reservation).meta({ description: 'Oldest first.' });
 
-/** What each kind may say besides, for the document: who reads a request tells a person more of what is wrong than a pattern could. */
+/**
+ * Additional constraints per kind of reservation, for the OpenAPI document only. The server checks the constraints separately, because
+ * code can report mistakes more clearly than a pattern.
+ */
 const SUBDOMAIN_LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const WANTED_SUBDOMAIN = {
   title: 'A subdomain (no region)',

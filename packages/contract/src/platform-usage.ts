@@ -1,17 +1,17 @@
-// Usage in the platform API: sums, days, and the log of tunnels.
+// Schemas of usage in the platform API: totals, daily values, and the log of tunnels.
 import * as z from 'zod';
 import { clientName, type ShownProtocol, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
-/** Numbers of the queries. */
+/** Defaults and limits of the numeric query parameters. */
 export const CHART_DAYS = { default: 30, min: 1, max: 90 } as const;
 export const TUNNEL_LOG_LIMIT = { default: 20, min: 1, max: 100 } as const;
 export const TUNNEL_LOG_OFFSET = { default: 0, min: 0 } as const;
-/** Choices of the queries. */
+/** Tunnel states for filtering the log of tunnels. */
 export const tunnelState = z.enum(['active', 'closed']);
 export type TunnelState = z.infer<typeof tunnelState>;
-/** The window of the summary: today and the days before it. */
+/** Number of days in the usage summary, including today. */
 export const SUMMARY_DAYS = 30;
 
 export const usageSummary = z

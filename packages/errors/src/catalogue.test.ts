@@ -5,7 +5,7 @@ const entries: [string, CatalogueEntry][] = Object.entries(CATALOGUE);
 
 const placeholdersOf = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
 
-/** A gateway's trouble, but not a passing one: somebody has to correct the local service, its tunnel or the payment. */
+/** Gateway errors that are not temporary: the local service, its tunnel or the payment has to be corrected first. */
 const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
   'LOCAL_MALFORMED',
   'CLIENT_LOCAL_CERTIFICATE',
@@ -13,7 +13,7 @@ const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
   'SERVER_REFUSED',
 ]);
 
-/** The text of these names the value that is expected, so a hint would only repeat it. */
+/** Errors with a text that already names the expected value, so that a hint would only repeat the text. */
 const WITHOUT_HINT: ReadonlySet<string> = new Set([
   'CONFIG_SYNTAX',
   'CONFIG_MISSING_VALUE',
@@ -21,20 +21,20 @@ const WITHOUT_HINT: ReadonlySet<string> = new Set([
   'EDGE_NAME_INVALID',
 ]);
 
-describe('the catalogue', () => {
-  it.each(entries)('%s has a text and says what to do next', (code, { text, next }) => {
+describe('the error catalogue', () => {
+  it.each(entries)('has a text and a next step for %s', (code, { text, next }) => {
     expect(text).toMatch(/\S/);
-    // The text goes into lines of the form "error: text"; the next step is a sentence of its own.
+    // The text is used in lines of the form "error: text"; the next step is a separate sentence.
     expect(text).not.toMatch(/[.\s]$/);
     if (WITHOUT_HINT.has(code)) expect(next).toBe('');
     else expect(next).toMatch(/\S\.$/);
   });
 
-  it.each(entries)('%s asks for no value in `next` that `text` does not have', (_, { text, next }) => {
+  it.each(entries)('uses no placeholder in the next step of %s that its text does not have', (_, { text, next }) => {
     expect(placeholdersOf(text)).toEqual(expect.arrayContaining(placeholdersOf(next)));
   });
 
-  it.each(entries)('%s has well-formed placeholders, an HTTP error status and a code of its family', (code, entry) => {
+  it.each(entries)('has well-formed placeholders, an HTTP error status and a valid code for %s', (code, entry) => {
     const rest = (entry.text + entry.next).replace(/\{\w+\}/g, '');
     expect(rest).not.toMatch(/[{}]/);
     expect(entry.status).toBeGreaterThanOrEqual(400);
@@ -42,7 +42,7 @@ describe('the catalogue', () => {
     expect(code).toMatch(/^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$/);
   });
 
-  it('knows its own codes and no inherited ones', () => {
+  it('knows its own codes, and no inherited property names', () => {
     expect(ERROR_CODES).toHaveLength(entries.length);
     expect(ERROR_CODES.every(isErrorCode)).toBe(true);
     for (const stranger of ['toString', '__proto__', 'constructor', '', 'internal']) {
@@ -50,7 +50,7 @@ describe('the catalogue', () => {
     }
   });
 
-  it('says of every 5xx that is a passing state that trying again can help', () => {
+  it('marks temporary gateway errors as retryable', () => {
     for (const [code, entry] of entries) {
       if ([502, 503, 504, 429].includes(entry.status)) {
         expect([code, entry.retryable]).toEqual([code, !STAYS_UNTIL_CORRECTED.has(code)]);

@@ -1,6 +1,6 @@
-// The one catalogue of everything that can go wrong in front of a person.
-// `text` is public: {name} is filled from the fault's values. `next` says what to do about the error, and is empty where the text is enough.
-// `status` is the HTTP status where the error meets HTTP; `retryable` says whether trying the same thing later can help.
+// Catalogue of every error that a user can see.
+// `text` is the public message; {name} is filled in from the fault's values. `next` tells the user what to do, and is empty if the text is enough.
+// `status` is the HTTP status of the error in HTTP responses. `retryable` is true if the same request may succeed later.
 
 export interface CatalogueEntry {
   readonly status: number;
@@ -34,7 +34,7 @@ export const CATALOGUE = {
   CONFIG_NO_ALERT_URL: entry(500, false, '`load_balancing.alert_webhook_url` is not set', 'Set the key to the URL that receives your alerts.'),
   CONFIG_API_URL_HOST: entry(500, false, "the certificate {file} does not cover {host}, the host in the URL of the edge's REST API (covered: {names})", 'Set `[server] api_url` to a host that the certificate covers, or use a certificate for {host}.'),
 
-  // --- authentication on the control plane and the edge REST ---
+  // --- authentication at the control plane and the REST API of the edge ---
   AUTH_TOKEN_INVALID: entry(401, false, 'invalid API key', 'Check the API key in --token-file, TUNNEL_API_KEY or `auth_token`. If the key was revoked, create a new one.'),
   AUTH_TOKEN_MISSING: entry(401, false, 'no API key was sent', 'Send `Authorization: Bearer <API key>`.'),
   AUTH_TOKEN_REVOKED: entry(401, false, 'this API key was revoked', 'Create a new API key.'),
@@ -43,7 +43,7 @@ export const CATALOGUE = {
   ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Contact the operator of the server.'),
   ACCOUNT_DELETED: entry(403, false, 'the account was deleted', 'Sign up again. The keys and tunnels of a deleted account cannot be restored.'),
 
-  // --- certificates that are ordered by themselves ---
+  // --- automatically issued certificates ---
   ACME_AWAY: entry(503, true, 'the certificate authority {host} does not respond: {reason}', 'Wait: the server retries automatically. If the problem persists, check that this machine can reach `[acme] directory`. For a private authority, check `ca_file` too.'),
   ACME_BAD_ANSWER: entry(502, true, 'unusable response from the certificate authority {host}: {reason}', 'Check that `[acme] directory` is the URL of an ACME directory. The server retries automatically.'),
   ACME_REFUSED: entry(502, true, 'the certificate authority rejected {what}: {detail}', 'Fix the problem reported above; the server retries automatically.'),
@@ -127,7 +127,7 @@ export const CATALOGUE = {
   GROUP_UNHEALTHY: entry(502, true, 'no healthy group member is available for this address', 'Try again in a moment. If the group is yours, start the local services; `tunnel groups` shows the health of the members.'),
   GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups with GET /api/groups.'),
 
-  // --- policies: who may visit a tunnel. Visitors are told that they were turned away, and by no word what the rules are ---
+  // --- policies for visitors of a tunnel. The texts tell visitors that they were rejected, but reveal nothing about the rules ---
   POLICY_INVALID: entry(400, false, '{reason}', 'Correct the policy. `tunnel policy check` checks a policy without connecting.'),
   POLICY_UNSUPPORTED: entry(400, false, "this edge does not know policies: tunnel '{name}' was not opened", 'Update the edge, or remove the policy: without a policy, the tunnel is open to everyone.'),
   POLICY_ABSENT: entry(404, false, 'this tunnel has no policy', 'Add a policy to restrict access (docs/policy.md). Without a policy, anyone with the address can visit the tunnel.'),
@@ -142,7 +142,7 @@ export const CATALOGUE = {
   POLICY_PROVIDER_AWAY: entry(502, true, 'the sign-in provider of this tunnel is not working', 'Try again in a moment. If the tunnel is yours, check the issuer, the client id and the client secret.'),
   POLICY_BUSY: entry(503, true, 'the server is too busy to check policies right now', 'Try again in a moment.'),
 
-  // --- peers of p2p tunnels: an unknown name, a wrong secret and a key that may not have one answer, so that nobody learns which it was ---
+  // --- peers of p2p tunnels: an unknown name, a wrong secret and a key without permission get the same error, so that a peer cannot tell them apart ---
   P2P_NOT_FOUND: entry(404, true, "p2p '{name}' was not found, or the secret does not match", 'Check the name and the secret. The publisher must use an API key of the same account, or set `p2p_allow: anyone`.'),
   P2P_TOO_MANY_ATTEMPTS: entry(429, true, 'too many attempts; try again in {seconds} s', 'Correct the name or the secret, then wait.'),
   P2P_AWAY: entry(503, true, "the publisher of '{name}' is not connected right now", 'Start the publisher, or wait: the client retries automatically.'),
@@ -152,7 +152,7 @@ export const CATALOGUE = {
   P2P_DISMISSED: entry(410, true, "this peer was disconnected from '{name}'", 'Ask the publisher for access. The client retries automatically.'),
   P2P_PEER_UNKNOWN: entry(404, false, 'no such peer', 'List the peers with GET /api/tunnels/:id/peers.'),
 
-  // --- HTTP visitors: each page says what happened and who can fix it ---
+  // --- HTTP visitors: every error page says what happened and who can fix the problem ---
   TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. If the tunnel is yours, start it with `tunnel http`.'),
   TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. If the tunnel is yours, check the computer that runs `tunnel`.'),
   PLATFORM_AWAY: entry(503, true, 'the platform is not running right now', 'Try again in a moment. Operators: the server restarts the platform automatically, and the log has the reason.'),
@@ -168,7 +168,7 @@ export const CATALOGUE = {
   HTTP_NOT_IMPLEMENTED: entry(501, false, 'unsupported request: {reason}', 'Use another method or transfer coding.'),
   HTTP_VERSION_UNSUPPORTED: entry(505, false, 'unsupported HTTP version: {reason}', 'Use HTTP/1.1.'),
 
-  // --- REST ---
+  // --- REST API ---
   API_NOT_FOUND: entry(404, false, 'Not found: {path}', 'Check the path. The OpenAPI document lists every call: /openapi.json on the platform, /api/openapi.json on an edge.'),
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use a method from the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
@@ -196,6 +196,11 @@ export const CATALOGUE = {
   API_HTTPS_ONLY: entry(400, false, 'this port requires HTTPS', 'Use a URL that starts with https://.'),
   SERVER_NOT_RUNNING: entry(503, true, 'no server is running with the data directory {dir}', 'Start the server, or select another directory with --data-dir or --config.'),
   SERVER_REFUSED: entry(502, false, 'the server at {url} responded: {reason}', 'Fix the problem reported above. The server log may have details.'),
+  DOWNLOADS_BUSY: entry(503, true, 'too many downloads are in progress; try again in {seconds} s', 'Try again after the number of seconds in the Retry-After header.'),
+  DOWNLOAD_UNAVAILABLE: entry(503, true, '{name} is missing on the server, or is not the file of the release', 'Try again in a moment. Operators: run `tunnel-server downloads list`, then `tunnel-server downloads fetch`.'),
+  DOWNLOAD_RANGE: entry(416, false, '{name} has {bytes} bytes, so the requested range does not exist', 'Request a range within the file, or the whole file.'),
+  DOWNLOADS_FETCH: entry(500, false, 'cannot fetch {file} from {from}: {reason}', 'No file was replaced. Check --from and the files of the release.'),
+  DOWNLOADS_DIR: entry(500, false, 'the downloads folder {dir} cannot be used: {reason}', 'Check `[platform] downloads_dir`, and that this user can write to the folder.'),
   EDGE_RECORDS_GAP: entry(409, false, 'the batch starts at record {first}, but record {next} was expected', 'Send the records again, starting at {next}.'),
   EDGE_AWAY: entry(502, true, 'region {region} does not answer', 'Try again in a moment.'),
   EDGE_UNKNOWN: entry(404, false, 'there is no edge `{name}`', 'List the edges with `tunnel-server edge-credential list`.'),
@@ -293,8 +298,8 @@ export const CATALOGUE = {
   CLIENT_FLOW_LIMIT: entry(503, true, 'limit of {limit} UDP flows reached for this client', 'Start another client, or raise the limit on open files (`ulimit -n`). Until then, datagrams from new visitors are dropped.'),
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} is not trusted: {reason}', 'Give the local service a certificate trusted on this computer, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 
-  // --- tools of models: the person is asked, never the model ---
-  MCP_TARGET_NOT_ALLOWED: entry(403, false, 'a model may not publish {target} on this computer (allowed: {allowed})', 'Ask the person who runs this MCP server. To allow the target, add `- "{target}"` to `mcp.allow` in config.yml, or start with --allow {target}.'),
+  // --- MCP tools: the hints refer to the person who runs the server, because the model cannot change its own limits ---
+  MCP_TARGET_NOT_ALLOWED: entry(403, false, 'an agent cannot publish {target} on this computer (allowed: {allowed})', 'Ask the person who runs this MCP server. To allow the target, add `- "{target}"` to `mcp.allow` in config.yml, or start with --allow {target}.'),
   MCP_TUNNEL_LIMIT: entry(403, false, 'limit of {limit} tunnels reached for this MCP server', 'Close a tunnel with close_tunnel.'),
   MCP_P2P_SECRET_MISSING: entry(400, false, 'no secret for p2p tunnels: TUNNEL_P2P_SECRET is not set', 'Ask the person who runs this MCP server to set TUNNEL_P2P_SECRET in the environment; `tunnel p2p secret` creates a secret. No tool accepts the secret as an argument.'),
   MCP_SCOPE_MISSING: entry(403, false, 'this token may not use {tool}: the scope {scope} is missing', 'Connect the program again and allow the scope, or use an API key.'),

@@ -1,11 +1,11 @@
-// docs/errors.md is the catalogue in another form. UPDATE_DOCS=1 npx vitest run packages/errors writes it anew.
+// docs/errors.md is generated from the catalogue. UPDATE_DOCS=1 npx vitest run packages/errors regenerates the page.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CATALOGUE, type CatalogueEntry, ERROR_CODES, type ErrorCode } from './catalogue.ts';
 
 const FILE = new URL('../../../docs/errors.md', import.meta.url);
 
-/** Headings in the order of the catalogue; a code belongs to the first family that has its prefix. */
+/** Headings in the order of the catalogue. A code belongs to the first family with a matching prefix. */
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
   { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER'] },
   { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE', 'CERTIFICATES', 'LOCAL_CA'] },
@@ -34,6 +34,8 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
       'USER',
       'PLAN',
       'EDGE',
+      'DOWNLOAD',
+      'DOWNLOADS',
     ],
   },
   { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },
@@ -82,7 +84,7 @@ if (process.env['UPDATE_DOCS']) writeFileSync(FILE, render());
 describe('docs/errors.md', () => {
   const page = readFileSync(FILE, 'utf8');
 
-  it('every code has a family', () => {
+  it('has a section for every code', () => {
     expect(ERROR_CODES.filter((code) => familyOf(code) === undefined)).toEqual([]);
   });
 
@@ -90,12 +92,12 @@ describe('docs/errors.md', () => {
     expect(ERROR_CODES.filter((code) => !page.includes(`| \`${code}\` |`))).toEqual([]);
   });
 
-  it('lists no code that is gone', () => {
+  it('lists no removed code', () => {
     const listed = [...page.matchAll(/^\| `([A-Z0-9_]+)` \|/gm)].map((match) => match[1] ?? '');
     expect(listed.filter((code) => !(ERROR_CODES as string[]).includes(code))).toEqual([]);
   });
 
-  it('says what the catalogue says, to the letter', () => {
+  it('equals the rendered catalogue exactly', () => {
     expect(page, 'UPDATE_DOCS=1 npx vitest run packages/errors').toBe(render());
   });
 });

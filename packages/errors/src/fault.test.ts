@@ -3,31 +3,31 @@ import { describe, expect, it } from 'vitest';
 import { Fault } from './fault.ts';
 
 describe('Fault', () => {
-  it('fills the text of the catalogue with its values', () => {
+  it('fills the catalogue text with its values', () => {
     const fault = new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: 80, from: 20000, to: 20099 });
     expect(fault.message).toBe('port 80 is not allowed: use 20000-20099');
     expect(fault).toMatchObject({ name: 'Fault', code: 'TUNNEL_PORT_OUT_OF_RANGE', status: 400, retryable: false });
     expect(fault).toBeInstanceOf(Error);
   });
 
-  it('leaves a placeholder without a value visible, and takes no inherited one', () => {
+  it('leaves a placeholder without a value visible, and ignores inherited values', () => {
     expect(new Fault('TUNNEL_PORT_IN_USE').message).toBe('port {port} is already in use');
     const inherited = Object.create({ port: 1 }) as { port: number };
     expect(new Fault('TUNNEL_PORT_IN_USE', inherited).message).toBe('port {port} is already in use');
   });
 
-  it('does not fill a value into another value, nor read replacement patterns in one', () => {
+  it('does not fill a value into another value, and ignores replacement patterns', () => {
     const fault = new Fault('TUNNEL_NAME_INVALID', { name: '{reason}$&$1', reason: 'too odd' });
     expect(fault.message).toBe('tunnel name `{reason}$&$1` is not valid: too odd');
   });
 
-  it('says what to do next', () => {
+  it('has the next step from the catalogue', () => {
     expect(new Fault('TUNNEL_PORT_IN_USE', { port: 7 }).next).toBe(
       'Choose another port, or let the edge assign a free one.',
     );
   });
 
-  it('keeps what is for logs out of its message', () => {
+  it('keeps internal details out of its message', () => {
     const cause = new Error('password=hunter2');
     const fault = new Fault('INTERNAL', {}, { internal: 'query failed', cause });
     expect(fault.message).toBe('internal error');
@@ -36,11 +36,11 @@ describe('Fault', () => {
   });
 });
 
-describe('a fault that is printed', () => {
+describe('a printed fault', () => {
   const cause = new Error('EADDRINUSE');
   const fault = new Fault('TUNNEL_PORT_IN_USE', { port: 7 }, { internal: 'from the wire', cause });
 
-  it('says what happened and what to do, and where; what is for logs stays out', () => {
+  it('shows message, next step and stack, without internal details', () => {
     const lines = inspect(fault).split('\n');
     expect(lines.slice(0, 2)).toEqual([
       'Fault [TUNNEL_PORT_IN_USE]: port 7 is already in use',
@@ -64,7 +64,7 @@ describe('a fault that is printed', () => {
 });
 
 describe('Fault.fromWire', () => {
-  it('keeps a code we know with the words of the other side', () => {
+  it('keeps a known code with the received message', () => {
     const fault = Fault.fromWire('TUNNEL_PORT_IN_USE', 'port 20007 is already in use');
     expect([fault.code, fault.message, fault.retryable]).toEqual([
       'TUNNEL_PORT_IN_USE',
@@ -74,7 +74,7 @@ describe('Fault.fromWire', () => {
     expect(fault.next).not.toMatch(/[{}]/);
   });
 
-  it('makes INTERNAL of a code we do not know, and remembers it for the log', () => {
+  it('turns an unknown code into INTERNAL, and keeps the code for the log', () => {
     for (const code of ['SOMETHING_NEW', 'toString', '__proto__', '']) {
       const fault = Fault.fromWire(code, 'words from a later version');
       expect([fault.code, fault.message]).toEqual(['INTERNAL', 'words from a later version']);
@@ -82,18 +82,18 @@ describe('Fault.fromWire', () => {
     }
   });
 
-  it('does not fill anything into words that came over the wire', () => {
+  it('does not fill placeholders in a received message', () => {
     expect(Fault.fromWire('TUNNEL_PORT_IN_USE', 'port {port}').message).toBe('port {port}');
   });
 });
 
 describe('Fault.from', () => {
-  it('leaves a fault as it is', () => {
+  it('returns a fault unchanged', () => {
     const fault = new Fault('TUNNEL_UNKNOWN');
     expect(Fault.from(fault)).toBe(fault);
   });
 
-  it('makes INTERNAL of anything else and shows nothing of it', () => {
+  it('turns any other value into INTERNAL, and shows nothing of it', () => {
     const cause = new TypeError('x is undefined');
     const fault = Fault.from(cause);
     expect([fault.code, fault.internal, fault.cause]).toEqual(['INTERNAL', 'x is undefined', cause]);

@@ -1,25 +1,31 @@
-// The one error class. Its message is public; `internal` and `cause` are for logs only.
+// Error class for every error shown to users. The message is public; `internal` and `cause` are only for logs.
 import { CATALOGUE, type CatalogueEntry, type ErrorCode, isErrorCode } from './catalogue.ts';
 
 export type FaultValues = Readonly<Record<string, string | number | boolean>>;
 
 export interface FaultOptions {
-  /** Said to logs, never to a person outside. */
+  /** Detail for logs, never shown to users. */
   readonly internal?: string;
   readonly cause?: unknown;
-  /** Replaces the catalogue's text: an error that another process already put into words. */
+  /** Replaces the text of the catalogue, for an error that was already described by another process. */
   readonly message?: string;
 }
 
-/** `util.inspect.custom`, by the name under which every runtime finds it. */
+/** The symbol `util.inspect.custom`, obtained from the global registry so that the code also works in runtimes other than Node.js. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 export class Fault extends Error {
   readonly code: ErrorCode;
   readonly values: FaultValues;
-  /** What the person can do next, with the same values filled in. A field, so that it is there when nobody catches the fault. */
+  /**
+   * Next step for the user, with the values filled in. An own property instead of a getter, so that the text is also printed for an
+   * uncaught Fault.
+   */
   readonly next: string;
-  /** Absent where there is nothing to say, for the same reason. */
+  /**
+   * Detail for logs. Declared without an initializer, so that the property is absent instead of undefined when an uncaught Fault is
+   * printed.
+   */
   declare readonly internal?: string;
 
   constructor(code: ErrorCode, values: FaultValues = {}, options: FaultOptions = {}) {
@@ -46,13 +52,16 @@ export class Fault extends Error {
     return this.entry.retryable;
   }
 
-  /** What is public of it. */
+  /** Returns the public properties of the fault, without details for logs. */
   toJSON(): object {
     const { code, message, next, retryable } = this;
     return { code, message, next, retryable };
   }
 
-  /** For whoever prints it, in a program around the client above all: what to do stands below what happened; what is for logs does not. */
+  /**
+   * Formats the fault for printing, mainly in programs that embed the client: the next step follows the message, and details for logs are
+   * omitted.
+   */
   [INSPECT](_depth: number, options: unknown, inspect: (value: unknown, options: unknown) => string): string {
     const trace = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
     const cause = this.cause === undefined ? [] : [`  [cause]: ${inspect(this.cause, options)}`];
@@ -60,13 +69,16 @@ export class Fault extends Error {
     return [`Fault [${this.code}]: ${this.message}`, ...next, ...trace, ...cause].join('\n');
   }
 
-  /** An error another process reported: its code when we know it, its words in any case. */
+  /** Creates a Fault for an error reported by another process. Keeps the message, and the code if the code is in the catalogue. */
   static fromWire(code: string, message: string, values: FaultValues = {}): Fault {
     if (isErrorCode(code)) return new Fault(code, values, { message });
     return new Fault('INTERNAL', values, { message, internal: `from the wire: ${code}` });
   }
 
-  /** Anything caught: a fault stays itself, everything else becomes INTERNAL with the cause kept for the log. */
+  /**
+   * Converts a caught value to a Fault. A Fault is returned unchanged; any other value becomes INTERNAL, with the value as the cause for
+   * logs.
+   */
   static from(error: unknown): Fault {
     if (error instanceof Fault) return error;
     return new Fault(

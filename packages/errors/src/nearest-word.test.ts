@@ -3,7 +3,7 @@ import { nearestWord } from './nearest-word.ts';
 
 const KNOWN = ['allow', 'deny', 'allow_addresses', 'rate_limit', 'request_headers', 'response_headers'];
 
-describe('the word that was meant', () => {
+describe('the closest known word', () => {
   it.each([
     ['dney', 'deny'],
     ['rate-limit', 'rate_limit'],
@@ -14,11 +14,11 @@ describe('the word that was meant', () => {
     ['zzz', undefined],
     ['', undefined],
     ['d'.repeat(10_000), undefined],
-  ])('%j: %s', (word, meant) => {
+  ])('to %j is %s', (word, meant) => {
     expect(nearestWord(word, KNOWN)).toBe(meant);
   });
 
-  it('knows words with hyphens as well', () => {
+  it('is also found among words with hyphens', () => {
     expect(nearestWord('no_tls', ['no-tls', 'json'])).toBe('no-tls');
   });
 });

@@ -1,6 +1,6 @@
-// "Did you mean": the nearest known word by edit distance, when it is near enough to be meant.
+// Suggestions for misspelled words ("Did you mean …"): finds the nearest known word by edit distance, if the distance is small enough.
 
-/** Letters changed, added, left out, or two neighbours swapped. */
+/** Counts the edits between two words: replaced, added and missing letters, and swapped neighbors. */
 const editDistance = (a: string, b: string): number => {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -20,13 +20,16 @@ const editDistance = (a: string, b: string): number => {
   return previous[b.length] ?? 0;
 };
 
-/** Longer words than this are no typing slips, and the distance of two of them costs their product. */
+/**
+ * Maximum length of a word to suggest a correction for. Longer words are not typing errors, and the time for a comparison grows with the
+ * product of the lengths.
+ */
 const MOST_CHARACTERS = 60;
 
-/** Keys have underscores, flags have hyphens, and people mix them up. */
+/** Normalizes a word for comparison: config keys have underscores, flags have hyphens, and users mix them up. */
 const plain = (word: string): string => word.toLowerCase().replaceAll('-', '_');
 
-/** The known word that was probably meant; undefined if none is near. */
+/** Returns the known word that the user probably meant, or undefined if no known word is similar. */
 export const nearestWord = (word: string, known: readonly string[]): string | undefined => {
   if (word.length > MOST_CHARACTERS) return undefined;
   const asWritten = plain(word);

@@ -1,10 +1,10 @@
-// The scanner that a message's framing asks for, and the lines that put a body into chunks.
+// Creates the body scanner for a message's framing, and the lines around the chunks of a chunked body.
 import { isFieldValue, isToken } from './characters.ts';
 import { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
 import type { FieldPairs } from './fields.ts';
 import { BODY_INCOMPLETE, type BodyScanner, type BodySink, type Framing } from './framing.ts';
 
-/** null: no body follows. */
+/** Creates the scanner for a framing. Returns null if no body follows. */
 export const createBodyScanner = (framing: Framing, form: ChunkedForm = 'chunks'): BodyScanner | null => {
   switch (framing.kind) {
     case 'none':
@@ -18,7 +18,7 @@ export const createBodyScanner = (framing: Framing, form: ChunkedForm = 'chunks'
   }
 };
 
-/** Of a known length: its bytes need no reading. */
+/** Scanner for a body of known length, which only counts bytes. */
 export class LengthBody implements BodyScanner {
   readonly problem = null;
   #remaining: number;
@@ -39,7 +39,7 @@ export class LengthBody implements BodyScanner {
   }
 }
 
-/** Ends with the connection: whoever sees its end says so. */
+/** Scanner for a body that ends with the connection. The scanner never finds the end; the reader of the connection detects it. */
 class UntilCloseBody implements BodyScanner {
   readonly problem = null;
 
@@ -49,14 +49,17 @@ class UntilCloseBody implements BodyScanner {
   }
 }
 
-// ---- the lines around chunks, for a body that came without them (HTTP/2, a replay) ----
+// ---- chunk lines for a body that arrived without chunks (from HTTP/2, or in a replay) ----
 
-/** Before `bytes` bytes of data; `CHUNK_END` follows them. Never for an empty piece: a chunk of size 0 ends the body. */
+/**
+ * Returns the line before a chunk of `bytes` bytes; `CHUNK_END` follows the data. Must not be used for empty data, because a chunk of
+ * size 0 ends the body.
+ */
 export const chunkLine = (bytes: number): string => `${bytes.toString(16)}\r\n`;
 
 export const CHUNK_END = '\r\n';
 
-/** The end of the body. A field that cannot be written without breaking the line is left out. */
+/** Returns the end of a chunked body, with trailers. Omits fields that contain characters that would end the line. */
 export const lastChunk = (trailers: FieldPairs = []): string => {
   let text = '0\r\n';
   for (const [name, value] of trailers) {

@@ -1,11 +1,17 @@
-// What each byte may be in a message: one table, so that a scan is a load and a mask per byte. And the texts made of them: tokens, lists, latin1.
+// Character classes of HTTP messages, in a single table, so that a scan needs one load and one mask per byte. Also helpers for texts made
+// of these classes: tokens, lists, latin1.
 
 export const TOKEN = 1;
-/** Field values and reason phrases: HTAB, SP, visible ASCII and obs-text (RFC 9110, 5.5). Not DEL, CR, LF, NUL. */
+/**
+ * Characters of field values and reason phrases: HTAB, SP, visible ASCII and obs-text (RFC 9110, 5.5). DEL, CR, LF and NUL are excluded.
+ */
 export const VALUE = 2;
-/** Visible ASCII but `#`: a fragment has no place in a request (RFC 9112, 3.2) and is cut off by some servers, kept by others. */
+/**
+ * Characters of a request target: visible ASCII except `#`. A fragment is not allowed in a request (RFC 9112, 3.2); some servers cut it
+ * off, and some servers keep it.
+ */
 export const TARGET = 4;
-/** Names as DNS has them, and `_`. Narrower than a URI's reg-name: nothing else can be routed. */
+/** Characters of a host: the characters of DNS names, and `_`. Stricter than a URI's reg-name, because the edge routes only DNS names. */
 export const HOST = 8;
 export const DIGIT = 16;
 export const HEX = 32;
@@ -45,18 +51,18 @@ markRange(0x21, 0x7e, VALUE | TARGET);
 markRange(0x80, 0xff, VALUE);
 classes[0x23] = (classes[0x23] as number) & ~TARGET;
 
-/** The class bits of a character by its code. A code beyond latin1 finds nothing (`undefined & mask` is 0), and so belongs to no class. */
+/** Class bits by character code. A code beyond latin1 finds no entry and belongs to no class (`undefined & mask` is 0). */
 export const CHAR_CLASSES: ArrayLike<number> = classes;
 
-/** The class bits of the character at `at`; none beyond the end. */
+/** Returns the class bits of the character at `at`, or no bits beyond the end. */
 export const classAt = (text: string, at: number): number => CHAR_CLASSES[text.charCodeAt(at)] as number;
 
 export const isToken = (text: string): boolean => text.length > 0 && isAll(text, TOKEN);
 
-/** Can stand in a field's value without ending it: no CR, LF, NUL or other control character. */
+/** Returns true if the text can be a field value: without CR, LF, NUL and other control characters, the text cannot end its line. */
 export const isFieldValue = (text: string): boolean => isAll(text, VALUE);
 
-/** Visible ASCII, at least one character, no `#`: what may stand in a request line or an authority. */
+/** Returns true for a non-empty text of visible ASCII without `#`, as allowed in a request line or an authority. */
 export const isVisible = (text: string): boolean => text.length > 0 && isAll(text, TARGET);
 
 const isAll = (text: string, mask: number): boolean => {
@@ -66,7 +72,7 @@ const isAll = (text: string, mask: number): boolean => {
   return true;
 };
 
-/** Comma-separated field values (RFC 9110, 5.6.1): items without the blanks around them, empty ones left out. */
+/** Calls `visit` for every item of a comma-separated field value (RFC 9110, 5.6.1), without surrounding blanks. Empty items are skipped. */
 export const eachListItem = (list: string, visit: (item: string) => void): void => {
   let from = 0;
   while (from <= list.length) {
@@ -78,10 +84,10 @@ export const eachListItem = (list: string, visit: (item: string) => void): void 
   }
 };
 
-/** Arguments of one call: the engine's own limit is some hundred thousand. */
+/** Number of arguments per call of String.fromCharCode. The engine's limit is several hundred thousand. */
 const STEP = 4096;
 
-/** Bytes as text, one character per byte: for the few short pieces that are not handed over as text already. */
+/** Converts bytes to text, one character per byte. Used for the few short pieces that are not received as text already. */
 export const latin1Text = (bytes: Uint8Array, start: number, end: number): string => {
   let text = '';
   for (let at = start; at < end; at += STEP) {

@@ -35,7 +35,7 @@ const scan = (text: string, form: ChunkedForm, cuts: readonly number[] = []): Re
 };
 
 describe('a chunked body', () => {
-  it('passes in one piece when there is nothing to leave out', () => {
+  it('is forwarded in one piece if it has no extensions', () => {
     const text = '5\r\nhello\r\nA\r\n0123456789\r\n0\r\n\r\n';
     expect(scan(`${text}GET /`, 'chunks')).toMatchObject({ out: text, end: text.length, forwards: 1 });
     expect(scan(text, 'data')).toMatchObject({ out: 'hello0123456789', end: text.length, forwards: 2 });
@@ -45,11 +45,11 @@ describe('a chunked body', () => {
     ['5;a\r\nhello\r\n0;b=c\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['5;a="x;\\"\t y"\r\nhello\r\n0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['00005;a=b;c=d;e\r\nhello\r\n000\r\n\r\n', '00005\r\nhello\r\n000\r\n\r\n'],
-  ])('loses the extensions of %j', (text, out) => {
+  ])('is forwarded without its extensions: %j', (text, out) => {
     expect(scan(text, 'chunks')).toMatchObject({ out, end: text.length });
   });
 
-  it('keeps the trailers that belong there', () => {
+  it('keeps its permitted trailers', () => {
     const text = '0\r\nGrpc-Status: 0\r\nSet-Cookie: a=b\r\nX-Check:  1 \r\nKeep-Alive: x\r\nTrailer: y\r\n\r\n';
     const { out, end, body } = scan(`${text}rest`, 'chunks');
     expect(out).toBe('0\r\nGrpc-Status: 0\r\nX-Check:  1 \r\n\r\n');
@@ -61,7 +61,7 @@ describe('a chunked body', () => {
     expect(scan(text, 'data')).toMatchObject({ out: '', end: text.length, body: { trailers: { length: 2 } } });
   });
 
-  it('says what is wrong, and passes on nothing of the piece that is', () => {
+  it('with an error names the error, and forwards nothing of the invalid piece', () => {
     expect(scan('5\r\nhelloX\r\n0\r\n\r\n', 'chunks')).toMatchObject({
       out: '',
       end: BODY_BAD,
@@ -69,13 +69,13 @@ describe('a chunked body', () => {
     });
   });
 
-  it('stays bad', () => {
+  it('stays invalid after an error', () => {
     const { body } = scan('x', 'chunks');
     const more = latin1Bytes('0\r\n\r\n');
     expect(body.push(more, 0, more.length, { forward: () => {}, text: () => {} })).toBe(BODY_BAD);
   });
 
-  it('reads sizes up to 2^53 - 1 and looks at none of the data', () => {
+  it('can have chunks up to 2^53 - 1 bytes, and their data is not inspected', () => {
     const body = new ChunkedBody();
     const line = latin1Bytes('1fffffffffffff\r\n');
     expect(body.push(line, 0, line.length, { forward: () => {}, text: () => {} })).toBe(BODY_INCOMPLETE);
@@ -90,7 +90,7 @@ describe('a chunked body', () => {
     expect(ranges).toEqual([[100, 2 ** 40]]);
   });
 
-  it('gives the same for any cut, and its own lines back', () => {
+  it('is forwarded the same for any split, and equals its own written form', () => {
     const chunk = fc.string({
       unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),
       minLength: 1,
@@ -119,7 +119,7 @@ describe('a chunked body', () => {
   });
 });
 
-it('chunk lines of ours cannot be broken by a trailer', () => {
+it('a trailer cannot break the chunk lines that the server writes', () => {
   expect(chunkLine(255)).toBe('ff\r\n');
   expect(
     lastChunk([
@@ -130,7 +130,7 @@ it('chunk lines of ours cannot be broken by a trailer', () => {
   ).toBe('0\r\nh: i\r\n\r\n');
 });
 
-it('a body of a known length ends there, at any cut', () => {
+it('a body with a known length ends after that length, for any split', () => {
   const body = new LengthBody(10);
   const bytes = new Uint8Array(20);
   const ranges: number[][] = [];

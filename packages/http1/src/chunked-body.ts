@@ -1,4 +1,4 @@
-// Follows a chunked body (RFC 9112, 7.1) at any cut of its bytes. Data is never looked at, only counted.
+// Parser for chunked bodies (RFC 9112, 7.1). The bytes can arrive in pieces of any size. Counts the data bytes without reading them.
 
 import { CHAR_CLASSES, CR, HEX, LF, latin1Text, TOKEN, VALUE } from './characters.ts';
 import type { HeaderField } from './fields.ts';
@@ -7,7 +7,10 @@ import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, type HeadSearch, newHeadSe
 import { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
 import { NO_TRAILERS, readTrailers } from './trailers.ts';
 
-/** `chunks`: passed on as chunks, without extensions. `data`: the content alone (captures, HTTP/1.0, HTTP/2). */
+/**
+ * Form in which the body is passed on. `chunks`: as chunks, without extensions. `data`: only the content, for captures, HTTP/1.0 and
+ * HTTP/2.
+ */
 export type ChunkedForm = 'chunks' | 'data';
 
 type State =
@@ -25,25 +28,25 @@ type State =
   | 'bad';
 
 const SEMICOLON = 0x3b;
-/** 2^53 has fourteen digits; a few zeros before them are legal and harmless. */
+/** Maximum digits of a chunk size. 2^53 has fourteen digits; a few leading zeros are legal and harmless. */
 const SIZE_MAX_DIGITS = 16;
 
 export class ChunkedBody implements BodyScanner {
-  /** Why it is bad. */
+  /** Reason for the error in a malformed body. */
   problem: string | null = null;
-  /** Complete when the body is. */
+  /** Trailers, available when the body is complete. */
   trailers: readonly HeaderField[] = NO_TRAILERS;
   readonly #form: ChunkedForm;
   readonly #bounds: Http1Bounds;
   #state: State = 'size-first';
   #digits = 0;
-  /** Of the chunk that is being read: first its size, then what is left of it. */
+  /** Size of the current chunk; while the data is read, the number of bytes left. */
   #size = 0;
   #extension: ExtensionState = 'name-first';
   #extensionBytes = 0;
   #search: HeadSearch | null = null;
   #trailerText = '';
-  /** Where the bytes begin that are to be passed on; -1: those at hand are not. */
+  /** Start of the bytes to pass on in the current piece, or -1 if the current bytes are not passed on. */
   #runFrom = -1;
 
   constructor(form: ChunkedForm = 'chunks', bounds: Http1Bounds = HTTP1_BOUNDS) {
@@ -62,7 +65,7 @@ export class ChunkedBody implements BodyScanner {
         at += 1;
       }
     }
-    // What is bad is not passed on: the reader behind must not see a part that it may take for whole.
+    // Do not pass on malformed bytes: the receiver must not mistake a part of the body for the whole body.
     if (this.#state === 'bad') return BODY_BAD;
     this.#endRun(at, sink);
     return this.#state === 'done' ? at : BODY_INCOMPLETE;
@@ -144,7 +147,7 @@ export class ChunkedBody implements BodyScanner {
     if (this.#form === 'data' && this.#state === 'data') this.#runFrom = dataFrom;
   }
 
-  /** The byte that made it certain belongs to the trailers. */
+  /** Starts reading trailers. `byte` is the first byte after the last chunk, and belongs to the trailers. */
   #beginTrailers(byte: number, at: number, sink: BodySink): void {
     this.#endRun(at, sink);
     if (byte === LF) return this.#fail('line ends with LF instead of CRLF');
@@ -187,9 +190,13 @@ export class ChunkedBody implements BodyScanner {
   }
 }
 
-// The extensions of a chunk line (RFC 9112, 7.1.1), byte by byte: legal, of no meaning to us, and not passed on.
+// Parser for the extensions of a chunk line (RFC 9112, 7.1.1), byte by byte. Extensions are legal, but the edge ignores them and does not
+// pass them on.
 
-/** `;name`, `;name=value` or `;name="quoted \" value"`, any number of times. Blanks between are "bad whitespace": refused. */
+/**
+ * State within extensions of the form `;name`, `;name=value` or `;name="quoted \" value"`, any number of times. Blanks in between are
+ * "bad whitespace" and are rejected.
+ */
 type ExtensionState =
   | 'name-first'
   | 'name'
@@ -198,7 +205,7 @@ type ExtensionState =
   | 'quoted'
   | 'quoted-pair'
   | 'after-quoted'
-  /** The CR was read. */
+  /** The CR that ends the extensions of a chunk line was read. */
   | 'end'
   | 'bad';
 

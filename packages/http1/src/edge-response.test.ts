@@ -17,7 +17,7 @@ const WORDS: ErrorWords = {
   accept: 'text/html',
 };
 
-describe('an error', () => {
+describe('an error response of the edge', () => {
   it.each([
     [null, 'text/html; charset=utf-8'],
     ['*/*', 'text/html; charset=utf-8'],
@@ -31,14 +31,14 @@ describe('an error', () => {
     ['application/json, text/plain, */*', 'application/json'],
     ['text/html;q=0.5, application/json', 'application/json'],
     ['application/json;q=9', 'text/html; charset=utf-8'],
-  ])('for Accept: %s is %s', (accept, contentType) => {
+  ])('for Accept: %s is of type %s', (accept, contentType) => {
     const { contentType: given, headers } = renderError({ ...WORDS, accept });
     expect(given).toBe(contentType);
     expect(headers).toContainEqual(['content-type', contentType]);
     expect(headers).toContainEqual(['x-tunnel-error', 'TUNNEL_UNKNOWN']);
   });
 
-  it('says on a page what happened and who can fix it, and loads nothing', () => {
+  it('is a page that says what happened and who can fix it, without external resources', () => {
     const { body, headers } = renderError({ ...WORDS, requestId: 'req_1', retryAfterSecs: 1.2 });
     expect(body).toContain('<h1>There is no tunnel at web.localhost.</h1>');
     expect(body).toContain('ask its owner to start the tunnel.');
@@ -51,13 +51,13 @@ describe('an error', () => {
 
   const HOSTILE = '<script>alert("x")</script>\r\n&\'\u{1f4a3}\u00e4\0';
 
-  it('begins its heading with a capital letter, but leaves an email address as it is', () => {
+  it('has a heading with a capital letter, except for an email address', () => {
     const headingOf = (message: string) => /<h1>(.*)<\/h1>/.exec(renderError({ ...WORDS, message }).body)?.[1];
     expect(headingOf('no tunnel is here')).toBe('No tunnel is here.');
     expect(headingOf('eve@elsewhere.example may not visit')).toBe('eve@elsewhere.example may not visit.');
   });
 
-  it('shows no text as markup, and is ASCII, so that characters are bytes', () => {
+  it('shows no text as markup, and is pure ASCII', () => {
     const hostile = { ...WORDS, code: 'A', message: HOSTILE, next: HOSTILE, requestId: HOSTILE };
     const { body } = renderError(hostile);
     expect(body).not.toContain('<script');
@@ -70,7 +70,7 @@ describe('an error', () => {
   });
 });
 
-describe('a response of our own', () => {
+describe('a response written by the edge', () => {
   const response = { status: 404, headers: [['a', 'b'] as const], body: 'hello' };
 
   it.each([
@@ -84,11 +84,11 @@ describe('a response of our own', () => {
       { keepAlive: true, visitorVersion: '1.0', isHead: false } as const,
       'a: b\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\nhello',
     ],
-  ])('is whole: %j', (options, rest) => {
+  ])('is complete: %j', (options, rest) => {
     expect(edgeResponseText(response, options)).toBe(`HTTP/1.1 404 Not Found\r\n${rest}`);
   });
 
-  it('has no header that would break the head', () => {
+  it('drops headers that would break the head', () => {
     const headers = [['a', 'b\r\nc: d'] as const, ['e\r\n', 'f'] as const];
     const options = { keepAlive: true, visitorVersion: '1.1', isHead: false } as const;
     expect(edgeResponseText({ status: 299, headers, body: '' }, options)).toBe(
@@ -98,17 +98,17 @@ describe('a response of our own', () => {
   });
 });
 
-describe('the way to https', () => {
+describe('the redirect to https', () => {
   it.each([
     ['web.localhost', '/a?b', 8443, 'https://web.localhost:8443/a?b'],
     ['web.localhost', '//evil.example', 443, 'https://web.localhost//evil.example'],
     ['[::1]', '*', 443, 'https://[::1]/'],
-  ])('of %s %s is %s', (host, path, port, location) => {
+  ])('for %s %s has the https port %s', (host, path, port, location) => {
     expect(redirectToHttps({ host, path }, port)).toEqual({ status: 308, headers: [['location', location]], body: '' });
   });
 });
 
-describe('a response of a rule', () => {
+describe('the response of a rule', () => {
   const options = { keepAlive: true, visitorVersion: '1.1', isHead: false } as const;
 
   it.each([
@@ -116,12 +116,12 @@ describe('a response of a rule', () => {
     [205, 'HTTP/1.1 205 Reset Content\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n'],
     [304, 'HTTP/1.1 304 Not Modified\r\nx-a: 1\r\n\r\n'],
     [200, 'HTTP/1.1 200 OK\r\nx-a: 1\r\ncontent-length: 5\r\n\r\nwords'],
-  ])('with %i never begins the next answer by its words', (status, text) => {
+  ])('with status %i has no body that a client could read as the next response', (status, text) => {
     expect(edgeResponseText({ status, headers: [['x-a', '1']], body: 'words' }, options)).toBe(text);
   });
 });
 
-describe('the way to the pages of the platform', () => {
+describe("the redirect to the platform's pages", () => {
   const PAGES = 'https://console.example.net/base/';
   const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8';
   const leads = (request: string, url = PAGES, accept = HTML): string | null => {
@@ -140,7 +140,7 @@ describe('the way to the pages of the platform', () => {
     'GET / HTTP/1.0\r\nHost: edge.test',
     'GET http://edge.test/ HTTP/1.1\r\nHost: evil.example',
     'GET / HTTP/1.1\r\nHost: edge.test\r\nX-Forwarded-Host: evil.example',
-  ])('is the one of the platform, whatever the request says: %j', (request) => {
+  ])('always goes to the configured URL: %j', (request) => {
     expect(leads(request)).toBe(PAGES);
   });
 
@@ -151,12 +151,12 @@ describe('the way to the pages of the platform', () => {
     'GET // HTTP/1.1\r\nHost: edge.test',
     'GET //evil.example HTTP/1.1\r\nHost: edge.test',
     'GET /?next=//evil.example HTTP/1.1\r\nHost: edge.test',
-  ])('is for the front page alone: %j', (request) => {
+  ])('is only for the front page: %j', (request) => {
     expect(leads(request)).toBeNull();
   });
 
   it.each(['', '*/*', 'application/json', 'text/*', 'text/html;q=0', 'xtext/html', 'text/htmlx'])(
-    'is for browsers alone, not for Accept: %j',
+    'is only for browsers, not for Accept: %j',
     (accept) => {
       expect(leads(get('edge.test'), PAGES, accept)).toBeNull();
     },
@@ -168,11 +168,11 @@ describe('the way to the pages of the platform', () => {
     ['edge.test:80', 'http://edge.test/'],
     ['Edge.Test.', 'https://edge.test/'],
     ['localhost:8080', 'http://localhost:8080/'],
-  ])('leads nobody in a circle: %s at %s', (host, url) => {
+  ])('never forms a loop: %s at %s', (host, url) => {
     expect(leads(get(host), url)).toBeNull();
   });
 
-  it('leads from one port of a host to another', () => {
+  it('can go from one port of a host to another', () => {
     expect(leads(get('localhost:8000'), 'http://localhost:8080/')).toBe('http://localhost:8080/');
   });
 });

@@ -1,4 +1,4 @@
-// Whole responses of our own: error pages as a page or as JSON, redirects; and their text, one character per byte.
+// Complete responses by the edge: error pages as HTML or JSON, and redirects. Texts have one character per byte.
 import { eachListItem, isFieldValue, isToken } from './characters.ts';
 import type { HttpVersion, RequestHead } from './request-head.ts';
 
@@ -7,14 +7,14 @@ type OwnHeader = readonly [name: string, value: string];
 export interface EdgeResponse {
   readonly status: number;
   readonly headers: readonly OwnHeader[];
-  /** One character a byte. */
+  /** Response body, one character per byte. */
   readonly body: string;
 }
 
 interface EdgeResponseOptions {
   readonly keepAlive: boolean;
   readonly visitorVersion: HttpVersion;
-  /** The answer to HEAD: the head as for GET, and no body. */
+  /** True for a response to HEAD: the head is the same as for GET, and the body is omitted. */
   readonly isHead: boolean;
 }
 
@@ -25,7 +25,7 @@ export const edgeResponseText = (response: EdgeResponse, options: EdgeResponseOp
     if (isToken(name) && isFieldValue(value)) text += `${name}: ${value}\r\n`;
   }
   const isBare = hasNoBody(status);
-  // Without a length they end with their head (RFC 9110, 8.6); 205 has one of 0.
+  // Responses without a length end with their head (RFC 9110, 8.6); only 205 has a length of 0.
   if (!isBare) text += `content-length: ${body.length}\r\n`;
   else if (status === 205) text += 'content-length: 0\r\n';
   if (!options.keepAlive) text += 'connection: close\r\n';
@@ -33,7 +33,7 @@ export const edgeResponseText = (response: EdgeResponse, options: EdgeResponseOp
   return options.isHead || isBare ? `${text}\r\n` : `${text}\r\n${body}`;
 };
 
-/** Whatever its words: a visitor would take a body for the begin of the next answer. */
+/** Returns true for a status that never has a body. A visitor would mistake a body for the start of the next response. */
 export const hasNoBody = (status: number): boolean => status === 204 || status === 205 || status === 304;
 
 export const reasonOf = (status: number): string => REASONS.get(status) ?? '';
@@ -77,7 +77,10 @@ const REASONS: ReadonlyMap<number, string> = new Map([
   [507, 'Insufficient Storage'],
 ]);
 
-/** `plain_http = "redirect"`: the same request, over TLS. 308 keeps method and body. Host and path come from a parsed head, so neither can end the line or lead elsewhere. */
+/**
+ * Redirects a request to the same URL over https, for `plain_http = "redirect"`. Status 308 preserves method and body. Host and path come
+ * from a parsed head, so neither can end the header line or change the target.
+ */
 export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsPort: number): EdgeResponse => {
   const port = httpsPort === 443 ? '' : `:${httpsPort}`;
   const path = head.path === '*' ? '/' : head.path;
@@ -85,8 +88,8 @@ export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsP
 };
 
 /**
- * A browser that opens the front page of the edge's domain is sent to `url`, where the platform has its pages. Every other request gets
- * null: programs, other paths and methods, and a request for the host of `url` itself, which would be sent round in a circle.
+ * Redirects a browser that opens the front page of the edge's domain to `url`, where the platform has its pages. Returns null for every
+ * other request: from programs, for other paths or methods, and for the host of `url` itself, which would cause a redirect loop.
  */
 export const redirectToPages = (
   head: Pick<RequestHead, 'method' | 'path' | 'authority' | 'headers'>,
@@ -94,7 +97,7 @@ export const redirectToPages = (
 ): EdgeResponse | null => {
   if ((head.method !== 'GET' && head.method !== 'HEAD') || head.path !== '/') return null;
   if (!head.headers.some(({ lower, value }) => lower === 'accept' && namesPage(value))) return null;
-  // A proxy in front may end TLS, so the scheme that the edge sees says nothing: host and port alone tell whether it is the same server.
+  // Compare only host and port: a proxy in front of the edge may end TLS, so the scheme seen by the edge proves nothing.
   if (hostAndPort(`http://${head.authority}`) === hostAndPort(url)) return null;
   return {
     status: 302,
@@ -116,7 +119,7 @@ const namesPage = (accept: string): boolean => {
   return isNamed;
 };
 
-/** Host and port, the usual ports of http and https left out. */
+/** Returns host and port of a URL, without the default ports of http and https. */
 const hostAndPort = (url: string): string =>
   url
     .toLowerCase()
@@ -125,19 +128,19 @@ const hostAndPort = (url: string): string =>
     .replace(/:(?:80|443)?$/, '')
     .replace(/\.(?=:|$)/, '');
 
-/** What a visitor reads when the edge answers itself: what happened and who can fix it, as a small page or as JSON. */
+/** Content of an error response by the edge: what happened and who can fix the problem, as a small page or as JSON. */
 export interface ErrorWords {
   readonly code: string;
   readonly status: number;
-  /** What happened; the catalogue's text. */
+  /** Description of the error from the catalogue. */
   readonly message: string;
-  /** Who can do what about it. */
+  /** Next step, and the person who can take it. */
   readonly next: string;
-  /** The request's Accept; null: none, or no request could be read. */
+  /** Accept header of the request, or null if the request has no Accept header or could not be parsed. */
   readonly accept: string | null;
   readonly requestId?: string | undefined;
   readonly retryAfterSecs?: number | undefined;
-  /** On the page alone. */
+  /** Button, shown only on the HTML page. */
   readonly button?: PageButton | undefined;
 }
 
@@ -155,7 +158,7 @@ export const renderError = (words: ErrorWords): RenderedError => {
     ['x-content-type-options', 'nosniff'],
     ['vary', 'accept'],
   ];
-  // The page loads nothing, so that a text in it could do nothing even if it were taken for markup.
+  // The page loads nothing, so that injected text could do no harm even if it were interpreted as markup.
   if (!isJson) headers.push(['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'"]);
   if (words.requestId !== undefined) headers.push(['x-request-id', words.requestId]);
   if (words.retryAfterSecs !== undefined) headers.push(['retry-after', String(Math.ceil(words.retryAfterSecs))]);
@@ -164,7 +167,7 @@ export const renderError = (words: ErrorWords): RenderedError => {
 
 const jsonOf = ({ code, message, next, requestId }: ErrorWords): string => {
   const fields = { error: message, code, next, ...(requestId === undefined ? {} : { request_id: requestId }) };
-  // ASCII, so that characters and bytes are the same number.
+  // Escape to ASCII, so that the number of characters equals the number of bytes.
   return `${JSON.stringify(fields).replace(/[^\x20-\x7e]|</g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 };
 
@@ -180,7 +183,7 @@ const pageOf = (words: ErrorWords): string => {
   });
 };
 
-/** A form of nothing but its button. */
+/** Button on an error page: a form without input fields. */
 export interface PageButton {
   readonly action: string;
   readonly label: string;
@@ -191,11 +194,11 @@ interface PageWords {
   readonly heading: string;
   readonly text: string;
   readonly button?: PageButton | undefined;
-  /** Markup. */
+  /** Footer of the page, as HTML markup. */
   readonly foot?: string | undefined;
 }
 
-/** Every page of the edge: ASCII, small, and it loads nothing. */
+/** Renders an HTML page of the edge. Pages are small, consist of ASCII, and load nothing. */
 export const pageText = ({ title, heading, text, button, foot }: PageWords): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -228,23 +231,26 @@ const STYLE = [
   'button{font:inherit;color:inherit;background:none;border:1px solid var(--soft);border-radius:.4rem;padding:.4rem 1rem;cursor:pointer}',
 ].join('');
 
-/** Texts of the catalogue begin with a small letter and have no full stop, because they are also printed after `error: `. An email address stays as it is. */
+/**
+ * Makes a sentence of a catalogue text. Catalogue texts start with a lower-case letter and have no full stop, because they also follow
+ * `error: ` in the terminal. An email address at the start keeps its case.
+ */
 const sentence = (text: string): string => {
   const [first = '', ...rest] = text;
   const begin = /^\S+@/.test(text) ? first : first.toUpperCase();
   return `${begin}${rest.join('')}${/[.!?]$/.test(text) ? '' : '.'}`;
 };
 
-/** ASCII only, whatever is in the text: markup, quotes and every other character become references. */
+/** Escapes a text for HTML. Markup characters, quotes and all characters beyond ASCII become character references. */
 const escaped = (text: string): string =>
   text.replace(/[&<>"']|[^\x20-\x7e]/gu, (character) => `&#${character.codePointAt(0)};`);
 
-/** Between backticks the catalogue has what is typed. */
+/** Converts text between backticks, which mark literal input in the catalogue, to `<code>` elements. */
 const withCode = (markup: string): string => markup.replace(/`([^`]+)`/g, '<code>$1</code>');
 
 /**
- * Whether the visitor would rather read JSON than a page (RFC 9110, 12.5.1, as far as two answers need it).
- * A page unless JSON is named and no page is wanted as much: browsers name text/html, programs that name nothing get a page, too.
+ * Returns true if the visitor prefers JSON to HTML (a subset of RFC 9110, 12.5.1, sufficient for two representations). JSON must be named
+ * and weighted higher than HTML: browsers name text/html, and programs that name neither get HTML.
  */
 const prefersJson = (accept: string | null): boolean => {
   if (accept === null) return false;

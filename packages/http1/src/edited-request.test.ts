@@ -33,7 +33,7 @@ const edited = (edit: RequestEdit, body = { bytes: 3, isNew: false, hasSecrets: 
 const linesOf = (text: string): string[] => text.split('\r\n').slice(0, -2);
 
 describe('an edited request', () => {
-  it('is the stored one where nothing is said, with a known length and nothing of its first connection', () => {
+  it('equals the stored request without edits, with a known length and without headers of the old connection', () => {
     expect(linesOf(edited({}))).toEqual([
       'POST /hook?token=s3cret&n=1&token=other HTTP/1.1',
       'Host: web.edge.test',
@@ -47,7 +47,7 @@ describe('an edited request', () => {
     ]);
   });
 
-  it('keeps the stored value where the mark stands, in path, headers and a field that was shown as one', () => {
+  it('keeps the stored value for each [redacted] mark in the path, in headers and in joined fields', () => {
     const text = edited(
       {
         method: 'PUT',
@@ -75,7 +75,7 @@ describe('an edited request', () => {
     ]);
   });
 
-  it('an empty body is told where one is usual, and not elsewhere', () => {
+  it('has Content-Length: 0 for an empty body where it is customary', () => {
     const none = { bytes: 0, isNew: true, hasSecrets: false };
     expect(edited({}, none)).toContain('Content-Length: 0\r\n');
     expect(edited({ method: 'GET' }, none)).not.toContain('Content-Length');
@@ -86,21 +86,21 @@ describe('an edited request', () => {
   });
 
   it.each<[string, RequestEdit, RegExp]>([
-    ['a method that is none', { method: 'GET /' }, /^method: /],
+    ['an invalid method', { method: 'GET /' }, /^method: /],
     ['CONNECT', { method: 'CONNECT' }, /CONNECT/],
-    ['a path of another kind', { path: 'http://a/' }, /^path: must start with \//],
+    ['a URL as the path', { path: 'http://a/' }, /^path: must start with \//],
     ['a blank in a path', { path: '/a b' }, /^path: must start/],
-    ['a line in a path', { path: '/a\r\nX: y' }, /^path: must start/],
-    ['a mark of a field that was not there', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
+    ['a line break in a path', { path: '/a\r\nX: y' }, /^path: must start/],
+    ['a mark for a parameter that did not exist', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
     ['one mark too many', { path: '/?token=[redacted]&token=[redacted]&token=[redacted]' }, /^path: \[redacted\]/],
-    ['a mark that is no value', { path: '/[redacted]' }, /^path: \[redacted\]/],
-    ['a name that is none', { headers: [['a b', 'c']] }, /^headers: 'a b'/],
-    ['a line in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
+    ['a mark outside of a value', { path: '/[redacted]' }, /^path: \[redacted\]/],
+    ['an invalid header name', { headers: [['a b', 'c']] }, /^headers: 'a b'/],
+    ['a line break in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
     ['a character beyond latin1', { headers: [['a', '€']] }, /^headers: the value of a/],
-    ['a mark of a header that was not there', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
+    ['a mark for a header that did not exist', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
     ['a mark within a value', { headers: [['authorization', 'Bearer [redacted]']] }, /^headers: authorization: /],
     ['a mark in a header that is shown', { headers: [['x-new', 'a [redacted]']] }, /^headers: x-new: /],
-    ['a host that is none', { headers: [['Host', 'a b']] }, /Host/],
+    ['an invalid host', { headers: [['Host', 'a b']] }, /Host/],
     [
       'two hosts',
       {
@@ -116,17 +116,17 @@ describe('an edited request', () => {
       { headers: Array.from({ length: 5 }, () => ['a', 'x'.repeat(8000)] as const) },
       /32768 bytes/,
     ],
-  ])('is not made of %s', (_, edit, reason) => {
+  ])('is refused for %s', (_, edit, reason) => {
     expect(edited(edit)).toMatch(reason);
   });
 });
 
-describe('secrets are put back', () => {
+describe('redacted secrets are restored', () => {
   const JSON_TYPE = 'application/json';
   const stored = '{"id":1,"token":"s3cret","in":{"password":["a","b"]},"api_key":42,"token":"other"}';
   const shown = redactJson(JSON_TYPE, redactBody(JSON_TYPE, stored));
 
-  it('into JSON by their names, whatever else has changed', () => {
+  it('in JSON by their names, for any other changes', () => {
     expect(shown).not.toContain('s3cret');
     expect(putBackInBody(JSON_TYPE, shown, stored)).toEqual({ kind: 'text', text: stored });
     const moved = '{"api_key": "[redacted]", "id": 2, "token": "mine"}';
@@ -136,7 +136,7 @@ describe('secrets are put back', () => {
     });
   });
 
-  it('into forms and forms of parts', () => {
+  it('in URL-encoded and multipart forms', () => {
     const form = 'application/x-www-form-urlencoded';
     expect(putBackInBody(form, 'b=3&password=[redacted]', 'password=p%20w&b=2')).toMatchObject({
       text: 'b=3&password=p%20w',
@@ -151,7 +151,7 @@ describe('secrets are put back', () => {
     });
   });
 
-  it('and one without an end is a problem, which would lay open those after it', () => {
+  it('unless a secret has no end in the stored text, since it could reveal the secrets behind it', () => {
     const cut = '{"token":"s3cret","password":"no end';
     expect(putBackInBody(JSON_TYPE, '{"password":"[redacted]","token":"[redacted]"}', cut)).toEqual({
       kind: 'problem',
@@ -159,7 +159,7 @@ describe('secrets are put back', () => {
     expect(putBackInBody(JSON_TYPE, '{"token":"[redacted]","n":1}', cut)).toMatchObject({ kind: 'text' });
   });
 
-  it('and a mark that is left is a problem, unless the text had one of its own', () => {
+  it('or else the leftover mark is an error, unless the stored text had its own mark', () => {
     expect(putBackInBody(JSON_TYPE, '{"secret":"[redacted]"}', stored)).toEqual({ kind: 'problem' });
     expect(putBackInBody('text/plain', 'a [redacted]', 'b')).toEqual({ kind: 'problem' });
     expect(putBackInBody('text/plain', 'a [redacted]', 'b [redacted]')).toEqual({ kind: 'text', text: 'a [redacted]' });

@@ -1,4 +1,5 @@
-// A stored request with a person's changes: which of them are taken, and the head that comes of it, read as strictly as a visitor's.
+// Applies a user's changes to a stored request. Decides which changes are allowed, and parses the resulting head as strictly as a
+// visitor's head.
 
 import { isFieldValue, isToken, isVisible } from './characters.ts';
 import { fieldValueOf } from './fields.ts';
@@ -7,51 +8,51 @@ import { putBackInUrl, StoredSecrets } from './put-back.ts';
 import { isUrlField, REDACTED } from './redact.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
 
-/** What is left out stays as it was. */
+/** A user's changes to a stored request. Absent parts stay unchanged. */
 export interface RequestEdit {
   readonly method?: string | undefined;
-  /** With its query. */
+  /** New path, including the query. */
   readonly path?: string | undefined;
-  /** All of them; Host stays when it is not among them. */
+  /** The complete list of new headers. If Host is not included, the stored Host is kept. */
   readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
   readonly body?: string | undefined;
 }
 
 export interface EditedBody {
   readonly bytes: number;
-  /** It is another one than was stored, and plain text. */
+  /** True if the body was replaced. A new body is plain text. */
   readonly isNew: boolean;
-  /** It has values that the stored type hides from people. */
+  /** True if the body contains values that are hidden from users under the stored content type. */
   readonly hasSecrets: boolean;
 }
 
 export interface EditProblem {
   readonly kind: 'problem';
-  /** For people, with the part that it is about. */
+  /** Message for the user, starting with the affected part of the request. */
   readonly reason: string;
 }
 
 const problem = (reason: string): EditProblem => ({ kind: 'problem', reason });
 
-/** What an editor cannot leave as it is: somebody has to say the value. */
+/** Problem for a mark without a stored secret: the user must enter the value. */
 export const markProblem = (part: string): EditProblem =>
   problem(`${part}: ${REDACTED} replaces a value that was not captured; enter the value`);
 
 export const isEdit = ({ method, path, headers, body }: RequestEdit): boolean =>
   method !== undefined || path !== undefined || headers !== undefined || body !== undefined;
 
-/** Of the connection that the request came on, or of its body's framing: made anew for each that it is sent on. */
+/** Headers that belong to the original connection or to the framing of the body. They are recreated whenever the request is sent. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
   ...['content-length', 'expect', 'http2-settings'],
 ]);
 
-/** Its requests have a body as a rule: an empty one is told as such. */
+/** Methods that normally have a body. Even an empty body gets a Content-Length with these methods. */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
 const CHARSET = /;\s*charset=(?:"[^"]*"|[^;\s]*)/i;
 
-/** The head to send: in origin form, with the length of the body and nothing of the first connection. */
+/** Creates the head to send: in origin form, with the length of the body and without headers of the original connection. */
 export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedBody): RequestHead | EditProblem => {
   const method = edit.method ?? stored.method;
   if (!isToken(method)) return problem(`method: '${method}' is not a valid method`);
@@ -59,7 +60,8 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   if (typeof path !== 'string') return path;
   const fields = edit.headers === undefined ? fieldsOf(stored) : givenFields(stored, edit.headers);
   if (!Array.isArray(fields)) return fields;
-  // By these a body is read, and its secrets found: by others the new request would lay open what the stored one hides.
+  // These headers determine how secrets in the body are found. With different headers, the edited request would reveal values that are
+  // hidden in the stored request.
   const telling = body.isNew ? ['Content-Type'] : ['Content-Type', 'Content-Encoding'];
   const other = body.hasSecrets ? telling.find((name) => isOther(name, fields, stored)) : undefined;
   if (other !== undefined) {
@@ -73,7 +75,7 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
     const lower = name.toLowerCase();
     if (OWN_FIELDS.has(lower) || stored.connectionNames?.includes(lower) === true) continue;
     if (!body.isNew) lines.push(`${name}: ${value}`);
-    // What a person wrote is UTF-8, and not compressed.
+    // A body written by a user is UTF-8 and not compressed.
     else if (lower === 'content-type') lines.push(`${name}: ${value.replace(CHARSET, '; charset=utf-8')}`);
     else if (lower !== 'content-encoding') lines.push(`${name}: ${value}`);
   }
@@ -122,7 +124,10 @@ const givenFields = (stored: RequestHead, given: readonly Field[]): Field[] | Ed
   return fields;
 };
 
-/** What one given value means: itself, or what it hides. A repeated field may have been shown as one, with a mark for each. */
+/**
+ * Returns the values that a given header value stands for: the value itself, or the stored secrets behind its marks. Repeated headers may
+ * have been shown as a single header with several marks. Returns null if a stored secret is missing.
+ */
 const storedValues = (lower: string, value: string, secrets: StoredSecrets): string[] | null => {
   if (!value.includes(REDACTED)) return [value];
   const marks = value.split(', ');

@@ -1,19 +1,19 @@
-// Reads the fields of a head in one pass, and notes on the way what framing and connection depend on. What is wrong is data.
+// Parses the fields of a head in one pass, and collects the values that determine framing and connection. Errors are returned as values.
 
 import { BLANK, CR, classAt, eachListItem, HTAB, LF, SP, TOKEN, VALUE } from './characters.ts';
 import { type FieldRole, type HeaderField, LineField, type PartField, roleAt } from './fields.ts';
 
-/** sixteen digits hold every safe integer, and leave room for a writer that pads with zeros */
+/** Maximum digits of a Content-Length: enough for every safe integer, and for some padding with zeros. */
 const HTTP_LENGTH_MAX_DIGITS = 16;
-/** names in `Connection`: each is compared with each field, so a long list would be work for nothing */
+/** Maximum number of names in `Connection`. Every name is compared with every field, so a long list would waste time. */
 const HTTP_CONNECTION_OPTIONS_MAX = 32;
 
-/** What is wrong with a head: data, so that the rim can answer, close and count. */
+/** Error in a head, as a value, so that the caller can respond, close the connection and count the error. */
 export interface HeadProblem {
   readonly kind: 'problem';
-  /** To answer with. 502: the head came from the local service. */
+  /** Status code of the response. 502 is used for heads from the local service. */
   readonly status: 400 | 431 | 501 | 502 | 505;
-  /** For the page and the log. Holds nothing of the message. */
+  /** Reason for the error page and the log. Contains no part of the message. */
   readonly reason: string;
 }
 
@@ -29,21 +29,21 @@ export class FieldReader {
   readonly fields: HeaderField[] = [];
   hostCount = 0;
   host = '';
-  /** null: none was sent. */
+  /** Value of Content-Length, or null if the field is absent. */
   contentLength: number | null = null;
   codingCount = 0;
   coding = '';
   close = false;
   keepAlive = false;
-  /** `Connection: upgrade` was sent; without it `Upgrade` means nothing. */
+  /** True if `Connection: upgrade` was sent. Otherwise `Upgrade` has no effect. */
   upgradeOption = false;
-  /** Other names in `Connection`: fields to remove. */
+  /** Further names in `Connection`, in lower case. Fields with these names are not passed on. */
   named: string[] | null = null;
   upgrade: string | null = null;
   expectContinue = false;
   teTrailers = false;
 
-  /** From the first field line to the empty line, which must be the text's last. null: all is well. */
+  /** Parses the fields from `start` to the empty line at the end of the text. Returns null on success. */
   read(text: string, start: number, fieldsMax: number): HeadProblem | null {
     const end = text.length - 2;
     let at = start;
@@ -71,7 +71,7 @@ export class FieldReader {
     return at === end ? null : headProblem(400, 'the headers do not end with an empty line');
   }
 
-  /** The same for fields that came one by one, their characters checked. */
+  /** Reads fields that are given one by one, with their characters already checked. Returns null on success. */
   readParts(parts: readonly PartField[], fieldsMax: number): HeadProblem | null {
     for (const field of parts) {
       if (this.fields.length === fieldsMax) return headProblem(431, 'too many header fields');
@@ -113,7 +113,9 @@ export class FieldReader {
     }
   }
 
-  /** Equal repeats are refused, too: they only come from messages that were put together wrongly. */
+  /**
+   * Notes the Content-Length. Rejects a repeated field even if the values are equal, because only incorrectly assembled messages have it.
+   */
   #noteLength(value: string): HeadProblem | null {
     if (this.contentLength !== null) return headProblem(400, 'Content-Length is repeated');
     const length = readLength(value);
@@ -139,11 +141,14 @@ export class FieldReader {
   }
 }
 
-/** Most values are shorter: a look at each character costs less than a search. A long one, such as a cookie or a token, is worth that. */
+/**
+ * Number of characters of a field value that are checked one by one. Most values are shorter, where a loop is faster than a regular
+ * expression; for longer values, such as cookies or tokens, a regular expression is faster.
+ */
 const NEAR_CHARS = 64;
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/g;
 
-/** Where the first character is that no value has; of a whole line its CR. */
+/** Returns the position of the first character that is not allowed in a value. In a complete line, the position of its CR. */
 const valueEnd = (text: string, from: number): number => {
   const near = from + NEAR_CHARS;
   let at = from;
@@ -156,7 +161,7 @@ const valueEnd = (text: string, from: number): number => {
   return at;
 };
 
-/** -1: not a length. `+5`, `0x5`, `5, 5`, ` 5 5`, the empty text and what no number here can hold are none. */
+/** Parses a Content-Length. Returns -1 for texts such as `+5`, `0x5`, `5, 5`, ` 5 5` and '', and for lengths beyond the safe integers. */
 const readLength = (value: string): number => {
   if (value.length === 0 || value.length > HTTP_LENGTH_MAX_DIGITS) return -1;
   let length = 0;
@@ -168,7 +173,10 @@ const readLength = (value: string): number => {
   return Number.isSafeInteger(length) ? length : -1;
 };
 
-/** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
+/**
+ * Rejects a tab next to a length or a coding. The tab is legal, but not every parser removes it, and the end of a body must be
+ * unambiguous.
+ */
 const problemOfBlanks = (field: HeaderField): HeadProblem | null => {
   if (field.role !== 'length' && field.role !== 'coding') return null;
   return field.line.includes('\t') ? headProblem(400, 'tab next to a length or a coding') : null;

@@ -30,17 +30,20 @@ const ROLES = {
   'proxy-authorization': 'hop',
 };
 
-it.each(Object.entries(ROLES))('%s is %s in any letters, and nothing else is', (name, role) => {
-  expect(roleOf(name)).toBe(role);
-  expect(roleOf(name.toUpperCase())).toBe(role);
-  expect(roleOf(`${name}x`)).toBe('ordinary');
-  expect(roleOf(`x${name}`)).toBe('ordinary');
-  expect(roleOf(name.slice(1))).toBe('ordinary');
-  expect(roleOf(`${name.slice(0, -1)}~`)).toBe('ordinary');
-});
+it.each(Object.entries(ROLES))(
+  'the header %s has the role %s in any case, and similar names are ordinary',
+  (name, role) => {
+    expect(roleOf(name)).toBe(role);
+    expect(roleOf(name.toUpperCase())).toBe(role);
+    expect(roleOf(`${name}x`)).toBe('ordinary');
+    expect(roleOf(`x${name}`)).toBe('ordinary');
+    expect(roleOf(name.slice(1))).toBe('ordinary');
+    expect(roleOf(`${name.slice(0, -1)}~`)).toBe('ordinary');
+  },
+);
 
 it.each(['accept', 'cookie', 'user-agent', 'content-type', 'x-forwarded-server', 'x_real', 'trailer', 'x', ''])(
-  '%j is passed on',
+  'the header %j is ordinary and passed on',
   (name) => {
     expect(roleOf(name)).toBe('ordinary');
   },

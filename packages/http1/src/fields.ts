@@ -1,4 +1,4 @@
-// One field of a head, whichever way the head came, and what its name means to a proxy.
+// A header field, either parsed from text or given as name and value, and the role of its name for a proxy.
 import { BLANK, classAt, isFieldValue, isToken } from './characters.ts';
 
 export interface HeaderField {
@@ -6,20 +6,23 @@ export interface HeaderField {
   readonly nameLength: number;
   readonly name: string;
   readonly lower: string;
-  /** Without the blanks around it. */
+  /** Field value without surrounding blanks. */
   readonly value: string;
-  /** As it stands in HTTP/1.1, with its CRLF. */
+  /** The field line as written in HTTP/1.1, including CRLF. */
   readonly line: string;
 }
 
-/** Offsets in the text it was read from: most fields are passed on and never looked at, so nothing is copied before it is asked for. */
+/**
+ * A header field given by offsets in the text of its head. Most fields are passed on without being read, so a substring is created only
+ * when requested.
+ */
 export class LineField implements HeaderField {
   readonly #text: string;
   readonly #colon: number;
   readonly #valueFrom: number;
   readonly #valueTo: number;
   readonly role: FieldRole;
-  /** The whole line, with its CRLF: what is passed on is cut out, not built. */
+  /** Offsets of the whole line including CRLF, so that a field can be passed on as a slice of the text. */
   readonly from: number;
   readonly to: number;
 
@@ -34,7 +37,7 @@ export class LineField implements HeaderField {
     this.role = role;
   }
 
-  /** What `from` and `to` are offsets in. */
+  /** The text that contains the field; `from` and `to` are offsets in this text. */
   get source(): string {
     return this.#text;
   }
@@ -60,12 +63,12 @@ export class LineField implements HeaderField {
   }
 }
 
-/** A field of a checked name and a checked value: neither can break a line. */
+/** A header field given by name and value. The caller has checked that neither contains characters that would end the line. */
 export class PartField implements HeaderField {
   readonly role: FieldRole;
   readonly name: string;
   readonly value: string;
-  /** With the blanks around it. */
+  /** Field value as given, with surrounding blanks. */
   readonly given: string;
 
   constructor(name: string, given: string, role: FieldRole) {
@@ -102,7 +105,7 @@ const withoutBlanks = (value: string): string => {
 
 export type FieldPairs = Iterable<readonly [name: string, value: string]>;
 
-/** Fields of names and values; null if a name or a value could break a line. */
+/** Creates header fields from names and values. Returns null if a name or value contains a character that would end its line. */
 export const partFieldsOf = (parts: FieldPairs): PartField[] | null => {
   const fields: PartField[] = [];
   for (const [name, value] of parts) {
@@ -118,7 +121,7 @@ export const linesOf = (fields: readonly HeaderField[]): string => {
   return lines;
 };
 
-/** The value of the first field of that name, or null. */
+/** Returns the value of the first field with the given lower-case name, or null. */
 export const fieldValueOf = (fields: readonly HeaderField[], lower: string): string | null => {
   for (const field of fields) if (field.nameLength === lower.length && field.lower === lower) return field.value;
   return null;
@@ -135,9 +138,9 @@ export const onlyValueOf = (fields: readonly HeaderField[], lower: string): stri
   return value;
 };
 
-/** What a field's name is to a proxy. The one list: parser, rewriting and trailers read it. */
+/** Role of a field name for a proxy. This is the only list of roles; the parser, the rewriting of heads and the trailers use it. */
 export type FieldRole =
-  /** Passed on as it is. */
+  /** A field that a proxy passes on unchanged. */
   | 'ordinary'
   | 'host'
   | 'length'
@@ -147,17 +150,20 @@ export type FieldRole =
   | 'expect'
   | 'te'
   | 'forwarded-for'
-  /** Written anew by us, whatever the visitor claims. */
+  /** A forwarded field that the edge always writes itself. The visitor's value is dropped. */
   | 'forwarded'
-  /** Says who asks, and we do not write it: only a trusted proxy's passes. */
+  /** Describes the visitor, but is never written by the edge. Passed on only if a trusted proxy sent the request. */
   | 'claim'
-  /** About one connection only (RFC 9110, 7.6.1; the Proxy- fields speak to the proxy in between, and that is not the service). */
+  /**
+   * Meant for a single connection (RFC 9110, 7.6.1), and therefore not passed on. The Proxy- fields are meant for the next proxy, and the
+   * service is not a proxy.
+   */
   | 'hop';
 
 /**
- * Of the name `text[from, to)`, a token: by length and first letter, and what nearly every head has by its letters, so that no copy of a name is made.
- * A map would want one, and newer engines put each text that a map is asked for into a table of theirs first.
- * `http2-settings` belongs to an h2c upgrade, which is never passed on.
+ * Returns the role of the name `text[from, to)`, which is a token. Distinguishes names by length and first letter, and compares frequent
+ * names in place, so that no substring is created. A lookup in a map would need a substring, and newer engines also intern every string
+ * used for a lookup. `http2-settings` belongs to an h2c upgrade, which is never passed on.
  */
 export const roleAt = (text: string, from: number, to: number): FieldRole => {
   const first = text.charCodeAt(from) | 0x20;
@@ -192,7 +198,7 @@ export const roleAt = (text: string, from: number, to: number): FieldRole => {
   }
 };
 
-/** In any case. No other character of a token becomes a letter or a hyphen by that bit. */
+/** Compares a name with a lower-case word, ignoring case. Setting bit 0x20 turns no other token character into a letter or hyphen. */
 const isName = (text: string, from: number, lower: string): boolean => {
   for (let at = 0; at < lower.length; at += 1) {
     if ((text.charCodeAt(from + at) | 0x20) !== lower.charCodeAt(at)) return false;
@@ -220,7 +226,10 @@ const rareRole = (lower: string): FieldRole => {
   }
 };
 
-/** Fields by which a proxy says who asks, and how. Ours are written anew; what else there is, any visitor could make up. */
+/**
+ * Roles of the fields by which a proxy describes the visitor. The edge rewrites some of them; the rest cannot be trusted, because any
+ * visitor can send them.
+ */
 const ROLE_OF_CLAIM: ReadonlyMap<string, FieldRole> = new Map<string, FieldRole>([
   ['x-forwarded-for', 'forwarded-for'],
   ['x-forwarded-proto', 'forwarded'],
@@ -234,7 +243,10 @@ const ROLE_OF_CLAIM: ReadonlyMap<string, FieldRole> = new Map<string, FieldRole>
   ['x-client-ip', 'claim'],
 ]);
 
-/** `X_Forwarded_For` is the same variable as ours to a CGI, WSGI or PHP service: a claim that must not stand beside it. */
+/**
+ * Returns the role of a name with underscores. CGI, WSGI and PHP services read `X_Forwarded_For` as the same variable as
+ * `X-Forwarded-For`, so a visitor's value must not be passed on next to the edge's.
+ */
 const roleOfLookalike = (lower: string): FieldRole => {
   const role = ROLE_OF_CLAIM.get(lower.replaceAll('_', '-')) ?? 'ordinary';
   return role === 'forwarded-for' ? 'forwarded' : role;

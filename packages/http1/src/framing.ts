@@ -1,4 +1,4 @@
-// How the end of a message's body is found (RFC 9112, 6.3), what makes it doubtful, and what a scanner says that looks for it.
+// Determines how a message's body ends (RFC 9112, 6.3), rejects ambiguous framing, and defines the interface of body scanners.
 import { eachListItem } from './characters.ts';
 import { type HeadProblem, headProblem } from './field-reader.ts';
 
@@ -6,7 +6,7 @@ export type Framing =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly length: number }
   | { readonly kind: 'chunked' }
-  /** Responses only. */
+  /** The body ends with the connection. Only responses can use this framing. */
   | { readonly kind: 'until-close' };
 
 export const NO_BODY: Framing = { kind: 'none' };
@@ -19,7 +19,10 @@ interface FramingFields {
   readonly coding: string;
 }
 
-/** null: neither length nor coding. What is doubtful in the least is refused: two readers would find two ends. */
+/**
+ * Determines the framing of a body from its fields. Returns null if there is neither a length nor a coding. Rejects every ambiguity,
+ * because two parsers could find two different ends.
+ */
 export const readFraming = (version: '1.0' | '1.1', fields: FramingFields): Framing | HeadProblem | null => {
   if (fields.codingCount === 0) {
     return fields.contentLength === null ? null : { kind: 'length', length: fields.contentLength };
@@ -31,8 +34,8 @@ export const readFraming = (version: '1.0' | '1.1', fields: FramingFields): Fram
 };
 
 /**
- * 501 only where the length would be certain, as `chunked` is last and once, but a coding before it is unknown here;
- * else 400 (RFC 9112, 6.1 and 6.3).
+ * Returns the error for a Transfer-Encoding other than `chunked`: 501 if the length would be certain, because `chunked` comes last and
+ * once after an unknown coding; otherwise 400 (RFC 9112, 6.1 and 6.3).
  */
 const problemOfCoding = (coding: string): HeadProblem => {
   const items: string[] = [];
@@ -43,23 +46,29 @@ const problemOfCoding = (coding: string): HeadProblem => {
   return headProblem(400, 'Transfer-Encoding must end with a single chunked');
 };
 
-/** The body goes on in the next piece. */
+/** Result of a body scanner: the body continues in the next piece. */
 export const BODY_INCOMPLETE = -1;
-/** The body is malformed: nothing after it can be trusted, so the connection ends. */
+/** Result of a body scanner: the body is malformed. The bytes after it cannot be trusted, so the connection must be closed. */
 export const BODY_BAD = -2;
 
-/** Both are called in the order of the body, and never after the end of `push`. */
+/**
+ * Receives the parts of a body that a scanner passes on. The methods are called in the order of the body, and never after `push` has
+ * returned.
+ */
 export interface BodySink {
-  /** `bytes[start, end)` of the piece that is being pushed. */
+  /** Receives `bytes[start, end)` of the piece that is being pushed. */
   forward(start: number, end: number): void;
-  /** What takes the place of bytes that were left out; one character per byte. */
+  /** Receives text that replaces omitted bytes, one character per byte. */
   text(piece: string): void;
 }
 
-/** Finds the end of a body in bytes that pass by, and says which of them to pass on. Keeps no body bytes. */
+/** Finds the end of a body in passing bytes, and tells the sink which bytes to pass on. Stores no body bytes. */
 export interface BodyScanner {
-  /** Why it is bad, once `push` has said so. */
+  /** Reason for the error, once `push` has returned BODY_BAD. */
   readonly problem: string | null;
-  /** The index after the body's last byte in `bytes[start, end)`, or one of the codes above. Not called again after either end. */
+  /**
+   * Scans `bytes[start, end)`. Returns the index after the body's last byte, or one of the codes above. Must not be called again after
+   * the end or an error.
+   */
   push(bytes: Uint8Array, start: number, end: number, sink: BodySink): number;
 }

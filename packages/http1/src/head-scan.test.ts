@@ -17,14 +17,14 @@ const framingOf = (): unknown => {
   return head.contentLength === -1 ? undefined : { kind: 'length', length: head.contentLength };
 };
 
-/** Where the head ends by the full reading; -1: it has none. */
+/** Returns the end of the head according to the full parser; -1 if there is no complete head, or empty lines before the head. */
 const endOf = (bytes: Uint8Array): number => {
   const search = newHeadSearch();
   const end = findHeadEnd(bytes, 0, bytes.length, search, HTTP1_BOUNDS);
   return end < 0 || search.leadBytes > 0 ? -1 : end;
 };
 
-/** Whether it was plain; then the full reading says the same. */
+/** Returns whether the head is plain. If so, checks that the full parser agrees with the scan. */
 const expectSameRequest = (text: string): boolean => {
   const bytes = latin1Bytes(text);
   const end = scanRequestHead(bytes, 0, bytes.length, head);
@@ -66,15 +66,15 @@ const STATUS_LINES = [
 ];
 const TYPES = ['Content-Type: text/plain\r\n', 'content-type:\r\n', 'Content-type: a/b \r\n', ''];
 
-/** The fields of a request behind another first line. */
+/** Turns a request into a response: a status line, then the headers of the request. */
 const asResponse = (text: string, chance: Chance): string => {
   const pick = (from: readonly string[]): string => from[Math.floor(chance() * from.length)] as string;
   const line = `HTTP/1.1 ${pick(STATUS_LINES)}\r\n${pick(TYPES)}${pick(TYPES)}`;
   return line + text.slice(text.indexOf('\r\n') + 2);
 };
 
-describe('the scan says what a full reading says', () => {
-  it('of requests by chance, most of which are plain', () => {
+describe('the quick scan of a head agrees with the full parser', () => {
+  it('on random requests, more than 200 of them plain', () => {
     let plain = 0;
     for (let seed = 1; seed <= 600; seed += 1) {
       const chance = seededRandom(seed);
@@ -85,7 +85,7 @@ describe('the scan says what a full reading says', () => {
     expect(plain).toBeGreaterThan(200);
   });
 
-  it('of responses by chance', () => {
+  it('on random responses, more than 100 of them plain', () => {
     let plain = 0;
     for (let seed = 1; seed <= 600; seed += 1) {
       const chance = seededRandom(seed);
@@ -96,14 +96,14 @@ describe('the scan says what a full reading says', () => {
     expect(plain).toBeGreaterThan(100);
   });
 
-  it('of messages that two readers could read in two ways', () => {
+  it('on ambiguous messages of the smuggling corpus', () => {
     for (const { bytes } of [...SMUGGLING_CORPUS, ...HIDDEN_REQUESTS]) {
       expectSameRequest(bytes);
       expectSameResponse(`HTTP/1.1 200 OK\r\n${bytes.slice(bytes.indexOf('\r\n') + 2)}`);
     }
   });
 
-  it('of a head at its bounds', () => {
+  it('on heads at the size limits', () => {
     const withFields = (count: number): string => `GET / HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(count - 1)}\r\n`;
     const ofLength = (length: number): string => {
       const start = 'GET / HTTP/1.1\r\nHost: x\r\na: ';
@@ -115,7 +115,7 @@ describe('the scan says what a full reading says', () => {
     expect(expectSameRequest(ofLength(HTTP1_BOUNDS.headMaxBytes + 1))).toBe(false);
   });
 
-  it('and reads nothing behind what it was given', () => {
+  it('and never reads beyond the given range', () => {
     const text = 'GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
     const bytes = latin1Bytes(`####${text}hello`);
     for (let end = 4; end < 4 + text.length; end += 1) expect(scanRequestHead(bytes, 4, end, head)).toBe(NOT_PLAIN);

@@ -1,23 +1,24 @@
-// What a looker-on needs of a head, read on its bytes in one pass that makes nothing: for heads as nearly all are. Of any other it says
-// so, and whoever wants to know reads it in full; so the two never say different things of the same head.
+// Extracts the few facts of a head that an observer of traffic needs, in one pass over the bytes and without allocations. Handles only
+// plain heads, as nearly all heads are. For any other head the scan returns NOT_PLAIN, and the caller uses the full parser, so that scan
+// and parser never contradict each other.
 
 import { BLANK, CHAR_CLASSES, CR, DIGIT, HOST, HTAB, LF, SP, TARGET, TOKEN, VALUE } from './characters.ts';
 import { HTTP1_BOUNDS, HTTP1_LIMITS } from './limits.ts';
 
-/** Not whole in these bytes, or not plain: to be read in full. */
+/** Result of a scan if the head is incomplete or not plain, and must be read by the full parser. */
 export const NOT_PLAIN = 0;
 
-/** One a reader, written anew by each scan that found a plain head. */
+/** Facts about a plain head. One object per reader, overwritten by every successful scan. */
 export interface PlainHead {
-  /** Of a request: where its target begins and ends. It is a path. */
+  /** Offsets of a request's target, which is a path. */
   targetFrom: number;
   targetTo: number;
-  /** Of a response. */
+  /** Status code of a response. */
   status: number;
-  /** -1: none was sent. */
+  /** Value of Content-Length, or -1 if the field is absent. */
   contentLength: number;
   isChunked: boolean;
-  /** The value of the first Content-Type; the same twice: there is none. */
+  /** Offsets of the value of the first Content-Type. The offsets are equal if the field is absent. */
   typeFrom: number;
   typeTo: number;
 }
@@ -38,7 +39,7 @@ const LETTER_C = 0x63;
 const LETTER_T = 0x74;
 const LETTER_U = 0x75;
 const ZERO = 0x30;
-/** Fifteen digits are a number that is exact; longer lengths are nobody's. */
+/** Maximum digits of a Content-Length in a plain head. Fifteen digits are always exact, and no real body is longer. */
 const LENGTH_DIGITS_MAX = 15;
 
 const codesOf = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
@@ -57,14 +58,17 @@ const CLOSE = codesOf('close');
 
 const classOf = (bytes: Uint8Array, at: number): number => CHAR_CLASSES[bytes[at] as number] as number;
 
-/** Whether `word` stands there. */
+/** Returns true if `bytes[from, to)` equals `word`. */
 const isAt = (bytes: Uint8Array, from: number, to: number, word: Uint8Array): boolean => {
   if (to - from !== word.length) return false;
   for (let at = 0; at < word.length; at += 1) if (bytes[from + at] !== word[at]) return false;
   return true;
 };
 
-/** Likewise in any case; `lower` has letters and `-` alone, and what stands there is a token or a value. */
+/**
+ * Returns true if `bytes[from, to)` equals `lower`, ignoring case. `lower` must consist of letters and `-`, and the bytes must be a token
+ * or a field value.
+ */
 const isNameAt = (bytes: Uint8Array, from: number, to: number, lower: Uint8Array): boolean => {
   if (to - from !== lower.length) return false;
   for (let at = 0; at < lower.length; at += 1) if (((bytes[from + at] as number) | 0x20) !== lower[at]) return false;
@@ -72,8 +76,8 @@ const isNameAt = (bytes: Uint8Array, from: number, to: number, lower: Uint8Array
 };
 
 /**
- * Of a request whose first byte is at `from`: the index after its head, or NOT_PLAIN.
- * Plain: HTTP/1.1, a path, one host, no upgrade, and a body with a length, in chunks, or none.
+ * Scans a request head that starts at `from`. Returns the index after the head, or NOT_PLAIN. A plain request has HTTP/1.1, a path, one
+ * host, no upgrade, and either no body or a body with a length or in chunks.
  */
 export const scanRequestHead = (bytes: Uint8Array, from: number, to: number, head: PlainHead): number => {
   let at = from;
@@ -90,7 +94,7 @@ export const scanRequestHead = (bytes: Uint8Array, from: number, to: number, hea
   return next - from > HTTP1_BOUNDS.headMaxBytes ? NOT_PLAIN : next;
 };
 
-/** The same for a final response of HTTP/1.1. */
+/** Scans the head of a final HTTP/1.1 response. Returns the index after the head, or NOT_PLAIN. */
 export const scanResponseHead = (bytes: Uint8Array, from: number, to: number, head: PlainHead): number => {
   if (from + 15 > to || !isAt(bytes, from, from + 8, HTTP_1_1) || bytes[from + 8] !== SP) return NOT_PLAIN;
   if ((classOf(bytes, from + 9) & classOf(bytes, from + 10) & classOf(bytes, from + 11) & DIGIT) === 0) {
@@ -137,7 +141,7 @@ const scanFields = (bytes: Uint8Array, start: number, to: number, head: PlainHea
   return head.isChunked && head.contentLength !== -1 ? NOT_PLAIN : at + 2;
 };
 
-/** Fields that the end of the body depends on, and the kind of its content. false: not plain. */
+/** Notes the fields that determine the end of the body and the content type. Returns false if the head is not plain. */
 // biome-ignore format: offsets in their order
 const notes = (
   bytes: Uint8Array, from: number, colon: number, value: number, end: number, head: PlainHead, isRequest: boolean,
@@ -169,11 +173,11 @@ const notes = (
   }
 };
 
-/** A space, or nothing: what a full reading would take, too, but looks at twice. */
+/** Returns true if at most one space follows the colon. The full parser accepts more blanks, but checks them more closely. */
 const hasOneBlank = (bytes: Uint8Array, colon: number, value: number): boolean =>
   value - colon <= 2 && bytes[colon + 1] !== HTAB;
 
-/** -1: not one that leaves no doubt. */
+/** Parses a Content-Length. Returns -1 if the value is not plain digits. */
 const lengthAt = (bytes: Uint8Array, from: number, to: number): number => {
   if (to === from || to - from > LENGTH_DIGITS_MAX) return -1;
   let length = 0;
@@ -184,7 +188,7 @@ const lengthAt = (bytes: Uint8Array, from: number, to: number): number => {
   return length;
 };
 
-/** A name, or an address without colons, and a port of at most four digits. */
+/** Returns true for a name or an address without colons, followed by an optional port of at most four digits. */
 const isPlainHost = (bytes: Uint8Array, from: number, to: number): boolean => {
   if (to - from > HTTP1_LIMITS.HTTP_AUTHORITY_MAX_CHARS) return false;
   let at = from;

@@ -12,7 +12,7 @@ import { latin1Bytes } from './request-reader.fixture.ts';
 const BOUNDS = { headMaxBytes: 40, emptyLinesMax: 2 };
 const HEAD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
-/** The code, or how many bytes belong to the head; and how many empty lines went before. */
+/** Returns an error code or the length of the head, and the number of bytes in empty lines before the head. */
 const search = (text: string, pieceBytes: number): { found: number; leadBytes: number } => {
   const state = newHeadSearch();
   const bytes = latin1Bytes(text);
@@ -24,7 +24,7 @@ const search = (text: string, pieceBytes: number): { found: number; leadBytes: n
   return { found: HEAD_INCOMPLETE, leadBytes: state.leadBytes };
 };
 
-describe.each([1, 2, 3, 7, 1000])('in pieces of %i', (pieceBytes) => {
+describe.each([1, 2, 3, 7, 1000])('the search for the end of a head in pieces of %i', (pieceBytes) => {
   it.each([
     [HEAD, HEAD.length, 0],
     [`${HEAD}${HEAD}`, HEAD.length, 0],
@@ -47,7 +47,7 @@ describe.each([1, 2, 3, 7, 1000])('in pieces of %i', (pieceBytes) => {
   });
 });
 
-it('begins anew after a reset', () => {
+it('the head search starts over after a reset', () => {
   const state = newHeadSearch();
   const bytes = latin1Bytes(`${HEAD}${HEAD}`);
   const first = findHeadEnd(bytes, 0, bytes.length, state, BOUNDS);
@@ -56,17 +56,20 @@ it('begins anew after a reset', () => {
   expect(findHeadEnd(bytes, first, bytes.length, state, BOUNDS)).toBe(bytes.length);
 });
 
-it('what lies beside the piece in its buffer does not matter', () => {
+it('the head search ignores bytes outside of its range', () => {
   const bytes = latin1Bytes(`\n\n${HEAD.slice(0, -2)}\n\r\n\r\n`);
   expect(findHeadEnd(bytes, 2, HEAD.length, newHeadSearch(), BOUNDS)).toBe(HEAD_INCOMPLETE);
 });
 
-it.each([100, 127, 128, 129, 5000])('a line of %i bytes ends where it ends, and not behind its piece', (bytes) => {
-  const bounds = { headMaxBytes: 10_000, emptyLinesMax: 0 };
-  const head = `GET /${'x'.repeat(bytes - 6)}\n`;
-  const bare = latin1Bytes(head);
-  expect(findHeadEnd(bare, 0, bare.length, newHeadSearch(), bounds)).toBe(HEAD_BAD_LINE);
-  expect(findHeadEnd(bare, 0, bare.length - 1, newHeadSearch(), bounds)).toBe(HEAD_INCOMPLETE);
-  const whole = latin1Bytes(`${head.slice(0, -1)}\r\n\r\n`);
-  expect(findHeadEnd(whole, 0, whole.length, newHeadSearch(), bounds)).toBe(whole.length);
-});
+it.each([100, 127, 128, 129, 5000])(
+  'the head search finds the end of a line of %i bytes, and never looks beyond its range',
+  (bytes) => {
+    const bounds = { headMaxBytes: 10_000, emptyLinesMax: 0 };
+    const head = `GET /${'x'.repeat(bytes - 6)}\n`;
+    const bare = latin1Bytes(head);
+    expect(findHeadEnd(bare, 0, bare.length, newHeadSearch(), bounds)).toBe(HEAD_BAD_LINE);
+    expect(findHeadEnd(bare, 0, bare.length - 1, newHeadSearch(), bounds)).toBe(HEAD_INCOMPLETE);
+    const whole = latin1Bytes(`${head.slice(0, -1)}\r\n\r\n`);
+    expect(findHeadEnd(whole, 0, whole.length, newHeadSearch(), bounds)).toBe(whole.length);
+  },
+);

@@ -1,22 +1,22 @@
-// Finds where a head ends, in bytes that arrive in any pieces, without keeping them.
+// Finds the end of a head in bytes that arrive in pieces of any size, without storing the bytes.
 
 import { CR, LF } from './characters.ts';
 import type { Http1Bounds } from './limits.ts';
 
-/** The head goes on in the next piece. */
+/** Result of findHeadEnd: the head continues in the next piece. */
 export const HEAD_INCOMPLETE = -1;
-/** An LF without its CR, or too many empty lines first: 400 at once, whatever follows. */
+/** Result of findHeadEnd: an LF without CR, or too many empty lines before the head. Leads to a 400, whatever follows. */
 export const HEAD_BAD_LINE = -2;
-/** Over `headMaxBytes`: 431. */
+/** Result of findHeadEnd: the head is larger than `headMaxBytes`. Leads to a 431. */
 export const HEAD_TOO_LONG = -3;
 
-/** What is known of the head so far. One per connection; `reset` before each head. */
+/** Progress of the search for the end of a head. One object per connection; must be reset before every head. */
 export interface HeadSearch {
-  /** Bytes of this head seen so far, the empty lines before it included. */
+  /** Bytes of the head seen so far, including the empty lines before the head. */
   seenBytes: number;
-  /** Empty lines before the request line: the head begins this many bytes later. */
+  /** Size of the empty lines before the request line, and thus the offset of the head. */
   leadBytes: number;
-  /** Of the line that is not yet complete. */
+  /** Number of bytes of the last line, which is still incomplete. */
   lineBytes: number;
   endsInCr: boolean;
 }
@@ -31,8 +31,8 @@ export const resetHeadSearch = (search: HeadSearch): void => {
 };
 
 /**
- * The index after the head's last byte in `bytes[from, to)`, or one of the codes above.
- * Lines are found by LF alone; that every other byte is legal is for the parser to say.
+ * Searches `bytes[from, to)` for the end of the head. Returns the index after the last byte of the head, or one of the codes above.
+ * Splits lines only by LF; the parser checks the other bytes.
  */
 export const findHeadEnd = (
   bytes: Uint8Array,
@@ -64,7 +64,10 @@ export const findHeadEnd = (
   return search.seenBytes - search.leadBytes > bounds.headMaxBytes ? HEAD_TOO_LONG : HEAD_INCOMPLETE;
 };
 
-/** Most lines are shorter: a look at each byte costs less than a call out of the engine. A long one, such as a cookie, is worth that call. */
+/**
+ * Number of bytes of a line that are checked one by one. Most lines are shorter, where a loop is faster than a call of indexOf; for
+ * longer lines, such as cookies, the call is faster.
+ */
 const NEAR_BYTES = 128;
 
 const nextLf = (bytes: Uint8Array, from: number, to: number): number => {

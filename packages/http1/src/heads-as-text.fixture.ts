@@ -1,4 +1,4 @@
-// Heads that came in parts, the long way: written as HTTP/1.1, then read by its parser. What the short way is compared with.
+// Slow reference for heads in parts: written as HTTP/1.1 text, then parsed. Tests compare the fast implementation with it.
 
 import { isFieldValue, isToken, isVisible } from './characters.ts';
 import { type HeadProblem, headProblem } from './field-reader.ts';
@@ -49,7 +49,7 @@ export const responseHeadByText = (
   return parseResponseHead(`HTTP/1.1 ${status} \r\n${lines}${isFramed ? '' : framing}\r\n`, request);
 };
 
-/** null: they cannot be read. */
+/** Returns null if the trailers are invalid. */
 export const trailersByText = (fields: FieldPairs): readonly HeaderField[] | null => {
   const lines = linesOf(fields);
   if (lines === null || lines.length > HTTP1_BOUNDS.trailersMaxBytes) return null;

@@ -58,7 +58,7 @@ const VALUES = [
   ...['a\r\nHost: evil', 'a\nb', 'a\0', '\u{20ac}', 'x'.repeat(500)],
 ];
 
-/** Names and values by chance, mostly legal; now and then so many or so long that a bound is met. */
+/** Random names and values, mostly valid; sometimes so many or so long that a limit is reached. */
 const fieldsBy = fc.array(fc.tuple(weighted(NAMES, 5), weighted(VALUES, 5)), { maxLength: 8 }).chain((fields) =>
   fc.oneof(
     { weight: 20, arbitrary: fc.constant(fields) },
@@ -77,7 +77,7 @@ const fieldsBy = fc.array(fc.tuple(weighted(NAMES, 5), weighted(VALUES, 5)), { m
 const repeated = (count: number, value: string): [string, string][] =>
   Array.from({ length: count }, (_, nth) => [`x-${nth}`, value]);
 
-/** The last ones of the list, which are illegal everywhere, come seldom. */
+/** Picks from the list; its last entries, which are invalid everywhere, are picked rarely. */
 function weighted(list: readonly string[], oddOnes: number): fc.Arbitrary<string> {
   return fc.oneof(
     { weight: 30, arbitrary: fc.constantFrom(...list.slice(0, -oddOnes)) },
@@ -109,8 +109,8 @@ const partsBy = fc.record({
   hasBody: fc.boolean(),
 });
 
-describe('heads that came in parts are what their text would be read as', () => {
-  it('requests, and what the service gets of them', () => {
+describe('a head built from HTTP/2 parts equals the head parsed from its text', () => {
+  it('for requests, including the head that the service gets', () => {
     const kinds = { request: 0, problem: 0 };
     fc.assert(
       fc.property(partsBy, optionsBy, (parts, options) => {
@@ -126,11 +126,11 @@ describe('heads that came in parts are what their text would be read as', () => 
       }),
       RUNS,
     );
-    // Both outcomes are met often enough to mean something.
+    // Both outcomes must occur often enough for the comparison to be meaningful.
     expect(Math.min(kinds.request, kinds.problem)).toBeGreaterThan(randomCases(RUNS.numRuns) / 20);
   });
 
-  it('responses, and what the visitor gets of them', () => {
+  it('for responses, including the head that the visitor gets', () => {
     const kinds = { response: 0, problem: 0 };
     const statusBy = weighted(
       ['200', '404', '204', '304', '103', '101', '426', '599', '', '20', '2000', 'abc', '099', '600'],
@@ -163,7 +163,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     expect(Math.min(kinds.response, kinds.problem)).toBeGreaterThan(randomCases(RUNS.numRuns) / 20);
   });
 
-  it.each([-1, 0, 1])('a head and trailers of %i bytes over their bound', (over) => {
+  it.each([-1, 0, 1])('for a head and trailers %i bytes above their limit', (over) => {
     const parts = { method: 'GET', path: '/', authority: 'a', hasBody: false };
     const bare = requestHeadByText({ ...parts, headers: [['x', '']] }) as RequestHead;
     const head: [string, string][] = [['x', 'y'.repeat(HTTP1_BOUNDS.headMaxBytes - bare.text.length + over)]];
@@ -174,7 +174,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     expect('kind' in trailersFromParts(trailers)).toBe(trailersByText(trailers) === null);
   });
 
-  it('a status that would be more than a status', () => {
+  it('except that a status with extra characters is refused', () => {
     for (const status of ['200 OK', '200\r\nx: y', '1e2', ' 200', '200 ']) {
       expect(
         responseHeadFromParts({ status, fields: [], endsHere: true }, { method: 'GET', upgrade: null }),
@@ -185,7 +185,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     }
   });
 
-  it('trailers', () => {
+  it('for trailers', () => {
     fc.assert(
       fc.property(fieldsBy, (fields) => {
         const trailers = trailersFromParts(fields);
@@ -197,7 +197,7 @@ describe('heads that came in parts are what their text would be read as', () => 
   });
 });
 
-describe('a request that came in parts', () => {
+describe('a request head built from HTTP/2 parts', () => {
   const PARTS = {
     method: 'POST',
     path: '/x',
@@ -206,7 +206,7 @@ describe('a request that came in parts', () => {
     hasBody: true,
   };
 
-  it('is a head like any other', () => {
+  it('has framing, host and TE like any other head', () => {
     const headers: [string, string][] = [
       ['te', 'trailers'],
       ['cookie', 'a'],
@@ -224,21 +224,21 @@ describe('a request that came in parts', () => {
   });
 
   it.each([
-    ['a line in the method', { method: 'GET / HTTP/1.1\r\nX: y\r\n\r\nGET' }],
-    ['a line in the path', { path: '/ HTTP/1.1\r\nX: y' }],
+    ['a line break in the method', { method: 'GET / HTTP/1.1\r\nX: y\r\n\r\nGET' }],
+    ['a line break in the path', { path: '/ HTTP/1.1\r\nX: y' }],
     ['a space in the path', { path: '/ x' }],
     ['an absolute path', { path: 'http://evil.localhost/' }],
     ['an empty path', { path: '' }],
-    ['a line in the authority', { authority: 'a\r\nX: y' }],
+    ['a line break in the authority', { authority: 'a\r\nX: y' }],
     ['an empty authority', { authority: '' }],
-    ['a line in a value', { headers: [['x', 'y\r\nz: w']] }],
+    ['a line break in a value', { headers: [['x', 'y\r\nz: w']] }],
     ['NUL in a value', { headers: [['x', '\0']] }],
     ['a character beyond a byte', { headers: [['x', '\u{20ac}']] }],
-    ['a line in a name', { headers: [['x: y\r\nz', 'w']] }],
+    ['a line break in a name', { headers: [['x: y\r\nz', 'w']] }],
     ['a second Host', { headers: [['host', 'evil']] }],
-    ['a coding', { headers: [['transfer-encoding', 'chunked']] }],
-    ['a connection', { headers: [['connection', 'close']] }],
-    ['an upgrade', { headers: [['upgrade', 'websocket']] }],
+    ['Transfer-Encoding', { headers: [['transfer-encoding', 'chunked']] }],
+    ['Connection', { headers: [['connection', 'close']] }],
+    ['Upgrade', { headers: [['upgrade', 'websocket']] }],
     ['TE', { headers: [['te', 'gzip']] }],
     [
       'two lengths',
@@ -255,8 +255,8 @@ describe('a request that came in parts', () => {
   });
 });
 
-describe('a service of HTTP/2', () => {
-  /** By way of the text for HTTP/1.1: the long way, and the proof that both are told the same. */
+describe('an HTTP/2 service', () => {
+  /** Returns the fields by way of HTTP/1.1 text: the slow path, which proves that both kinds of services get the same. */
   const fieldsByText = (head: RequestHead, options: ServiceRequestOptions) => {
     const written = parseRequestHead(requestHeadFor(head, options), { fieldsMax: 200 });
     if (written.kind === 'problem') throw new Error(written.reason);
@@ -273,7 +273,7 @@ describe('a service of HTTP/2', () => {
     return { ...line, fields: fields.map(({ lower, value }) => [lower, value]) };
   };
 
-  it('is told what one of HTTP/1.1 is told, whatever the visitor sent', () => {
+  it('gets the same request as an HTTP/1.1 service, for any visitor input', () => {
     let heads = 0;
     fc.assert(
       fc.property(fc.integer(), fc.boolean(), optionsBy, (seed, isHurt, options) => {
@@ -281,7 +281,7 @@ describe('a service of HTTP/2', () => {
         const message = validMessage(chance);
         const text = isHurt ? mutated(message, chance) : message;
         const head = parseRequestHead(text.slice(0, text.indexOf('\r\n\r\n') + 4));
-        // Without a host it is routed nowhere.
+        // A request without a host is not routed.
         if (head.kind === 'problem' || head.host === '') return;
         heads += 1;
         expect(seen(head, options)).toEqual(fieldsByText(head, options));
@@ -305,7 +305,7 @@ describe('a service of HTTP/2', () => {
       ['GET / HTTP/1.1', 'Host: a', 'X-Forwarded-For: 6.6.6.6', 'X_Forwarded_For: 7', 'X-Forwarded-Host: evil'],
     ],
     ['as many fields as there may be', ['GET / HTTP/1.1', 'Host: a', ...Array.from({ length: 127 }, () => 'X: y')]],
-  ])('is told the same by %s', (_, lines) => {
+  ])('gets the same request as an HTTP/1.1 service for %s', (_, lines) => {
     const head = parseRequestHead(`${lines.join('\r\n')}\r\n\r\n`) as RequestHead;
     const options: ServiceRequestOptions = { visitorAddress: '203.0.113.7', proto: 'https', hostHeader: 'keep' };
     expect(seen(head, options)).toEqual(fieldsByText(head, options));

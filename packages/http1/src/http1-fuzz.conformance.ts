@@ -1,4 +1,4 @@
-// What holds for any bytes that a visitor sends. Short in `npm test`, long in tests/soak.
+// Properties that hold for any bytes from a visitor, with a short run in `npm test` and a long run in tests/soak.
 import { seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { mutated, validMessage } from './message-generator.fixture.ts';
@@ -11,7 +11,9 @@ const OPTIONS = { visitorAddress: '203.0.113.7', proto: 'http', hostHeader: 'kee
 const cutsOf = (length: number, chance: () => number): number[] =>
   Array.from({ length: Math.floor(chance() * 6) }, () => Math.floor(chance() * (length + 1)));
 
-/** What an observer sees; of a body that turned out to be bad, how much was read before depends on the cuts. */
+/**
+ * Returns the observable part of a reading. For an invalid body, the amount read before the error depends on the cuts, so it is left out.
+ */
 const seenOf = ({ requests, problem, pendingBytes, surplusBytes }: Reading): unknown => ({
   problem,
   pendingBytes: problem === null ? pendingBytes : 0,
@@ -22,7 +24,7 @@ const seenOf = ({ requests, problem, pendingBytes, surplusBytes }: Reading): unk
   }),
 });
 
-/** The service reads what was passed on as one request or as a part of one, whatever the visitor meant. */
+/** Checks that the service reads the forwarded bytes as one request, or as a part of one request, whatever the visitor sent. */
 const expectOneRequest = (reading: Reading): void => {
   for (const { head, content, passedOn, isComplete } of reading.requests) {
     const service = readRequests(requestHeadFor(head, OPTIONS) + passedOn);
@@ -47,7 +49,7 @@ const repeat = (runs: number, seed: number, check: (chance: () => number) => voi
 };
 
 export const describeHttp1Fuzz = (runs: number, seed: number): void => {
-  it('valid requests are all read, wherever they are cut', () => {
+  it('valid requests are all parsed, at any split', () => {
     repeat(runs, seed, (chance) => {
       const text = validMessage(chance);
       const reading = readRequests(text, cutsOf(text.length, chance));
@@ -61,7 +63,7 @@ export const describeHttp1Fuzz = (runs: number, seed: number): void => {
     });
   });
 
-  it('any cut of any bytes is read the same, and the service never sees two requests for one', () => {
+  it('any bytes are parsed the same at any split, and the service never sees one request as two', () => {
     repeat(runs, seed, (chance) => {
       const text = mutated(validMessage(chance), chance);
       const whole = readRequests(text);

@@ -1,4 +1,4 @@
-// The door of the HTTP/1.1 rules.
+// Public exports of the HTTP/1.1 package.
 export { CHUNK_END, chunkLine, createBodyScanner, lastChunk } from './bodies.ts';
 export { CapturedBody } from './capture/captured-body.ts';
 export { editRequest } from './capture/edit-request.ts';

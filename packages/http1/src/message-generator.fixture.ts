@@ -1,4 +1,5 @@
-// Requests by chance: valid ones, and the same after a few accidents. The chance is an argument, so that a seed repeats a run.
+// Random requests: valid requests, and the same requests after a few mutations. The random source is an argument, so that a seed repeats
+// a run.
 
 export type Chance = () => number;
 
@@ -68,7 +69,7 @@ const validRequest = (chance: Chance): string => {
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 };
 
-/** One to three requests in a row. */
+/** Returns one to three valid requests in a row. */
 export const validMessage = (chance: Chance): string =>
   Array.from({ length: 1 + below(chance, 3) }, () => validRequest(chance)).join('');
 
@@ -104,7 +105,7 @@ const ACCIDENTS = [
   '0\r\n\r\n',
 ];
 
-/** Half of the accidents happen where lines, names, values and sizes meet. */
+/** Returns a random position. Half of the positions are where lines, names, values and sizes meet. */
 const offsetIn = (text: string, chance: Chance): number => {
   const at = below(chance, text.length + 1);
   if (chance() < 0.5) return at;
@@ -124,7 +125,7 @@ const EXTRA_LINES = [
   'X: y\r\n',
 ];
 
-/** An accident to one line: doubled, lost, with a neighbour, or with something sneaky at one of its joints. */
+/** Mutates one line: duplicated, removed, preceded by an extra line, or with a suspicious character where its parts meet. */
 const hurtLine = (text: string, chance: Chance): string => {
   const lines = text.split(/(?<=\r\n)/);
   const at = below(chance, lines.length);
@@ -154,7 +155,7 @@ const hurtLine = (text: string, chance: Chance): string => {
   return lines.join('');
 };
 
-/** Mostly one accident, at most three: bytes inserted, lost, doubled, changed or cut off. */
+/** Applies one mutation, at times two or three: bytes are inserted, removed, duplicated, changed or cut off. */
 export const mutated = (text: string, chance: Chance): string => {
   let result = text;
   for (let count = pick(chance, [1, 1, 1, 2, 3]); count > 0; count -= 1) {

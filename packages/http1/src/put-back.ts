@@ -1,12 +1,13 @@
-// Puts secrets back where an edited text still has the mark that people were shown: each by its name, in the order in which they stood.
+// Restores secrets in a text that a user has edited. The user saw a mark instead of each secret; a mark is replaced by the stored secret
+// of the same name, in the order of the stored text.
 import { REDACTED, type ReplaceSecret, redactBody, redactJson, redactUrl } from './redact.ts';
 
-/** A text, or why it cannot be had: a mark without a stored value would reach the service as it stands. */
+/** The restored text, or a problem if a mark has no stored secret. Such a mark would otherwise be sent to the service. */
 export type PutBack = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'problem' };
 
 const PROBLEM: PutBack = { kind: 'problem' };
 
-/** Of one stored text, by name. */
+/** Secrets of a stored text, by name. */
 export class StoredSecrets {
   readonly #values = new Map<string, string[]>();
 
@@ -16,7 +17,7 @@ export class StoredSecrets {
     else values.push(value);
   }
 
-  /** The next one of that name; undefined: there are no more. */
+  /** Removes and returns the next secret with a name, or undefined if there are no more. */
   take(name: string): string | undefined {
     return this.#values.get(name)?.shift();
   }
@@ -25,7 +26,7 @@ export class StoredSecrets {
 export const putBackInUrl = (edited: string, stored: string): PutBack =>
   putBack(edited, stored, (text, replace) => redactUrl(text, replace));
 
-/** Both texts are decoded; `contentType` is the stored one's. */
+/** Restores secrets in an edited body. Both bodies must be decoded; `contentType` is the type of the stored body. */
 export const putBackInBody = (contentType: string | null, edited: string, stored: string): PutBack =>
   putBack(edited, stored, (text, replace) =>
     redactJson(contentType, redactBody(contentType, text, replace), (name, value) => replace(name, value)),
@@ -46,11 +47,12 @@ const putBack = (edited: string, stored: string, walk: (text: string, replace: R
     return secret ?? value;
   });
   const shown = (whole: string): string => walk(whole, () => REDACTED);
-  // A secret that breaks its text, as one without an end does: others after it would no longer be hidden.
+  // Check that the same secrets are hidden afterwards. A secret that was cut off, such as a string without its closing quote, would
+  // change the structure of the text and expose later secrets.
   if (shown(text) !== shown(edited)) return PROBLEM;
-  // A mark in another place, unless the text had one of its own.
+  // A remaining mark is an error, unless the stored text itself contained the mark.
   return isLost || (text.includes(REDACTED) && !stored.includes(REDACTED)) ? PROBLEM : { kind: 'text', text };
 };
 
-/** As a value of JSON it has quotes. */
+/** Returns true for a mark. As a JSON value, the mark is in quotes. */
 const isMark = (value: string): boolean => value === REDACTED || value === `"${REDACTED}"`;

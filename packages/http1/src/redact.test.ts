@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isSecretName, redactBody, redactFields, redactUrl } from './redact.ts';
 
-describe('a captured request shows', () => {
-  it('no credentials in its fields', () => {
+describe('a captured request', () => {
+  it('shows no credentials in its headers', () => {
     const names = ['Authorization', 'COOKIE', 'set-cookie', 'Proxy-Authorization', 'X-Api-Key', 'Accept'];
     expect(redactFields(names.map((name) => ({ name, value: 'v' }))).map(({ value }) => value)).toEqual([
       ...Array.from({ length: 5 }, () => '[redacted]'),
@@ -10,7 +10,7 @@ describe('a captured request shows', () => {
     ]);
   });
 
-  it('no field that is named like a secret, but those that are none', () => {
+  it('hides headers named like secrets, except for known harmless names', () => {
     const names = [
       'X-Amz-Security-Token',
       'X-Auth-Token',
@@ -32,7 +32,7 @@ describe('a captured request shows', () => {
     expect(redactFields([{ name: 'Idempotency-Key', value: 'v' }], ['idempotency-key'])[0]?.value).toBe('[redacted]');
   });
 
-  it('no token of the rules, in the usual fields or in those that they name', () => {
+  it('hides access tokens of rules, in the usual headers and in configured headers', () => {
     const names = ['X-Tunnel-Token', 'X-Gitlab-Token', 'X-Ci-Key', 'x_ci_key', 'X_TUNNEL_TOKEN', 'X-Other'];
     const shown = redactFields(
       names.map((name) => ({ name, value: 'v' })),
@@ -48,7 +48,7 @@ describe('a captured request shows', () => {
     expect([isSecretName('state'), isSecretName('estate')]).toEqual([true, false]);
   });
 
-  it('no secret in a URL of its fields', () => {
+  it('hides secrets in URLs of its headers', () => {
     const value = 'https://app.example/back?state=1&code=abc#access_token=def&x=y';
     expect(redactFields([{ name: 'Location', value }])[0]?.value).toBe(
       'https://app.example/back?state=[redacted]&code=[redacted]#access_token=[redacted]&x=y',
@@ -68,7 +68,7 @@ describe('a captured request shows', () => {
     ['/a?b=token', '/a?b=token'],
     ['/token/secret', '/token/secret'],
     ['/a?x=y?code=1', '/a?x=y?code=[redacted]'],
-  ])('%s as %s', (path, shown) => {
+  ])('shows %s as %s', (path, shown) => {
     expect(redactUrl(path)).toBe(shown);
   });
 
@@ -83,11 +83,11 @@ describe('a captured request shows', () => {
     'auth-code',
     'state',
     'nonce',
-  ])('nothing of a field named like %s', (name) => {
+  ])('hides a field named like %s', (name) => {
     expect(isSecretName(name)).toBe(true);
   });
 
-  it('no secret in a form', () => {
+  it('hides secrets in a URL-encoded form', () => {
     expect(redactBody('application/x-www-form-urlencoded; charset=utf-8', 'user=a&password=b')).toBe(
       'user=a&password=[redacted]',
     );
@@ -95,7 +95,7 @@ describe('a captured request shows', () => {
     expect(redactBody(null, 'password=b')).toBe('password=b');
   });
 
-  it('no secret in a form of parts, also when it was cut off', () => {
+  it('hides secrets in a multipart form, even a truncated form', () => {
     const part = (name: string, value: string): string =>
       `--XX\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const type = 'multipart/form-data; boundary="XX"';

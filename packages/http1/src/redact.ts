@@ -1,5 +1,5 @@
-// What a captured request shows to people: everything but what would let a reader act as somebody else.
-// Stored captures stay whole, for replay; this runs on every answer.
+// Hides secrets in captured requests that are shown to users: every value that would allow a reader to act as a different person. Stored
+// captures stay unchanged, for replays; values are hidden whenever a capture is shown.
 
 export const REDACTED = '[redacted]';
 
@@ -18,16 +18,19 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'x-gitlab-token',
 ]);
 
-/** Header fields with a name like a secret whose values are harmless. */
+/** Header fields with a name that looks secret, but with harmless values. */
 const OPEN_FIELDS: ReadonlySet<string> = new Set(['idempotency-key', 'sec-websocket-key']);
 
-/** Fields whose value is a URL: a sign-in's way back carries its code there. */
+/** Header fields with a URL as the value. The return URL of a sign-in contains its code. */
 const URL_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'referer']);
 
-/** Anywhere in a name: `access_token`, `apiKey`, `client-secret`, `new_password`. Rather too much than too little. */
+/**
+ * Words that mark a name as secret wherever they occur: `access_token`, `apiKey`, `client-secret`, `new_password`. Hiding too much is
+ * better than too little.
+ */
 const SECRET_WORDS = ['token', 'key', 'secret', 'password', 'passwd', 'code'] as const;
 
-/** Whole names: `state` of a sign-in is a secret, `estate` is not. */
+/** Secret names that must match as a whole: the `state` of a sign-in is a secret, `estate` is not. */
 const SECRET_NAMES: ReadonlySet<string> = new Set(['state', 'nonce']);
 
 export const isSecretName = (name: string): boolean => {
@@ -35,11 +38,11 @@ export const isSecretName = (name: string): boolean => {
   return SECRET_NAMES.has(lower) || SECRET_WORDS.some((word) => lower.includes(word));
 };
 
-/** `others`: further fields whose value is a secret, in lower case. */
+/** Hides the secret values of header fields. `others` are additional secret fields, in lower case. */
 export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    // Some services take `_` for `-`, and so do some who send.
+    // Treat `_` like `-`, as some services and senders do.
     const plain = lower.replaceAll('_', '-');
     const isSame = (other: string): boolean => other.replaceAll('_', '-') === plain;
     const isSecret = SECRET_FIELDS.has(plain) || (isSecretName(plain) && !OPEN_FIELDS.has(plain));
@@ -49,12 +52,12 @@ export const redactFields = (fields: Iterable<ShownField>, others: readonly stri
 
 export const isUrlField = (lower: string): boolean => URL_FIELDS.has(lower);
 
-/** What stands in the place of a secret: by its name as a reader understands it, and its value as it stands in the text. */
+/** Returns the replacement of a secret. `name` is decoded; `value` is the secret as written in the text. */
 export type ReplaceSecret = (name: string, value: string) => string;
 
 const HIDE: ReplaceSecret = () => REDACTED;
 
-/** A path or a URL: the fields of its query, and of a fragment that looks like one, as sign-ins use both. */
+/** Hides secrets in a path or URL: in the fields of the query, and in a fragment with fields. Sign-ins use both. */
 export const redactUrl = (url: string, replace = HIDE): string => {
   const start = url.search(/[?#]/);
   if (start === -1) return url;
@@ -63,7 +66,7 @@ export const redactUrl = (url: string, replace = HIDE): string => {
   return url.slice(0, start) + shown.join('');
 };
 
-/** `name=value&name=value`, also when it was cut off. */
+/** Hides secrets in a form (`name=value&name=value`), even if the form was cut off. */
 const redactForm = (form: string, replace: ReplaceSecret): string =>
   form
     .split(/([&;])/)
@@ -75,7 +78,7 @@ const redactForm = (form: string, replace: ReplaceSecret): string =>
     })
     .join('');
 
-/** A textual body by its Content-Type; other kinds than forms are returned as they are. */
+/** Hides secrets in a textual body that is a form by its Content-Type. Other bodies are returned unchanged. */
 export const redactBody = (contentType: string | null, body: string, replace = HIDE): string => {
   const type = (contentType ?? '').trim().toLowerCase();
   if (type.startsWith('application/x-www-form-urlencoded')) return redactForm(body, replace);
@@ -84,7 +87,10 @@ export const redactBody = (contentType: string | null, body: string, replace = H
   return redactMultipart(body, boundary?.[1] ?? boundary?.[2] ?? '', replace);
 };
 
-/** Part by part; the last one may be cut off. Without a boundary the parts cannot be told apart, so nothing is shown. */
+/**
+ * Hides secrets in a multipart form; its last part can be cut off. Without a boundary the parts cannot be separated, so the whole body is
+ * hidden.
+ */
 const redactMultipart = (body: string, boundary: string, replace: ReplaceSecret): string => {
   if (boundary === '') return REDACTED;
   return body
@@ -100,7 +106,7 @@ const redactMultipart = (body: string, boundary: string, replace: ReplaceSecret)
     .join(`--${boundary}`);
 };
 
-/** `to%6ben` is read as `token` by the service, so it is by us. */
+/** Decodes a name, because the service reads `to%6ben` as `token`. */
 const decoded = (name: string): string => {
   try {
     return decodeURIComponent(name);
@@ -109,16 +115,16 @@ const decoded = (name: string): string => {
   }
 };
 
-/** Narrower than for forms: `code` and `key` alone are ordinary words of an API's JSON. */
+/** Names of secret JSON members. Stricter than for forms, because `code` and `key` on their own are common words in the JSON of APIs. */
 const SECRET_MEMBER = /token|secret|passw(?:or)?d|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|authorization/i;
 
-// A member whose value is a string, another scalar, or a list without lists in it; each may be cut off at the end.
-// The name is bounded: without that, a text of nothing but quotes would take the square of its length.
+// A JSON member with a string, another scalar, or a list without nested lists as its value. The value can be cut off at the end. The
+// length of the name is limited, because matching a text that consists only of quotes would otherwise take quadratic time.
 const MEMBER = /("((?:[^"\\]|\\.){1,100})"\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|\[[^[\]]*(?:\]|$)|[^\s"[\]{},]+)/g;
 
 const HIDE_MEMBER: ReplaceSecret = () => `"${REDACTED}"`;
 
-/** Secrets by the names of their members. On the text, so that a body that was cut off is covered, too. */
+/** Hides secrets in a JSON text by the names of its members. Works on the text, so that a body that was cut off is covered as well. */
 export const redactJson = (contentType: string | null, text: string, replace = HIDE_MEMBER): string => {
   if (!/json|graphql/i.test(contentType ?? '')) return text;
   return text.replace(MEMBER, (whole, lead: string, name: string, value: string) => {
@@ -127,12 +133,12 @@ export const redactJson = (contentType: string | null, text: string, replace = H
   });
 };
 
-/** `"to\u006ben"` is `token` to whoever reads the body. */
+/** Decodes a JSON name, because readers of the body see `"to\u006ben"` as `token`. */
 const unescaped = (name: string): string =>
   name.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 const READABLE =
   /^(?:text\/|application\/(?:json|xml|javascript|ecmascript|x-javascript|x-www-form-urlencoded|graphql|ndjson|x-ndjson|json-seq|yaml|x-yaml|toml|sql)\b|(?:application|image|model|message)\/[^;\s]+\+(?:json|xml|yaml)\b)/i;
 
-/** Whether a person can read the body: by content type, as the sender says it. null: nobody said that it is text. */
+/** Returns true if users can read a body of this content type. False without a content type, because nothing declares the body as text. */
 export const isTextual = (contentType: string | null): boolean => contentType !== null && READABLE.test(contentType);

@@ -13,7 +13,7 @@ const parsed = (requestLine: string, ...lines: string[]): RequestHead => {
 const get = (...lines: string[]): RequestHead => parsed('GET / HTTP/1.1', 'Host: web.localhost', ...lines);
 
 describe('a request head', () => {
-  it('is read into what routing and framing need', () => {
+  it('is parsed into the values that routing and framing need', () => {
     const head = parsed(
       'POST /a/b?c=d HTTP/1.1',
       'Host: Web.Localhost:8000',
@@ -43,22 +43,22 @@ describe('a request head', () => {
     expect(fieldValueOf(head.headers, 'x-b')).toBeNull();
   });
 
-  it.each(['GET', 'get', 'M-SEARCH', 'PURGE', "!#$%&'*+-.^_`|~0z"])('may have the method %s', (method) => {
+  it.each(['GET', 'get', 'M-SEARCH', 'PURGE', "!#$%&'*+-.^_`|~0z"])('can have the method %s', (method) => {
     expect(parsed(`${method} / HTTP/1.1`, 'Host: a').method).toBe(method);
   });
 
-  it('keeps bytes beyond ASCII in values', () => {
+  it('keeps non-ASCII bytes in values', () => {
     expect(get('X: \x80\xff').headers[1]?.value).toBe('\x80\xff');
   });
 
-  it('needs its empty line, and only one', () => {
+  it('needs exactly one empty line at its end', () => {
     expect(parseRequestHead('')).toMatchObject({ status: 400 });
     expect(parseRequestHead('\r\n\r\n')).toMatchObject({ status: 400 });
     expect(parseRequestHead('GET / HTTP/1.1\r\nHost: a\r\n')).toMatchObject({ status: 400 });
     expect(parseRequestHead(`${text('GET / HTTP/1.1', 'Host: a')}X: y\r\n\r\n`)).toMatchObject({ status: 400 });
   });
 
-  it('has at most as many fields as are allowed', () => {
+  it('has a limited number of headers', () => {
     const lines = Array.from({ length: 127 }, () => 'X: y');
     expect(get(...lines).headers).toHaveLength(128);
     expect(parseRequestHead(text('GET / HTTP/1.1', 'Host: a', 'X: y'), { fieldsMax: 1 })).toMatchObject({
@@ -66,33 +66,33 @@ describe('a request head', () => {
     });
   });
 
-  it('is refused when a character does not fit into a byte', () => {
+  it('is refused if a character does not fit into a byte', () => {
     expect(parseRequestHead(text('GET / HTTP/1.1', 'Host: a', 'X: \u{20ac}'))).toMatchObject({ status: 400 });
     expect(parseRequestHead(text('GET /\u0100 HTTP/1.1', 'Host: a'))).toMatchObject({ status: 400 });
   });
 });
 
-describe('the target', () => {
+describe('the request target', () => {
   it.each([
     ['GET', 'http://web.localhost:8000/x?y', '/x?y', 'web.localhost', 'web.localhost:8000'],
     ['GET', 'HTTPS://Web.Localhost', '/', 'web.localhost', 'Web.Localhost'],
     ['GET', 'http://web.localhost?x', '/?x', 'web.localhost', 'web.localhost'],
     ['OPTIONS', 'http://web.localhost', '*', 'web.localhost', 'web.localhost'],
     ['GET', 'http://[::1]:80/', '/', '[::1]', '[::1]:80'],
-  ])('%s %s overrules Host and becomes %s', (method, target, path, host, authority) => {
+  ])('of %s %s overrides Host and becomes %s', (method, target, path, host, authority) => {
     expect(parsed(`${method} ${target} HTTP/1.1`, 'Host: other')).toMatchObject({ target, path, host, authority });
   });
 
-  it.each(['/', '//x', '/a|b{c}^`"<>\\', '/%00', '/?a?b', '/..;/x'])('%s is passed on as it is', (target) => {
+  it.each(['/', '//x', '/a|b{c}^`"<>\\', '/%00', '/?a?b', '/..;/x'])('%s is passed on unchanged', (target) => {
     expect(parsed(`GET ${target} HTTP/1.1`, 'Host: a').path).toBe(target);
   });
 
-  it('is * for OPTIONS', () => {
+  it('can be * for OPTIONS', () => {
     expect(parsed('OPTIONS * HTTP/1.1', 'Host: a').path).toBe('*');
   });
 });
 
-describe('the host', () => {
+describe('the host of a request', () => {
   it.each([
     ['a', 'a'],
     ['A.B-c_d.', 'a.b-c_d.'],
@@ -101,16 +101,16 @@ describe('the host', () => {
     ['127.0.0.1:80', '127.0.0.1'],
     ['[2001:DB8::1]:80', '[2001:db8::1]'],
     ['[::ffff:1.2.3.4]', '[::ffff:1.2.3.4]'],
-  ])('of %s is %s', (authority, host) => {
+  ])('%s is parsed as %s', (authority, host) => {
     expect(parsed('GET / HTTP/1.1', `Host: ${authority}`)).toMatchObject({ host, authority });
   });
 
-  it('may be missing in HTTP/1.0', () => {
+  it('can be missing in HTTP/1.0', () => {
     expect(parsed('GET / HTTP/1.0')).toMatchObject({ host: '', authority: '', version: '1.0' });
   });
 });
 
-describe('the connection', () => {
+describe("a request's connection", () => {
   it.each([
     ['1.1', [], true],
     ['1.1', ['Connection: close'], false],
@@ -121,11 +121,11 @@ describe('the connection', () => {
     ['1.0', [], false],
     ['1.0', ['Connection: Keep-Alive'], true],
     ['1.0', ['Connection: keep-alive, close'], false],
-  ])('of HTTP/%s with %j goes on: %s', (version, lines, keepAlive) => {
+  ])('of HTTP/%s with %j is kept alive: %s', (version, lines, keepAlive) => {
     expect(parsed(`GET / HTTP/${version}`, 'Host: a', ...lines).keepAlive).toBe(keepAlive);
   });
 
-  it('names fields that end here, in small letters, and not without bound', () => {
+  it('lists its hop-by-hop headers in lower case, up to a limit', () => {
     expect(get('Connection: close, X-A ,, x-b').connectionNames).toEqual(['x-a', 'x-b']);
     const many = Array.from({ length: 40 }, (_, index) => `x${index}`).join(',');
     expect(parseRequestHead(text('GET / HTTP/1.1', 'Host: a', `Connection: ${many}`))).toMatchObject({ status: 400 });
@@ -139,25 +139,25 @@ describe('the connection', () => {
     [['Connection: upgrade', 'Upgrade:'], null],
     [['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AA'], null],
     [['Connection: Upgrade', 'Upgrade: H2C, websocket'], 'websocket'],
-  ])('with %j asks for an upgrade to %s', (lines, upgrade) => {
+  ])('with %j requests an upgrade to %s', (lines, upgrade) => {
     expect(get(...lines).upgrade).toBe(upgrade);
   });
 
-  it('of HTTP/1.0 cannot be upgraded and expects no 100', () => {
+  it('of HTTP/1.0 ignores Upgrade and Expect: 100-continue', () => {
     const lines = ['Host: a', 'Connection: upgrade', 'Upgrade: websocket', 'Expect: 100-continue'];
     expect(parsed('GET / HTTP/1.0', ...lines)).toMatchObject({ upgrade: null, expectContinue: false });
     expect(parsed('GET / HTTP/1.1', ...lines)).toMatchObject({ upgrade: 'websocket', expectContinue: true });
   });
 });
 
-describe('the framing', () => {
+describe('the framing of a request', () => {
   it.each([
     [[], { kind: 'none' }],
     [['Content-Length: 0'], { kind: 'length', length: 0 }],
     [['Content-Length:  007 '], { kind: 'length', length: 7 }],
     [['Content-Length: 9007199254740991'], { kind: 'length', length: Number.MAX_SAFE_INTEGER }],
     [['Transfer-Encoding: Chunked'], { kind: 'chunked' }],
-  ])('of %j is %j', (lines, framing) => {
+  ])('with %j is %j', (lines, framing) => {
     expect(get(...lines).framing).toEqual(framing);
   });
 });

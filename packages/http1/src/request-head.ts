@@ -1,4 +1,5 @@
-// A request's head: read strictly, once, from text or parts, into what the ingress needs to route, frame and pass it on.
+// Strict parser for request heads, from text or from parts. The result has all details the ingress needs to route, frame and forward the
+// request.
 
 import { classAt, DIGIT, eachListItem, isFieldValue, isToken, isVisible, SP, TARGET, TOKEN } from './characters.ts';
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
@@ -11,32 +12,38 @@ export type HttpVersion = '1.0' | '1.1';
 
 export interface RequestHead {
   readonly kind: 'request';
-  /** As received, to the final empty line; of one that came in parts, as HTTP/1.1 would write it, rendered when it is asked for. */
+  /**
+   * The head as received, including the final empty line. If the head was given in parts, the text that HTTP/1.1 would use, rendered on
+   * first access.
+   */
   readonly text: string;
   readonly method: string;
-  /** As received. */
+  /** Request target as received. */
   readonly target: string;
-  /** To send on: path and query, or `*`. */
+  /** Target to send to the service: path and query, or `*`. */
   readonly path: string;
   readonly version: HttpVersion;
   readonly headers: readonly HeaderField[];
-  /** To route by: lower case, no port, an IPv6 address in brackets. Empty for an HTTP/1.0 request that names none. */
+  /**
+   * Host for routing: in lower case, without a port, and with brackets around an IPv6 address. Empty for an HTTP/1.0 request without
+   * Host.
+   */
   readonly host: string;
-  /** `host[:port]` as received: of the target when that is absolute (it overrules Host: RFC 9112, 3.2.2), else of Host. */
+  /** `host[:port]` as received: from an absolute target, which has priority over Host (RFC 9112, 3.2.2), otherwise from Host. */
   readonly authority: string;
   readonly framing: Framing;
-  /** The visitor wants to go on after this request. */
+  /** True if the visitor wants to keep the connection after this request. */
   readonly keepAlive: boolean;
-  /** Protocols asked for, h2c left out; null: none, or not in a way that counts. */
+  /** Requested upgrade protocols without h2c. Null if there are none, or if the request lacks `Connection: upgrade` or HTTP/1.1. */
   readonly upgrade: string | null;
   readonly expectContinue: boolean;
-  /** The visitor takes trailers: `TE: trailers`. */
+  /** True if the visitor accepts trailers (`TE: trailers`). */
   readonly teTrailers: boolean;
-  /** Fields that `Connection` names, lower case: they end here. */
+  /** Lower-case names of fields listed in `Connection`. These fields are not passed on. */
   readonly connectionNames: readonly string[] | null;
 }
 
-/** From the request line up to and with the empty line, one character per byte (latin1). */
+/** Parses a head from the request line to the final empty line, given as text with one character per byte (latin1). */
 export const parseRequestHead = (
   text: string,
   bounds: Pick<Http1Bounds, 'fieldsMax'> = HTTP1_BOUNDS,
@@ -45,7 +52,7 @@ export const parseRequestHead = (
   let at = 0;
   while ((classAt(text, at) & TOKEN) !== 0) at += 1;
   if (at === 0 || text.charCodeAt(at) !== SP) return headProblem(400, 'the request line has no method');
-  // Nearly all are: one constant, which others compare with sooner than a copy.
+  // GET is by far the most frequent method: a constant is faster to compare than a substring.
   const method = at === 3 && text.startsWith('GET') ? 'GET' : text.slice(0, at);
   const targetStart = at + 1;
   at = targetStart;
@@ -62,7 +69,7 @@ export const parseRequestHead = (
   return problem ?? headOf(text, method, target, version, reading, fields);
 };
 
-/** What the request line and the fields say together. */
+/** Combines the request line and the fields, and checks rules that involve both. */
 const headOf = (
   text: string,
   method: string,
@@ -73,7 +80,7 @@ const headOf = (
 ): RequestHead | HeadProblem => {
   if (fields.hostCount > 1) return headProblem(400, 'Host is repeated');
   if (fields.hostCount === 0 && version === '1.1') return headProblem(400, 'Host is missing');
-  // Also a Host that the target overrules must be one: another reader may look at it.
+  // Host must be valid even if the target overrides it, because another parser may use it.
   const ownHost = fields.hostCount === 0 ? '' : hostOfAuthority(fields.host);
   const host = reading.authority === null ? ownHost : hostOfAuthority(reading.authority);
   if (ownHost === null || host === null) return headProblem(400, 'Host is not a host name with an optional port');
@@ -114,8 +121,8 @@ const versionAt = (text: string, at: number): HttpVersion | HeadProblem => {
 };
 
 /**
- * h2c would carry a whole HTTP/2 connection past routing, forwarded headers and captures, and RFC 9113 has taken it back.
- * An upgrade may be ignored by any server, so leaving it out is always legal.
+ * Removes h2c from the requested upgrade protocols: h2c would carry a whole HTTP/2 connection past routing, forwarded headers and
+ * captures, and RFC 9113 has withdrawn it. A server can ignore any upgrade, so removing it is always legal.
  */
 const servedUpgrade = (upgrade: string): string | null => {
   if (!upgrade.toLowerCase().includes('h2c')) return upgrade === '' ? null : upgrade;
@@ -126,23 +133,26 @@ const servedUpgrade = (upgrade: string): string | null => {
   return kept.length === 0 ? null : kept.join(', ');
 };
 
-/** A request that came in parts, not as text (HTTP/2). */
+/** A request head given in parts, such as from HTTP/2, instead of as text. */
 export interface RequestParts {
   readonly method: string;
-  /** `:path` */
+  /** Value of the pseudo-header field `:path`. */
   readonly path: string;
-  /** `:authority`, or Host. */
+  /** Value of `:authority`, or of Host. */
   readonly authority: string;
-  /** Without pseudo-header fields and without Host. Content-Length is believed, as HTTP/2 has checked it against the data. */
+  /**
+   * Header fields without pseudo-header fields and without Host. Content-Length is trusted, because the HTTP/2 code has checked it
+   * against the data.
+   */
   readonly headers: FieldPairs;
-  /** A body follows; when no length is named it is sent in chunks. */
+  /** True if a body follows. A body without Content-Length is sent in chunks. */
   readonly hasBody: boolean;
 }
 
 /**
- * The hazard of a downgrade is a part that becomes more than one line: each is checked before it is taken.
- * Fields of a connection are malformed in HTTP/2 (RFC 9113, 8.2.2): refused, but for `TE: trailers`.
- * The head is as large as its text in HTTP/1.1 would be.
+ * Creates a request head from parts. The danger of this downgrade is a part that becomes more than one line, so all parts are checked.
+ * Connection-specific fields are malformed in HTTP/2 (RFC 9113, 8.2.2) and are rejected, except for `TE: trailers`. The size of the head
+ * is measured as its text in HTTP/1.1.
  */
 export const requestHeadFromParts = (
   parts: RequestParts,
@@ -152,7 +162,7 @@ export const requestHeadFromParts = (
   if (!isToken(method) || !isVisible(path) || !isVisible(authority)) {
     return headProblem(400, 'invalid character in a pseudo-header field');
   }
-  // An absolute form here would overrule the authority that the connection was checked for.
+  // A target in absolute form would override the authority, although the connection was checked for the authority.
   if (!path.startsWith('/') && path !== '*') return headProblem(400, 'the request target is not a path');
   const given = fieldsOf(parts);
   if (!Array.isArray(given)) return given;
@@ -174,7 +184,7 @@ export const requestHeadFromParts = (
   let text: string | null = null;
   return {
     ...head,
-    // Captures want it, and nobody else.
+    // Rendered on demand, because only captures need the text.
     get text(): string {
       text ??= `${requestLine}${linesOf(given)}\r\n`;
       return text;
@@ -182,7 +192,7 @@ export const requestHeadFromParts = (
   };
 };
 
-/** All that HTTP/1.1 would have: Host first, and the coding of a body without a length last. */
+/** Returns the fields that the request would have in HTTP/1.1: Host comes first, and the coding of a body without a length comes last. */
 const fieldsOf = ({ authority, headers, hasBody }: RequestParts): PartField[] | HeadProblem => {
   const fields = [new PartField('Host', authority, 'host')];
   let hasLength = false;

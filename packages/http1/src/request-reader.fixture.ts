@@ -1,4 +1,4 @@
-// Reads a visitor's bytes the way an edge does, cut anywhere: search, head, body, next request.
+// Reads a visitor's bytes like an edge, in any pieces: head search, head, body, next request.
 
 import { createBodyScanner } from './bodies.ts';
 import { latin1Text } from './characters.ts';
@@ -9,7 +9,7 @@ import { parseRequestHead, type RequestHead } from './request-head.ts';
 
 export interface ReadRequest {
   readonly head: RequestHead;
-  /** The content, and the bytes that would go to the local service. */
+  /** `content` is the decoded body; `passedOn` has the bytes for the local service. */
   content: string;
   passedOn: string;
   isComplete: boolean;
@@ -18,9 +18,9 @@ export interface ReadRequest {
 export interface Reading {
   readonly requests: ReadRequest[];
   problem: { readonly status: number; readonly reason: string } | null;
-  /** Bytes that belong to a head that is not complete. */
+  /** Number of bytes of an incomplete head. */
   pendingBytes: number;
-  /** Bytes after a request that was the connection's last. */
+  /** Number of bytes after the last request of the connection. */
   surplusBytes: number;
 }
 
@@ -95,12 +95,12 @@ export class RequestReader {
 
 const isLast = (head: RequestHead): boolean => !head.keepAlive || head.upgrade !== null;
 
-/** `cuts`: places between 0 and the length, in any order. */
+/** Reads the text in pieces. `cuts` are positions between 0 and the length, in any order. */
 export const readRequests = (text: string, cuts: readonly number[] = []): Reading => {
   const bytes = latin1Bytes(text);
   const stops = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
   const reader = new RequestReader();
-  // Every piece lies in the middle of a larger buffer, as it does in an edge: what is around it must not matter.
+  // Each piece lies inside a larger buffer, as in an edge, so that the tests notice reads outside of the piece.
   for (const [index, from] of stops.entries()) reader.push(bytes, from, stops[index + 1] ?? from);
   return reader.reading;
 };

@@ -1,19 +1,19 @@
-// What a request is for: the four forms of its target (RFC 9112, 3.2), and the host of an authority.
+// Parses the four forms of a request target (RFC 9112, 3.2) and the host of an authority.
 
 import { classAt, DIGIT, HEX, HOST, UPPER } from './characters.ts';
 import { HTTP1_LIMITS } from './limits.ts';
 
 export interface Target {
   readonly kind: 'target';
-  /** Origin-form, or `*`. */
+  /** Path and query of the target (origin-form), or `*`. */
   readonly path: string;
-  /** Of an absolute-form target; null: Host says it. */
+  /** Authority of a target in absolute form; null if the authority is in Host. */
   readonly authority: string | null;
 }
 
 type TargetReading = Target | { readonly kind: 'bad-target'; readonly reason: string };
 
-/** `target` holds visible ASCII only, which the caller has checked. Methods other than CONNECT. */
+/** Parses a target. The caller has checked that the target is visible ASCII and that the method is not CONNECT. */
 export const readTarget = (method: string, target: string): TargetReading => {
   if (target.charCodeAt(0) === 0x2f) return { kind: 'target', path: target, authority: null };
   if (target === '*') {
@@ -35,12 +35,15 @@ const readAbsoluteForm = (method: string, target: string): TargetReading => {
   const authority = target.slice(from, at);
   const rest = target.slice(at);
   if (rest.startsWith('/')) return { kind: 'target', path: rest, authority };
-  // Without a path it is the server as a whole that OPTIONS asks about (RFC 9112, 3.2.4).
+  // OPTIONS for a URL without a path asks about the server as a whole (RFC 9112, 3.2.4).
   if (rest === '' && method === 'OPTIONS') return { kind: 'target', path: '*', authority };
   return { kind: 'target', path: `/${rest}`, authority };
 };
 
-/** What the service of a tunnel is told as Host: the visitor's (`keep`), its own address (`rewrite`), or this authority. */
+/**
+ * Returns true for a valid `host_header` setting, which determines the Host header for the service: the visitor's host (`keep`), the
+ * service's address (`rewrite`), or a fixed authority.
+ */
 export const isHostHeader = (value: string): boolean =>
   value === 'keep' || value === 'rewrite' || hostOfAuthority(value) !== null;
 
@@ -50,8 +53,8 @@ const COLON = 0x3a;
 const DOT = 0x2e;
 
 /**
- * Of `host[:port]`, in a Host field or a target. Strict: what cannot be routed without doubt is no authority.
- * The host in lower case, without port, an IPv6 address in its brackets. null: not an authority.
+ * Returns the host of `host[:port]` from a Host field or a target: in lower case, without the port, and with brackets around an IPv6
+ * address. Strict: returns null for any text that cannot be routed unambiguously.
  */
 export const hostOfAuthority = (authority: string): string | null => {
   if (authority.length === 0 || authority.length > HTTP1_LIMITS.HTTP_AUTHORITY_MAX_CHARS) return null;
@@ -73,7 +76,7 @@ const hostBefore = (authority: string, end: number, mayHaveUpper: boolean): stri
   return mayHaveUpper ? host.toLowerCase() : host;
 };
 
-/** `[::1]`: that its groups are well formed matters to nobody, as no tunnel is named by an address. */
+/** Returns the end of an IPv6 literal such as `[::1]`, or -1. The groups are not validated, because no tunnel is named by an address. */
 const endOfLiteral = (authority: string): number => {
   let at = 1;
   let colons = 0;
@@ -85,7 +88,7 @@ const endOfLiteral = (authority: string): number => {
   return colons >= 2 && authority.charCodeAt(at) === CLOSE ? at + 1 : -1;
 };
 
-/** Nothing, or a colon and at most five digits. `host:` is legal and means the default port. */
+/** Returns true if the rest is empty, or a colon and at most five digits. `host:` is legal and means the default port. */
 const isPort = (authority: string, from: number): boolean => {
   if (from === authority.length) return true;
   if (authority.charCodeAt(from) !== COLON || authority.length - from > 6) return false;

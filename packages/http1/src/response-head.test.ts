@@ -14,13 +14,13 @@ const parsed = (...args: Parameters<typeof read>): ResponseHead => {
 };
 
 describe('a response head', () => {
-  it('is read with its reason and fields', () => {
+  it('is parsed with its reason and headers', () => {
     const head = parsed('HTTP/1.1 404 Not \xe4 Found', ['Content-Length: 3', 'A: b']);
     expect(head).toMatchObject({ status: 404, reason: 'Not \xe4 Found', framing: { kind: 'length', length: 3 } });
     expect(head.headers.map(({ lower }) => lower)).toEqual(['content-length', 'a']);
   });
 
-  it.each(['HTTP/1.1 200 ', 'HTTP/1.1 200'])('may have no reason: %j', (line) => {
+  it.each(['HTTP/1.1 200 ', 'HTTP/1.1 200'])('can have no reason: %j', (line) => {
     expect(parsed(line)).toMatchObject({ status: 200, reason: '' });
   });
 
@@ -36,19 +36,19 @@ describe('a response head', () => {
     ['HTTP/1.1 200 OK', ['Transfer-Encoding: chunked'], HEAD, { kind: 'none' }, true],
     ['HTTP/1.1 304 Not Modified', ['Content-Length: 9'], GET, { kind: 'none' }, true],
     ['HTTP/1.1 204 No Content', ['Content-Length: 0'], GET, { kind: 'none' }, true],
-    // A body where none can be: it may come all the same, so nothing follows on this connection.
+    // A body may arrive even where none is allowed, so the connection is not reused.
     ['HTTP/1.1 204 No Content', ['Content-Length: 9'], GET, { kind: 'none' }, false],
     ['HTTP/1.1 204 No Content', ['Transfer-Encoding: chunked'], GET, { kind: 'none' }, false],
     ['HTTP/1.1 205 Reset Content', ['Content-Length: 0'], GET, { kind: 'length', length: 0 }, true],
-  ])('%s %j has its framing and may be followed by another', (line, lines, request, framing, keepAlive) => {
+  ])('%s %j has the right framing and keep-alive', (line, lines, request, framing, keepAlive) => {
     expect(parsed(line, lines, request)).toMatchObject({ framing, keepAlive });
   });
 
-  it.each([100, 102, 103, 199])('%i is interim', (status) => {
+  it.each([100, 102, 103, 199])('with status %i is interim', (status) => {
     expect(parsed(`HTTP/1.1 ${status} x`)).toMatchObject({ interim: true, framing: { kind: 'none' } });
   });
 
-  it('101 is final, and only when it was asked for and says to what', () => {
+  it('with status 101 is final, and valid only for a requested upgrade with a named protocol', () => {
     const request = { method: 'GET', upgrade: 'websocket' };
     expect(parsed('HTTP/1.1 101 x', ['Upgrade: websocket'], request)).toMatchObject({
       interim: false,
@@ -60,7 +60,7 @@ describe('a response head', () => {
   });
 });
 
-describe('a malformed response', () => {
+describe('a malformed response head', () => {
   it.each([
     ['HTTP/2 200 OK', []],
     ['HTTP/1.2 200 OK', []],
@@ -88,7 +88,7 @@ describe('a malformed response', () => {
     ['HTTP/1.1 200 OK', ['X: y', ' z']],
     ['HTTP/1.1 200 OK', ['X: y\0']],
     ['HTTP/1.1 200 OK', ['no colon']],
-  ])('%j %j is a 502', (line, lines) => {
+  ])('%j %j gives a 502', (line, lines) => {
     expect(read(line, lines)).toMatchObject({ kind: 'problem', status: 502 });
   });
 });

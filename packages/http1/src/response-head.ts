@@ -1,4 +1,4 @@
-// Reads the head of a local service's response. What is wrong with it is a 502: the visitor did nothing.
+// Parser for the response heads of a local service. Errors lead to a 502, because the visitor did nothing wrong.
 
 import { CR, classAt, DIGIT, LF, SP, VALUE } from './characters.ts';
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
@@ -9,27 +9,30 @@ import type { HttpVersion } from './request-head.ts';
 
 export interface ResponseHead {
   readonly kind: 'response';
-  /** As received, to the final empty line; of one that came in parts, as HTTP/1.1 would write it, rendered when it is asked for. */
+  /**
+   * The head as received, including the final empty line. If the head was given in parts, the text that HTTP/1.1 would use, rendered on
+   * first access.
+   */
   readonly text: string;
   readonly status: number;
   readonly reason: string;
   readonly version: HttpVersion;
   readonly headers: readonly HeaderField[];
   readonly framing: Framing;
-  /** Of the Content-Length field, also where no body follows (HEAD, 304). */
+  /** Value of Content-Length, even if no body follows (HEAD, 304). */
   readonly contentLength: number | null;
-  /** `Transfer-Encoding: chunked` was sent, also where no body follows. */
+  /** True if `Transfer-Encoding: chunked` was sent, even if no body follows. */
   readonly isChunked: boolean;
-  /** A 1xx that announces a final response. 101 is final. */
+  /** True for a 1xx response, which precedes a final response. 101 counts as final. */
   readonly interim: boolean;
-  /** After the body the connection to the local service may carry another request. */
+  /** True if the connection to the local service can carry another request after the body. */
   readonly keepAlive: boolean;
-  /** Of a 101 (what the bytes are from here on) or a 426. */
+  /** Value of Upgrade: for a 101 the protocol of the bytes that follow, for a 426 the required protocol. */
   readonly upgrade: string | null;
   readonly connectionNames: readonly string[] | null;
 }
 
-/** What a response means depends on the request that it answers. */
+/** The details of a request that the meaning of its response depends on. */
 export interface AnsweredRequest {
   readonly method: string;
   readonly upgrade: string | null;
@@ -46,7 +49,7 @@ export const parseResponseHead = (
   const status = statusAt(text, 9);
   if (status === null) return bad(BAD_STATUS);
   let at = 12;
-  // The space before an empty reason is often forgotten; nothing depends on it.
+  // Accept an empty reason without the space before it, because services often forget the space, and nothing depends on it.
   if (text.charCodeAt(at) === SP) at += 1;
   else if (text.charCodeAt(at) !== CR) return bad('the status line is malformed');
   const reasonStart = at;
@@ -58,17 +61,17 @@ export const parseResponseHead = (
   return headOf({ text, status, reason: text.slice(reasonStart, at), version, fields, request });
 };
 
-/** A response that came in parts (HTTP/2). */
+/** A response head given in parts, such as from HTTP/2. */
 export interface ResponseParts {
-  /** `:status`, as received. */
+  /** Value of the pseudo-header field `:status`, as received. */
   readonly status: string;
-  /** Without pseudo-header fields. */
+  /** Header fields without pseudo-header fields. */
   readonly fields: FieldPairs;
-  /** No body follows, which HTTP/1.1 says by a length of 0; else one without a length is in chunks. */
+  /** True if no body follows; HTTP/1.1 then uses a length of 0. Otherwise a body without a length is sent in chunks. */
   readonly endsHere: boolean;
 }
 
-/** By the same rules as one that came as text. */
+/** Creates a response head from parts, by the same rules as for a head given as text. */
 export const responseHeadFromParts = (
   parts: ResponseParts,
   request: AnsweredRequest,
@@ -127,7 +130,8 @@ const headOf = ({ text, status, reason, version, fields, request }: ReadParts): 
   if (status === 101 && (request.upgrade === null || !fields.upgrade)) return bad('unexpected protocol switch');
   const isBodiless = status < 200 || status === 204;
   const framing = isBodiless || status === 304 || request.method === 'HEAD' ? NO_BODY : (declared ?? UNTIL_CLOSE);
-  // A body is announced where none can be: whoever wrote that may well send one, so nothing else goes over this connection.
+  // The head announces a body for a response that cannot have a body. The service may send the body anyway, so the connection is not
+  // reused.
   const isConfused = isBodiless && (declared === CHUNKED || (fields.contentLength ?? 0) > 0);
   return {
     kind: 'response',

@@ -25,8 +25,8 @@ const FORWARDED = [
   'X-Real-IP: 203.0.113.7',
 ];
 
-describe('the head for the local service', () => {
-  it('has everything that is for the service, and who asks how', () => {
+describe('the request head for the local service', () => {
+  it('has all end-to-end headers, and the X-Forwarded-* headers of the edge', () => {
     expect(sent('GET /a?b HTTP/1.1', 'Host: web.localhost', 'Accept: */*', 'Cookie: a', 'X-A:b')).toEqual([
       'GET /a?b HTTP/1.1',
       'Host: web.localhost',
@@ -37,7 +37,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('says last that a request is sent again, and takes nobody’s word for it', () => {
+  it('has X-Tunnel-Replay only for a replay, and never from the visitor', () => {
     const claims = ['X-Tunnel-Replay: req_9', 'x_tunnel_replay: req_9'];
     const head = request(
       'POST / HTTP/1.1',
@@ -52,7 +52,7 @@ describe('the head for the local service', () => {
     expect(requestHeadFor(head, OPTIONS)).not.toMatch(/replay/i);
   });
 
-  it('says who asks as a believed proxy has it', () => {
+  it('has the address from a trusted proxy in X-Forwarded-For', () => {
     const head = request('GET / HTTP/1.1', 'Host: web.localhost', 'X-Forwarded-For: 6.6.6.6, 10.0.0.2');
     expect(requestHeadFor(head, { ...OPTIONS, forwardedFor: '6.6.6.6' }).split('\r\n')).toContain(
       'X-Forwarded-For: 6.6.6.6',
@@ -66,14 +66,17 @@ describe('the head for the local service', () => {
     [['X-Forwarded-Port: 1\tX'], '443'],
     [['X_Forwarded_Port: 8443'], '443'],
     [[], '443'],
-  ] as const)('behind a believed proxy that says %j the port is %s, and its other claims pass', (lines, port) => {
-    const claims = ['Forwarded: for=1', 'True-Client-IP: 1.1.1.1', 'X_Client_IP: 2.2.2.2'];
-    const head = request('GET / HTTP/1.1', 'Host: web.localhost', ...claims, 'X-Real-IP: 3.3.3.3', ...lines);
-    const forProxied = requestHeadFor(head, { ...OPTIONS, forwardedFor: '203.0.113.7' }).split('\r\n');
-    const [forwardedFor, proto, host, , realIp] = FORWARDED;
-    const ours = [forwardedFor, proto, host, `X-Forwarded-Port: ${port}`, realIp];
-    expect(forProxied.slice(2, -2)).toEqual([...claims, ...ours]);
-  });
+  ] as const)(
+    "with X-Forwarded-Port from a trusted proxy as %j has the port %s, and keeps the proxy's other claims",
+    (lines, port) => {
+      const claims = ['Forwarded: for=1', 'True-Client-IP: 1.1.1.1', 'X_Client_IP: 2.2.2.2'];
+      const head = request('GET / HTTP/1.1', 'Host: web.localhost', ...claims, 'X-Real-IP: 3.3.3.3', ...lines);
+      const forProxied = requestHeadFor(head, { ...OPTIONS, forwardedFor: '203.0.113.7' }).split('\r\n');
+      const [forwardedFor, proto, host, , realIp] = FORWARDED;
+      const ours = [forwardedFor, proto, host, `X-Forwarded-Port: ${port}`, realIp];
+      expect(forProxied.slice(2, -2)).toEqual([...claims, ...ours]);
+    },
+  );
 
   it.each([
     [['X-Forwarded-For: a', 'x-forwarded-for:', 'X-Forwarded-For: b, c'], 'a, b, c', null],
@@ -81,18 +84,18 @@ describe('the head for the local service', () => {
     [['X-Forwarded-Proto: https, http'], '', 'http'],
     [['X-Forwarded-Proto: http', 'X-Forwarded-Proto: https'], '', 'https'],
     [['X-Forwarded-Proto: wss', 'X_Forwarded_Proto: https'], '', null],
-  ] as const)('%j claims to be for %j by %j', (lines, addresses, proto) => {
+  ] as const)('is parsed back: %j claims the addresses %j and the protocol %j', (lines, addresses, proto) => {
     const head = request('GET / HTTP/1.1', 'Host: web.localhost', ...lines);
     expect([forwardedForOf(head), forwardedProtoOf(head)]).toEqual([addresses, proto]);
   });
 
-  it('has nothing that is about the connection only', () => {
+  it('has no hop-by-hop headers', () => {
     const hops = ['Keep-Alive: 5', 'Proxy-Connection: x', 'Proxy-Authorization: x', 'TE: gzip', 'HTTP2-Settings: x'];
     const lines = ['Connection: close, X-Hop', 'A: 1', 'X-Hop: 2', 'B: 3', ...hops, 'Upgrade: websocket'];
     expect(sent('GET / HTTP/1.1', 'Host: web.localhost', ...lines).slice(2)).toEqual(['A: 1', 'B: 3', ...FORWARDED]);
   });
 
-  it('keeps what Connection may not take away', () => {
+  it('keeps end-to-end headers that Connection names', () => {
     const lines = [
       'Connection: content-length, host, expect, x-forwarded-for',
       'Content-Length: 05',
@@ -107,7 +110,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('appends to X-Forwarded-For and believes no other claim, however it is spelled', () => {
+  it('appends to X-Forwarded-For, and drops any other client claim in any spelling', () => {
     const claims = ['x-forwarded-for: 1.1.1.1', 'X-Forwarded-For: 2.2.2.2, 3.3.3.3', 'X-FORWARDED-PROTO: gopher'];
     const lookalikes = [
       'X_Forwarded_For: 9.9.9.9',
@@ -128,7 +131,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('sends chunks as chunks, an upgrade as an upgrade and the wanted for trailers', () => {
+  it('keeps chunked framing, an upgrade and TE: trailers', () => {
     const upgrade = [
       'Connection: keep-alive, Upgrade, TE',
       'Upgrade: websocket',
@@ -148,7 +151,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('is HTTP/1.1 in origin-form, and names the host that the target named', () => {
+  it('is HTTP/1.1 in origin-form with the host of the target', () => {
     const lines = sent(
       'GET http://web.localhost:8000/x HTTP/1.0',
       'Host: other',
@@ -164,7 +167,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('names another host when it is told to, and no value from elsewhere can break a line', () => {
+  it('has a rewritten Host if configured, and no value can break a line', () => {
     const head = request('GET / HTTP/1.1', 'Host: web.localhost');
     const hostHeader = { rewrite: 'localhost:3000\r\nX: y' };
     expect(requestHeadFor(head, { ...OPTIONS, hostHeader, visitorAddress: '1.1.1.1\nX: y' })).toBe(
@@ -178,7 +181,7 @@ describe('the head for the local service', () => {
     );
   });
 
-  it('is read as the same request by ourselves', () => {
+  it('is parsed as the same request by our own parser', () => {
     const lines = ['POST /x HTTP/1.1', 'Host: web.localhost', 'Content-Length: 5', 'Connection: x', 'X: 1', 'Y: 2'];
     const again = parseRequestHead(requestHeadFor(request(...lines), OPTIONS));
     expect(again).toMatchObject({
@@ -196,11 +199,11 @@ const response = (method: string, ...lines: string[]): ResponseHead => {
   return head;
 };
 
-describe('the head for the visitor', () => {
+describe('the response head for the visitor', () => {
   const NEW = { visitorVersion: '1.1', keepAlive: true } as const;
   const OLD = { visitorVersion: '1.0', keepAlive: true } as const;
 
-  it('has everything but what is about the connection', () => {
+  it('has everything except hop-by-hop headers', () => {
     const hops = ['Connection: close, X-Hop', 'Keep-Alive: x', 'X-Hop: 1', 'Proxy-Authenticate: x', 'Upgrade: h2c'];
     const head = response(
       'GET',
@@ -232,25 +235,33 @@ describe('the head for the visitor', () => {
     ['GET', 204, 'Content-Length: 0', NEW, [], 'none', 'chunks', true],
     ['GET', 103, 'Link: x', NEW, ['Link: x'], 'none', 'chunks', true],
     ['GET', 426, 'Upgrade: a', NEW, ['Connection: close, Upgrade', 'Upgrade: a'], 'until-close', 'chunks', false],
-  ] as const)('%s %i with %s for %j', (method, status, line, options, lines, kind, form, keepAlive) => {
-    const answer = responseHeadFor(response(method, `HTTP/1.1 ${status} `, line), options);
-    expect(answer).toMatchObject({ text: lined(`HTTP/1.1 ${status} `, ...lines), framing: { kind }, form, keepAlive });
-  });
+  ] as const)(
+    'for %s %i with %s and visitor %j is correct',
+    (method, status, line, options, lines, kind, form, keepAlive) => {
+      const answer = responseHeadFor(response(method, `HTTP/1.1 ${status} `, line), options);
+      expect(answer).toMatchObject({
+        text: lined(`HTTP/1.1 ${status} `, ...lines),
+        framing: { kind },
+        form,
+        keepAlive,
+      });
+    },
+  );
 
-  it('closes when either side wants that', () => {
+  it('has Connection: close if either side closes', () => {
     const head = response('GET', 'HTTP/1.1 200 ', 'Content-Length: 1');
     const { text, keepAlive } = responseHeadFor(head, { visitorVersion: '1.1', keepAlive: false });
     expect([text.includes('Connection: close\r\n'), keepAlive]).toEqual([true, false]);
   });
 
-  it('switches protocols', () => {
+  it('keeps a switch of protocols', () => {
     const head = response('GET', 'HTTP/1.1 101 Switching', 'Connection: upgrade', 'Upgrade: websocket', 'Sec-A: b');
     expect(responseHeadFor(head, NEW).text).toBe(
       lined('HTTP/1.1 101 Switching', 'Sec-A: b', 'Connection: Upgrade', 'Upgrade: websocket'),
     );
   });
 
-  it('tells a visitor of HTTP/1.0 nothing in between', () => {
+  it('has no interim responses for HTTP/1.0', () => {
     expect(responseHeadFor(response('GET', 'HTTP/1.1 100 Continue'), OLD).text).toBe('');
   });
 });

@@ -1,4 +1,5 @@
-// What passes on of a head, and what is written anew: the request for the local service, the response for the visitor.
+// Converts heads for the next hop: the request head for the local service, and the response head for the visitor. Decides which fields
+// pass unchanged and which fields are rewritten.
 import { eachListItem, isFieldValue } from './characters.ts';
 import type { ChunkedForm } from './chunked-body.ts';
 import { type FieldRole, type HeaderField, LineField, PartField } from './fields.ts';
@@ -6,23 +7,32 @@ import { type Framing, UNTIL_CLOSE } from './framing.ts';
 import type { HttpVersion, RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-// ---- for the service: the visitor's request, without what concerns only the visitor's connection, with what only we know ----
+// ---- request for the service: the visitor's request without connection-specific fields, plus the fields written by the edge ----
 
 export interface ServiceRequestOptions {
   readonly visitorAddress: string;
-  /** All of X-Forwarded-For, where a proxy that is believed has spoken; else the address is appended to what the visitor claims. */
+  /**
+   * Complete value of X-Forwarded-For, given if a trusted proxy sent the request. If absent, the address is appended to the visitor's own
+   * header.
+   */
   readonly forwardedFor?: string | undefined;
-  /** How the visitor reached us. */
+  /** Scheme (http or https) by which the visitor reached the edge. */
   readonly proto: 'http' | 'https';
-  /** `keep`: the service sees the public name. */
+  /** Host header for the service. With `keep`, the service sees the public host name. */
   readonly hostHeader: 'keep' | { readonly rewrite: string };
-  /** By it the service knows that all this is our word; absent: it has no such knowledge of us. Of visitors the field never passes. */
+  /**
+   * Value of X-Tunnel-Secret, which proves to the service that the forwarded headers come from the edge. Absent for services that do not
+   * know the edge. A visitor's X-Tunnel-Secret is never passed on.
+   */
   readonly secret?: string | undefined;
-  /** The id of the request that is sent again; absent: it is a visitor's own. Of visitors the field never passes. */
+  /**
+   * Value of X-Tunnel-Replay: the id of the replayed request. Absent for a visitor's own request. A visitor's X-Tunnel-Replay is never
+   * passed on.
+   */
   readonly replayOf?: string | undefined;
 }
 
-/** HTTP/1.1 whatever the visitor speaks; one character per byte. */
+/** Renders the request head for the service. Always HTTP/1.1, whatever version the visitor uses; one character per byte. */
 export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string =>
   `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head, options))}` +
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
@@ -33,11 +43,11 @@ export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions
 const secretLine = ({ secret }: ServiceRequestOptions): string =>
   secret === undefined ? '' : `X-Tunnel-Secret: ${printable(secret)}\r\n`;
 
-/** The last line of the head: the client looks for it there, and nowhere else. */
+/** Renders X-Tunnel-Replay. Must be the last line of the head, because the client looks for it only there. */
 const replayLine = ({ replayOf }: ServiceRequestOptions): string =>
   replayOf === undefined ? '' : `X-Tunnel-Replay: ${printable(replayOf)}\r\n`;
 
-/** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
+/** The request for an HTTP/2 service. HTTP/2 has a separate framing for bodies, and no connection-specific fields. */
 interface ServiceRequestFields {
   readonly method: string;
   readonly path: string;
@@ -66,7 +76,7 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
 const hostFor = ({ authority }: RequestHead, { hostHeader }: ServiceRequestOptions): string =>
   hostHeader === 'keep' ? authority : printable(hostHeader.rewrite);
 
-/** A proxy that is believed has spoken, so that its other claims count as well. */
+/** Returns true if a trusted proxy sent the request. The proxy's other headers about the visitor are then trusted as well. */
 const isProxied = ({ forwardedFor: known }: ServiceRequestOptions): boolean => known !== undefined;
 
 const isKeptOf = ({ version }: RequestHead, options: ServiceRequestOptions): ((role: FieldRole) => boolean) => {
@@ -76,7 +86,7 @@ const isKeptOf = ({ version }: RequestHead, options: ServiceRequestOptions): ((r
 
 const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role === 'expect';
 
-/** A visitor of HTTP/1.0 does not know 100 (Continue), so the service must not be asked for one (RFC 9110, 10.1.1). */
+/** HTTP/1.0 visitors do not understand 100 (Continue), so the service must not be asked to send it (RFC 9110, 10.1.1). */
 const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
 
 const isKeptOf11OfProxy = (role: FieldRole): boolean => role === 'claim' || isKeptOf11(role);
@@ -89,19 +99,19 @@ const forwardedFor = (head: RequestHead, { forwardedFor: known, visitorAddress }
   return claim === '' ? printable(visitorAddress) : `${claim}, ${printable(visitorAddress)}`;
 };
 
-/** The port that the visitor asked for: as a proxy that is believed says, else of the authority, else the usual one. */
+/** Returns the port that the visitor requested: from a trusted proxy, otherwise from the authority, otherwise the default port. */
 const forwardedPort = (head: RequestHead, options: ServiceRequestOptions): string => {
   const said = isProxied(options) ? forwardedPortOf(head) : null;
   if (said !== null) return said;
   const { authority, host } = head;
-  // The authority is the host, of the same length in whatever case, and where there is one a colon and the port.
+  // The authority starts with the host, in the same length, optionally followed by a colon and the port.
   const port = authority.length > host.length + 1 ? authority.slice(host.length + 1) : '';
   return port === '' ? USUAL_PORT[options.proto] : port;
 };
 
 const USUAL_PORT = { http: '80', https: '443' } as const;
 
-/** Written anew: `Content-Length:   0005` is one length to us and must not be another one to the service. */
+/** Renders the framing field from the parsed value: the service might interpret a spelling such as `Content-Length: 0005` differently. */
 const framingLine = ({ framing }: RequestHead): string => {
   if (framing.kind === 'length') return `Content-Length: ${framing.length}\r\n`;
   return framing.kind === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : '';
@@ -118,26 +128,29 @@ const connectionLines = (head: RequestHead): string => {
   return wantsTrailers ? 'Connection: TE\r\nTE: trailers\r\n' : '';
 };
 
-/** Values from elsewhere than a parsed head. They are checked where they come in; here a line cannot be broken even so. */
+/**
+ * Removes characters that could end a header line. The values do not come from a parsed head, but were checked at their origin; the
+ * removal is a second safeguard.
+ */
 const printable = (value: string): string =>
   isFieldValue(value) ? value : [...value].filter((character) => isFieldValue(character)).join('');
 
-// ---- for the visitor: the service's response, with the framing and the connection that suit this visitor ----
+// ---- response for the visitor: the service's response with framing and connection fields for the visitor's HTTP version ----
 
 interface VisitorResponseOptions {
   readonly visitorVersion: HttpVersion;
-  /** The visitor's wish, and ours. */
+  /** True if both the visitor and the edge want to keep the connection. */
   readonly keepAlive: boolean;
 }
 
 export interface VisitorResponse {
-  /** Empty: the visitor cannot be told (a 1xx in HTTP/1.0). One character per byte. */
+  /** Response head for the visitor, one character per byte. Empty if nothing can be sent: a 1xx response in HTTP/1.0. */
   readonly text: string;
-  /** How the visitor finds the body's end. */
+  /** Framing by which the visitor finds the end of the body. */
   readonly framing: Framing;
-  /** How to read a chunked body for it. */
+  /** Form in which a chunked body must be passed on to the visitor. */
   readonly form: ChunkedForm;
-  /** false: close after the body. */
+  /** False if the connection must be closed after the body. */
   readonly keepAlive: boolean;
 }
 
@@ -154,7 +167,7 @@ export const responseHeadFor = (head: ResponseHead, options: VisitorResponseOpti
   return { text, framing, form: isUnchunked ? 'data' : 'chunks', keepAlive };
 };
 
-/** For HTTP/2, which frames by itself: what passes on, and the length where it is known. */
+/** Returns the response fields for an HTTP/2 visitor. Excludes framing, because HTTP/2 has a separate framing. */
 export const endToEndFields = (head: ResponseHead): HeaderField[] => keptFields(head, isKeptOfResponse);
 
 const isKeptOfResponse = (role: FieldRole): boolean => {
@@ -171,7 +184,10 @@ const isKeptOfResponse = (role: FieldRole): boolean => {
   }
 };
 
-/** Of HEAD and 304 the length or coding that the body would have had; of 1xx and 204 none (RFC 9110, 8.6). */
+/**
+ * Renders the framing field of a response. Responses to HEAD and 304 responses get the length or coding that the body would have had; 1xx
+ * and 204 responses get none (RFC 9110, 8.6).
+ */
 const responseFramingLine = (head: ResponseHead, isOld: boolean): string => {
   if (head.status < 200 || head.status === 204) return '';
   if (head.contentLength !== null) return `Content-Length: ${head.contentLength}\r\n`;
@@ -180,7 +196,7 @@ const responseFramingLine = (head: ResponseHead, isOld: boolean): string => {
 
 const responseConnectionLines = (head: ResponseHead, keepAlive: boolean, isOld: boolean): string => {
   if (head.status === 101) return `Connection: Upgrade\r\nUpgrade: ${head.upgrade ?? ''}\r\n`;
-  // 426 says what to upgrade to (RFC 9110, 15.5.22).
+  // A 426 response names the required protocol in Upgrade (RFC 9110, 15.5.22).
   if (head.upgrade !== null) {
     return `Connection: ${keepAlive ? 'Upgrade' : 'close, Upgrade'}\r\nUpgrade: ${head.upgrade}\r\n`;
   }
@@ -188,14 +204,17 @@ const responseConnectionLines = (head: ResponseHead, keepAlive: boolean, isOld: 
   return isOld ? 'Connection: keep-alive\r\n' : '';
 };
 
-// ---- what passes on unchanged ----
+// ---- fields that pass unchanged ----
 
 interface ReadHead {
   readonly headers: readonly HeaderField[];
   readonly connectionNames: readonly string[] | null;
 }
 
-/** The field lines that pass on unchanged, cut out of the text that they stand in, in as few pieces as there are gaps; parts are written. */
+/**
+ * Returns the field lines that pass unchanged. Adjacent lines are cut out of the original text in one slice; fields given as parts are
+ * rendered.
+ */
 const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string => {
   let lines = '';
   let source = '';
@@ -204,7 +223,7 @@ const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string
   for (const field of head.headers) {
     const passes = isKept(field.role) && !isNamed(field, head.connectionNames);
     const isLine = passes && field instanceof LineField;
-    // A field that a rule took away is a gap, too.
+    // A field removed by a rule also ends the slice.
     if (from !== -1 && (!isLine || field.from !== to)) {
       lines += source.slice(from, to);
       from = -1;
@@ -220,24 +239,24 @@ const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string
   return from === -1 ? lines : lines + source.slice(from, to);
 };
 
-/** The fields that keptLines keeps, one by one: for HTTP/2, which has no lines. */
+/** Returns the fields that pass unchanged, as in keptLines, but as a list for HTTP/2. */
 const keptFields = (head: ReadHead, isKept: (role: FieldRole) => boolean): HeaderField[] =>
   head.headers.filter((field) => isKept(field.role) && !isNamed(field, head.connectionNames));
 
 /**
- * A sender may declare any field its own matter with this connection (RFC 9110, 7.6.1). Only ordinary ones are removed for
- * that: whoever names Host, Content-Length or Expect there tries to make us forget them.
+ * Returns true if `Connection` names the field, which makes the field specific to the connection (RFC 9110, 7.6.1). Applies only to
+ * ordinary fields: a sender that names Host, Content-Length or Expect in `Connection` tries to have them removed.
  */
 const isNamed = (field: HeaderField, names: readonly string[] | null): boolean =>
   names !== null && field.role === 'ordinary' && names.includes(field.lower);
 
-// ---- what the fields of a request say about who asks, and how: claims, until it is known whose they are ----
+// ---- fields of a request that describe the visitor; not trustworthy unless a trusted proxy has written them ----
 
 interface Fields {
   readonly headers: readonly HeaderField[];
 }
 
-/** X-Forwarded-For, several fields as one list; empty: none. */
+/** Returns the X-Forwarded-For fields as a single list, or '' if there are none. Any visitor can send these fields. */
 export const forwardedForOf = ({ headers }: Fields): string => {
   let chain = '';
   for (const field of headers) {
@@ -248,7 +267,10 @@ export const forwardedForOf = ({ headers }: Fields): string => {
   return chain;
 };
 
-/** X-Forwarded-Proto; of a list the last, which the nearest proxy has written. null: none, or something else. */
+/**
+ * Returns the last item of X-Forwarded-Proto, which was written by the nearest proxy. Returns null if the field is absent or names
+ * neither http nor https.
+ */
 export const forwardedProtoOf = ({ headers }: Fields): 'http' | 'https' | null => {
   let last = '';
   for (const field of headers) {
@@ -260,7 +282,7 @@ export const forwardedProtoOf = ({ headers }: Fields): 'http' | 'https' | null =
   return last === 'http' || last === 'https' ? last : null;
 };
 
-/** X-Forwarded-Port; the last, as with the others. null: none, or no port. */
+/** Returns the last item of X-Forwarded-Port, which was written by the nearest proxy. Returns null if the field is absent or not a port. */
 const forwardedPortOf = ({ headers }: Fields): string | null => {
   let last = '';
   for (const field of headers) {

@@ -1,8 +1,8 @@
-// Messages that two readers could read in two ways, or that no reader should accept. Each must be refused, wherever it is cut.
+// Messages that two parsers could read differently, or that no parser should accept. Each message must be refused, in any pieces.
 
 export interface RefusedMessage {
   readonly name: string;
-  /** One character per byte. */
+  /** The message as text, one character per byte. */
   readonly bytes: string;
   readonly status: 400 | 431 | 501 | 505;
 }
@@ -10,7 +10,7 @@ export interface RefusedMessage {
 export interface HiddenRequest {
   readonly name: string;
   readonly bytes: string;
-  /** Bodies in order: as many requests as there are, and never what hides in them. */
+  /** Expected bodies in order, one for each request. A request hidden in a body must stay part of the body. */
   readonly bodies: readonly string[];
 }
 
@@ -216,7 +216,7 @@ export const SMUGGLING_CORPUS: readonly RefusedMessage[] = [
   }),
 ];
 
-/** Legal, and to be read in one way only. */
+/** Valid messages that must be parsed in only one way. */
 export const HIDDEN_REQUESTS: readonly HiddenRequest[] = [
   {
     name: 'a request in a body of that length',

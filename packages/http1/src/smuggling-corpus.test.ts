@@ -4,13 +4,13 @@ import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from './smuggling-corpus.fixture.ts
 
 const everyCut = (text: string): number[] => Array.from({ length: Math.min(text.length, 3000) }, (_, index) => index);
 
-it('has enough cases, each of its own name', () => {
+it('the smuggling corpus has more than 100 cases, each with a unique name', () => {
   expect(SMUGGLING_CORPUS.length).toBeGreaterThan(100);
   const names = [...SMUGGLING_CORPUS, ...HIDDEN_REQUESTS].map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });
 
-describe('refused, whole and byte by byte', () => {
+describe('an ambiguous message is refused, whole and byte by byte', () => {
   it.each(SMUGGLING_CORPUS)('$name: $status', ({ bytes, status }) => {
     for (const cuts of [[], everyCut(bytes)]) {
       const { requests, problem } = readRequests(bytes, cuts);
@@ -20,7 +20,7 @@ describe('refused, whole and byte by byte', () => {
   });
 });
 
-describe('read in one way', () => {
+describe('a message with a hidden request is parsed in only one way', () => {
   it.each(HIDDEN_REQUESTS)('$name', ({ bytes, bodies }) => {
     for (const cuts of [[], everyCut(bytes)]) {
       const { requests, problem, pendingBytes } = readRequests(bytes, cuts);

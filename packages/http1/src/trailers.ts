@@ -1,4 +1,5 @@
-// The fields after a chunked body's last chunk: read like a head's, and kept from being taken for one.
+// Trailers: the fields after the last chunk of a chunked body. Parsed like the fields of a head, and filtered so that no recipient
+// mistakes them for header fields.
 
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
 import { type FieldPairs, type HeaderField, linesOf, partFieldsOf } from './fields.ts';
@@ -6,7 +7,7 @@ import { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
 
 export interface Trailers {
   readonly kind: 'trailers';
-  /** Lines to pass on, and the empty line that ends them. */
+  /** The trailer lines to pass on, including the final empty line. */
   readonly text: string;
   readonly fields: readonly HeaderField[];
 }
@@ -21,7 +22,7 @@ export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadPr
   return Array.isArray(fields) ? { kind: 'trailers', text: `${linesOf(fields)}\r\n`, fields } : fields;
 };
 
-/** Trailers that came in parts (HTTP/2), by the same rules. */
+/** Reads trailers given as names and values (HTTP/2), by the same rules as trailers given as text. */
 export const trailersFromParts = (
   parts: FieldPairs,
   bounds: Pick<Http1Bounds, 'fieldsMax' | 'trailersMaxBytes'> = HTTP1_BOUNDS,
@@ -36,9 +37,9 @@ export const trailersFromParts = (
 };
 
 /**
- * Fields that decide framing, routing or the connection's end are refused: in a trailer they only serve to deceive a reader
- * that merges it (Node's parser, for one, obeys a `Connection: close` there).
- * Others that a sender must not put there (RFC 9110, 6.5.1) are left out, and the rest, such as grpc-status, passes.
+ * Filters trailers. Fields that determine framing, routing or the end of the connection are rejected: in a trailer, their only use is to
+ * deceive a recipient that merges trailers into the head. Node.js, for example, obeys a `Connection: close` in a trailer. Other fields
+ * that are not allowed in trailers (RFC 9110, 6.5.1) are removed. The rest, such as grpc-status, passes.
  */
 const allowedOf = (given: readonly HeaderField[]): HeaderField[] | HeadProblem => {
   const fields: HeaderField[] = [];
@@ -52,7 +53,10 @@ const allowedOf = (given: readonly HeaderField[]): HeaderField[] | HeadProblem =
   return fields;
 };
 
-/** Request modifiers, authentication, response control and how to read the content: too late after it. */
+/**
+ * Fields removed from trailers: request modifiers, authentication, response control, and the description of the content. After the
+ * content, these fields come too late.
+ */
 const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
   'accept-ranges',
   'age',
@@ -81,7 +85,7 @@ const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
   'vary',
   'warning',
   'www-authenticate',
-  // Who a visitor is to the rules of a tunnel: only they say so.
+  // These fields report the visitor's identity. Only the rules of a tunnel may set them.
   'x-tunnel-auth',
   'x-tunnel-user',
 ]);

@@ -10,7 +10,7 @@ import {
   CARRIER_ROTATE_AFTER_MS,
 } from './session/carrier-liveness.ts';
 
-it('time limits that tests pass on a clock of their own have these values', () => {
+it('the timeouts of the mux have the documented values', () => {
   expect({
     ...MUX_LIMITS,
     CARRIER_PING_INTERVAL_MS,
@@ -32,12 +32,12 @@ it('time limits that tests pass on a clock of their own have these values', () =
   });
 });
 
-it('two pings fit into the time until a peer is dead, on both kinds of connection', () => {
+it('the time until a peer is dead covers two pings, on both kinds of connection', () => {
   expect(WIRE_LIMITS.CONTROL_DEAD_AFTER_MS).toBeGreaterThan(2 * WIRE_LIMITS.CONTROL_PING_INTERVAL_MS);
   expect(CARRIER_DEAD_AFTER_MS).toBeGreaterThan(2 * CARRIER_PING_INTERVAL_MS);
 });
 
-it('windows: floor, first, largest; one frame of DATA fits a first window and a 24-bit length', () => {
+it('stream windows are ordered by size, and a DATA frame fits the first window and a 24-bit length', () => {
   expect(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES).toBeLessThanOrEqual(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES);
   expect(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES).toBeLessThanOrEqual(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
   expect(WIRE_LIMITS.FRAME_DATA_MAX_BYTES).toBeLessThan(2 ** 24);

@@ -5,7 +5,7 @@ import { PEER_HANDSHAKE_TIMEOUT_MS } from './sealed/sealed-carrier.ts';
 import { PEER_ABSENT_MS } from './session/peer-publisher.ts';
 import { PEER_LOOK_EVERY_MS } from './session/peer-session.ts';
 
-it('time limits that tests pass on a fast clock have these values', () => {
+it('the timeouts of peers have the documented values', () => {
   expect({
     PEER_HANDSHAKE_TIMEOUT_MS,
     PEER_OBSERVE_PING_EVERY_MS,

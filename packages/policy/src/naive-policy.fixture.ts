@@ -1,12 +1,12 @@
-// The rules once more, as the contract says them and as slowly as one likes: one function a sentence, nothing prepared. What the real ones are
-// compared with.
+// Naive implementation of the policy rules, following the contract: one function per sentence, without precomputation. Tests compare the
+// real implementation with the naive one.
 
 import { readingsOf } from './match/path-readings.ts';
 import { type Auth, actionOf, type Match, type Policy, type Rule } from './policy.ts';
 import type { AuthMethod, LoggedIn, PolicyRequest } from './policy-step.ts';
 import { limiterKeyOf } from './run/limiter-key.ts';
 
-/** What drivers would find out. */
+/** Results of the checks performed by drivers. */
 export interface Facts {
   isRight(user: string, password: string): boolean;
   claimsOf(token: string): Readonly<Record<string, unknown>> | null;
@@ -19,7 +19,7 @@ export interface NaiveResult {
   readonly verdict: string;
   readonly rule: string | null;
   readonly matched: readonly string[];
-  /** Of what passes: as the service sees it. */
+  /** Path, service, headers and limits of a passed request, as received by the service. */
   readonly path: string | null;
   readonly service: string | null;
   readonly fields: readonly string[] | null;
@@ -106,7 +106,7 @@ export const naiveMatches = (rule: Rule, request: PolicyRequest): boolean => {
   return isRestricting ? verdicts.includes(true) : !verdicts.includes(false);
 };
 
-/** Of a path that nobody can read only the rest is judged. */
+/** Returns a match without path conditions, for a path with unclear readings. */
 const withoutPaths = ({ path: _, not: __, ...rest }: Match): Match => rest;
 
 // ---- authentication ----
@@ -148,7 +148,7 @@ const isNavigation = (request: PolicyRequest): boolean =>
 
 type AuthResult = { readonly user: string; readonly method: AuthMethod } | string;
 
-/** Who it is, or the verdict. */
+/** Returns the authenticated user, or the verdict of the rule. */
 const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts: Facts): AuthResult => {
   const token = headerIn(request, auth.token_header);
   const named = auth.tokens?.find(({ sha256 }) => token !== null && token !== '' && facts.sha256Hex(token) === sha256);
@@ -178,7 +178,7 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
       return { user: String(claims['sub']), method: 'jwt' };
     }
   }
-  // Browsers add passwords by themselves, as they do cookies.
+  // Browsers add saved passwords automatically, like cookies.
   if (auth.basic !== undefined && !isForeign && scheme.toLowerCase() === 'basic') {
     const [, user = '', password = ''] = /^([^:]*):(.*)$/s.exec(decode64(credentials) ?? '') ?? [];
     if (Object.hasOwn(auth.basic.users, user) && facts.isRight(user, password)) return { user, method: 'basic' };
@@ -192,7 +192,10 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
 
 // ---- rewrite ----
 
-/** Every `..` that somebody sees is one up, and of what stands between two slashes one name is all that everybody sees. */
+/**
+ * Whether a path climbs out of its prefix. Every `..` visible to any service is a step up. Between two slashes, at most a single name
+ * counts as a step down, and only if visible to every service.
+ */
 const naiveClimbs = (path: string): boolean => {
   let depth = 0;
   return path.split('/').some((piece) => {
@@ -229,7 +232,7 @@ class NaiveRun {
     this.fields = request.headers.map(({ lower, value }) => ({ name: lower, value, isVisitors: true }));
   }
 
-  /** The verdict, `over` for the end of a list, null to go on. */
+  /** Applies a rule. Returns the verdict, `over` to end the list, or null to continue. */
   act(rule: Rule, policy: Policy): string | null {
     const { request, facts } = this;
     if ('allow' in rule) return 'over';
@@ -310,7 +313,7 @@ class NaiveRun {
     this.fields = this.fields.filter((field) => !isGone(field));
   }
 
-  /** What only the edge may say goes from the visitor, and comes from the edge. */
+  /** Removes headers from the visitor that only the edge may set, and adds the edge's own. */
   finish(policies: readonly Policy[]): void {
     const auths = policies.flatMap(({ rules }) => rules.flatMap((rule) => ('auth' in rule ? [rule.auth] : [])));
     const guarded = auths.length === 0 ? [] : ['x-tunnel-user', 'x-tunnel-auth'];

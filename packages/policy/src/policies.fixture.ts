@@ -1,4 +1,4 @@
-// Policies for tests: one rule of each action, as a file has it and as it is sent.
+// Policies for tests: one rule per action, in the form of a file and in the form of the wire.
 
 import type { Policy, Rule } from './policy.ts';
 import type { FileRule } from './schema/file-policy.ts';
@@ -6,7 +6,7 @@ import type { FileRule } from './schema/file-policy.ts';
 export const SCRYPT = `$scrypt$ln=14,r=8,p=1$${'s'.repeat(22)}$${'h'.repeat(43)}`;
 export const SHA256 = 'ab'.repeat(32);
 
-/** What people write, and what becomes of it. */
+/** Rules as written by people, and their parsed form. */
 export const RULES: readonly (readonly [written: FileRule, sent: Rule])[] = [
   [{ allow: true }, { allow: true }],
   [{ deny: true }, { deny: 403 }],

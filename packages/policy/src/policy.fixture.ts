@@ -1,4 +1,4 @@
-// Requests, policies and stand-ins for what drivers find out, for tests of the rules.
+// Requests, policies and fake driver results, for tests of the rules.
 import { PartField, type RequestHead, requestHeadFromParts, roleOf } from '@tunnel/http1';
 import { compilePolicy } from './compile/compile.ts';
 import type { Auth, LoginProvider, Policy, Rule } from './policy.ts';
@@ -17,7 +17,7 @@ import type { OnRule, PolicyLists } from './run/policy-run.ts';
 
 export const NOW = 1_700_000_000_000;
 
-/** Nothing but a mixture: a policy is handed the mathematics, and these tests are not about them. */
+/** Fake digests: only mix their input. A policy gets its cryptography from outside, so the tests do not need real digests. */
 export const DIGESTS: PolicyDigests = {
   sha256Hex: (text) => `${text.length}-${[...text].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) >>> 0, 7)}`,
   hmac: (algorithm, key, parts) => {
@@ -52,7 +52,7 @@ export const requestOf = ({ headers = [], ...given }: Asked = {}): PolicyRequest
   headers: headers.map(([name, value]) => new PartField(name, value, roleOf(name))),
 });
 
-/** The head that such a request came with. */
+/** Returns the parsed head of a request. */
 export const headOf = ({ method, path, authority, headers }: PolicyRequest): RequestHead => {
   const pairs = headers.map(({ name, value }): HeaderPair => [name, value]);
   const head = requestHeadFromParts({ method, path, authority, headers: pairs, hasBody: false });
@@ -60,7 +60,7 @@ export const headOf = ({ method, path, authority, headers }: PolicyRequest): Req
   return head;
 };
 
-/** A browser that opens an address. */
+/** Headers of a browser navigation. */
 export const NAVIGATION: readonly HeaderPair[] = [
   ['accept', 'text/html,*/*'],
   ['sec-fetch-mode', 'navigate'],
@@ -88,7 +88,7 @@ export interface Driven {
   readonly effects: readonly PolicyEffect[];
 }
 
-/** To the end: each effect is met at once. */
+/** Runs a request through the policy to the end, and answers each effect at once. */
 export const drive = (
   policy: Policy | { readonly operator: Policy | null; readonly tunnel: Policy | null },
   request: PolicyRequest,
@@ -130,7 +130,7 @@ const unexpected: Meet = (effect) => {
   throw new Error(`nobody meets ${effect.kind}`);
 };
 
-/** `pass`, or the status of the answer and its code: enough for most tests. */
+/** Returns `pass`, or the status and error code of the answer: enough for most tests. */
 export const verdictOf = ({ outcome }: Driven): string => {
   if (outcome.kind === 'pass') return 'pass';
   const { answer } = outcome;

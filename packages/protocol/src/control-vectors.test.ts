@@ -10,7 +10,7 @@ type InvalidVector = { name: string; parts: { text: string; times: number }[]; c
 const textOf = (file: string): string => readFileSync(new URL(`../vectors/${file}`, import.meta.url), 'utf8');
 const read = <T>(file: string): T[] => JSON.parse(textOf(file)) as T[];
 
-/** Version 1 as it was published. What comes later has vectors in files of its own. */
+/** Hashes of the version 1 vectors as published. Later additions have separate vector files. */
 const VERSION_1 = {
   'control.json': 'd9c67ab840a57978c8307d2933eb8c7353cecd01ff1c0a053816236d7432c2b6',
   'control-invalid.json': '919cb0b063019e3af08bd6fc9806cd002f1636df531954c52b8b12e373974504',
@@ -19,8 +19,8 @@ const VERSION_1 = {
   'sequences.json': '518c3402df7d5baf1ff8a4349366a19c0135c796bc52a27fbeab89e9c42cf876',
 };
 
-describe('the vectors of version 1', () => {
-  it.each(Object.entries(VERSION_1))('%s has not changed by a byte', (file, sha256) => {
+describe('the published vectors of version 1', () => {
+  it.each(Object.entries(VERSION_1))('are unchanged to the byte: %s', (file, sha256) => {
     expect(createHash('sha256').update(textOf(file)).digest('hex')).toBe(sha256);
   });
 });
@@ -32,11 +32,11 @@ describe('control vectors', () => {
     expect(decodeControl(text)).toEqual({ ok: true, message });
   });
 
-  it.each(vectors.filter((vector) => !vector.decode_only))('$name: encodes to the letter', ({ text, message }) => {
+  it.each(vectors.filter((vector) => !vector.decode_only))('$name: encodes to the exact text', ({ text, message }) => {
     expect(encodeControl(message)).toBe(text);
   });
 
-  it('has every control message', () => {
+  it('cover every control message', () => {
     expect([...new Set(vectors.map((vector) => vector.message.type))].sort()).toEqual([...CONTROL_TYPES].sort());
   });
 

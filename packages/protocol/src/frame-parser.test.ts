@@ -15,20 +15,20 @@ const pushAll = (parser: FrameParser, ...parts: Uint8Array[]): boolean[] =>
   parts.map((part) => parser.push(part, 0, part.length));
 
 describe('FrameParser', () => {
-  it('names the state it is in', () => {
+  it('reports its current state', () => {
     const parser = new FrameParser(silent);
     const states = [parser.state];
     for (const part of [headerOf(FRAME.DATA, 2, 2), Buffer.from('hi'), headerOf(FRAME.PING, 8, 0), headerOf(0, 0, 0)]) {
       parser.push(part, 0, part.length);
       states.push(parser.state);
     }
-    // The eight bytes that look like a header are the payload of the ping.
+    // The eight bytes that look like a frame header are the payload of the ping.
     expect(states).toEqual(['header', 'data', 'header', 'payload', 'header']);
     expect(pushAll(parser, headerOf(0, 0, 0))).toEqual([false]);
     expect([parser.state, parser.failure]).toEqual(['failed', 'unknown frame type 0']);
   });
 
-  it('takes a later type only with the table of a session that agreed on it', () => {
+  it('accepts a newer frame type only if the session agreed on its capability', () => {
     const kinds = {
       ...FRAME_KINDS,
       20: { min: 2, max: 2, of: 'stream', capability: 'example' },
@@ -52,7 +52,7 @@ describe('FrameParser', () => {
     expect(pushAll(misplaced, headerOf(21, 0, 4))).toEqual([false]);
   });
 
-  it('hands a datagram on whole: in place where it came in one piece, gathered where it was cut, never joined', () => {
+  it('passes on each datagram whole: in place if it came in one piece, reassembled if it was split, never merged', () => {
     const seen: [number, Uint8Array, string][] = [];
     const onDatagram: FrameHandler['onDatagram'] = (streamId, bytes, start, end) =>
       seen.push([streamId, bytes, Buffer.from(bytes.subarray(start, end)).toString()]);
@@ -75,7 +75,7 @@ describe('FrameParser', () => {
     expect(seen[0]?.[1]).toBe(whole);
   });
 
-  it('hands DATA on in place, without a copy', () => {
+  it('passes on DATA in place, without a copy', () => {
     const seen: unknown[] = [];
     const parser = new FrameParser({
       ...silent,
@@ -88,7 +88,7 @@ describe('FrameParser', () => {
     expect(seen).toEqual([[2, bytes, 11, 16]]);
   });
 
-  it('reads only the part it is given', () => {
+  it('reads only the given range of its buffer', () => {
     const frames: number[] = [];
     const parser = new FrameParser({ ...silent, onFrame: (type) => frames.push(type) });
     const bytes = Buffer.concat([encodeFin(2), encodeFin(4), Buffer.alloc(8)]);
@@ -96,7 +96,7 @@ describe('FrameParser', () => {
     expect(frames).toEqual([FRAME.FIN]);
   });
 
-  it('looks at no byte after a failure, its own or one the handler declares', () => {
+  it('reads nothing after a failure, whether its own or declared by the handler', () => {
     const frames: number[] = [];
     const parser: FrameParser = new FrameParser({
       ...silent,
@@ -113,7 +113,7 @@ describe('FrameParser', () => {
     expect([frames, parser.failure]).toEqual([[2, 4], 'stream 4 was never opened']);
   });
 
-  it('lets the handler fail it in the middle of a DATA frame', () => {
+  it('can be failed by the handler in the middle of a DATA frame', () => {
     let calls = 0;
     const parser: FrameParser = new FrameParser({
       ...silent,
@@ -126,7 +126,7 @@ describe('FrameParser', () => {
     expect([results, calls, parser.state]).toEqual([[true, false, false], 1, 'failed']);
   });
 
-  it('goes on where it was after a handler that throws', () => {
+  it('continues with the next frame after a handler has thrown', () => {
     const frames: number[] = [];
     const parser = new FrameParser({
       ...silent,
@@ -141,7 +141,7 @@ describe('FrameParser', () => {
     expect(frames).toEqual([FRAME.PING, FRAME.PING]);
   });
 
-  it('holds no more than one small payload, however many bytes are announced', () => {
+  it('buffers at most one small payload, no matter how many bytes are announced', () => {
     const parsers = Array.from({ length: 1000 }, () => new FrameParser(silent));
     const before = process.memoryUsage().arrayBuffers;
     const start = Buffer.concat([headerOf(FRAME.OPEN, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, 2), Buffer.alloc(1)]);

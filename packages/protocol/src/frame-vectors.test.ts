@@ -47,7 +47,7 @@ const openFields = (head: StreamHead, window: number): Record<string, unknown> =
   ...(head.publicAddress !== undefined && { public_address: head.publicAddress }),
 });
 
-/** The payload in the vocabulary of the vectors, or null when its bytes are refused. */
+/** Returns the payload in the terms of the vectors, or null if its bytes are refused. */
 const fieldsOf = (type: FrameType, payload: Uint8Array): Record<string, unknown> | null => {
   if (type === FRAME.OPEN || type === FRAME.OPEN_COMPACT) {
     const open = type === FRAME.OPEN ? decodeOpen(payload) : decodeCompactOpen(payload);
@@ -129,7 +129,7 @@ const encode = ({ type, stream_id, payload }: FrameVector): Uint8Array => {
   return encodeReason(FRAME[type], stream_id, { code, text });
 };
 
-/** Bytes of visitors are written by their sender, behind a header. */
+/** Returns a frame with visitor bytes. Senders write such frames in place: a header, then the bytes. */
 const inPlace = (type: FrameType, streamId: number, payload: Buffer): Uint8Array => {
   const frame = Buffer.concat([Buffer.alloc(8), payload]);
   writeFrameHeader(frame, 0, type, payload.length, streamId);
@@ -156,16 +156,16 @@ describe('frame vectors', () => {
     expect(hexOf(encode(vector))).toBe(vector.hex);
   });
 
-  it.each(later)('$name: byte by byte as in one piece', ({ hex }) => {
+  it.each(later)('$name: decodes the same byte by byte', ({ hex }) => {
     expect(parse(hex.match(/../g) ?? [], CAPABILITIES)).toEqual(parse([hex], CAPABILITIES));
   });
 
-  it('has every frame type, and in version 1 those of version 1', () => {
+  it('cover every frame type, and no newer type in version 1', () => {
     expect([...new Set(vectors.map((vector) => vector.type))].sort()).toEqual(Object.keys(FRAME).sort());
     expect(version1.filter(isLater)).toEqual([]);
   });
 
-  it.each(later.filter(isLater))('$name: is unknown where it was not agreed on', ({ hex }) => {
+  it.each(later.filter(isLater))('$name: is unknown without its capability', ({ hex }) => {
     const { frames, failure } = parse([hex], ['p2p']);
     expect([frames, failure]).toEqual([[], expect.stringContaining('unknown frame type')]);
   });

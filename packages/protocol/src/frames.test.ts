@@ -25,7 +25,7 @@ import {
 
 const typesIn = (table: FrameTable): number[] => table.flatMap((kind, type) => (kind === undefined ? [] : [type]));
 
-describe('frame header', () => {
+describe('a frame header', () => {
   it('is type, 24-bit length and 32-bit stream id, big-endian, at any offset', () => {
     const target = new Uint8Array(12).fill(0xaa);
     writeFrameHeader(target, 2, FRAME.GO_AWAY, 0x010203, 0xfffefdfc);
@@ -38,13 +38,13 @@ describe('frame header', () => {
     expect(readUint32(bytes, 1)).toBe(value);
   });
 
-  it('knows its types and no other', () => {
+  it('accepts only known types', () => {
     expect(typesIn(frameTable([]))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(typesIn(frameTable(['p2p']))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(typesIn(frameTable(CAPABILITIES))).toEqual(Object.values(FRAME));
   });
 
-  it('bounds every payload from both sides, inside of 24 bits', () => {
+  it('has a minimum and maximum payload for each type, below 24 bits', () => {
     for (const { min, max } of Object.values(FRAME_KINDS)) {
       expect(min).toBeLessThanOrEqual(max);
       expect(max).toBeLessThan(1 << 24);
@@ -53,7 +53,7 @@ describe('frame header', () => {
     expect(FRAME_KINDS[FRAME.PING]).toMatchObject({ min: 8, max: 8 });
   });
 
-  it('has a later type only where both sides agreed on it', () => {
+  it('accepts a newer type only if both sides agreed on its capability', () => {
     const kinds = { ...FRAME_KINDS, 20: { min: 0, max: 9, of: 'stream', capability: 'example' } as const };
     expect(typesIn(frameTable([], kinds))).not.toContain(20);
     expect(typesIn(frameTable(['another'], kinds))).not.toContain(20);
@@ -64,8 +64,8 @@ describe('frame header', () => {
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
-describe('OPEN', () => {
-  it('fits its frame with the longest fields, however they are escaped', () => {
+describe('an OPEN frame', () => {
+  it('fits the frame limit with the longest fields, even if every character is escaped', () => {
     const head = {
       tunnelId: '\u0001'.repeat(OPEN_TUNNEL_ID_MAX_CHARS),
       visitor: '\u0001'.repeat(OPEN_VISITOR_MAX_CHARS),
@@ -82,13 +82,13 @@ describe('OPEN', () => {
     }
   });
 
-  it('cuts a visitor that the other side would refuse', () => {
+  it('truncates a visitor address that the other side would refuse', () => {
     const frame = encodeOpen(2, { tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
     expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(OPEN_VISITOR_MAX_CHARS));
   });
 });
 
-describe('reasons', () => {
+describe('the reason texts of frames', () => {
   const textAfter = (text: string): string => {
     const frame = encodeReason(FRAME.RESET, 2, { code: 'cancelled', text });
     expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.RESET].max);
@@ -107,28 +107,28 @@ describe('reasons', () => {
     }
   });
 
-  it('stay text when they hold half of a surrogate pair', () => {
+  it('stay valid text with half of a surrogate pair', () => {
     expect(textAfter('a\ud83d')).toBe('a\ufffd');
     expect(textAfter(`${'x'.repeat(255)}🚇`)).toBe('x'.repeat(255));
   });
 
-  it('cost no more than their limit, however long the text', () => {
+  it('never exceed their limit, for any text length', () => {
     expect(textAfter('x'.repeat(10_000_000))).toHaveLength(RESET_REASON_MAX_BYTES);
   });
 
-  it('have a number each, none twice', () => {
+  it('have a unique number for each code', () => {
     const numbers = Object.values(STREAM_CODES);
     expect(new Set(numbers).size).toBe(numbers.length);
   });
 
-  it('shorter than a code or longer than allowed are refused', () => {
+  it('are refused if shorter than a code or longer than allowed', () => {
     expect(decodeReason(new Uint8Array(3))).toBeNull();
     expect(decodeReason(new Uint8Array(4 + RESET_REASON_MAX_BYTES + 1))).toBeNull();
   });
 });
 
-describe('PING', () => {
-  it('always has eight bytes', () => {
+describe('a PING frame', () => {
+  it('always has a payload of eight bytes', () => {
     const short = encodePing(FRAME.PING, Uint8Array.of(1, 2));
     expect([...short]).toEqual([8, 0, 0, 8, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0]);
     expect(encodePing(FRAME.PONG, new Uint8Array(20))).toHaveLength(16);

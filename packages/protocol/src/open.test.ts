@@ -24,8 +24,8 @@ const compact = (head: StreamHead, windowBytes: number): Uint8Array => {
 const field = (type: number, value: Uint8Array): Buffer =>
   Buffer.concat([Buffer.of(type, value.length >> 8, value.length & 0xff), value]);
 
-describe('OPEN_COMPACT', () => {
-  it('fits its frame, as OPEN does, with the longest fields, whatever they are written in', () => {
+describe('an OPEN_COMPACT frame', () => {
+  it('fits the frame limit with the longest fields, in any characters, like OPEN', () => {
     for (const letter of ['v', '\u0001', 'é', '€']) {
       const head = {
         tunnelId: letter.repeat(OPEN_TUNNEL_ID_MAX_CHARS),
@@ -44,18 +44,18 @@ describe('OPEN_COMPACT', () => {
     }
   });
 
-  it('cuts a visitor that the other side would refuse', () => {
+  it('truncates a visitor address that the other side would refuse', () => {
     const payload = compact({ tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
     expect(decodeCompactOpen(payload)?.head.visitor).toBe('v'.repeat(OPEN_VISITOR_MAX_CHARS));
   });
 
-  it('does not mix up tunnels that follow each other', () => {
+  it('keeps the ids of successive tunnels distinct', () => {
     for (const tunnelId of ['tun_1', 'tun_2', 'tun_1', 'tün_1', 'tün_2', 'tun_', 'tun_1']) {
       expect(decodeCompactOpen(compact({ tunnelId, visitor: '' }, 1))?.head.tunnelId).toBe(tunnelId);
     }
   });
 
-  it('passes over fields that it does not know, wherever they stand', () => {
+  it('is decoded without its unknown fields, wherever they are', () => {
     const unknown = fc.record({ type: fc.integer({ min: 7, max: 255 }), value: fc.uint8Array({ maxLength: 300 }) });
     const known = [field(1, Buffer.from('tun_1')), field(2, Buffer.from('[::1]:80')), field(4, Buffer.from('peer_1'))];
     fc.assert(
@@ -68,7 +68,7 @@ describe('OPEN_COMPACT', () => {
     );
   });
 
-  it('reads any bytes without throwing, and a frame that was cut as nothing or as less', () => {
+  it('is decoded from any bytes without an exception, and from a truncated frame as null or with fewer fields', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void decodeCompactOpen(bytes)));
     const payload = compact({ tunnelId: 'tun_1', visitor: '127.0.0.1:80', peerId: 'peer_1' }, 5);
     for (let length = 0; length < payload.length; length += 1) {

@@ -1,4 +1,4 @@
-// docs/protocol.md is prose; what of it can be compared with the code is compared here.
+// docs/protocol.md is prose; this test compares the verifiable parts of the page with the code.
 import { readdirSync, readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { SEALED_KIND } from '@tunnel/mux';
@@ -8,7 +8,7 @@ import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
-/** Constants of the packages whose limits the page names. */
+/** Names of constants in the packages with documented limits. */
 const LIMIT_NAMES = ['packages/protocol', 'packages/mux', 'packages/client', 'apps/edge'].flatMap((folder) => {
   const src = new URL(`../../../${folder}/src/`, import.meta.url);
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
@@ -31,7 +31,7 @@ describe('docs/protocol.md', () => {
   const examples = blocksOf('json').map((block) => block.trim());
 
   it.each(examples.map((example) => [example.slice(0, 60), example]))(
-    'example %s is a vector, and decodes',
+    'has only examples that are vectors and decode: %s',
     (_, text) => {
       expect(decodeControl(text)).toMatchObject({ ok: true });
       const known = ['control.json', 'control-capabilities.json'].flatMap((file) => vectors<{ text: string }>(file));
@@ -44,7 +44,7 @@ describe('docs/protocol.md', () => {
     expect([...new Set(shown)].sort()).toEqual([...CONTROL_TYPES].sort());
   });
 
-  it.each(CONTROL_TYPES)('%s is described with every field', (type) => {
+  it.each(CONTROL_TYPES)('describes %s with every field', (type) => {
     expect(page).toContain(`**\`${type}\`**`);
     const fields = Object.keys(controlMessage.options.find((option) => option.shape.type.value === type)?.shape ?? {});
     const missing = fields.filter(
@@ -54,7 +54,7 @@ describe('docs/protocol.md', () => {
   });
 
   it.each(Object.entries(FRAME) as [string, FrameType][])(
-    '%s is in the table of frames with its bounds',
+    'lists %s in the table of frames with its size limits',
     (name, type) => {
       const row = page.split('\n').find((line) => line.startsWith(`| ${type} | \`${name}\` |`));
       const { min, max } = FRAME_KINDS[type];
@@ -62,7 +62,7 @@ describe('docs/protocol.md', () => {
     },
   );
 
-  it.each(Object.entries(STREAM_CODES))('reason %s is in the table with its number', (name, code) => {
+  it.each(Object.entries(STREAM_CODES))('lists the reason %s with its number', (name, code) => {
     expect(page).toContain(`\n| ${code} | \`${name}\` |`);
   });
 
@@ -74,7 +74,7 @@ describe('docs/protocol.md', () => {
     expect(shown.filter((line) => !known.has(line.split(' ')[0] ?? ''))).toEqual([]);
   });
 
-  it('names no limit, code, frame or packet that does not exist', () => {
+  it('names only limits, codes, frames and packets that exist', () => {
     const names = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
     const known = new Set([
       ...LIMIT_NAMES,
@@ -85,7 +85,7 @@ describe('docs/protocol.md', () => {
     expect(names.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it('speaks of this version', () => {
+  it('states the current protocol version', () => {
     expect(page).toContain(`This is version **${PROTOCOL_VERSION}**`);
   });
 
@@ -93,7 +93,7 @@ describe('docs/protocol.md', () => {
     expect(page).toContain(`\n| \`${name}\` |`);
   });
 
-  it('links only to headings it has', () => {
+  it('links only to its own headings', () => {
     const headings = [...page.matchAll(/^#+ (.+)$/gm)].map((match) =>
       (match[1] ?? '').toLowerCase().replaceAll(' ', '-'),
     );

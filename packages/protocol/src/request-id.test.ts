@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { carrierTagOf, requestIdOf } from './request-id.ts';
 
 describe('the tag of a carrier', () => {
-  it('has ten characters, whatever the hash', () => {
+  it('has ten characters for any hash', () => {
     expect(carrierTagOf('f'.repeat(64))).toBe('2rrvthnxtr');
     expect(carrierTagOf('0'.repeat(64))).toBe('0000000000');
     expect(carrierTagOf(`00000000000a${'f'.repeat(52)}`)).toBe('000000000a');
@@ -12,7 +12,7 @@ describe('the tag of a carrier', () => {
 describe('the id of a request', () => {
   const carrierTag = carrierTagOf('ab'.repeat(32));
 
-  it('is told apart by carrier, stream and place', () => {
+  it('contains the carrier, the stream and the position on the stream', () => {
     expect([1, 2, 36].map((ordinal) => requestIdOf({ carrierTag, id: 3 }, ordinal))).toEqual([
       `req_${carrierTag}3`,
       `req_${carrierTag}3_2`,
@@ -20,7 +20,7 @@ describe('the id of a request', () => {
     ]);
   });
 
-  it('is no other one’s: of a longer stream number, or a place that reads like one', () => {
+  it('is unique for every combination of stream and position', () => {
     const ids = new Set<string>();
     for (let id = 1; id < 2000; id += 2) {
       for (let ordinal = 1; ordinal < 50; ordinal += 1) ids.add(requestIdOf({ carrierTag, id }, ordinal));

@@ -1,4 +1,4 @@
-// Promises the parsers make for any input, as fast-check properties. A short run belongs to the unit tests, a long one to tests/soak.
+// Guarantees of the parsers for any input, as fast-check properties. The unit tests have a short run, tests/soak has a long run.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { decodeControl, encodeControl } from './control-codec.ts';
@@ -30,7 +30,10 @@ interface Outcome {
 
 const FRAMES = frameTable(CAPABILITIES);
 
-/** What a handler sees; pieces of DATA of one stream that follow each other count as one, as their cut is the network's. */
+/**
+ * Returns the events that a handler gets. Consecutive DATA pieces of one stream count as one event, because the network decides where
+ * data is cut.
+ */
 const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
   const events: { key: string; hex: string }[] = [];
   const handler: FrameHandler = {
@@ -62,7 +65,7 @@ const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
 
 const streamId = fc.integer({ min: 1, max: 0xffffffff });
 
-/** Frames that are mostly right: random bytes alone rarely get past the first header. */
+/** Mostly valid frames: purely random bytes rarely get past the first header. */
 const frame: fc.Arbitrary<Uint8Array> = fc.constantFrom(...Object.values(FRAME)).chain((type: FrameType) => {
   const id = FRAME_KINDS[type].of === 'carrier' ? fc.constant(0) : streamId;
   const size = { minLength: FRAME_KINDS[type].min, maxLength: Math.min(FRAME_KINDS[type].max, 300) };
@@ -81,7 +84,7 @@ const wire: fc.Arbitrary<Uint8Array> = fc
 const anyCuts = (bytes: Uint8Array): fc.Arbitrary<number[]> =>
   fc.array(fc.nat({ max: bytes.length }), { maxLength: 20 });
 
-/** Objects that look like messages, down to `__proto__` and values of the wrong kind. */
+/** Objects that resemble messages, including `__proto__` keys and values of the wrong type. */
 const messageLike: fc.Arbitrary<string> = fc
   .tuple(
     fc.oneof(fc.constantFrom<string>(...CONTROL_TYPES), fc.string()),
@@ -178,11 +181,11 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
   }),
 );
 
-/** Registers the properties, each tried `numRuns` times. */
+/** Registers the properties as tests, each with `numRuns` runs. */
 export const describeWireFuzz = (numRuns: number): void => {
   const check = <T>(property: fc.IProperty<T>): void => fc.assert(property, { numRuns });
 
-  it('any bytes at any cut: never a throw, and the same events as in one piece', () => {
+  it('any bytes in any pieces never throw, and give the same events as in one piece', () => {
     const input = wire.chain((bytes) => fc.tuple(fc.constant(bytes), anyCuts(bytes)));
     check(
       fc.property(input, ([bytes, cuts]) => {
@@ -191,7 +194,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('any bytes, byte by byte: the same events as in one piece', () => {
+  it('any bytes one at a time give the same events as in one piece', () => {
     const everywhere = (bytes: Uint8Array): number[] => Array.from(bytes, (_, index) => index);
     check(
       fc.property(wire, (bytes) => {
@@ -200,7 +203,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('noise: never a throw, and no event is longer than what came in', () => {
+  it('random bytes never throw, and give no more event data than was received', () => {
     check(
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
         const { events } = outcomeOf(bytes, []);
@@ -209,7 +212,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('any text: decodeControl answers and never throws', () => {
+  it('decodeControl returns a result for any text, and never throws', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.json({ maxDepth: 6 }), messageLike);
     check(
       fc.property(text, (input) => {
@@ -219,7 +222,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeControl writes, decodeControl reads', () => {
+  it('decodeControl reads every message that encodeControl writes', () => {
     check(
       fc.property(message, (input) => {
         expect(decodeControl(encodeControl(input))).toEqual({ ok: true, message: input });
@@ -227,7 +230,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeOpen, writeCompactOpen, encodeSeen and encodeReason write, their decoders read', () => {
+  it('each frame payload is decoded as encoded: OPEN, OPEN_COMPACT, SEEN and reasons', () => {
     const head = fc.record({
       tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
       visitor: fc.string({ maxLength: 50 }),

@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { describeWireFuzz } from './wire-fuzz.conformance.ts';
 
-describe('the wire against any input', () => {
+describe('the wire format with any input', () => {
   describeWireFuzz(300);
 });

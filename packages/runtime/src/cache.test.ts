@@ -14,7 +14,7 @@ class Hand {
 }
 
 describe('a bounded cache', () => {
-  it('evicts the entry that was used longest ago', () => {
+  it('evicts the least recently used entry', () => {
     const cache = new Cache<string, number>({ max: 2 });
     cache.set('a', 1);
     cache.set('b', 2);
@@ -23,7 +23,7 @@ describe('a bounded cache', () => {
     expect([cache.get('a'), cache.get('b'), cache.get('c'), cache.size]).toEqual([1, undefined, 3, 2]);
   });
 
-  it('counts a peek as no use', () => {
+  it('does not count a peek as use', () => {
     const cache = new Cache<string, number>({ max: 2 });
     cache.set('a', 1);
     cache.set('b', 2);
@@ -32,7 +32,7 @@ describe('a bounded cache', () => {
     expect([cache.peek('a'), cache.values(), cache.keys()]).toEqual([undefined, [2, 3], ['b', 'c']]);
   });
 
-  it('deletes a value only while it is the same', () => {
+  it('deletes an entry by value only if the value is unchanged', () => {
     const cache = new Cache<string, object>({ max: 2 });
     const one = {};
     const two = {};
@@ -44,7 +44,7 @@ describe('a bounded cache', () => {
     expect(cache.get('a')).toBeUndefined();
   });
 
-  it('tells of every entry that leaves, once', () => {
+  it('reports every entry that leaves exactly once', () => {
     const left: string[] = [];
     const clock = new Hand();
     const onLeave = (value: number, key: string): number => left.push(`${key}${value}`);
@@ -61,7 +61,7 @@ describe('a bounded cache', () => {
     expect(left).toEqual(['a1', 'a2', 'b3', 'c4', 'd5']);
   });
 
-  it('holds no memory for entries that it does not have', () => {
+  it('allocates no memory for entries that do not exist', () => {
     const before = process.memoryUsage().heapUsed;
     const caches = Array.from({ length: 20 }, () => new Cache<string, number>({ max: 1_000_000 }));
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(4 * 1024 * 1024);
@@ -69,8 +69,8 @@ describe('a bounded cache', () => {
   });
 });
 
-describe('an entry with a time', () => {
-  it.each([0, 1, 12_345.678])('expires exactly at its end, at a clock that began at %s', (start) => {
+describe('a cache entry with a lifetime', () => {
+  it.each([0, 1, 12_345.678])('expires exactly at the end of its lifetime, with a clock that starts at %s', (start) => {
     let now = start;
     const cache = new Cache<string, number>({ max: 9, clock: { monotonic: () => now }, ttlMs: 2000 });
     cache.set('a', 1);
@@ -80,7 +80,7 @@ describe('an entry with a time', () => {
     expect([cache.peek('a'), cache.values(), cache.get('a'), cache.size]).toEqual([undefined, [], undefined, 0]);
   });
 
-  it('is not renewed by being used, but by being set', () => {
+  it('is renewed by set(), but not by get()', () => {
     const clock = new Hand();
     const cache = new Cache<string, number>({ max: 9, clock, ttlMs: 10 });
     cache.set('a', 1);
@@ -95,7 +95,7 @@ describe('an entry with a time', () => {
     expect(cache.get('a')).toBe(2);
   });
 
-  it('can have a time of its own, and is gone at once where that is over already', () => {
+  it('can have a lifetime of its own, and a lifetime of 0 removes it at once', () => {
     const clock = new Hand();
     const cache = new Cache<string, number>({ max: 9, clock });
     cache.set('a', 1, 5);
@@ -107,7 +107,7 @@ describe('an entry with a time', () => {
     expect(['a', 'b', 'c', 'd'].map((key) => cache.get(key))).toEqual([undefined, undefined, undefined, 5]);
   });
 
-  it('stays readable behind its end where the cache keeps such', () => {
+  it('stays readable with last() after its end in a cache with keepsExpired', () => {
     const clock = new Hand();
     const cache = new Cache<string, number>({ max: 9, clock, ttlMs: 10, keepsExpired: true });
     cache.set('a', 1);

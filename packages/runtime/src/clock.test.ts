@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { readOncePerTurn, systemClock } from './clock.ts';
 
-test('the monotonic hand only moves forward, and the wall clock is in milliseconds', () => {
+test('the monotonic clock never goes back, and the wall clock is in milliseconds', () => {
   const first = systemClock.monotonic();
   expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first);
   expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1000);
 });
 
-test('a cancelled timer never fires', async () => {
+test('a canceled timer never fires', async () => {
   const fired: string[] = [];
   systemClock.setTimeout(() => fired.push('cancelled'), 1).cancel();
   const ticks = systemClock.setInterval(() => fired.push('tick'), 1);
@@ -19,7 +19,7 @@ test('a cancelled timer never fires', async () => {
   expect(new Set(fired)).toEqual(new Set(['tick']));
 });
 
-test('a clock that is read once a turn stands still within it, and goes on with the next', async () => {
+test('readOncePerTurn returns the same time within a turn, and a new time in the next', async () => {
   const now = readOncePerTurn(systemClock);
   const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   const spin = (ms: number): void => {
@@ -32,7 +32,7 @@ test('a clock that is read once a turn stands still within it, and goes on with 
   spin(5);
   await Promise.resolve();
   expect(now()).toBe(first);
-  // Whatever phase of the loop it was asked in, a turn later it is right again.
+  // Whichever phase of the event loop read the clock, the time is current again one turn later.
   for (const wait of [nextTurn, () => new Promise<void>((resolve) => setTimeout(resolve, 1))]) {
     const stale = now();
     spin(5);
@@ -43,7 +43,7 @@ test('a clock that is read once a turn stands still within it, and goes on with 
   }
 });
 
-test('a clock of a test is asked each time', () => {
+test('readOncePerTurn reads a test clock on every call', () => {
   let time = 1;
   const now = readOncePerTurn({ ...systemClock, monotonic: () => time });
   expect(now()).toBe(1);

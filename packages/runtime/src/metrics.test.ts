@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMetrics } from './metrics.ts';
 
-test('counters, gauges and histograms come out in the text format', async () => {
+test('counters, gauges and histograms appear in the text format', async () => {
   const metrics = createMetrics();
   metrics.counter('tunnel_requests_total', 'Requests.').inc(3);
   metrics.counter('tunnel_refusals_total', 'Refusals.', ['code']).inc({ code: 'X' }, 2);
@@ -17,7 +17,7 @@ test('counters, gauges and histograms come out in the text format', async () => 
   expect(metrics.contentType).toMatch(/^text\/plain/);
 });
 
-test('two registries in one process do not meet, and process figures are opt-in', async () => {
+test('two registries are independent, and process metrics are opt-in', async () => {
   const one = createMetrics({ processMetrics: true });
   const two = createMetrics();
   one.counter('tunnel_requests_total', 'Requests.').inc();
@@ -27,7 +27,7 @@ test('two registries in one process do not meet, and process figures are opt-in'
   expect(await two.text()).not.toContain('process_');
 });
 
-test('a histogram that is counted elsewhere comes out as any other', async () => {
+test('a histogram from external counts looks like any other histogram', async () => {
   const metrics = createMetrics();
   const counts = { boundsSecs: [0.1, 1], counts: [2, 0, 1], sumSecs: 5.5 };
   metrics.histogramOf('tunnel_there_seconds', 'Elsewhere.', { region: 'r' }, counts);
@@ -37,7 +37,7 @@ test('a histogram that is counted elsewhere comes out as any other', async () =>
   expect(there?.trim()).toBe(here?.trim().replaceAll('_here_', '_there_'));
 });
 
-test('series that come and go are those of the moment, and a failure to read them fails the text', async () => {
+test('dynamic series are read on every scrape, and a failed read fails the scrape', async () => {
   const metrics = createMetrics();
   let samples = [{ labels: { group: 'a "quoted" one' }, value: 3 }];
   let isBroken = false;

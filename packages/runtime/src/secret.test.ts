@@ -2,7 +2,7 @@ import { format, inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
 
-test('a secret prints masked wherever it goes, and is revealed only on request', () => {
+test('a secret is masked in all output and readable only with reveal()', () => {
   const secret = new Secret('open-sesame');
   const printed = [
     String(secret),
@@ -17,11 +17,11 @@ test('a secret prints masked wherever it goes, and is revealed only on request',
   expect(secret.reveal()).toBe('open-sesame');
 });
 
-test('hashes are those of the standard', () => {
+test('sha256Hex matches the published value', () => {
   expect(sha256Hex('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
 });
 
-test('texts of any lengths are compared', () => {
+test('equalInConstantTime compares texts of any length', () => {
   expect(equalInConstantTime('a', 'a')).toBe(true);
   expect(equalInConstantTime('a', 'b')).toBe(false);
   expect(equalInConstantTime('a', 'aa')).toBe(false);
@@ -29,7 +29,7 @@ test('texts of any lengths are compared', () => {
   expect(equalInConstantTime('é', 'e\u0301')).toBe(false);
 });
 
-test('tokens and ids have their form and do not repeat', () => {
+test('random tokens and ids have the documented form and do not repeat', () => {
   expect(randomToken()).toMatch(/^[\w-]{43}$/);
   expect(randomToken(16)).toMatch(/^[\w-]{22}$/);
   expect(randomId('tun')).toMatch(/^tun_[0-9A-Za-z]{20}$/);

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => harness.close());
 
 describe('the simulator after a restart', () => {
-  it('has everything as it was: customers, cards, subscriptions, usage, its clock, its secrets', async () => {
+  it('keeps customers, cards, subscriptions, usage, clock and secrets', async () => {
     const { customerId } = await harness.subscriber();
     const at = Date.now();
     await harness.reportUsage(customerId, 31_000_000_000, 'one', at);
@@ -26,7 +26,7 @@ describe('the simulator after a restart', () => {
     const range = { customer: customerId, start_time: minute, end_time: minute + 60 };
     const { data: sums } = await harness.stripe.billing.meters.listEventSummaries(await harness.meter(), range);
     expect(sums).toMatchObject([{ aggregated_value: 31_000_000_000 }]);
-    // Its identifier is still known.
+    // The identifier of the reported usage survives the restart, so a second report is a duplicate.
     const again = harness.reportUsage(customerId, 31_000_000_000, 'one', at);
     await expect(again).rejects.toMatchObject({ code: 'duplicate_meter_event' });
     const state = (await (await fetch(`${harness.simulator.url}/_sim`)).json()) as { ahead_secs: number };
@@ -36,7 +36,7 @@ describe('the simulator after a restart', () => {
     expect(await harness.invoices(customerId)).toMatchObject([{ total: 310, status: 'paid' }]);
   });
 
-  it('answers a call that was lost between its writing and its answer as it would have then', async () => {
+  it('answers a retried call from the journal when the first response was lost', async () => {
     const customerId = await harness.customerWithCard();
     const form = { customer: customerId, return_url: 'https://platform.example/' };
     const first = await harness.call('POST', '/v1/billing_portal/sessions', form, 'key-1');
@@ -53,7 +53,7 @@ describe('the simulator after a restart', () => {
     expect(all.data).toHaveLength(1);
   });
 
-  it('forgets a line that was cut off while it was written', async () => {
+  it('ignores an incomplete last line of the journal', async () => {
     const { customerId } = await harness.subscriber();
     const before = await harness.customerState(customerId);
     await harness.crash((folder) => appendFile(join(folder, 'journal.jsonl'), '[["customers","cus_half",{"id":"cus_h'));
@@ -63,7 +63,7 @@ describe('the simulator after a restart', () => {
     expect(await harness.customerState(next)).toMatchObject({ subscriptions: [{ status: 'active' }] });
   });
 
-  it('finishes the month that it was killed in', async () => {
+  it('finishes the month end that was interrupted', async () => {
     const { customerId } = await harness.subscriber();
     let drafted = false;
     harness.respond = ({ type }) => {
@@ -81,7 +81,7 @@ describe('the simulator after a restart', () => {
     );
   });
 
-  it('keeps its files from other eyes', async () => {
+  it('keeps its files readable by its owner only', async () => {
     await harness.subscriber();
     expect((await stat(harness.folder)).mode & 0o777).toBe(0o700);
     for (const name of await readdir(harness.folder)) {

@@ -1,4 +1,4 @@
-// The simulator refuses what the processor would refuse, and whoever has no business with it.
+// The simulator rejects calls that Stripe would reject, and clients without access.
 import { request } from 'node:http';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -18,7 +18,7 @@ const refusal = async (response: Response): Promise<{ status: number; error: Rec
   ...((await response.json()) as { error: Record<string, string> }),
 });
 
-describe('a call that the processor would refuse', () => {
+describe('the strict Stripe API of the simulator', () => {
   const customer = { email: 'a@example.com' };
 
   it.each([
@@ -62,11 +62,11 @@ describe('a call that the processor would refuse', () => {
     ['an unknown object', 'GET', '/v1/customers/cus_x', {}, 404, { code: 'resource_missing', param: 'id' }],
     ['an unknown page', 'GET', '/v1/customers?starting_after=cus_x', {}, 404, { code: 'resource_missing' }],
     ['a broken name', 'POST', '/v1/customers', { 'a[': '1' }, 400, { type: 'invalid_request_error' }],
-  ])('%s', async (_what, method, path, form, status, error) => {
+  ])('refuses %s', async (_what, method, path, form, status, error) => {
     expect(await refusal(await harness.call(method, path, form))).toMatchObject({ status, error });
   });
 
-  it('is refused without the key, or with another one', async () => {
+  it('responds with 401 without the secret key, or with another key', async () => {
     const url = `${harness.simulator.url}/v1/customers`;
     for (const authorization of [undefined, 'Bearer sk_test_other', 'Basic abc']) {
       const response = await fetch(url, authorization === undefined ? {} : { headers: { authorization } });
@@ -74,12 +74,12 @@ describe('a call that the processor would refuse', () => {
     }
   });
 
-  it('is refused over its size', async () => {
+  it('responds with 413 to a call that is too large', async () => {
     const response = await harness.call('POST', '/v1/customers', { email: 'x'.repeat(70_000) });
     expect(response.status).toBe(413);
   });
 
-  it('is refused when its key was used for something else; a key of a refused call is free', async () => {
+  it('refuses the idempotency key of a different call, unless that call was refused', async () => {
     await harness.call('POST', '/v1/customers', {}, 'k');
     const first = await harness.call('POST', '/v1/customers', customer, 'k');
     expect(first.status).toBe(200);
@@ -89,7 +89,7 @@ describe('a call that the processor would refuse', () => {
     expect(await again.json()).toEqual(await first.json());
   });
 
-  it('is answered anew when its key is older than a day', async () => {
+  it('runs a call again when the idempotency key is older than a day', async () => {
     const clock = new FakeClock(Date.now());
     const own = await SimulatorHarness.open(clock);
     const idOf = async (): Promise<unknown> =>
@@ -118,7 +118,7 @@ describe('a call that the processor would refuse', () => {
     await own.close();
   });
 
-  it('changes nothing', async () => {
+  it('leaves the state unchanged after a refused call', async () => {
     const form = {
       customer: await harness.customerWithCard(),
       'items[0][price]': 'price_x',
@@ -135,7 +135,7 @@ describe('a call that the processor would refuse', () => {
     expect(data).toEqual([]);
   });
 
-  it('pages a list without losing or repeating one', async () => {
+  it('pages a list without gaps or repetitions', async () => {
     for (let count = 0; count < 5; count += 1)
       await harness.call('POST', '/v1/customers', { email: `page${count}@x.y` });
     const seen: string[] = [];
@@ -154,7 +154,7 @@ describe('a call that the processor would refuse', () => {
   });
 });
 
-/** fetch would set Host by itself. */
+/** Sends a request with node:http, because fetch would overwrite the Host header. */
 const ask = (path: string, headers: Record<string, string>, method = 'GET'): Promise<number> =>
   new Promise((resolve, reject) => {
     const asked = request(`${harness.simulator.url}${path}`, { method, headers }, (response) => {
@@ -164,8 +164,8 @@ const ask = (path: string, headers: Record<string, string>, method = 'GET'): Pro
     asked.on('error', reject).end();
   });
 
-describe('who may speak to the simulator', () => {
-  it('only who calls it by a name of this machine', async () => {
+describe('access to the simulator', () => {
+  it('is allowed only under a host name of this computer', async () => {
     const { host, port } = new URL(harness.simulator.url);
     for (const name of [host, `localhost:${port}`, `LOCALHOST.:${port}`, `[::1]:${port}`])
       expect(await ask('/', { host: name })).toBe(200);
@@ -176,7 +176,7 @@ describe('who may speak to the simulator', () => {
     }
   });
 
-  it('no page from elsewhere', async () => {
+  it('is refused to pages of other origins', async () => {
     const { origin } = new URL(harness.simulator.url);
     expect(await ask('/_sim', { origin })).toBe(200);
     for (const other of ['http://evil.example', 'null', 'http://localhost:8080', `${origin}0`]) {
@@ -185,7 +185,7 @@ describe('who may speak to the simulator', () => {
     }
   });
 
-  it('nobody of another machine', () => {
+  it('is never opened to other computers', () => {
     const at = { folder: harness.folder, port: 0, portKey: 'port' };
     const options = { ...at, clock: systemClock, logger: SILENT, webhookUrl: () => null };
     for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.com']) {
@@ -193,7 +193,7 @@ describe('who may speak to the simulator', () => {
     }
   });
 
-  it('says which key names a port that is taken', async () => {
+  it('fails to start on a port in use with the name of the config key', async () => {
     const port = Number(new URL(harness.simulator.url).port);
     const folder = `${harness.folder}-other`;
     const other = new Simulator({
@@ -212,7 +212,7 @@ describe('who may speak to the simulator', () => {
   });
 });
 
-describe('control calls', () => {
+describe('a control call', () => {
   it.each([
     ['/setup_intents/seti_x/confirm', {}, 404],
     ['/clock', { advance_secs: -1 }, 400],
@@ -230,7 +230,7 @@ describe('control calls', () => {
     expect((await harness.control(path, body)).status).toBe(status);
   });
 
-  it('are not needed to look at a setup intent, which asks for no payment methods', async () => {
+  it('is not needed to read a setup intent, which has no payment methods', async () => {
     const customer = await harness.createCustomer('c@example.com');
     const { id } = await harness.stripe.setupIntents.create({ customer, usage: 'off_session' });
     expect(await harness.stripe.setupIntents.retrieve(id)).toMatchObject({
@@ -245,7 +245,7 @@ describe('control calls', () => {
     expect(await harness.stripe.setupIntents.create(enabled)).toMatchObject({ customer });
   });
 
-  it('confirm by the id or by the whole client secret, but by no other secret, and once', async () => {
+  it('confirms once, by the id or the whole client secret, and by no other secret', async () => {
     const customerId = await harness.createCustomer('c@example.com');
     const first = await harness.createSetupIntent(customerId);
     const second = await harness.createSetupIntent(customerId);

@@ -1,4 +1,4 @@
-// A running simulator with somebody who listens to its webhooks, and a merchant who calls it by the official SDK. Tests only.
+// A running simulator with a receiver for its webhooks, and a merchant that calls the API with the official SDK. For tests only.
 import { cp } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,10 +17,10 @@ export const SILENT = createLogger({ format: 'json', level: 'silent' });
 const GB = 10 ** 9;
 const METER_EVENT = 'tunnel_bytes';
 
-/** What a test takes on a busy machine. */
+/** Time that a test can take on a busy machine; a test does not start if less time is left in the month. */
 const ROOM_MS = 30_000;
 
-/** Time that flies: what waits for seconds is over in a moment. */
+/** A clock that runs `times` as fast as real time, so that delays of seconds pass in a moment. */
 export const quickClock = (times = 20): Clock => {
   const wall = Date.now();
   const start = performance.now();
@@ -42,7 +42,7 @@ export interface Delivery {
 
 export class SimulatorHarness {
   readonly deliveries: Delivery[] = [];
-  /** What a delivery is answered; it may take its time. */
+  /** Returns the status for a webhook delivery, possibly later. */
   respond: (delivery: Delivery) => number | Promise<number> = () => 200;
   simulator: Simulator;
   readonly #receiver: Server;
@@ -77,7 +77,7 @@ export class SimulatorHarness {
     this.simulator = this.#make(this.folder);
   }
 
-  /** The official SDK, pointed here. The port may be another one after a restart. */
+  /** The official SDK, connected to the simulator. The port can change after a restart. */
   get stripe(): Stripe {
     const { url, secretKey } = this.simulator;
     if (this.#client?.url !== url) {
@@ -88,13 +88,13 @@ export class SimulatorHarness {
     return this.#client.stripe;
   }
 
-  /** It stops and starts again on what it kept. */
+  /** Stops the simulator and starts it again with the same files. */
   async restart(): Promise<void> {
     await this.simulator.stop();
     await this.simulator.start();
   }
 
-  /** As after kill -9 at this moment: another one begins on a copy of the files, the old one is never asked again. */
+  /** Simulates a SIGKILL: a new simulator starts on a copy of the files, and the old one gets no more calls. */
   async crash(spoil: (folder: string) => Promise<void> = async () => {}): Promise<void> {
     const copy = `${this.folder}-again`;
     await cp(this.folder, copy, { recursive: true });
@@ -105,7 +105,7 @@ export class SimulatorHarness {
     await this.simulator.start();
   }
 
-  /** One call of /v1 as it stands on the wire. */
+  /** Sends a single raw call to the /v1 API. */
   call(method: string, path: string, form: Record<string, string> = {}, key?: string): Promise<Response> {
     return fetch(`${this.simulator.url}${path}`, {
       method,
@@ -129,14 +129,14 @@ export class SimulatorHarness {
     return (await this.stripe.customers.create({ email, ...(name === undefined ? {} : { name }) })).id;
   }
 
-  /** Its client secret. */
+  /** Creates a setup intent and returns its client secret. */
   async createSetupIntent(customer: string): Promise<string> {
     const methods = { enabled: true, allow_redirects: 'never' } as const;
     const order = { customer, usage: 'off_session', automatic_payment_methods: methods } as const;
     return (await this.stripe.setupIntents.create(order)).client_secret ?? '';
   }
 
-  /** A customer with a card on file that is the default. */
+  /** Creates a customer with a default card. */
   async customerWithCard(card: 'good' | 'fails_later' = 'good', name = `user-${Math.random()}`): Promise<string> {
     const customer = await this.createCustomer(`${name}@example.com`);
     await this.control(`/setup_intents/${await this.createSetupIntent(customer)}/confirm`, { card });
@@ -152,7 +152,7 @@ export class SimulatorHarness {
     return { customerId, subscriptionId: id };
   }
 
-  /** 300 cents a month, and 10 cents for each GB above the 30 which that pays for. */
+  /** Subscribes a customer to 300 cents per month, with 30 GB included and 10 cents for every further GB. */
   async subscribe(customer: string, idempotencyKey: string): Promise<Stripe.Subscription> {
     const order = {
       customer,
@@ -171,7 +171,7 @@ export class SimulatorHarness {
     await this.stripe.billing.meterEvents.create({ event_name: METER_EVENT, identifier, timestamp, payload });
   }
 
-  /** Made at the first use. */
+  /** Returns the id of the meter, which is created at the first use. */
   async meter(): Promise<string> {
     const { data } = await this.stripe.billing.meters.list();
     if (data[0] !== undefined) return data[0].id;
@@ -189,14 +189,14 @@ export class SimulatorHarness {
     return (await this.stripe.invoices.list({ customer })).data;
   }
 
-  /** What the processor says of a customer and of what they subscribed to. */
+  /** Returns the customer and the customer's subscriptions as reported by the API. */
   async customerState(customer: string): Promise<object> {
     const found = await this.stripe.customers.retrieve(customer);
     const { data } = await this.stripe.subscriptions.list({ customer, status: 'all' });
     return { customer: found, subscriptions: data };
   }
 
-  /** To a moment after the end of the month that the simulator is in. */
+  /** Advances the clock to shortly after the end of the simulator's current month. */
   async endMonth(): Promise<void> {
     const { now } = (await (await fetch(`${this.simulator.url}/_sim`)).json()) as { now: string };
     const date = new Date(now);

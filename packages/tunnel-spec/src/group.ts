@@ -1,4 +1,5 @@
-// Checks what a tunnel says about its group and its health check. Client and edge refuse the same things in the same words.
+// Validation of a tunnel's group and health check. Client and edge share the checks, so that both reject the same values with the same
+// messages.
 
 import { Fault } from '@tunnel/errors';
 import { foldSubdomain, problemOfSubdomain, shownText } from '@tunnel/rules/names';
@@ -16,7 +17,7 @@ export interface GroupFields {
 const KEY_HASH = /^[0-9a-f]{64}$/;
 const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
 
-/** Returns null for valid fields. */
+/** Checks the group name, the hash of the group key and the health check of a tunnel. Returns null if the fields are valid. */
 export const refuseGroupFields = ({ group, group_key_hash, health_check }: GroupFields): Fault | null => {
   if (group === undefined && group_key_hash !== undefined) return invalid('a group key needs a group');
   if (group !== undefined && group_key_hash === undefined) return invalid('a group needs a group key');
@@ -34,12 +35,15 @@ export const refuseGroupFields = ({ group, group_key_hash, health_check }: Group
   return null;
 };
 
-/** Returns null if the protocol has groups and health checks, or the fields are absent. Call before `refuseGroupFields`. */
+/**
+ * Rejects group and health check fields unsupported by the tunnel's protocol. Returns null if the protocol supports the fields, or if the
+ * fields are absent. Call before `refuseGroupFields`.
+ */
 export const refuseGroupsOf = (
   protocol: TunnelProtocol,
   { group, group_key_hash, health_check }: GroupFields,
 ): Fault | null => {
-  // A service behind tls cannot answer an unencrypted GET.
+  // The TLS service behind a tls tunnel cannot answer an unencrypted GET, so http health checks are rejected.
   if (protocol === 'tls' && health_check?.type === 'http')
     return invalid('tls tunnels support only health checks of type tcp');
   if (isGroupProtocol(protocol)) return null;
@@ -47,7 +51,7 @@ export const refuseGroupsOf = (
   return health_check === undefined ? null : invalid('health_check exists for http and tcp tunnels only');
 };
 
-/** The subdomain of an http group: the requested subdomain, or the group's name if that is a valid subdomain. */
+/** Returns the subdomain of an http group: the requested subdomain, or else the group's name if the name is a valid subdomain. */
 export const groupSubdomain = (
   group: string,
   subdomain: string | undefined,

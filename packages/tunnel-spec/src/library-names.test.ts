@@ -12,7 +12,7 @@ const TABLES: Partial<Record<SpecKey, fc.Arbitrary<unknown>>> = {
   services: fc.dictionary(fc.string(), fc.integer()),
 };
 
-/** Tunnels with any options of their protocol. A library call is about publishing, so the options of the other end are left out. */
+/** Random tunnels with options of their protocol. Library calls only publish tunnels, so the option of the connecting side is left out. */
 const specs = fc.constantFrom(...PROTOS).chain((proto) => {
   const keys = SPEC_KEYS.filter((key) => hasOption(proto, key) && key !== 'p2p_connect');
   const values = Object.fromEntries(
@@ -23,8 +23,8 @@ const specs = fc.constantFrom(...PROTOS).chain((proto) => {
     .map((options) => ({ proto, name: 'shop', ...options }) as TunnelSpec & { name: string });
 });
 
-describe('the names of the library', () => {
-  it('lead back to the same tunnel', () => {
+describe('library option names', () => {
+  it('convert back to the same tunnel', () => {
     fc.assert(
       fc.property(specs, (spec) => {
         expect(specOfLibrary(libraryTunnelOf(spec))).toEqual(spec);
@@ -38,11 +38,11 @@ describe('the names of the library', () => {
     ['p2p_publish', 'p2pName'],
     ['p2p_secret', 'secret'],
     ['group', 'group'],
-  ] as const)('%s is %s', (key, name) => {
+  ] as const)('spell %s as %s', (key, name) => {
     expect(libraryNameOf(key)).toBe(name);
   });
 
-  it('of a nested table follow the same rule, and names of services stay', () => {
+  it('in a nested table follow the same rule, except for service names', () => {
     const tunnel = {
       protocol: 'http',
       localPort: 1,
@@ -57,7 +57,7 @@ describe('the names of the library', () => {
     });
   });
 
-  it('an http tunnel has no certificate to check', () => {
+  it('of an http tunnel leave out localTlsVerify', () => {
     expect(specOfLibrary({ protocol: 'http', localTlsVerify: false })).toEqual({ proto: 'http' });
     expect(specOfLibrary({ protocol: 'https', localTlsVerify: false })).toMatchObject({ local_tls_verify: false });
   });

@@ -1,8 +1,11 @@
-// The names that the client library has for options: the keys of config.yml in camel case, and a few of its own.
+// Option names of the client library: the keys of config.yml in camel case, and a few renamed keys.
 import type { Proto } from './option.ts';
 import { type OptionValue, optionOf, SPEC_KEYS, type SpecKey, type TunnelSpec } from './tunnel-spec.ts';
 
-/** A library call is about one p2p name, whether it publishes or connects. */
+/**
+ * Options renamed in the client library. A library call either publishes or connects, so `p2p_publish` and `p2p_connect` share the name
+ * `p2pName`.
+ */
 const RENAMED = {
   p2p_publish: 'p2pName',
   p2p_connect: 'p2pName',
@@ -20,12 +23,12 @@ type CamelKeys<T> = { readonly [F in keyof T & string as Camel<F>]?: T[F] | unde
 
 type LibraryValue<K extends SpecKey> = K extends 'health_check' ? CamelKeys<OptionValue<K>> : OptionValue<K>;
 
-/** The keys of the other end of a p2p tunnel. */
+/** Keys of the connecting end of a p2p tunnel. A published tunnel has no such options. */
 type ConnectKey = 'p2p_connect' | 'listen_port' | 'listen_host';
 
 type Named<K extends SpecKey> = { readonly [N in K as LibraryName<N>]?: LibraryValue<N> | undefined };
 
-/** A tunnel by the library's names. */
+/** A published tunnel with the option names of the client library. */
 export type LibraryTunnel = { readonly protocol: Proto; readonly name?: string | undefined } & Named<
   Exclude<SpecKey, ConnectKey>
 >;
@@ -42,7 +45,10 @@ type Table = Readonly<Record<string, unknown>>;
 const isTable = (value: unknown): value is Table =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The keys of a nested table in the other spelling. The names of `services` are the owner's and stay. */
+/**
+ * Converts the keys of a nested table between config.yml and library spelling. The keys of `services` are names chosen by the tunnel's
+ * owner and stay unchanged.
+ */
 const respelled = (
   key: SpecKey,
   value: unknown,
@@ -54,7 +60,7 @@ const respelled = (
   return fields.length === 0 ? value : Object.fromEntries(pairs.map(([from, to]) => [to, value[from]]));
 };
 
-/** The options of a library call by the keys of config.yml. Values are not checked. */
+/** Converts the options of a library call to the keys of config.yml. Values are not checked. */
 const optionsOfLibrary = (given: object): Table =>
   Object.fromEntries(
     LIBRARY_KEYS.flatMap((key) => {
@@ -70,7 +76,8 @@ export const specOfLibrary = (tunnel: LibraryTunnel): TunnelSpec & { readonly na
     proto,
     ...(name === undefined ? {} : { name }),
     ...options,
-    // An http service has no certificate. Programs may pass the key for both protocols.
+    // A local service with plain http has no certificate to verify, so the key is dropped. Programs can then pass `localTlsVerify` for
+    // http and https alike.
     ...(local_tls_verify === undefined || proto === 'http' ? {} : { local_tls_verify }),
   } as TunnelSpec;
 };

@@ -1,16 +1,17 @@
-// The row of an option. The table of all options has its key; the row has everything else about it.
+// The description of a tunnel option: protocols, schema, reload behavior, command-line flag and documentation. The option's key is in the
+// table of all options.
 import type { TunnelProtocol } from '@tunnel/rules/tunnels';
 import type * as z from 'zod';
 
 export type Proto = TunnelProtocol;
 
-/** The commands that publish or reach a service. `files` makes an http tunnel. */
+/** Commands that publish or connect to a service. `files` opens an http tunnel. */
 export type TunnelCommand = 'http' | 'files' | 'tcp' | 'tls' | 'udp' | 'p2p publish' | 'p2p connect';
 
-/** The headings of a command's help, in their order. */
+/** Headings in the `--help` of a command, in display order. */
 export type FlagHeading = 'address' | 'service' | 'access' | 'balancing' | 'health' | 'output';
 
-/** How the text after a flag becomes the value of its option. */
+/** Conversion from the text after a flag to the option's value. */
 export type FlagValue =
   | { readonly kind: 'text' }
   | { readonly kind: 'path' }
@@ -21,38 +22,41 @@ export type FlagValue =
   | { readonly kind: 'probe' }
   /** `[host:]port`: sets `listen_host` and `listen_port`. */
   | { readonly kind: 'listen' }
-  /** `name=port`, repeatable: adds a name to a table. */
+  /** `name=port`, a repeatable flag: adds an entry to a table. */
   | { readonly kind: 'named ports' }
-  /** The flag has no text and stands for this value. */
+  /** A flag without text, which sets a fixed value. */
   | { readonly kind: 'is'; readonly value: boolean | string };
 
 export interface Flag {
-  /** The long name without `--`. Default: the key with hyphens. */
+  /** Long name of the flag, without `--`. Default: the option's key with hyphens. */
   readonly long?: string;
-  /** The placeholder, such as `<name>`. Absent for a flag without a value. */
+  /** Placeholder for the flag's value in the help, such as `<name>`. Absent for a flag without a value. */
   readonly shown?: string;
   readonly value: FlagValue;
-  /** Choices of a command with fewer of them. */
+  /** Values accepted by a command that supports only some of the choices. */
   readonly choicesFor?: Readonly<Partial<Record<TunnelCommand, readonly string[]>>>;
   readonly help: string;
-  /** Help of a command with another text. */
+  /** Help text for a command that describes the flag differently. */
   readonly helpFor?: Readonly<Partial<Record<TunnelCommand, string>>>;
   readonly heading: FlagHeading;
-  /** Among the first dozen of `--help`. */
+  /** Lists the flag among the common flags, about a dozen, at the top of `--help`. */
   readonly isCommon?: true;
   /** Shows the option's default in the help. */
   readonly showsDefault?: true;
-  /** The commands with this flag. Default: every command for a protocol of the option. */
+  /** Commands with this flag. Default: every command for one of the option's protocols. */
   readonly commands?: readonly TunnelCommand[];
 }
 
-/** A row of docs/configuration.md. The default comes from the schema. */
+/** A row of docs/configuration.md. The default value comes from the option's schema. */
 export interface OptionDocs {
-  /** The column "Type". */
+  /** Text in the column "Type" of docs/configuration.md. */
   readonly type: string;
-  /** The column "Meaning". */
+  /** Text in the column "Meaning" of docs/configuration.md. */
   readonly meaning: string;
-  /** The column "Default" is `required`. The schema cannot know this, because another key can replace the option. */
+  /**
+   * Shows `required` in the column "Default" of docs/configuration.md. The schema cannot know this, because another key can replace the
+   * option.
+   */
   readonly isRequired?: true;
 }
 
@@ -63,39 +67,39 @@ export interface OptionField {
 }
 
 /**
- * What a changed value does to a tunnel that runs. `same`: nothing. `retarget`: the client takes visitors elsewhere. `update`: the edge takes the value for the
- * tunnel that it has; connections stay. `reopen`: the tunnel is closed and opened again.
+ * Effect of a changed value on a running tunnel. `same`: no effect. `retarget`: the client sends visitors to another local service.
+ * `update`: the edge applies the value to the open tunnel, and connections stay. `reopen`: the tunnel is closed and opened again.
  */
 export type ReloadClass = 'same' | 'retarget' | 'update' | 'reopen';
 
 export interface Option {
   readonly protos: readonly Proto[];
-  /** The kind of its values, optional or with a default. */
+  /** Schema of the option's values. The schema is optional or has a default. */
   readonly schema: z.ZodType;
   readonly reload: ReloadClass;
   readonly flag?: Flag;
   readonly docs?: OptionDocs;
-  /** Instead of `docs`: the keys of a nested table, each with a row of the docs. */
+  /** Keys of a nested table, each with a row of the docs. Replaces `docs`. */
   readonly fields?: Readonly<Record<string, OptionField>>;
-  /** The value never leaves the client. The wire carries the SHA-256 of the value. */
+  /** Marks a secret. The value never leaves the client; the wire carries the SHA-256 of the value. */
   readonly isSecret?: true;
-  /** Names a file or a variable that holds the value of another option. Only config.yml and command lines have such keys. */
+  /** The option that takes its value from the file or variable named by this option. Only config.yml and command lines have such keys. */
   readonly sourceOf?: string;
 }
 
 export const HTTP = ['http', 'https'] as const satisfies readonly Proto[];
 export const NAMED = [...HTTP, 'tls'] as const satisfies readonly Proto[];
 export const GROUPED = [...NAMED, 'tcp'] as const satisfies readonly Proto[];
-/** The edge carries bytes and datagrams of these protocols unread. */
+/** Protocols with traffic forwarded by the edge as plain bytes or datagrams, without parsing. */
 export const CARRIED = ['tcp', 'tls', 'udp'] as const satisfies readonly Proto[];
 export const GUARDED = [...HTTP, ...CARRIED] as const satisfies readonly Proto[];
 export const PORTED = ['tcp', 'udp'] as const satisfies readonly Proto[];
 export const EVERY = ['http', 'https', 'tcp', 'tls', 'udp', 'p2p'] as const satisfies readonly Proto[];
 
-/** The commands that lead to a host and port. */
+/** Commands that publish a service on a host and port. */
 export const WITH_HOST = ['http', 'tcp', 'tls', 'udp', 'p2p publish'] as const satisfies readonly TunnelCommand[];
-/** The commands for a service or its socket. The client can check the health of both. */
+/** Commands that publish a service on a port or a Unix socket. The client can check the health of both. */
 export const WITH_SOCKET = ['http', 'tcp', 'tls'] as const satisfies readonly TunnelCommand[];
 
-/** Checks rows and keeps their exact types. */
+/** Checks the type of option rows and keeps their exact types. */
 export const rows = <const R extends Readonly<Record<string, Option>>>(table: R): R => table;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { refuseP2pSecret } from './p2p-offer.ts';
 
-it('a secret has 16 to 1024 bytes, and one that has not is refused in the words of its owner', () => {
+it('a p2p secret has 16 to 1024 bytes, and any other length is refused with the limit', () => {
   expect([15, 16, 1024, 1025].map((bytes) => refuseP2pSecret(bytes)?.message ?? 'taken')).toEqual([
     'the p2p secret is too short: at least 16 bytes (tunnel p2p secret makes one)',
     'taken',

@@ -1,4 +1,4 @@
-// The offer of a p2p tunnel to its peers: name, hash of the secret, kind of service, and the keys that may connect.
+// The offer of a p2p tunnel to its peers: name, hash of the secret, kind of service, and the API keys that can connect.
 
 import { Fault } from '@tunnel/errors';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
@@ -7,19 +7,19 @@ import { parseP2pName } from './names.ts';
 
 export type P2pService = 'tcp' | 'udp';
 
-/** Keys of the publisher's account, or every valid key. Both need the secret. */
+/** API keys that can connect: keys of the publisher's account, or every valid key. In both cases the peer needs the secret. */
 export type P2pAudience = 'account' | 'anyone';
 
 export interface P2pOffer {
-  /** In lower case. */
+  /** Name of the p2p tunnel, in lower case. */
   readonly name: string;
-  /** SHA-256 of the secret, 64 lower-case hex digits. */
+  /** SHA-256 of the p2p secret, as 64 lower-case hex digits. */
   readonly secretHash: string;
   readonly service: P2pService;
   readonly allow: P2pAudience;
 }
 
-/** The fields of a registration. */
+/** The p2p fields in the registration of a tunnel. */
 export interface P2pOfferFields {
   readonly p2p_name?: string | undefined;
   readonly p2p_secret_hash?: string | undefined;
@@ -44,7 +44,10 @@ export const parseP2pOffer = (fields: P2pOfferFields): P2pOffer | Fault => {
   return { name, secretHash, service, allow };
 };
 
-/** A name for keys of every account is unique on the edge; every other name is unique in its account. The operator has the empty account id. */
+/**
+ * Returns the key under which the edge registers a p2p name. A name open to all accounts is unique on the edge; every other name is
+ * unique in its account. The operator's account id is empty.
+ */
 export const peerEndpointOf = ({ name, allow }: Pick<P2pOffer, 'name' | 'allow'>, owner: Owner): PeerEndpoint => ({
   kind: 'peer-name',
   name,
@@ -53,7 +56,10 @@ export const peerEndpointOf = ({ name, allow }: Pick<P2pOffer, 'name' | 'allow'>
 
 const accountIdOf = (owner: Owner): string => (owner.kind === 'operator' ? '' : owner.accountId);
 
-/** Returns null for a valid length. The edge has the SHA-256 and could guess a short secret. */
+/**
+ * Checks the length of a p2p secret. Returns null for a valid length. Short secrets are rejected, because the edge has the SHA-256 and
+ * could guess a short secret.
+ */
 export const refuseP2pSecret = (bytes: number): Fault | null => {
   const { P2P_SECRET_MIN_BYTES: least, P2P_SECRET_MAX_BYTES: most } = RULE_LIMITS;
   if (bytes < least) return new Fault('CLIENT_P2P_SECRET_SHORT', { limit: least });

@@ -12,26 +12,26 @@ import {
 
 const site: EntryFields = { protocol: 'http', local_host: '127.0.0.1', local_port: 3000, host_header: 'keep' };
 
-describe('what can be swapped in place', () => {
+describe('retargeting a tunnel without reopening it', () => {
   it.each<[string, EntryFields, boolean]>([
     ['another port', { ...site, local_port: 3001 }, true],
     ['another host', { ...site, local_host: 'localhost' }, true],
     ['a socket', { protocol: 'http', host_header: 'keep', local_socket: '/run/app.sock' }, true],
     ['a folder', { protocol: 'http', host_header: 'keep', files: { dir: '/srv', spa: false } }, true],
-    ['whether its certificate counts', { ...site, local_tls_verify: false }, true],
-    ['what it speaks', { ...site, local_protocol: 'h2c' }, true],
+    ['certificate verification', { ...site, local_tls_verify: false }, true],
+    ['the protocol of the local service', { ...site, local_protocol: 'h2c' }, true],
     ['nothing', { ...site }, true],
-    ['a key that is not there', { ...site, subdomain: undefined }, true],
+    ['an undefined key', { ...site, subdomain: undefined }, true],
     ['another name', { ...site, subdomain: 'app' }, false],
     ['another protocol', { ...site, protocol: 'tcp' }, false],
     ['the Host header', { ...site, host_header: 'rewrite' }, false],
     ['a port and a name', { ...site, local_port: 3001, subdomain: 'app' }, false],
-    ['a key of tomorrow', { ...site, somethingNew: 1 }, false],
-  ])('%s', (_what, after, expected) => {
+    ['an unknown key', { ...site, somethingNew: 1 }, false],
+  ])('is decided by the change of the tunnel: %s', (_what, after, expected) => {
     expect(isRetarget(site, after)).toBe(expected);
   });
 
-  it('nothing of the target while the edge writes its address into requests', () => {
+  it('is not possible while the edge writes the local address into requests', () => {
     const before = { ...site, host_header: 'rewrite' };
     expect(isRetarget(before, { ...before, local_port: 3001 })).toBe(false);
     expect(isRetarget(before, { ...before, health_check: {} })).toBe(true);
@@ -42,14 +42,14 @@ describe('what can be swapped in place', () => {
     ['its path', { type: 'http', path: '/a' }, { type: 'http', path: '/b' }, true],
     ['its type', { type: 'tcp' }, { type: 'http', path: '/' }, false],
     ['its alert', { type: 'tcp', alert_webhook: 'http://a/' }, { type: 'tcp', alert_webhook: 'http://b/' }, false],
-    ['the first one', undefined, { type: 'tcp' }, false],
-    ['the end of it', { type: 'tcp' }, undefined, false],
-  ])('of a health check: %s', (_what, before, after, expected) => {
+    ['added', undefined, { type: 'tcp' }, false],
+    ['removed', { type: 'tcp' }, undefined, false],
+  ])('is decided by the change of the health check: %s', (_what, before, after, expected) => {
     expect(isRetarget({ ...site, health_check: before }, { ...site, health_check: after })).toBe(expected);
   });
 });
 
-test('keys that are not applied are named, compared with what the client started with', () => {
+test('settings that need a restart are named, compared with the settings at the start', () => {
   const started = { server: 'a:1', tls: undefined, auth_token: 'hash1', watch: false, tunnels: {} };
   expect(restartRequired(started, { ...started, watch: true, api_url: 'x', tunnels: { a: 1 } })).toEqual([]);
   expect(restartRequired(started, { ...started, auth_token: 'hash2', proxy: 'none', server: 'b:1' })).toEqual([
@@ -59,7 +59,7 @@ test('keys that are not applied are named, compared with what the client started
   ]);
 });
 
-test('the outcome counts what stays and names the rest', () => {
+test('a reload reports the number of unchanged tunnels, and the names of the others', () => {
   const plan = { keep: ['a', 'b'], retarget: ['c'], update: ['g'], reopen: ['d'], open: ['e'], close: ['f'] };
   expect(reloadOutcome(plan, ['server'])).toEqual({
     added: ['e'],
@@ -70,7 +70,7 @@ test('the outcome counts what stays and names the rest', () => {
   });
 });
 
-// ---- random configurations against the rules said as plainly as they can be ----
+// ---- random configurations, compared with naive rules ----
 
 const fields = fc.record(
   {
@@ -103,7 +103,9 @@ const text = (value: unknown): string =>
       : part,
   );
 
-/** What the edge is told of an entry, as texts: the naive way to see whether it has to be told anew, and of what. */
+/**
+ * Returns the parts of an entry that the edge knows, as texts: a naive way to decide whether the tunnel or its policy must be sent again.
+ */
 const toldToEdge = ({ kind, fields: entry }: WantedEntry): { tunnel: string; policy: string } => {
   const { local_port, files, health_check, policy, policy_revision, services, ...rest } = entry as Record<
     string,
@@ -130,7 +132,7 @@ const naive = (before: readonly RunningEntry[], after: readonly WantedEntry[]): 
   return steps;
 };
 
-test('any two configurations: every name has the step that the rules give it, and no name has two', () => {
+test('for any two configurations, each tunnel gets exactly one step, the same as in a naive implementation', () => {
   fc.assert(
     fc.property(fc.uniqueArray(running, byName), fc.uniqueArray(wanted, byName), (before, after) => {
       const plan = planReload(before, after);
@@ -145,7 +147,7 @@ test('any two configurations: every name has the step that the rules give it, an
   );
 });
 
-test('a reload of what runs changes nothing, whatever it is', () => {
+test('a reload of the running configuration changes nothing', () => {
   fc.assert(
     fc.property(fc.uniqueArray(running, byName), (entries) => {
       const plan = planReload(entries, structuredClone(entries));

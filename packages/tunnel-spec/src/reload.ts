@@ -1,21 +1,27 @@
-// What a changed configuration asks of a running client: which tunnels and peers stay, which get another target or another policy in place, and
-// which are closed or opened. The rows of the options say what a changed value does.
+// The effect of a changed configuration on a running client: tunnels and peers to keep, to give another target or policy in place, to
+// close, or to open. The option rows define the effect of a changed value.
 
 import type { ReloadClass } from './option.ts';
 import { hasOption, OPTION_KEYS, optionOf, SPEC_KEYS, type SpecKey, type TunnelSpec } from './tunnel-spec.ts';
 
-/** An entry by the keys of config.yml, with defaults and with hashes of secrets. Entries that ask for the same are equal. */
+/**
+ * A config entry as plain data, with the keys of config.yml, with defaults, and with hashes instead of secrets. Entries with the same
+ * meaning are equal.
+ */
 export type EntryFields = Readonly<Record<string, unknown>>;
 
-/** Turns the value of an option into plain data that can be compared; undefined for a value that asks for nothing. */
+/** Converts the value of an option to comparable plain data. Returns undefined for a value without any effect. */
 type PlainValue = (value: never) => unknown;
 
 const same = (value: unknown): unknown => value;
 
-/** The entry fields of a spec: options of its protocol with their defaults, without the options that change nothing. */
+/**
+ * Converts a spec to comparable entry fields: the options of the protocol with their defaults, without options that do not affect a
+ * running tunnel.
+ */
 export const entryFields = (spec: TunnelSpec, plain: Partial<Record<SpecKey, PlainValue>>): EntryFields => {
   const keys = SPEC_KEYS.filter((key) => hasOption(spec.proto, key) && optionOf(key).reload !== 'same');
-  // A host says nothing without a port.
+  // A local host without a port has no effect, so it is not compared.
   const asked = keys.filter((key) => key !== 'local_host' || spec.local_port !== undefined);
   const fields = asked.flatMap((key): [string, unknown][] => {
     const value = filledValue(key, spec[key]);
@@ -25,7 +31,7 @@ export const entryFields = (spec: TunnelSpec, plain: Partial<Record<SpecKey, Pla
   return { proto: spec.proto, ...Object.fromEntries(fields) };
 };
 
-/** A checked value with the defaults of its nested table, or the default of an absent option. */
+/** Returns a validated value with the defaults of its nested table, or the default value of an absent option. */
 const filledValue = (key: SpecKey, value: unknown): unknown => {
   const parsed = optionOf(key).schema.safeParse(value);
   return parsed.success ? parsed.data : value;
@@ -33,28 +39,34 @@ const filledValue = (key: SpecKey, value: unknown): unknown => {
 
 export interface WantedEntry {
   readonly name: string;
-  /** `peer`: a connection to a tunnel of another client. A changed peer is always opened again. */
+  /** `peer` is a connection to a tunnel of another client. A changed peer is always closed and opened again. */
   readonly kind: 'tunnel' | 'peer';
   readonly fields: EntryFields;
 }
 
 export interface RunningEntry extends WantedEntry {
-  /** false: the tunnel was opened while the client ran. The tunnel stays unless the file has its name. */
+  /**
+   * False if the tunnel was opened while the client was running. A reload keeps such a tunnel unless the file defines a tunnel with the
+   * same name.
+   */
   readonly isOfFile: boolean;
 }
 
-/** Names, each in at most one list. Tunnels that were opened while the client ran and are not in the file are in no list. */
+/**
+ * Names of tunnels and peers by the step to take. A name is in at most one list. Tunnels opened while the client was running and absent
+ * from the file are in no list.
+ */
 export interface ReloadPlan {
   readonly keep: readonly string[];
   readonly retarget: readonly string[];
-  /** Tunnels with another policy or other services, and maybe another target. The edge takes the change; connections stay. */
+  /** Tunnels with a changed policy or changed services, and possibly a changed target. The edge applies the change; connections stay. */
   readonly update: readonly string[];
   readonly reopen: readonly string[];
   readonly open: readonly string[];
   readonly close: readonly string[];
 }
 
-/** The outcome of a reload for people and programs: names of tunnels, and in `restart_required` names of keys. */
+/** The outcome of a reload for people and programs: names of tunnels, and in `restart_required` the names of config keys. */
 export interface ReloadOutcome {
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -63,7 +75,7 @@ export interface ReloadOutcome {
   readonly restart_required: readonly string[];
 }
 
-/** Names are unique in each list. */
+/** Compares running and wanted entries, and plans the step for each entry. Names must be unique within each list. */
 export const planReload = (running: readonly RunningEntry[], wanted: readonly WantedEntry[]): ReloadPlan => {
   const plan: Record<Exclude<keyof ReloadPlan, 'close'>, string[]> = {
     keep: [],
@@ -88,17 +100,17 @@ const stepFor = (before: RunningEntry | undefined, after: WantedEntry): Exclude<
   return isUpdate(before.fields, after.fields) ? 'update' : 'reopen';
 };
 
-/** Whether the entries differ only in policy, services and target. */
+/** Returns true if the entries differ only in policy, services and target. */
 export const isUpdate = (before: EntryFields, after: EntryFields): boolean =>
   isRetarget(withPolicyOf(before, after), after);
 
-/** Whether the target or the health check changes. */
+/** Returns true if the entries differ in the target or the health check, apart from policy and services. */
 export const hasOtherTarget = (before: EntryFields, after: EntryFields): boolean =>
   !isSame(withPolicyOf(before, after), after);
 
 const keysOf = (reload: ReloadClass): readonly string[] => OPTION_KEYS.filter((key) => optionOf(key).reload === reload);
 
-/** Options that the edge takes for a running tunnel. */
+/** Options that the edge can change on an open tunnel. */
 const UPDATED: readonly string[] = keysOf('update');
 
 const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => ({
@@ -106,28 +118,28 @@ const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => (
   ...Object.fromEntries(UPDATED.map((key) => [key, other[key]])),
 });
 
-/** Options that only the client needs. */
+/** Options used only by the client, such as the local target. */
 const RETARGETED: readonly string[] = keysOf('retarget');
 
-/** Whether the entries differ only in the target, so that the tunnel can stay open. */
+/** Returns true if the entries differ only in the target, so that the tunnel can stay open. */
 export const isRetarget = (before: EntryFields, after: EntryFields): boolean => {
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (key) => !isSame(before[key], after[key]),
   );
   return changed.every((key) => {
-    // With `rewrite` the edge writes the local address into every request.
+    // With `host_header: rewrite` the edge writes the local address into every request, so a changed target must reach the edge.
     if (RETARGETED.includes(key)) return after['host_header'] !== 'rewrite';
     return key === 'health_check' && isSameToEdge(before[key], after[key]);
   });
 };
 
-/** The edge needs only these keys of a health check, because the client probes. */
+/** Compares the health check keys known to the edge. The edge does not need the remaining keys, because the client runs the probes. */
 const isSameToEdge = (before: unknown, after: unknown): boolean =>
   ['type', 'alert_webhook'].every((key) => isSame(fieldOf(before, key), fieldOf(after, key)));
 
 const fieldOf = (value: unknown, key: string): unknown => (isTable(value) ? value[key] : undefined);
 
-/** Keys outside `tunnels` that a client reads only at its start. */
+/** Config keys outside `tunnels` that a client reads only at startup. */
 const RESTART_KEYS: readonly string[] = [
   'server',
   'tls',
@@ -140,7 +152,10 @@ const RESTART_KEYS: readonly string[] = [
   'log_file',
 ];
 
-/** `started`: the keys at the start of the client. The last reload did not apply such keys. */
+/**
+ * Returns the changed keys that take effect only after a restart. `started` has the values from the client's start, because reloads do
+ * not apply such keys.
+ */
 export const restartRequired = (started: EntryFields, now: EntryFields): string[] =>
   RESTART_KEYS.filter((key) => !isSame(started[key], now[key]));
 
@@ -155,7 +170,7 @@ export const reloadOutcome = (plan: ReloadPlan, restart_required: readonly strin
 const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** Compares plain data. A key with the value undefined counts as absent. */
+/** Compares plain data deeply. A key with the value undefined counts as absent. */
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Object.is(one, other)) return true;
   if (!isTable(one) || !isTable(other) || Array.isArray(one) !== Array.isArray(other)) return false;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { isHttpUrl, url } from './values.ts';
 
-it('takes the http and https URLs that the URL parser takes, and no other text', () => {
+it('an http URL is valid if and only if the URL parser accepts it', () => {
   const texts = fc.oneof(
     fc.webUrl(),
     fc.string(),
@@ -15,6 +15,6 @@ it('takes the http and https URLs that the URL parser takes, and no other text',
   );
 });
 
-it.each(['ftp://a', 'a.example', '', 'https://'])('refuses %j', (text) => {
+it.each(['ftp://a', 'a.example', '', 'https://'])('the URL %j is refused', (text) => {
   expect(url({ orEmpty: false }).safeParse(text).success).toBe(false);
 });

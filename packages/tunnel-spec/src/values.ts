@@ -1,12 +1,12 @@
-// Kinds of option values. Each kind has the words for the expected value; a refusal ends with these words.
+// Schemas for kinds of option values. The error text of each schema names the expected value and ends the error message.
 import * as z from 'zod';
 
-/** Marks a kind so that refusals never show its values. */
+/** Marks a schema as concealed, so that error messages never show its values. */
 export const conceal = <S extends z.ZodType>(schema: S): S => schema.meta({ concealed: true });
 
 export const isConcealed = (schema: z.core.$ZodType): boolean => z.globalRegistry.get(schema)?.['concealed'] === true;
 
-/** A table without unknown keys. */
+/** Schema of a table. Unknown keys are rejected. */
 export const table = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape, { error: 'a table' });
 
 export const filledText = (expected = 'a string that is not empty') =>
@@ -24,7 +24,7 @@ export const seconds = (to: number) => {
   return z.number({ error }).positive({ error }).max(to, { error });
 };
 
-/** Port 0 stands for any free port. */
+/** Schema of a port to listen on. Port 0 stands for any free port. */
 export const listenPort = () => wholeNumber(0, 65_535);
 
 export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) => {
@@ -53,7 +53,7 @@ const URL_TEXT = z.url();
 
 export const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value) && URL_TEXT.safeParse(value).success;
 
-/** A secret that is not empty, as plain text. The configuration turns it into an object that no log shows. */
+/** Schema of a non-empty secret as plain text. The configuration wraps the secret in an object hidden from logs. */
 export const filledSecret = () => {
   const error = 'a string that is not empty';
   return conceal(z.string({ error }).min(1, { error }));

@@ -1,6 +1,6 @@
-// Lists the branches of a source file: functions, both sides of conditions and of logical operators, switch cases, catch
-// clauses and loop bodies. A branch is identified by its function, its kind and the text of its condition, so that the same
-// branch is found again after other lines have moved or changed.
+// Lists the branches of a source file: functions, both sides of conditions and of logical operators, switch cases, catch clauses and loop
+// bodies. A branch is identified by its function, its kind and the text of its condition, so that the branch is found again after other
+// lines have moved or changed.
 import { createHash } from 'node:crypto';
 import { parseSync } from 'oxc-parser';
 import { walkTree } from '../syntax-tree.mjs';
@@ -9,8 +9,9 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
 const LOOPS = new Set(['ForStatement', 'ForInStatement', 'ForOfStatement', 'WhileStatement', 'DoWhileStatement']);
 
 /**
- * `range` is the code that runs when the branch is taken. A branch without code (the missing `else`, an operand that decides
- * alone) has `over` instead: the ranges of the whole and of its other side; the branch is taken when the whole runs more often.
+ * Lists the branches of a source. `range` is the code that runs when the branch is taken. A branch without code (a missing `else`, or an
+ * operand that decides the result) has `over` instead: the ranges of the whole expression and of the opposite branch. Such a branch is
+ * taken if the whole expression runs more often than the opposite branch.
  * @returns {{ id: string, line: number, text: string, range?: [number, number], over?: [[number, number], [number, number]] }[]}
  */
 export function branchesOf(file, source) {
@@ -79,10 +80,10 @@ function branchesAt(node) {
   }
 }
 
-/** Without the brace, which belongs to no statement. */
+/** Returns the range of a node without the braces, which belong to no statement. */
 const inside = (node) => (node.type === 'BlockStatement' ? [node.start + 1, node.end - 1] : span(node));
 
-/** The names of the functions and classes around a node, the outermost first. */
+/** Returns the names of the functions and classes around a node, outermost first. */
 function scopeOf(nodes, text) {
   const names = [];
   nodes.forEach((node, at) => {
@@ -131,7 +132,7 @@ function withoutComments(source, comments) {
   return parts.join('') + source.slice(end);
 }
 
-/** The offsets at which the lines of a text begin. */
+/** Returns the offsets of the line starts in a text. */
 export function lineStarts(text) {
   const starts = [0];
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
@@ -142,7 +143,7 @@ function lineOf(starts, offset) {
   return lastAtMost(starts, offset) + 1;
 }
 
-/** The index of the last number in `sorted` that is not above `value`, or -1. */
+/** Returns the index of the last number in `sorted` that is at most `value`, or -1 if every number is larger. */
 export function lastAtMost(sorted, value) {
   let low = 0;
   let high = sorted.length;

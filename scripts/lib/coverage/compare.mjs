@@ -1,7 +1,10 @@
-// Compares two records of covered branches. A branch is the same in both when its function, its kind and its condition are;
-// the file may be another one, because code moves.
+// Compares two records of covered branches. Branches with the same function, kind and condition are the same branch, even in different
+// files, because code moves.
 
-/** @returns {{ lost: object[], open: object[] }} branches that only the old record has as covered; branches of new code that no test takes */
+/**
+ * @returns {{ lost: object[], open: object[] }} `lost`: branches that are covered in the old record only; `open`: branches of new code
+ * without a test
+ */
 export function compareRecords(old, now) {
   const here = new Map(now.branches.map((branch) => [keyOf(branch), branch]));
   const before = new Set(old.branches.map(keyOf));
@@ -25,7 +28,7 @@ function byId(branches) {
   return groups;
 }
 
-/** The one whose path has the most in common with the branch's. */
+/** Returns the candidate with the longest common path with a branch. */
 function nearest({ file }, candidates) {
   const common = (other) => {
     let length = 0;

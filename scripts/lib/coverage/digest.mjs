@@ -1,4 +1,4 @@
-// Turns the raw counts of V8 (see provider.mjs) into the branches that were taken, each with test files that took it.
+// Converts the raw counts of V8 (see provider.mjs) to the list of taken branches, each with test files that took the branch.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,19 +6,19 @@ import { filesBelow, ROOT, workspaceDirs } from '../paths.mjs';
 import { branchesOf, lastAtMost } from './branches.mjs';
 import { offsetsOf } from './source-map.mjs';
 
-/** Test files that are named for a branch. */
+/** Maximum test files named per branch. */
 const NAMED_TESTS = 3;
 
-/** Product code: neither tests and what helps them, nor the dashboard, which runs in a browser. */
+/** Whether a file is product code, as opposed to tests and test support. The dashboard is excluded, because it runs in a browser. */
 const isProduct = (file) =>
   /^(?:packages|apps)\/[^/]+\/src\/.*(?<!\.d)\.ts$/.test(file) &&
   !/\.(?:test|fixture|conformance)\.ts$/.test(file) &&
   !/^(?:packages\/testkit|apps\/dashboard)\//.test(file);
 
 export class BranchRecord {
-  /** Branches by file. */
+  /** Branches by the path of the source file. */
   #files = new Map();
-  /** What to look at in a script: by the script's hash or path. */
+  /** Offsets to examine in a script, by the path of the script. */
   #probes = new Map();
   #scripts = 0;
 
@@ -31,7 +31,7 @@ export class BranchRecord {
     }
   }
 
-  /** Adds one folder that the provider has filled. */
+  /** Adds a folder filled by the coverage provider. */
   addFolder(dir) {
     for (const name of readdirSync(join(dir, 'counts'))) {
       const { test, modules } = readJson(join(dir, 'counts', name));
@@ -94,7 +94,7 @@ export class BranchRecord {
     return probes;
   }
 
-  /** Branches without any code that a script shows (an empty block) cannot be judged, and are left out. */
+  /** Converts the record to JSON. A branch without code in any script, such as an empty block, cannot be judged and is omitted. */
   toJson() {
     const branches = [];
     let unjudged = 0;
@@ -107,13 +107,16 @@ export class BranchRecord {
     return { scripts: this.#scripts, unjudged, branches };
   }
 
-  /** No test and no program has loaded it: all of its branches are open. */
+  /** Whether no test and no program has loaded a file. Every branch of such a file is uncovered. */
   #isUnloaded(file) {
     return this.#files.get(file).branches.every(({ isSeen }) => !isSeen);
   }
 }
 
-/** The source map of a script, the product file that one of its sources is, and where the code begins that the map is about. */
+/**
+ * Returns the source map of a script, a function from source names to product files, and the offset in the script where the mapped code
+ * begins.
+ */
 function mapOf(script, code) {
   const inline = code.lastIndexOf('//# sourceMappingURL=data:application/json;base64,');
   if (inline === -1) {
@@ -126,17 +129,20 @@ function mapOf(script, code) {
   const [, data] = /base64,([\w+/=]+)/.exec(code.slice(inline));
   const map = JSON.parse(Buffer.from(data, 'base64').toString());
   const file = map.file.replace(/^\//, '');
-  // Before it vitest puts the head of the function in which a module runs.
+  // The mapped code begins after the function header that vitest adds around a module.
   return { map, begin: code.indexOf('{{') + 2, fileOf: () => file };
 }
 
-/** The smallest generated offset that belongs to the first mapped code within `range`. */
+/** Returns the generated offset of the first mapped code within `range`. */
 function firstWithin({ from, to }, [start, end]) {
   const at = lastAtMost(from, start - 1) + 1;
   return from[at] < end ? to[at] : undefined;
 }
 
-/** How often the code at an offset ran, by the innermost range around it. */
+/**
+ * Returns a function from an offset to the number of times that the code at the offset ran, according to the innermost range around the
+ * offset.
+ */
 function countsOf(functions) {
   const ranges = functions.flatMap((one) => one.ranges);
   ranges.sort((a, b) => a.startOffset - b.startOffset || b.endOffset - a.endOffset);

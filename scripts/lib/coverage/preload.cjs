@@ -1,5 +1,5 @@
-// Loaded by the programs that tests start while coverage is taken: writes the counts on SIGUSR2, because a program that is
-// killed writes none. COVERAGE_PIDS names the folder that tells which programs listen (PID) and which have written (PID.written).
+// Preloaded by programs that tests start while coverage is measured. Writes the coverage counts on SIGUSR2, because a killed program writes no
+// counts. COVERAGE_PIDS names a folder with a file PID for each listening program, and a file PID.written for each program that has written.
 const { rmSync, writeFileSync } = process.getBuiltinModule('node:fs');
 const { takeCoverage } = process.getBuiltinModule('node:v8');
 

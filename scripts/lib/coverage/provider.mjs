@@ -1,7 +1,7 @@
-// A coverage provider of vitest's that writes the raw counts of V8 after each test file, into the folder that COVERAGE_DIR names:
-//   scripts/HASH.js    a module as the test process ran it, with its source map
+// Coverage provider for vitest that writes the raw counts of V8 after each test file to the folder named by COVERAGE_DIR:
+//   scripts/HASH.js    a module as run by the test process, with its source map
 //   counts/N.json      { test, functions by script }: the counts of one test file
-//   children/N/*.json  the same from programs that the test file started, as Node.js writes them; children/N/test.txt names the file
+//   children/N/*.json  counts of programs started by the test file, as written by Node.js; children/N/test.txt names the test file
 import { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -23,17 +23,20 @@ const dir = process.env.COVERAGE_DIR ?? '';
 const own = join(dir, `worker-${process.pid}`);
 const pids = join(dir, 'pids');
 const PRELOAD = fileURLToPath(new URL('preload.cjs', import.meta.url));
-/** How long a program may take to write its counts before it is killed. */
+/** Time limit for a program to write its counts before the program is killed. */
 const WRITE_MS = 3000;
 const isProduct = (url) =>
   /\/(?:packages|apps)\/[^/]+\/src\/.*\.ts$/.test(url) && !/\.(?:test|fixture|conformance)\.ts$/.test(url);
 
-/** The hash of each module's script, by its path. */
+/** Hash of each module's script, by the module's path. */
 const scripts = new Map();
 let session;
 let taken = 0;
 
-/** Test processes run modules by this function of Node.js; V8 does not tell the text of a script with its counts. */
+/**
+ * Stores the text of every module that runs. Test processes run modules with vm.runInThisContext, and V8's counts do not include the text
+ * of a script.
+ */
 function keepScripts() {
   const run = vm.runInThisContext;
   vm.runInThisContext = (code, options) => {
@@ -48,7 +51,7 @@ function keepScripts() {
   };
 }
 
-/** Programs that a test kills write their counts first. Tests only see that the kill takes a fifth of a second. */
+/** Makes programs write their counts before a test kills them. For tests, the kill only takes a fifth of a second longer. */
 function writeBeforeKill() {
   const kill = process.kill.bind(process);
   process.kill = (pid, signal) => {
@@ -64,7 +67,7 @@ function writeBeforeKill() {
 
 const isKill = (signal) => signal === 'SIGKILL' || signal === 9;
 
-/** A negative number is a process group, as kill(2) has it. */
+/** Asks programs for their counts. As in kill(2), a negative `target` is a process group. */
 function askForCounts(target, kill) {
   const asked = listening().filter((pid) => pid === target || groupOf(pid) === -target);
   for (const pid of asked) attempt(() => kill(pid, 'SIGUSR2'));
@@ -82,7 +85,7 @@ const listening = () =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
 
-/** The process group of a program that runs; undefined when it has ended. */
+/** Returns the process group of a running program, or undefined if the program has ended. */
 function groupOf(pid) {
   const [state, , group] = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')) ?? ['Z'];
   return state === 'Z' ? undefined : Number(group);
@@ -129,9 +132,9 @@ function startCoverage() {
   startCounting();
   writeBeforeKill();
   mkdirSync(own, { recursive: true });
-  // For programs that tests start as another user.
+  // Programs that tests start as a different user must be able to write here.
   for (const folder of [own, pids]) chmodSync(folder, 0o777);
-  // Programs that tests start take this along.
+  // Environment variables inherited by the programs that tests start.
   process.env.NODE_V8_COVERAGE = own;
   process.env.COVERAGE_PIDS = pids;
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --require ${PRELOAD}`.trim();
@@ -146,7 +149,7 @@ function takeCoverage() {
   return null;
 }
 
-/** A program that ends after its test file is counted for the next one. */
+/** Assigns the counts of ended programs to a test file. A program that ends after its test file is assigned to the next test file. */
 function moveChildren(to, test) {
   const files = readdirSync(own);
   if (files.length === 0) return;
@@ -165,7 +168,7 @@ const provider = {
   resolveOptions: () => options,
   clean: () => {},
   onAfterSuiteRun: () => {},
-  // The set-up of a run, such as the database that its tests share, runs in vitest's own process.
+  // The setup of a run, such as the database shared by the tests, runs in vitest's main process.
   generateCoverage: () => {
     writeCounts(String(process.pid), 'the set-up of a run');
     return {};
@@ -173,5 +176,5 @@ const provider = {
   reportCoverage: () => {},
 };
 
-// vitest takes a provider only as the default of its module.
+// vitest requires the provider as the default export of the module.
 export default { getProvider: () => provider, startCoverage, takeCoverage, stopCoverage: () => {} };

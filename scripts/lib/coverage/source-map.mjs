@@ -1,4 +1,4 @@
-// Reads a source map: which offset of a source became which offset of the generated script.
+// Reads a source map: maps offsets of a source to offsets of the generated script.
 import { lineStarts } from './branches.mjs';
 
 const DIGITS = new Map(
@@ -6,8 +6,8 @@ const DIGITS = new Map(
 );
 
 /**
- * For each source of the map that `readSource` knows, the pairs of offsets in the order of the source. `begin` is where in the
- * script the code begins that the map is about.
+ * Returns pairs of offsets, in source order, for each source known to `readSource`. `begin` is the offset in the script where the mapped
+ * code begins.
  * @returns {Map<string, { from: number[], to: number[] }>}
  */
 export function offsetsOf(map, script, begin, readSource) {
@@ -28,7 +28,7 @@ function inOrder(pairs) {
   return { from: pairs.map(([from]) => from), to: pairs.map(([, to]) => to) };
 }
 
-/** Each segment as [line, column, source, line there, column there]; segments without a source are left out. */
+/** Yields each segment as [line, column, source, source line, source column]. Segments without a source are skipped. */
 function* segmentsOf(mappings) {
   const now = [0, 0, 0, 0];
   let line = 0;

@@ -1,5 +1,5 @@
-// Lists the small faults that can be put into a source file, each within one line: a comparison turned around, a condition
-// negated, a call left out, a number one too large. Types, imports and log lines are left alone.
+// Lists small faults that can be injected into a source file, each within one line: a reversed comparison, a negated condition, an
+// omitted call, a number increased by one. Types, imports and log lines are skipped.
 import { parseSync } from 'oxc-parser';
 import { lineStarts } from '../coverage/branches.mjs';
 import { walkTree } from '../syntax-tree.mjs';
@@ -16,8 +16,8 @@ const ARITHMETIC = { '+': '-', '-': '+', '*': '/', '/': '*', '+=': '-=', '-=': '
 const LOG_CALL = /(?:\blog|Log|[lL]ogger|logs?)\)?\??\.(?:debug|info|warn|error|log)\($/;
 
 /**
- * `nth` counts equal lines of the file from 1. `from` and `to` are columns of the line with its indent cut off, so that the
- * mutation can be made again in another version of the file.
+ * Lists the possible mutations of a file. `nth` counts equal lines of the file from 1. `from` and `to` are columns of the line without
+ * its indentation, so that the mutation can be repeated in another version of the file.
  * @returns {{ operator: string, line: number, text: string, nth: number, from: number, to: number, replacement: string }[]}
  */
 export function mutationsOf(file, source) {
@@ -36,7 +36,7 @@ export function mutationsOf(file, source) {
   return found.map((fault) => placed(fault, lines, starts)).filter(Boolean);
 }
 
-/** The source with the mutation in it, or undefined when the line is not there. */
+/** Returns the source with the mutation, or undefined if the line does not exist. */
 export function mutate(source, { text, nth, from, to, replacement }) {
   const lines = source.split('\n');
   let left = nth;

@@ -1,4 +1,4 @@
-// A copy of the checkout below .cache, in which files may be broken: tracked files are copied, the installed packages linked.
+// A copy of the checkout below .cache in which files can be broken. Tracked files are copied, installed packages are hard links.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,11 +7,11 @@ import { CACHE_DIR, ROOT } from '../paths.mjs';
 const DIR = join(CACHE_DIR, 'mutants');
 const REPORT = join(CACHE_DIR, 'mutant.json');
 
-/** Of two cores, what tests use of the time in which they run. */
+/** Processor time used by tests per second of run time, on two cores. */
 const PROCESSOR_SHARE = 0.8;
 const INTERRUPT_MS = 10_000;
 
-/** Tests near the broken file first: they find the fault soonest. */
+/** Vitest configuration that sorts tests by their distance from the broken file, because the nearest tests find the fault soonest. */
 const CONFIG = `import { BaseSequencer } from 'vitest/node';
 import config from './vitest.config.ts';
 const near = (path) => {
@@ -43,7 +43,7 @@ export class Scratch {
       cwd: ROOT,
       encoding: 'utf8',
     });
-    // Hard links: a copy of half a gigabyte would take longer than the tests.
+    // Uses hard links, because copying half a gigabyte would take longer than the tests.
     for (const folder of installed.split('\n').filter(Boolean))
       execFileSync('cp', ['-al', folder, join(DIR, folder)], { cwd: ROOT });
     writeFileSync(join(DIR, 'mutants.config.ts'), CONFIG);
@@ -53,7 +53,7 @@ export class Scratch {
     return readFileSync(join(ROOT, file), 'utf8');
   }
 
-  /** Runs `act` while the file has this text. */
+  /** Replaces the text of a file while `act` runs. */
   async withText(file, text, act) {
     writeFileSync(join(DIR, file), text);
     try {
@@ -64,7 +64,7 @@ export class Scratch {
   }
 
   /**
-   * Runs these tests up to the first that fails. Times are those of a machine that has nothing else to do: see `Stopwatch`.
+   * Runs tests up to the first failure. Times are corrected for a busy machine: see `Stopwatch`.
    * @returns {Promise<{ outcome: 'passed' | 'failed' | 'late', by?: string, ms: number }>}
    */
   async judge(file, tests, limitMs) {
@@ -90,7 +90,10 @@ export class Scratch {
   }
 }
 
-/** Its exit code. A run that is late is interrupted, so that it stops its servers, and killed when that does not help. */
+/**
+ * Waits for the end of a test run, and resolves with the exit code. A late run is interrupted, so that the run stops its servers, and
+ * killed if the interrupt does not help.
+ */
 function ended(child, limitMs) {
   const stopwatch = new Stopwatch(child.pid);
   let lateSince;
@@ -112,8 +115,8 @@ function ended(child, limitMs) {
 }
 
 /**
- * The time that processes take, without the time in which a busy machine gave them no processor: at most as much as passes, at
- * least a quarter of it, because tests also wait for something else.
+ * Measures the time of processes, without the time in which a busy machine gave them no processor. The result is at most the elapsed
+ * time. The result is at least a quarter of the elapsed time, because tests also wait for other things than the processor.
  */
 class Stopwatch {
   #beginMs = performance.now();
@@ -124,7 +127,7 @@ class Stopwatch {
     this.#session = session;
   }
 
-  /** What processes have used cannot be told when they have ended. */
+  /** Records the processor time so far, which can no longer be read after the processes have ended. */
   look() {
     this.#processorMs = Math.max(this.#processorMs, processorMs(this.#session));
   }
@@ -135,7 +138,7 @@ class Stopwatch {
   }
 }
 
-/** The processor time of all processes in a session, and of their children that have ended. */
+/** Returns the processor time of all processes in a session, including ended child processes. */
 function processorMs(session) {
   let ticks = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -145,7 +148,7 @@ function processorMs(session) {
   return ticks * 10;
 }
 
-/** The fields of proc(5) behind the name of the program, or undefined when the process is gone. */
+/** Returns the fields of /proc/PID/stat after the program name (see proc(5)), or undefined if the process has ended. */
 function statOf(pid) {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ');
@@ -158,7 +161,7 @@ function signalGroup(pid, signal) {
   try {
     process.kill(-pid, signal);
   } catch {
-    // It has ended.
+    // The process group has already ended.
   }
 }
 

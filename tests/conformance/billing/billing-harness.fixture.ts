@@ -1,4 +1,4 @@
-// A server with its platform and its payment processor's simulator, people who pay, and what the simulator is told to do.
+// A server with platform and payment simulator, test accounts that pay, and control calls for the simulator.
 import type { BillingStatus, StartedSubscription } from '@tunnel/contract';
 import { setPlan } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
@@ -7,10 +7,13 @@ import { UsageReportingEdge } from '../../system/usage-reporting-edge.fixture.ts
 import { type Answer, type Question } from '../platform/api-request.fixture.ts';
 import { OPERATOR, type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
 
-/** All tests run at once, and webhooks come one after the other. Each look at an account takes time from them. */
+/**
+ * Timeout for billing changes. All tests run at the same time, webhooks arrive one after the other, and every poll takes processor time
+ * from them.
+ */
 export const SOON = { timeoutMs: 60_000, intervalMs: 200 };
 export const GB = 1_000_000_000;
-/** What a cent pays for. */
+/** Bytes that cost one cent. */
 export const CENT = GB / 10;
 
 export type Card = 'good' | 'declined' | 'fails_later';
@@ -19,7 +22,7 @@ export interface Payer extends Person {
   readonly subscriptionId: string;
 }
 
-/** As the processor has it; these fields are used. */
+/** An invoice as the payment processor returns it. Only the fields that tests use are declared. */
 export interface Invoice {
   readonly id: string;
   readonly status: string;
@@ -36,7 +39,7 @@ export class BillingHarness extends PlatformHarness {
     return this.server.run.simulator_url;
   }
 
-  /** A control call of the simulator. */
+  /** Sends a control call to the simulator. */
   async sim(path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
     const response = await fetch(`${this.simulatorUrl}/_sim/${path}`, {
       method: 'POST',
@@ -51,7 +54,7 @@ export class BillingHarness extends PlatformHarness {
     return body as BillingStatus;
   }
 
-  /** Once it is so. */
+  /** Returns the billing status as soon as it satisfies the condition. */
   billingWhen(person: Pick<Person, 'token'>, isSo: (status: BillingStatus) => boolean): Promise<BillingStatus> {
     return eventually(async () => {
       const status = await this.billing(person);
@@ -70,7 +73,7 @@ export class BillingHarness extends PlatformHarness {
     return (body as { client_secret: string }).client_secret;
   }
 
-  /** A card that was entered in the browser, as the simulator stands for it. */
+  /** Adds a payment card. The simulator stands in for the browser in which the card would be entered. */
   async addCard(person: Pick<Person, 'token'>, card: Card = 'good'): Promise<number> {
     const intent = await this.clientSecret(person);
     return (await this.sim(`setup_intents/${intent}/confirm`, { card })).status;
@@ -82,20 +85,20 @@ export class BillingHarness extends PlatformHarness {
     return body as StartedSubscription;
   }
 
-  /** Signed up, with a card, subscribed. */
+  /** Creates an account with a card and a subscription. */
   async payer(card: Card = 'good'): Promise<Payer> {
     const person = await this.person();
     await this.addCard(person, card);
     return { ...person, subscriptionId: (await this.subscribe(person)).payment_subscription_id ?? '' };
   }
 
-  /** One for all tests that change nothing about it. */
+  /** Returns the paying account shared by all tests that do not modify it. */
   sharedPayer(): Promise<Payer> {
     this.#sharedPayer ??= this.payer();
     return this.#sharedPayer;
   }
 
-  /** The plan payg from the operator: nothing is known of it at the processor, and no webhooks come. */
+  /** Creates an account that got the plan payg from the operator: the processor does not know the account, so no webhooks arrive. */
   async paygPerson(): Promise<Person> {
     const person = await this.person();
     await setPlan({ db: this.db, clock: systemClock }, OPERATOR, { email: person.email, plan: 'payg' });
@@ -110,7 +113,7 @@ export class BillingHarness extends PlatformHarness {
     return ((await this.get('/billing/invoices', token)).body as { invoices: Invoice[] }).invoices;
   }
 
-  /** The only one, or the newest, once it is final. */
+  /** Returns the newest invoice as soon as the account has `count` invoices and the newest has the given status. */
   invoiceWhen(person: Pick<Person, 'token'>, status: 'paid' | 'open', count = 1): Promise<Invoice> {
     return eventually(async () => {
       const found = await this.invoices(person);
@@ -120,7 +123,7 @@ export class BillingHarness extends PlatformHarness {
     }, SOON);
   }
 
-  /** That edge is one for the file. */
+  /** Returns the edge that reports usage. All tests of a file share it. */
   edge(): Promise<UsageReportingEdge> {
     this.#edge ??= UsageReportingEdge.join(this.server).then((edge) => {
       this.use(edge.keepBeating());
@@ -129,13 +132,13 @@ export class BillingHarness extends PlatformHarness {
     return this.#edge;
   }
 
-  /** Usage as an edge tells it, in a tunnel of that account; stored when this returns. */
+  /** Reports usage for a tunnel of the account, as an edge does. The usage is stored when the promise resolves. */
   async reportUsage(person: Person, bytes: number): Promise<void> {
     const edge = await this.edge();
     await edge.tell({ accountId: person.id, keyId: (await this.newKey(person)).id }, bytes);
   }
 
-  /** The simulator's clock goes past the end of the present month. */
+  /** Moves the simulator's clock past the end of the current month. */
   async endMonth(): Promise<void> {
     const now = new Date();
     const end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);

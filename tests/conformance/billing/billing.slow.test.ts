@@ -1,4 +1,5 @@
-// All tests of the folder on one server: first what needs no end of the month, then one end of it for all, and what comes after.
+// Runs all tests of the folder on a single server: first the tests within the month, then the end of the month once for all tests, and
+// then the tests that follow.
 import { monthWithRoom } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { BillingHarness } from './billing-harness.fixture.ts';
@@ -12,7 +13,7 @@ import { Story } from './story.rows.ts';
 const harness = new BillingHarness();
 const month = new Month(harness);
 const story = new Story(harness);
-/** What all of it takes on a busy machine. */
+/** Time that all tests take on a busy machine. */
 const ROOM_MS = 240_000;
 beforeAll(async () => {
   await monthWithRoom(ROOM_MS);
@@ -21,9 +22,9 @@ beforeAll(async () => {
 }, ROOM_MS + 120_000);
 afterAll(() => harness.close());
 
-// The tests of each part run at once, because most of them wait for something; the parts do not.
-describe('while the month lasts', () => {
-  describe.concurrent('everything', () => {
+// The tests of a part run at the same time, because most of them wait for events. The parts run one after the other.
+describe('billing during the month', () => {
+  describe.concurrent('all sections at once', () => {
     story.untilTheMonthEnds();
     capRows(harness);
     beforeItsEnd(harness, month);
@@ -33,14 +34,14 @@ describe('while the month lasts', () => {
   });
 });
 
-describe('after the end of the month', () => {
+describe('billing after the end of the month', () => {
   beforeAll(() => harness.endMonth());
-  describe.concurrent('everything', () => {
+  describe.concurrent('all sections at once', () => {
     story.afterTheMonth();
     afterItsEnd(harness, month);
   });
 });
 
-describe('at the end', () => {
+describe('changes to the whole simulator', () => {
   simulatorRowsAtTheEnd(harness, month);
 });

@@ -1,4 +1,4 @@
-// The spend cap, with tunnels that really run and with those that an edge asks for.
+// The spend cap, tested with running tunnels and with admission requests of an edge.
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { Person } from '../platform/platform-harness.fixture.ts';
@@ -15,7 +15,7 @@ export const capRows = (harness: BillingHarness): void => {
       const answer = await edge.open({ accountId: payer.id, keyId: key.id });
       return answer.ok ? 'open' : `${answer.code}: ${answer.message}`;
     };
-    // The minimum of 300 is no usage.
+    // The minimum charge of 300 cents does not count as usage.
     await harness.cap(payer, { spend_cap_cents: 100 });
     expect(await fate()).toBe('open');
     await harness.reportUsage(payer, 100 * CENT - 1);
@@ -43,7 +43,7 @@ export const capRows = (harness: BillingHarness): void => {
     expect(await harness.server.tunnel(tunnel.tunnelId)).toBeUndefined();
     expect(await visitHttp(tunnel)).toBe(404);
     expect(await refusedWith(key.token)).toBe('SPEND_CAP_REACHED: spend cap of $123.45 reached');
-    // It is the account's own usage that counts.
+    // Only the account's usage counts toward its cap.
     const other = await openTunnel(harness, await harness.paygPerson());
     expect(await visitHttp(other.tunnel)).toBe(200);
   });
@@ -67,14 +67,14 @@ export const capRows = (harness: BillingHarness): void => {
     const all = 'Spend limit of $10.00 reached';
     const told = async (): Promise<string[][]> => [await mailsAbout(near), await mailsAbout(over)];
     await eventually(async () => expect(await told()).toEqual([[most], [all]]), SOON);
-    // Further, and another cap that is reached in the same month.
+    // More usage, and a second cap that is reached in the same month.
     await harness.reportUsage(near, 200 * CENT);
     await harness.cap(over, { spend_cap_cents: 1010 });
     await harness.reportUsage(over, 100 * CENT);
     await eventually(async () => expect(await told()).toEqual([[most, all], [all]]), SOON);
   });
 
-  /** What a client with this key hears when it asks for a tunnel. */
+  /** Returns the error of a client that requests a tunnel with this key. */
   const refusedWith = async (token: string): Promise<string> => {
     const localPort = await startService(harness);
     const open = await connectWith(harness, token).catch((fault: { code: string; message: string }) => fault);

@@ -1,4 +1,4 @@
-// The six endpoints, and what they refuse. No test minds what the others do meanwhile.
+// The six billing endpoints and their errors. The tests do not affect each other.
 import { billingStatus, invoiceList, portalSession, setupIntent, startedSubscription } from '@tunnel/contract';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from '../platform/api-request.fixture.ts';
@@ -190,7 +190,7 @@ export const endpointRows = (harness: BillingHarness): void => {
       await portal('https://b.example', 'p'),
     ];
     expect(reused.map(refusalOf)).toEqual(reused.map(() => [409, 'IDEMPOTENCY_KEY_REUSED']));
-    // Another account may have the same key.
+    // A different account can use the same idempotency key.
     expect((await harness.order('setup-intent', free, keyed('once'))).status).toBe(200);
     for (const key of ['', 'a'.repeat(256), 'ü', 'a\tb']) {
       expect(refusalOf(await harness.order('subscribe', payer, keyed(key)))).toEqual([400, 'IDEMPOTENCY_KEY_INVALID']);

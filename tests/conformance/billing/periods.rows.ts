@@ -1,4 +1,4 @@
-// What a month costs and what comes after it, for accounts that were made ready before its end.
+// The cost of a month and its consequences, for accounts that were prepared before the month ends.
 
 import type { StatusEvent, Tunnel } from '@tunnel/client';
 import { eventually } from '@tunnel/testkit';
@@ -11,10 +11,10 @@ import { row } from './rows.fixture.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What each used until the month's end. */
+/** Usage of each account until the end of the month. */
 const USED = [0, 1, 30 * GB - 1, 30 * GB, 30 * GB + CENT - 1, 30 * GB + CENT, 31_234_567_890, 123 * GB] as const;
 
-/** By hand: 10 cents for 10^9 bytes, rounded down once, and 300 at least. */
+/** Computes the due amount independently of the product: 10 cents per 10^9 bytes, rounded down once, and at least 300. */
 const dueFor = (bytes: number): number => Math.max(300, Number(BigInt(bytes) / 100_000_000n));
 
 export class Month {
@@ -31,7 +31,7 @@ export class Month {
         leavingToken: string;
       }
     | undefined;
-  /** Of the account that leaves, oldest first, and what its client is told. */
+  /** Tunnels of the account that cancels, oldest first, and the statuses of its client. */
   readonly opened: Tunnel[] = [];
   statuses: StatusEvent[] = [];
 
@@ -75,10 +75,10 @@ export const beforeItsEnd = (harness: BillingHarness, month: Month): void => {
       const status = await harness.billingWhen(payer, (now) => now.subscription_status === 'canceled');
       expect(status).toMatchObject({ billing_model: 'payg', plan_name: 'payg', estimated_mtd_cents: 300 });
     }
-    // Subscribing again keeps it.
+    // Subscribing again keeps the subscription.
     const again = await harness.subscribe(kept);
     expect(again).toMatchObject({ status: 'active', payment_subscription_id: kept.subscriptionId });
-    // More tunnels than the plan after it allows.
+    // Opens more tunnels than the next plan allows.
     const { client, statuses } = await connectWith(harness, month.special.leavingToken);
     const localPort = await startService(harness);
     for (let opened = 0; opened < TUNNEL_LIMIT + 2; opened += 1) {
@@ -95,7 +95,7 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
   });
 
   it(row('Limits', 2), async () => {
-    // Credited: not 300 and 312, but 312.
+    // The minimum is credited against usage: the total is 312, not 300 plus 312.
     expect([(await month.invoice(0)).total, (await month.invoice(31_234_567_890)).total]).toEqual([300, 312]);
   });
 
@@ -169,7 +169,7 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
     }, SOON);
     const [oldest] = month.opened;
     expect(oldest === undefined ? 0 : await visitHttp(oldest)).toBe(200);
-    // The last month had its minimum too.
+    // The minimum applies to the last month as well.
     expect((await harness.invoiceWhen(leaving, 'paid')).total).toBe(300);
     const again = await harness.subscribe(leaving);
     expect(again).toMatchObject({ status: 'active', plan: 'payg' });

@@ -1,5 +1,4 @@
-// The rows of the specification about billing, in its order, and the names of their tests.
-// rows.test.ts fails when one of them has no test.
+// The billing rows of the specification in their order, and the names of their tests. rows.test.ts fails if a row has no test.
 
 import { namesOfRows, numbered } from '../numbered.fixture.ts';
 

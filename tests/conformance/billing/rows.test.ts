@@ -1,4 +1,4 @@
-// Every row has a test, and README.md says where.
+// Checks that every row has a test and that README.md lists the test files.
 import { testRowMap } from '../row-map.fixture.ts';
 import { ROWS } from './rows.fixture.ts';
 

@@ -1,4 +1,4 @@
-// The simulator's own calls and page, and the webhooks it sends.
+// The simulator's control calls and page, and the webhooks that it sends.
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -62,7 +62,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
     expect(await statusWith({})).toBe(200);
   });
 
-  /** fetch() would not let us say these headers. */
+  /** Sends a request with headers that fetch() does not allow. */
   const statusWith = (headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
       const asked = request(`${harness.simulatorUrl}/_sim/clock`, { method: 'POST', headers }, (response) => {
@@ -92,7 +92,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
       `t=${at},v1=${createHmac('sha256', key).update(`${at}.${raw}`).digest('hex')}`;
     const noted = (id: string) => harness.db.selectFrom('processor_events').selectAll().where('id', '=', id).execute();
 
-    it('is refused without a signature, with a wrong or an old one, and when a byte was changed', async () => {
+    it('a webhook gets 400 WEBHOOK_SIGNATURE without a signature, with a wrong or expired one, and after a byte was changed', async () => {
       const raw = event('evt_refused');
       const old = signed(raw, secret(), now() - 3600);
       for (const signature of [undefined, '', 'nonsense', signed(raw, 'whsec_of_another'), old]) {
@@ -102,7 +102,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
       expect(await noted('evt_refused')).toEqual([]);
     });
 
-    it('is taken and noted once, also when it says nothing to us', async () => {
+    it('a signed webhook of an unknown event type is accepted each time and recorded once', async () => {
       const raw = event('evt_taken');
       for (let sent = 0; sent < 3; sent += 1) expect((await send(raw, signed(raw))).status).toBe(200);
       expect(await noted('evt_taken')).toMatchObject([{ type: 'test.event', handled_at: expect.any(Date) }]);
@@ -110,7 +110,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
   });
 };
 
-/** These change the simulator for everybody, so they come one after the other. */
+/** Tests that change the simulator for all accounts, so they run one after the other. */
 export const simulatorRowsAtTheEnd = (harness: BillingHarness, month: Month): void => {
   const people = new Map<string, Person>();
   beforeAll(async () => {
@@ -139,7 +139,7 @@ export const simulatorRowsAtTheEnd = (harness: BillingHarness, month: Month): vo
     const fault = { code: 'ACCOUNT_PAST_DUE' };
     await eventually(() => expect(statuses.at(-1)).toMatchObject({ type: 'closed', fault }), { timeoutMs: 60_000 });
     expect(await visitHttp(tunnel)).toBe(404);
-    // Paying opens it again.
+    // Payment opens access again.
     const { id } = await harness.invoiceWhen(payer, 'open');
     const { customer } = await harness.db
       .selectFrom('billing_accounts')

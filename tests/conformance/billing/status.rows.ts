@@ -1,4 +1,4 @@
-// Each field of BillingStatus, and what its estimate is made of: of somebody who never paid, of somebody who does, and as it changes.
+// Each field of BillingStatus and the parts of its estimate: for an account that never paid, for a paying account, and after changes.
 import { billingUsage } from '@tunnel/contract';
 import { beforeAll, expect, it } from 'vitest';
 import { refusalOf } from '../platform/api-request.fixture.ts';

@@ -1,5 +1,5 @@
-// The whole story once, over HTTP and with the command line: an account that stays below the minimum, and one that goes above it.
-// The end of the month is the same one for all tests of the folder, so the story goes on after it.
+// A complete billing story over HTTP and the command line: an account below the minimum charge, and an account above it. All tests of the
+// folder share the end of the month, so the story continues afterwards.
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -10,7 +10,7 @@ import { fateOf, visit } from '../../system/visitor.fixture.ts';
 import { newEmail, PASSWORD, type Person } from '../platform/platform-harness.fixture.ts';
 import { type BillingHarness, CENT, SOON } from './billing-harness.fixture.ts';
 
-/** An edge tells of the first bytes, all but one that a cent pays for. What reaches the cap is carried. */
+/** Bytes that an edge reports at first: one byte less than a cent pays for. Bytes that reach the cap are still carried. */
 const TOLD_BYTES = CENT - 1;
 const VISIT_BYTES = 1_000_000;
 
@@ -23,12 +23,16 @@ export class Story {
   }
 
   untilTheMonthEnds(): void {
-    it('the story: from signing up to a cap that was reached and removed', () => this.#live(), 180_000);
+    it(
+      'an account signs up, subscribes, reaches its spend cap (the client exits with 6) and works again without the cap',
+      () => this.#live(),
+      180_000,
+    );
   }
 
-  /** The invoice is the larger of 300 and the usage, to the cent. */
+  /** The invoice is the larger of 300 cents and the usage, to the cent. */
   afterTheMonth(): void {
-    it('the story: the invoice', async () => {
+    it('the invoice is the larger of 300 cents and the usage', async () => {
       const harness = this.#harness;
       if (this.#people === undefined) throw new Error('the story has no beginning');
       const { below, above } = this.#people;
@@ -43,7 +47,7 @@ export class Story {
 
   async #live(): Promise<void> {
     const harness = this.#harness;
-    // Register, verify, log in.
+    // Step 1: the account registers, verifies its address and signs in.
     const email = newEmail('story');
     expect((await harness.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
     expect((await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`)).status).toBe(200);
@@ -57,7 +61,7 @@ export class Story {
     await tunnel(['login', '--platform', harness.url, '--email', email, '--password-stdin', '--no-key'], PASSWORD);
     expect(await tunnel(['billing'])).toContain('plan free: free of charge');
 
-    // A payment method: the browser's part is the simulator's.
+    // Step 2: the account adds a payment method. The simulator stands in for the browser.
     expect((await harness.order('subscribe', person)).status).toBe(400);
     const intent = await harness.clientSecret(person);
     expect((await harness.sim(`setup_intents/${intent}/confirm`)).status).toBe(200);
@@ -66,7 +70,7 @@ export class Story {
     expect(await harness.subscribe(person)).toEqual(started);
     expect((await harness.billing(person)).estimated_mtd_cents).toBe(300);
 
-    // Traffic, and another account with much more of it.
+    // Step 3: the account has traffic, and a different account has much more.
     const above = await harness.payer();
     await harness.reportUsage(above, 45_678_901_234);
     expect((await harness.billing(above)).estimated_mtd_cents).toBe(456);
@@ -79,7 +83,7 @@ export class Story {
     await meteredWhen(harness, person, TOLD_BYTES + VISIT_BYTES);
     expect((await harness.billing(person)).estimated_mtd_cents).toBe(300);
 
-    // The cap: one cent is reached, so the live tunnel is closed and a new one refused.
+    // Step 4: a cap of one cent has been reached, so the live tunnel is closed and a new one rejected.
     expect(live.exit).toBeNull();
     expect(await tunnel(['billing', 'cap', '0.01'])).toBe('Spend cap: $0.01 a month.\n');
     expect(await live.exitCode()).toBe(6);
@@ -90,7 +94,7 @@ export class Story {
     expect(said(refused)).toContain('spend cap of $0.01 reached');
     expect(refused.events('ready')).toEqual([]);
 
-    // Removed: it works at once.
+    // Step 5: the cap is removed, and a tunnel works at once.
     expect(await tunnel(['billing', 'cap', 'none'])).toBe('No spend cap.\n');
     const again = await openWith(harness, harness.server, key, ['tcp', service.port]);
     expect(await readAll((await again.ready()).assigned_port)).toBe(VISIT_BYTES);
@@ -103,7 +107,7 @@ export class Story {
 const said = ({ stdout, stderr }: { stdout: readonly string[]; stderr: readonly string[] }): string =>
   [...stdout, ...stderr].join('\n');
 
-/** Sends this to everybody who comes, and a FIN. */
+/** Starts a service that sends the bytes and a FIN to every connection. */
 const startSource = async (bytes: Buffer): Promise<{ port: number; close(): Promise<void> }> => {
   const server = createServer((socket) => {
     socket.on('error', () => {});

@@ -1,4 +1,4 @@
-// The alert group_zero_healthy: its body field by field, its destinations, and how it is delivered.
+// The alert group_zero_healthy: the fields of its body, its destinations and its delivery.
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -16,7 +16,7 @@ const it = itWith({ clock });
 const shared = new Harness({ clock });
 let edge: GroupEdge;
 let operator: WebhookReceiver;
-/** One alert of an http group and one of a tcp group, as the operator received them. */
+/** Alerts of an http group and of a tcp group, as the operator's webhook received them. */
 let web: Alert;
 let db: Alert;
 let dbMember: Registered;
@@ -74,7 +74,7 @@ describe.concurrent('Alert webhook rules', () => {
     const two = await WebhookReceiver.start(harness);
     const alice = await RawControl.enter(harness, edge);
     const bob = await RawControl.enter(harness, edge, 'bob');
-    // Two members with the same URL, one with another path, one with another host, one with the operator's own.
+    // Two members share a URL; the other members have a different path, a different host, and the operator's URL.
     const member = await alice.join(withHook(group, one.url('/a')));
     for (const url of [one.url('/a'), one.url('/b'), two.url('/a'), operator.url('/operator')]) {
       await bob.join(withHook(group, url));
@@ -82,7 +82,7 @@ describe.concurrent('Alert webhook rules', () => {
     await goDown(alice, member);
     const sent = [...(await one.until(group, 2)), ...(await two.until(group, 1)), ...(await operator.until(group, 1))];
     expect(sent.map(({ path }) => String(path)).sort()).toEqual(['/a', '/a', '/b', '/operator']);
-    // The same body for all.
+    // All destinations get the same body.
     expect(new Set(sent.map(({ text }) => text)).size).toBe(1);
     await goDown(alice, member);
     await Promise.all([one.until(group, 4), two.until(group, 2), operator.until(group, 2)]);
@@ -124,13 +124,13 @@ describe.concurrent('Alert webhook rules', () => {
     await raw.join(withHook(group, `http://127.0.0.1:${resetting.port}/`));
     await goDown(raw, member);
     await Promise.all([silent.until(group, 1), failing.until(group, 1), operator.until(group, 1)]);
-    // Frames are handled while the receiver keeps silent, and the next alert goes out.
+    // The edge handles frames while a receiver does not answer, and sends the next alert.
     for (let frames = 0; frames < 20; frames += 1) await raw.settle();
     await goDown(raw, member);
     expect(silent.lifetimesMs).toEqual([]);
     await Promise.all([silent.until(group, 2), failing.until(group, 2), operator.until(group, 2)]);
     await eventually(() => expect(silent.lifetimesMs).toHaveLength(2), { timeoutMs: TIMEOUT_MS * 6 });
-    // Given up, and never tried again.
+    // Failed deliveries are not retried: each receiver got one connection per alert.
     expect([silent.connections, failing.connections, resets]).toEqual([2, 2, 2]);
   });
 

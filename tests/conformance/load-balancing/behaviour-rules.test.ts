@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A fair choice exceeds it once in a million runs: chi-square with two degrees of freedom. */
+/** Maximum chi-square value with two degrees of freedom. A fair choice exceeds it once in a million runs. */
 const CHI_SQUARE_MAX = 27.63;
 
 const chiSquare = (names: readonly string[], kinds: number): number => {
@@ -76,7 +76,7 @@ describe.concurrent('Behaviour rules', () => {
     const members = [await join(harness, edge, spec), await join(harness, edge, spec), await join(harness, edge, spec)];
     const ports = distinct(members.map(({ tunnel }) => tunnel.assignedPort));
     expect(ports).toHaveLength(1);
-    // The first one leaves: the port is the group's, not its own.
+    // The first member leaves. The port belongs to the group, so it stays open.
     await members[0]?.client.close();
     expect(await greetingAt(ports[0] ?? 0, 3)).toBe('tcp');
     expect((await join(harness, edge, spec)).tunnel.assignedPort).toBe(ports[0]);
@@ -103,7 +103,7 @@ describe.concurrent('Behaviour rules', () => {
       await expect(grouped).rejects.toThrow('group key does not match');
     }
     expect((await edge.groups()).filter(({ label }) => label === subdomain)).toEqual([]);
-    // One owner at a time: when it is gone, the other may have it.
+    // After the solo tunnel has closed, a group can take the subdomain.
     await solo.client.close();
     const { tunnel } = await join(harness, edge, { subdomain, group: 'any', localPort: service.port });
     expect(tunnel.label).toBe(subdomain);
@@ -128,7 +128,7 @@ describe.concurrent('Behaviour rules', () => {
         sockets.push(socket);
         socket.on('data', (bytes) => {
           heads.push(bytes.toString());
-          // The status line and nothing else: no header, no end.
+          // Sends only a status line, without headers and without an end.
           socket.write('HTTP/1.1 299 Fine\r\n');
         });
       }),
@@ -142,7 +142,7 @@ describe.concurrent('Behaviour rules', () => {
     expect(heads[0]).toMatch(/^GET \/ready\?deep=1 HTTP\/1\.0\r\n(.+\r\n)*\r\n$/);
     await join(harness, edge, { group: tcp, localPort: service.port, healthCheck: { type: 'tcp', intervalSecs: 60 } });
     await untilHealthy(edge, tcp, 1);
-    // A connection, not a word.
+    // The tcp probe opens a connection but sends no bytes.
     expect(sockets).toHaveLength(2);
     expect(heads).toHaveLength(1);
   });
@@ -183,7 +183,7 @@ describe.concurrent('Behaviour rules', () => {
     await first.tunnel.close();
     expect((await edge.group(group)).member_count).toBe(1);
     for (let visits = 0; visits < 5; visits += 1) expect(await greetingAt(port, 3)).toBe('new');
-    // What ran goes on, both ways.
+    // The open connection continues in both directions.
     expect(await ask(visitor, 'still here')).toBe('still here');
     visitor.destroy();
   });
@@ -211,7 +211,7 @@ describe.concurrent('Behaviour rules', () => {
     for (const protocol of ['udp', 'p2p'] as const) {
       expect((await raw.refusal(memberRequest(fresh(), { protocol }))).code).toMatch(/^TUNNEL_PROTOCOL|^GROUP_/);
     }
-    // No cookie, no address ties a visitor to a member.
+    // Neither a cookie nor the visitor's address ties a visitor to a member.
     const group = fresh();
     const one = await startNamed(harness);
     const two = await startNamed(harness);
@@ -220,7 +220,7 @@ describe.concurrent('Behaviour rules', () => {
     const answer = await askHttp(endpointOf(tunnel.publicUrl));
     expect(answer.headers).not.toHaveProperty('set-cookie');
     expect(distinct(await namesAt(tunnel, 40))).toEqual([one.name, two.name].sort());
-    // Another key only once all members are gone.
+    // A different group key is accepted only after all members have left.
     const renewed = { group, groupKey: 'renewed', localPort: one.port };
     await expect(join(harness, edge, renewed)).rejects.toThrow('group key does not match');
     await Promise.all([tunnel.close(), other.tunnel.close()]);

@@ -1,4 +1,4 @@
-// The keys of config.yml for groups, each with the real `tunnel start`.
+// The config.yml keys for groups, tested with the real `tunnel start`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
@@ -84,7 +84,7 @@ describe.concurrent('Client tunnel configuration', () => {
     await program.ready(3);
     for (const group of [tcp, http, none]) await untilHealthy(edge, group, 1);
     await eventually(() => expect(asked.get(tcp)?.length).toBeGreaterThan(2));
-    // A connection without a word; a GET; nothing at all.
+    // A tcp probe opens a connection without sending bytes, an http probe sends a GET, and without a health check nothing connects.
     expect(asked.get(tcp)?.join('')).toBe('');
     expect(asked.get(http)?.join('')).toMatch(/^GET /);
     expect(asked.get(none)).toBeUndefined();
@@ -107,7 +107,7 @@ describe.concurrent('Client tunnel configuration', () => {
     expect(paths[0]).toBe('/deep/health?full=1');
     const without = await startTunnels(harness, edge, { a: memberEntry(group, service.port, { type: 'http' }) });
     expect(await without.exitCode()).toBe(2);
-    // At the line of the file.
+    // The error names the line of the file.
     expect(without.stderr.join('\n')).toMatch(/config\.yml:9:.*health_check\.path/);
   });
 
@@ -119,7 +119,7 @@ describe.concurrent('Client tunnel configuration', () => {
     await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 30_000 });
     const gaps = service.probes.slice(1, 6).map((at, index) => at - (service.probes[index] ?? 0));
     const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-    // Half a second and some jitter, and what a busy machine adds; without the key it would be ten.
+    // The interval is half a second plus jitter plus the delay of a busy machine. Without the key it would be ten seconds.
     expect(mean).toBeGreaterThan(350);
     expect(mean).toBeLessThan(5000);
   });
@@ -135,7 +135,7 @@ describe.concurrent('Client tunnel configuration', () => {
       }),
     );
     const group = fresh();
-    // Longer than without the key, which would be three.
+    // The timeout is longer than the default of three seconds.
     const check = { ...quick, interval_secs: 0.1, timeout_secs: 5, max_failed: 1 };
     const text = configLines(edge.server, edge.token('alice'), { a: memberEntry(group, silent.port, check) });
     const program = await startFile(harness, text, { clock });
@@ -158,7 +158,7 @@ describe.concurrent('Client tunnel configuration', () => {
     const program = await startTunnels(harness, edge, { a: memberEntry(group, service.port, check) }, tap.server);
     await program.ready();
     await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
-    // Two failures before a success do not count; the third in a row does.
+    // Two failures before a success do not count. The third failure in a row does.
     expect(asked).toBeGreaterThanOrEqual(7);
     expect(tap.of('TunnelUnhealthy')).toMatchObject([{ consecutive_failures: 3 }]);
     expect(tap.of('TunnelHealthy')).toHaveLength(1);
@@ -196,7 +196,7 @@ describe.concurrent('Client tunnel configuration', () => {
 
   it(row('Client tunnel configuration', 10), async ({ harness }) => {
     const hosts: (string | undefined)[] = [];
-    // A service of this machine that is not at 127.0.0.1: only local_addr leads to it.
+    // A local service that does not listen on 127.0.0.1, so that only local_host leads to it.
     const server = createServer((request, response) => {
       hosts.push(`${request.url} at ${request.socket.localAddress}`);
       response.end('here');
@@ -217,7 +217,7 @@ describe.concurrent('Client tunnel configuration', () => {
     const url = ready.find(({ name }) => name === 'web')?.public_url ?? '';
     expect(new URL(url).hostname).toBe(`${subdomain}.localhost`);
     expect(await namesAt({ publicUrl: url }, 1)).toEqual(['here']);
-    // auth_token: alice's key, so hers.
+    // auth_token is alice's key, so the group belongs to alice's account.
     expect(await edge.findGroup(group, 'alice')).toBeDefined();
     expect(await edge.findGroup(group, 'bob')).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-// What groups, members and health are, with real clients.
+// Groups, members and health, tested with real clients.
 import { healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -35,10 +35,10 @@ describe.concurrent('Load-balancing concepts', () => {
     const two = await startNamed(harness);
     const first = await join(harness, edge, { group, groupKey, localPort: one.port }, { server: tap.server });
     const second = await join(harness, edge, { group, groupKey, localPort: two.port }, { server: tap.server });
-    // One address for both.
+    // Both members share a public URL.
     expect(first.tunnel.publicUrl).toBe(second.tunnel.publicUrl);
     expect(distinct(await namesAt(first.tunnel, 30))).toEqual([one.name, two.name].sort());
-    // Known by the hash alone.
+    // The edge learns only the hash of the group key.
     expect(tap.of('RegisterTunnel').map((frame) => frame['group_key_hash'])).toEqual(Array(2).fill(sha256(groupKey)));
     expect(tap.texts.join('\n')).not.toMatch(/the raw key|ключ/);
     expect((await edge.group(group)).key_hash_short).toBe(sha256(groupKey).slice(0, 8));
@@ -92,13 +92,13 @@ describe.concurrent('Load-balancing concepts', () => {
     const health_check = { type: 'tcp' as const, alert_webhook: receiver.url() };
     const first = await raw.join(memberRequest(group, { subdomain, health_check }));
     const second = await raw.join(memberRequest(fresh('second'), { subdomain, health_check }));
-    // The first joiner's name, for its whole life, and the hash that authorises joins.
+    // The group keeps the first joiner's name and the hash that authorizes joins, even after the first joiner has left.
     await raw.leave(first);
     expect(await edge.group(group)).toMatchObject({ label: subdomain, key_hash_short: sha256('key').slice(0, 8) });
     expect((await raw.refusal(memberRequest(group, { subdomain, key: 'other' }))).message).toBe(
       'group key does not match',
     );
-    // The flag: set by the first edge, so that the second report says nothing.
+    // The flag zero_healthy_alerted is set by the first transition, so the second report in a row sends no alert.
     await raw.healthy(second);
     await raw.unhealthy(second);
     await raw.unhealthy(second);

@@ -1,11 +1,11 @@
-// A config.yml of alice's and the real `tunnel start` with it.
+// Writes a config.yml for alice and runs the real `tunnel start` with it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Harness } from '../../system/harness.fixture.ts';
 import type { TunnelProgram, TunnelRun } from '../../system/tunnel-program.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 
-/** Flow form of one entry of `tunnels`; JSON is YAML. */
+/** An entry of `tunnels` in flow form. JSON is valid YAML. */
 type Entry = Readonly<Record<string, unknown>>;
 
 export const configLines = (server: string, token: string, tunnels: Readonly<Record<string, Entry>>): string =>
@@ -20,7 +20,7 @@ export const configLines = (server: string, token: string, tunnels: Readonly<Rec
     '',
   ].join('\n');
 
-/** `tunnel start --json` with the text as its file. In the same home it is the same client again. */
+/** Runs `tunnel start --json` with the text as its configuration file. A second run in the same home directory is the same client. */
 export const startFile = async (
   harness: Harness,
   text: string,

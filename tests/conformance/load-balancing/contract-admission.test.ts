@@ -1,4 +1,4 @@
-// Decisions about who may join what, and what is answered.
+// Contract rows about admission: which client may join which group, and the answers to rejected joins.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../../system/in-process.fixture.ts';
 import { configLines, startFile } from './config-file.fixture.ts';
@@ -49,14 +49,14 @@ describe.concurrent('Contract', () => {
     const bob = await RawControl.enter(harness, edge, 'bob');
     const other = await RawControl.enter(harness, edge, 'alice-2');
     const hers = await alice.join(tcp(group, 'hers'));
-    // To her, whichever key she uses, it is a mistake.
+    // For alice's account a wrong group key is an error, whichever API key is used.
     expect((await alice.refusal(tcp(group, 'wrong'))).message).toBe('group key does not match');
     expect((await other.refusal(tcp(group, 'wrong'))).message).toBe('group key does not match');
-    // To him the name says nothing: he begins a pool of his own, and cannot lock her out.
+    // Bob's account gets a separate group of the same name, and cannot lock alice out.
     const his = await bob.join(tcp(group, 'his'));
     expect(his.assigned_port).not.toBe(hers.assigned_port);
     expect((await alice.join(tcp(group, 'hers'))).assigned_port).toBe(hers.assigned_port);
-    // Who knows the key is in, whoever it is.
+    // A client of any account with the right group key can join.
     expect((await bob.join(tcp(group, 'hers'))).assigned_port).toBe(hers.assigned_port);
   });
 
@@ -68,12 +68,12 @@ describe.concurrent('Contract', () => {
     await raw.join({ protocol: 'http', subdomain: solo });
     const code = async (request: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(request)).code;
     const wrong = { key: 'wrong', protocol: 'https' as const };
-    // What is not valid is told before anybody's name.
+    // Invalid fields are reported before conflicts with existing names.
     expect(await code(memberRequest('a@b', { ...wrong, subdomain: group }))).toBe('GROUP_NAME_INVALID');
     expect(await code(memberRequest(group, { ...wrong, subdomain: 'not_valid' }))).toBe('TUNNEL_SUBDOMAIN_INVALID');
     expect(await code({ protocol: 'http', subdomain: group })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(await code(memberRequest(solo, wrong))).toBe('GROUP_KEY_MISMATCH');
-    // The protocol of a group is told to those who have its key.
+    // The group's protocol is revealed only to clients with the right group key.
     expect(await code(memberRequest(group, wrong))).toBe('GROUP_KEY_MISMATCH');
     expect(await code(memberRequest(group, { protocol: 'https' }))).toBe('GROUP_PROTOCOL_MISMATCH');
   });
@@ -155,7 +155,7 @@ describe.concurrent('Contract', () => {
     const group = fresh();
     const health_check = { type: 'tcp', alert_webhook: tenant.url('/path-is-secret') } as const;
     const member = await raw.join(memberRequest(group, { health_check }));
-    // Said at registration, without what is secret in the URL.
+    // The warning comes with the registration and omits the secret part of the URL.
     expect(member.warnings).toEqual([expect.stringContaining('127.0.0.1')]);
     expect(member.warnings.join()).not.toContain('path-is-secret');
     for (let edges = 1; edges <= 2; edges += 1) {

@@ -1,4 +1,4 @@
-// Decisions about which member serves a visitor, and when another one is tried.
+// Contract rows about dispatch: which member serves a visitor, and when a different member is tried.
 import { Agent } from 'node:http';
 import { deterministicBytes, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -16,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Where nobody listens. One that the system gives could be given to a server of another test at any time. */
+/** A port without a listener. A port assigned by the system could be reused by a server of a different test at any time. */
 const DEAD_PORT = 1;
 
-/** More than chance would ever spare of two members. */
+/** Number of visits after which chance would practically never have spared either of two members. */
 const OFTEN_ENOUGH = 24;
 
 describe.concurrent('Contract', () => {
@@ -42,7 +42,7 @@ describe.concurrent('Contract', () => {
       expect(answer.body.equals(Buffer.concat([Buffer.from(`${method} `), body]))).toBe(true);
     }
     expect(service.served).toBe(OFTEN_ENOUGH);
-    // Each visitor counts once, at the member that served it.
+    // Each visitor counts once, for the member that served it.
     const { members, total_dispatches } = await edge.group(group);
     expect(members.map(({ request_count }) => request_count)).toEqual([OFTEN_ENOUGH, 0, 0]);
     expect(total_dispatches).toBe(OFTEN_ENOUGH);
@@ -60,7 +60,7 @@ describe.concurrent('Contract', () => {
     const answer = await askHttp(endpointOf(member.tunnel.publicUrl), { method: 'POST', body: 'pay' });
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
     expect(await endAfter(tunnel.assignedPort ?? 0, 'SSH-2.0-x\r\n')).toBe('ECONNRESET');
-    // Each was told once, and only once.
+    // The member gets a single error status.
     const noticed = member.statuses.filter(({ type }) => type === 'local-error');
     expect(noticed).toHaveLength(1);
   });
@@ -72,7 +72,7 @@ describe.concurrent('Contract', () => {
       heard.push(String(request.headers['x-nr']));
       response.end('good');
     });
-    // Takes the request, and dies on it.
+    // A local service that reads the request and then closes the connection.
     const dying = await startNamed(harness, 'dying', (request) => {
       heard.push(String(request.headers['x-nr']));
       request.socket.destroy();
@@ -104,7 +104,7 @@ describe.concurrent('Contract', () => {
     for (let dead = 0; dead < 3; dead += 1) await join(harness, edge, { ...spec, localPort: DEAD_PORT });
     const bytes = deterministicBytes(60_000, 7);
     for (let visits = 0; visits < OFTEN_ENOUGH; visits += 1) {
-      // All of it, and the FIN, before anyone can have answered.
+      // Sends all bytes and the FIN before any member can have answered.
       const back = await sendAndReadAll(tunnel.assignedPort ?? 0, bytes);
       expect(back.equals(bytes)).toBe(true);
     }
@@ -126,13 +126,13 @@ describe.concurrent('Contract', () => {
     for (let asked = 0; asked < 10; asked += 1) names.push((await askHttp(endpoint, { agent })).text);
     expect(distinct(names)).toHaveLength(1);
     expect((await edge.group(group)).total_dispatches).toBe(1);
-    // Its member is down: the same connection is served by the other one.
+    // The member becomes unhealthy, so the other member serves the same connection.
     const [first, second] = names[0] === one.name ? [one, two] : [two, one];
     first.up = false;
     await untilHealthy(edge, group, 1);
     expect((await askHttp(endpoint, { agent })).text).toBe(second.name);
     expect((await edge.group(group)).total_dispatches).toBe(2);
-    // And stays there when the first is back.
+    // The connection stays with the second member after the first has recovered.
     first.up = true;
     await untilHealthy(edge, group, 2);
     for (let asked = 0; asked < 10; asked += 1) expect((await askHttp(endpoint, { agent })).text).toBe(second.name);

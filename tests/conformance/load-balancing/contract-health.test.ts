@@ -1,4 +1,4 @@
-// Decisions about health reports, and about when people are told that nobody is healthy.
+// Contract rows about health reports, and about alerts for groups without a healthy member.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../../system/in-process.fixture.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A member without a probe; healthy for ever. */
+/** The registration of a member without a probe, which is always healthy. */
 const plain = (group: string, alert_webhook?: string) => ({
   protocol: 'http' as const,
   group,
@@ -25,7 +25,7 @@ const plain = (group: string, alert_webhook?: string) => ({
   ...(alert_webhook === undefined ? {} : { health_check: { alert_webhook } }),
 });
 
-/** Alerts go out in order: once a later one is there, an earlier one would be, too. */
+/** Returns the alerts of a group. Alerts are sent in order, so when a later alert has arrived, all earlier alerts have arrived too. */
 const alertsOf = async (harness: Harness, group: string) => {
   const raw = await RawControl.enter(harness, edge);
   const last = fresh('last');
@@ -40,7 +40,7 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 11), async ({ harness }) => {
     const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { localPort: service.port, healthCheck: OFTEN });
-    // Before the first probe, while it fails, and after.
+    // Visitors are served before the first probe, while the probe fails, and afterwards.
     expect(await namesAt(tunnel, 1)).toEqual([service.name]);
     service.up = false;
     await eventually(async () => expect(await edge.healthEvents(tunnel.tunnelId, 'alice')).toHaveLength(2));
@@ -63,7 +63,7 @@ describe.concurrent('Contract', () => {
     expect(member).toMatchObject({ healthy: true, has_alert_webhook: true });
     expect(member).not.toHaveProperty('health_check_kind');
     expect(service.probes).toEqual([]);
-    // It leaves, and one that is down remains: its URL is told.
+    // The member leaves and only an unhealthy member remains: the alert goes to the URL of the member that left.
     const raw = await RawControl.enter(harness, edge);
     await raw.join(memberRequest(group));
     await tunnel.close();
@@ -77,15 +77,15 @@ describe.concurrent('Contract', () => {
     const none = await raw.join(plain(group));
     const feed = await edge.feed(harness, 'http', group);
     const failures = (kind: string) => edge.metric('tunnel_group_health_failures_total', { group, kind });
-    // Never healthy: counted, nothing told.
+    // A failure of a member that was never healthy is counted, but produces no event.
     await raw.unhealthy(member, 'refused', 3);
     expect((await edge.group(group)).members[0]).toMatchObject({ consecutive_failures: 3, total_health_failures: 1 });
     expect(await edge.healthEvents(member.tunnel_id)).toEqual([]);
-    // Repeated: the same.
+    // Repeated failures are counted as well.
     await raw.unhealthy(member, 'refused', 6);
     expect((await edge.group(group)).members[0]).toMatchObject({ consecutive_failures: 6, total_health_failures: 2 });
     expect(await failures('tcp')).toBe(2);
-    // Without a probe: counted as none, the bit stays.
+    // A failure of a member without a probe counts with the kind none, and the member stays healthy.
     await raw.unhealthy(none, 'whatever', 1);
     await raw.healthy(none);
     expect((await edge.group(group)).members[1]).toMatchObject({ healthy: true, total_health_failures: 1 });
@@ -116,7 +116,7 @@ describe.concurrent('Contract', () => {
       expect(alert?.body).toMatchObject({ event: 'group_zero_healthy', member_count: 2 });
       expect(alert?.body['at']).toMatch(/\+00:00$/);
     }
-    // The same when its client is lost.
+    // The same alerts are sent if the member's client is lost.
     const again = await alice.join(withHook(hers.url()));
     await alice.healthy(again);
     await alice.cut();
@@ -133,7 +133,7 @@ describe.concurrent('Contract', () => {
     const only = await raw.join(memberRequest(gone));
     await raw.healthy(only);
     await raw.leave(only);
-    // A client that takes a whole group along: one of its members goes before the other.
+    // A lost client takes all members of a group with it, and one member leaves before the other.
     const both = [await other.join(memberRequest(lost)), await other.join(memberRequest(lost))];
     for (const member of both) await other.healthy(member);
     await other.cut();

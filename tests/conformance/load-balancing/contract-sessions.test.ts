@@ -1,4 +1,4 @@
-// Decisions about clients that are lost, come back, or end on purpose.
+// Contract rows about clients that are lost, resume, or close on purpose.
 import { connect } from '@tunnel/client';
 import { eventually, startRelay } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -36,7 +36,8 @@ describe.concurrent('Contract', () => {
       expect(ids).not.toContain(numbered.tunnel_id);
     });
     expect([await edge.findGroup(web), await edge.findGroup(db)]).toEqual([undefined, undefined]);
-    // Nothing is held: the port is anybody's at once, the name its account's, in any form.
+    // Nothing is held for the group: every account can take the port at once, and the name is available to its account for any kind of
+    // tunnel.
     expect((await askHttp(endpointOf(named.public_url))).status).toBe(404);
     const asked = { protocol: 'http', subdomain: web } as const;
     expect((await other.refusal(asked)).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -76,12 +77,13 @@ describe.concurrent('Contract', () => {
       await back.join(memberRequest(db, { protocol: 'tcp', tunnel_id: numbered.tunnel_id })),
     ];
     expect(again.map(({ tunnel_id }) => tunnel_id)).toEqual([named.tunnel_id, numbered.tunnel_id]);
-    // Into the group that lives, not healthy before it says so; and into a fresh one, as its first member.
+    // The resumed members return: the first to the existing group, unhealthy until it reports; the second to a new group as its first
+    // member.
     const { members } = await edge.group(web);
     expect(members.find(({ tunnel_id }) => tunnel_id === named.tunnel_id)).toMatchObject({ healthy: false });
     expect((await edge.group(db)).member_count).toBe(1);
     expect(await back.heard('Registered')).toMatchObject({ tunnel_id: numbered.tunnel_id });
-    // The secret alone opens nothing: the key must be of the same account.
+    // The resume secret is not sufficient: the API key must belong to the same account.
     const thief = await RawControl.enter(harness, edge, 'bob', back.secret);
     expect(thief.of('AuthOk')).toMatchObject([{ resumed: false }]);
   });
@@ -100,7 +102,7 @@ describe.concurrent('Contract', () => {
     await eventually(() => expect(tunnel.state).toBe('away'));
     await eventually(() => expect(tunnel.state).toBe('open'));
     expect([tunnel.tunnelId, tunnel.publicUrl]).toEqual([tunnelId, publicUrl]);
-    // What it found healthy before is told anew.
+    // The client reports the member as healthy again after the resume.
     await untilHealthy(edge, group, 1);
     expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));
   });
@@ -112,7 +114,7 @@ describe.concurrent('Contract', () => {
     const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
     const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
     const text = configLines(edge.server, edge.token('alice'), { web: entry });
-    // A process of its own: the lock on its state is that of a living process otherwise.
+    // The client needs a separate process, because a running process would keep the lock on its state.
     const first = await startFile(harness, text, { home, programs: true });
     const { tunnel_id } = await first.ready();
     await untilHealthy(edge, group, 1);
@@ -121,7 +123,7 @@ describe.concurrent('Contract', () => {
     const second = await startFile(harness, text, { home });
     expect((await second.ready()).tunnel_id).toBe(tunnel_id);
     await untilHealthy(edge, group, 1);
-    // Another process with the same file is another member.
+    // A second process with the same file is a separate member.
     const third = await startFile(harness, text, { home });
     expect((await third.ready()).tunnel_id).not.toBe(tunnel_id);
     await untilHealthy(edge, group, 2);
@@ -145,7 +147,7 @@ describe.concurrent('Contract', () => {
     expect(after.members).toMatchObject([{ tunnel_id: member.tunnel_id, healthy: true }]);
     expect(after.members[0]?.connected_since).toBe(before.members[0]?.connected_since);
     expect(feed.ended).toBe(false);
-    // The next report is the first thing that anyone hears.
+    // The resume produces no event: the next health report is the first.
     await next.unhealthy(member, 'now');
     expect(await feed.until(1)).toMatchObject([{ healthy: false, reason: 'now' }]);
     expect(await receiver.until(group, 1)).toHaveLength(1);
@@ -162,7 +164,7 @@ describe.concurrent('Contract', () => {
     await untilHealthy(edge, group, 1);
     const feed = await edge.feed(harness, 'http', group);
     const { tunnelId } = member.tunnel;
-    // The client's side is reset; the edge hears nothing of it.
+    // Only the client's side of each connection is reset. The edge does not notice.
     for (const connection of relay.connections) connection.lose();
     await eventually(() => expect(member.statuses.map(({ type }) => type)).toContain('reconnected'));
     expect(await edge.group(group)).toMatchObject({ member_count: 1, healthy_count: 1 });

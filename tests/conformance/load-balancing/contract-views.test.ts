@@ -1,4 +1,4 @@
-// Decisions about what is shown and counted of groups, and about members whose service speaks TLS.
+// Contract rows about the display and counting of groups, and about members with a TLS local service.
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect } from '@tunnel/client';
@@ -39,7 +39,7 @@ describe.concurrent('Contract', () => {
     expect(await namesAt(tunnel, 1)).toEqual(['over TLS']);
     expect((await edge.group(group)).protocol).toBe('http');
     expect((await edge.tunnel(tunnel.tunnelId)).protocol).toBe('http');
-    // A certificate that nobody vouches for is no healthy service.
+    // A probe with certificate validation fails for an untrusted certificate.
     const strict = fresh();
     await join(harness, edge, { ...spec, group: strict });
     await eventually(async () => expect((await edge.group(strict)).total_health_failures).toBe(1));
@@ -80,7 +80,7 @@ describe.concurrent('Contract', () => {
     await eventually(async () => {
       const { label, total_dispatches, members } = await edge.group(group);
       expect([label, total_dispatches]).toEqual([String(tunnel.assignedPort), 3]);
-      // Connections, and the bytes of both ways without any framing.
+      // Counts connections, and the bytes of both directions without framing.
       expect(members).toMatchObject([{ request_count: 3, bytes_proxied: 3 * 2 * 10_000 }]);
     });
   });
@@ -133,7 +133,7 @@ describe.concurrent('Contract', () => {
     await leaving.client.close();
     await raw.leave(failing);
     const totals = { total_dispatches: 4, total_health_failures: 1 };
-    // Of her members that are gone, too; of his, nothing.
+    // Alice's totals include her members that have left, but none of bob's.
     expect(await edge.group(group, 'alice')).toMatchObject({ member_count: 1, ...totals });
     expect(await edge.group(group, 'bob')).toMatchObject({ total_dispatches: 0, total_health_failures: 0 });
     expect(await edge.group(group)).toMatchObject({ member_count: 2, ...totals });

@@ -1,4 +1,4 @@
-// The frames of the control plane that concern groups, with a client made of a bare WebSocket.
+// The control frames that concern groups, tested with a client that is a bare WebSocket.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../../system/in-process.fixture.ts';
 import { fresh, GroupEdge } from './group-edge.fixture.ts';
@@ -22,7 +22,7 @@ describe.concurrent('Control-plane frames', () => {
     const first = await one.join(tcp(group));
     const bound = await one.heard('Registered');
     expect(bound).toEqual({ type: 'Registered', tunnel_id: first.tunnel_id, assigned_port: first.assigned_port });
-    // Neither a later member, of whichever client, nor a tunnel that stands alone, nor a group with a name.
+    // Later members of any client, solo tunnels and groups with a subdomain get no Registered frame.
     await two.join(tcp(group));
     await one.join(tcp(group));
     await one.join({ protocol: 'tcp' });
@@ -41,7 +41,7 @@ describe.concurrent('Control-plane frames', () => {
     await raw.unhealthy(member, 'gone', 7);
     await raw.healthy(member);
     expect((await edge.group(group)).members).toMatchObject([{ healthy: true, consecutive_failures: 0 }]);
-    // A member of another client is none of its business, and no reason to end it.
+    // Reports about a member of a different client or about an unknown tunnel are ignored, and do not end the session.
     const stranger = await RawControl.enter(harness, edge, 'bob');
     await stranger.unhealthy(member);
     await stranger.unhealthy({ tunnel_id: 'tun_nobody' });

@@ -1,4 +1,4 @@
-// What the public and clients are told when a group cannot serve or cannot be joined.
+// Errors for visitors and clients if a group cannot serve or cannot be joined.
 import { Agent } from 'node:http';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -19,7 +19,10 @@ afterAll(() => shared.close());
 
 const JSON_PLEASE = { headers: { accept: 'application/json' } };
 
-/** What a visitor is told who says this at once. On a busy machine 300 ms may pass before it does: then it comes again. */
+/**
+ * Returns the answer to a visitor who sends the text at once. On a busy machine the 300 ms limit can pass before the text arrives, so the
+ * visit is retried.
+ */
 const fallbackAnswer = (port: number, words: string): Promise<string> =>
   eventually(
     async () => {
@@ -113,7 +116,7 @@ describe.concurrent('Contract', () => {
       expect(head).toMatch(/\r\nconnection: close\r\n/i);
       expect(head).toMatch(/\r\nx-tunnel-error: GROUP_UNHEALTHY\r\n/i);
     }
-    // Silence, another protocol, and what only looks like a method.
+    // The visit is reset after silence, for a different protocol, and for bytes that only resemble an HTTP method.
     expect(await fateOf(port)).toBe('ECONNRESET');
     for (const words of [
       'SSH-2.0-OpenSSH_9.9\r\n',

@@ -1,4 +1,4 @@
-// A reader of an event stream: what it was sent, in order, comments included.
+// Reads a Server-Sent Events stream and keeps its events and comments in order.
 import { get, type IncomingMessage } from 'node:http';
 import type { GroupEvent } from '@tunnel/contract';
 import type { Clock } from '@tunnel/runtime';
@@ -13,7 +13,7 @@ export interface FeedEvent {
 
 export class EventFeed {
   readonly events: FeedEvent[] = [];
-  /** Comments, with the time at which each came. */
+  /** Comments of the stream, with their time of arrival. */
   readonly comments: { readonly text: string; readonly at: number }[] = [];
   readonly openedAt: number;
   ended = false;
@@ -34,7 +34,7 @@ export class EventFeed {
     }
   }
 
-  /** Settles when the stream has begun; rejects with another status than 200. */
+  /** Opens a stream. Resolves when the stream has begun, and rejects if the status is not 200. */
   static async open(harness: Harness, url: string, token: string): Promise<EventFeed> {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = get(url, { agent: false, headers: { authorization: `Bearer ${token}` } });
@@ -50,7 +50,7 @@ export class EventFeed {
     return this.#response.headers['content-type'];
   }
 
-  /** Stops reading: the sender's buffers fill up. */
+  /** Stops reading, so that the sender's buffers fill up. */
   pause(): void {
     this.#response.pause();
   }
@@ -63,12 +63,12 @@ export class EventFeed {
     return this.events.filter(({ event }) => event === 'group_event').map(({ data }) => data as GroupEvent);
   }
 
-  /** What the changes were, briefly: [tunnel id, healthy]. */
+  /** The health changes of the stream as pairs of tunnel id and health bit. */
   get changes(): [string, boolean][] {
     return this.groupEvents.map(({ tunnel_id, healthy }) => [tunnel_id, healthy]);
   }
 
-  /** Once so many group events have come. */
+  /** Waits for the given number of group events. */
   until(count: number): Promise<GroupEvent[]> {
     return eventually(() => {
       if (this.groupEvents.length < count) throw new Error(`${this.groupEvents.length} of ${count} events`);

@@ -1,4 +1,4 @@
-// Stands between a real client and the edge, and reads the client's control frames. Carriers pass as they are.
+// A proxy between a real client and the edge that records the client's control frames and passes carriers through unchanged.
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,13 +8,13 @@ import type { GroupEdge } from './group-edge.fixture.ts';
 
 type Frame = { readonly type: string } & Record<string, unknown>;
 
-/** `ws` hands over whole messages in one piece. */
+/** Decodes a message. The `ws` package delivers whole messages as a single buffer. */
 const textOf = (data: RawData): string => (data as Buffer).toString('utf8');
 
 export class FrameTap {
-  /** Of the clients, in order. */
+  /** Frames sent by the clients, in order. */
   readonly sent: Frame[] = [];
-  /** The very text of the clients' frames. */
+  /** The exact text of the clients' frames. */
   readonly texts: string[] = [];
   readonly server: string;
   readonly #edge: GroupEdge;

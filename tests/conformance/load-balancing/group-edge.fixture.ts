@@ -1,4 +1,4 @@
-// An edge with load balancing on or off, tenants alice and bob, and what its REST and metrics say of groups.
+// An edge with load balancing on or off and the tenants alice and bob, with access to the groups in its REST API and metrics.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { GroupSummary, HealthEvent } from '@tunnel/contract';
@@ -8,28 +8,28 @@ import { EventFeed } from './event-feed.fixture.ts';
 
 export { Harness } from '../../system/in-process.fixture.ts';
 
-/** alice has two keys: her account is the owner, not a key. */
+/** API keys of the tenants. Alice has two keys, because the account owns a group, not the key. */
 const KEYS = { alice: 'key-of-alice', 'alice-2': 'other-key-of-alice', bob: 'key-of-bob' } as const;
 export type Who = 'admin' | keyof typeof KEYS;
 
 export const REGION = 'conformance';
 
-/** A busy machine is slow; a test that waits in vain fails in any case. */
+/** Maximum wait for slow conditions. The value can be generous, because a test that waits in vain fails in any case. */
 export const PATIENCE_MS = 60_000;
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 let made = 0;
-/** A name that no other test of the file has; it can be a subdomain. */
+/** Returns a group name that no other test of the file uses. The name is also a valid subdomain. */
 export const fresh = (stem = 'pool'): string => {
   made += 1;
   return `${stem}-${made}`;
 };
 
 export interface EdgeOptions extends Pick<StackOptions, 'tcpPorts' | 'server' | 'tls'> {
-  /** The kill switch; on unless told. null: the key is left out. */
+  /** Whether load balancing is enabled; true by default. With null the key is left out of the configuration. */
   readonly enabled?: boolean | null;
-  /** More lines for [load_balancing]. */
+  /** Additional lines of the [load_balancing] table. */
   readonly lines?: string;
 }
 
@@ -105,7 +105,7 @@ export class GroupEdge {
     return fetch(this.stack.run.metrics_url).then((answer) => answer.text());
   }
 
-  /** All series of that name. */
+  /** Returns all series of the metric. */
   async series(name: string): Promise<Series[]> {
     const lines = (await this.metricsText()).matchAll(new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)$`, 'gm'));
     return [...lines].map(([, labels = '', value]) => ({
@@ -114,7 +114,7 @@ export class GroupEdge {
     }));
   }
 
-  /** The value of the series with these labels among others; undefined: there is none. */
+  /** Returns the value of the series that has at least the given labels. Returns undefined if there is no such series. */
   async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
     const fits = (series: Series): boolean =>
       Object.entries(labels).every(([key, text]) => series.labels[key] === text);

@@ -63,7 +63,7 @@ describe.concurrent('Group lifecycle', () => {
     await two.client.close();
     expect(await edge.findGroup(group)).toBeUndefined();
     await eventually(async () => expect(await fateOf(port)).toBe('ECONNREFUSED'));
-    // The port is anybody's; who comes later starts anew, with a port of its own and nothing counted.
+    // The port is released to every account. A later group starts with a new port and with counters at zero.
     const raw = await RawControl.enter(harness, edge);
     await eventually(() => raw.join({ protocol: 'tcp', remote_port: port }));
     const { tunnel } = await join(harness, edge, spec);
@@ -77,7 +77,7 @@ describe.concurrent('Group lifecycle', () => {
     const first = await join(harness, edge, { subdomain, group: 'before', localPort: service.port });
     await first.client.close();
     expect((await askHttp(endpointOf(first.tunnel.publicUrl))).status).toBe(404);
-    // The name is free: for a group with another key, too.
+    // The name is released, even for a group with a different key.
     const spec = { subdomain, group: fresh('after'), groupKey: 'other', localPort: service.port };
     await join(harness, edge, spec);
     expect((await edge.group(spec.group)).label).toBe(subdomain);
@@ -113,7 +113,7 @@ describe.concurrent('Group lifecycle', () => {
     await raw.healthy(one);
     await raw.unhealthy(one);
     await receiver.until(group, 1);
-    // Of the member that fell, and of one that never stood.
+    // Further failures of the member that became unhealthy and of a member that was never healthy.
     await raw.unhealthy(one);
     await raw.unhealthy(two);
     expect(await edge.group(group)).toMatchObject({ healthy_count: 0, total_health_failures: 3 });
@@ -127,7 +127,7 @@ describe.concurrent('Group lifecycle', () => {
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const one = await raw.join(memberRequest(group, { health_check }));
     const two = await raw.join(memberRequest(group, { health_check }));
-    // Any member: the other one, too.
+    // The recovery of any member counts, not only of the first.
     for (const [round, member] of [one, two, one].entries()) {
       await raw.healthy(member);
       await raw.unhealthy(member);
@@ -161,7 +161,7 @@ describe.concurrent('Group lifecycle', () => {
         client.ask(nth === 4 ? { subdomain } : memberRequest('any', { subdomain, key: `key ${nth % 3}` })),
       ),
     );
-    // One identity has the name; the others are told why not.
+    // A single group key, or the solo tunnel, gets the name. All other clients get an error.
     const winners = answers.flatMap((answer, nth) => (answer.type === 'TunnelRegistered' ? [nth] : []));
     expect(new Set(winners.map((nth) => (nth === 4 ? 'solo' : nth % 3))).size).toBe(1);
     const told = answers.flatMap((answer) => (answer.type === 'TunnelError' ? [answer.message] : []));
@@ -177,7 +177,7 @@ describe.concurrent('Group lifecycle', () => {
     for (let round = 0; round < 20; round += 1) {
       const last = await leaver.join(tcp(group));
       const [, joined] = await Promise.all([leaver.leave(last), joiner.join(tcp(group))]);
-      // In the old group or in a fresh one, never lost.
+      // The joining member ends up in the old group or in a new one, and is never lost.
       const { label, members } = await edge.group(group);
       expect([label, members.map(({ tunnel_id }) => tunnel_id)]).toEqual([
         String(joined.assigned_port),
@@ -189,7 +189,10 @@ describe.concurrent('Group lifecycle', () => {
   });
 });
 
-/** An alert that is sent later arrives later: once it is there, an earlier one would be, too. */
+/**
+ * Checks that a group got no further alerts. Alerts arrive in order, so after a later alert of a different group no earlier alert can be
+ * missing.
+ */
 const expectNoMore = async (
   receiver: WebhookReceiver,
   group: string,

@@ -1,4 +1,4 @@
-// The limits of load balancing; those of alerts and event streams are with their sections.
+// The limits of load balancing. The limits of alerts and event streams are tested with their sections.
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, itWith } from '../../system/in-process.fixture.ts';
@@ -8,7 +8,7 @@ import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-/** Fast enough for a probe every 10 s, slow enough that a stall of a busy machine is not taken for a time limit. */
+/** A clock fast enough for a probe every 10 s, but slow enough that a busy machine's stall does not count as a timeout. */
 const clock = new FastClock(5);
 const it = itWith({ clock });
 const shared = new Harness({ clock });
@@ -28,7 +28,7 @@ describe.concurrent('Limits', () => {
     }
     const events = await edge.healthEvents(member.tunnel_id);
     expect(events).toHaveLength(50);
-    // The last 25 streaks, oldest first.
+    // The last 25 streaks remain, oldest first.
     const reasons = events.filter(({ healthy }) => !healthy).map(({ reason }) => reason);
     expect(reasons).toEqual(Array.from({ length: 25 }, (_, index) => `streak ${index + 6}`));
   });
@@ -39,7 +39,7 @@ describe.concurrent('Limits', () => {
     await join(harness, edge, { group: fresh(), localPort: service.port, healthCheck });
     await eventually(() => expect(service.probes).toHaveLength(2), { timeoutMs: 40_000 });
     const [first = 0, second = 0] = service.probes;
-    // The first at once, the next after 10 s, give or take the jitter.
+    // The first probe starts at once, the next after 10 s plus jitter.
     expect(second - first).toBeGreaterThan(8000);
     expect(second - first).toBeLessThan(25_000);
   });
@@ -68,7 +68,7 @@ describe.concurrent('Limits', () => {
     await join(harness, edge, { group: fresh(), localPort: service.port, healthCheck }, { server: tap.server });
     await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
     expect(tap.of('TunnelUnhealthy')[0]).toMatchObject({ consecutive_failures: 3 });
-    // By now there may be another one.
+    // A fourth probe may have run by now.
     expect(service.probes.length).toBeGreaterThanOrEqual(3);
   });
 });

@@ -1,4 +1,4 @@
-// The table "Member health": what a member's bit is, and what it does to dispatch, with real clients and real probes.
+// The table "Member health": the health bit of a member and its effect on dispatch, tested with real clients and real probes.
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../../system/in-process.fixture.ts';
@@ -24,7 +24,7 @@ describe.concurrent('Member health', () => {
     const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: service.port }, { server: tap.server });
     expect(await edge.group(group)).toMatchObject({ healthy_count: 1, unhealthy_count: 0 });
-    // Its service goes: whoever comes gets 502 from it, and the bit stays.
+    // The local service stops: visitors get a 502 and the member stays healthy.
     await service.close();
     expect(distinct(await namesAt(tunnel, 5))).toEqual(['502']);
     expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({ healthy: true, total_health_failures: 0 });
@@ -35,7 +35,7 @@ describe.concurrent('Member health', () => {
 
   it(row('Member health', 2), async ({ harness }) => {
     const group = fresh();
-    // Accepts and never answers: the first probe is still running.
+    // A service that accepts connections and never answers, so that the first probe keeps running.
     const silent = harness.use(await startTcpServer((socket) => void socket.resume()));
     const service = await startNamed(harness);
     const healthCheck = { ...OFTEN, timeoutSecs: 30 };
@@ -44,7 +44,7 @@ describe.concurrent('Member health', () => {
     expect(await namesAt(probed.tunnel, 1)).toEqual(['502']);
     await join(harness, edge, { group, localPort: service.port });
     expect(distinct(await namesAt(probed.tunnel, 20))).toEqual([service.name]);
-    // Only its probe has ever connected.
+    // Only the probe has connected.
     expect(silent.totalConnections).toBe(1);
   });
 
@@ -115,7 +115,7 @@ describe.concurrent('Member health', () => {
     expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({
       healthy: true,
       consecutive_failures: 0,
-      // The total stays.
+      // The total of failures does not reset.
       total_health_failures: 2,
     });
     expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));

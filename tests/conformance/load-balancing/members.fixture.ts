@@ -1,4 +1,4 @@
-// Members of groups as people run them: a local service, and a real client in front of it.
+// Members of groups: a local service with a real client in front of it.
 import { connect as connectTcp } from 'node:net';
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
@@ -7,11 +7,11 @@ import { type Answering, askHttp, endpointOf, startWeb, type WebService } from '
 import { endOf, readText, visit } from '../../system/visitor.fixture.ts';
 import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './group-edge.fixture.ts';
 
-/** Says its name to every request; `/healthz` says whether it is up, and is counted. */
+/** A local service that answers every request with its name. `/healthz` reports whether the service is up and counts probes. */
 export interface NamedService extends WebService {
   readonly name: string;
   up: boolean;
-  /** When each probe came, on the harness's clock. */
+  /** Arrival times of the probes on the harness's clock. */
   readonly probes: number[];
   served: number;
 }
@@ -34,7 +34,7 @@ export const startNamed = async (
   return harness.use(Object.assign(state, web));
 };
 
-/** Says its name, then echoes. */
+/** Starts a TCP service that sends its name and then echoes. */
 export const startNamedTcp = async (harness: Harness, name: string, port = 0): Promise<TcpServer> =>
   harness.use(
     await startTcpServer(
@@ -46,7 +46,7 @@ export const startNamedTcp = async (harness: Harness, name: string, port = 0): P
     ),
   );
 
-/** Often enough for a test, seldom enough for two cores. */
+/** A health check that runs often enough for a test, but not too often for two cores. */
 export const OFTEN = { type: 'http', path: '/healthz', intervalSecs: 0.2, timeoutSecs: 15, maxFailed: 2 } as const;
 
 export interface Member {
@@ -55,7 +55,7 @@ export interface Member {
   readonly statuses: StatusEvent[];
 }
 
-/** A client of its own for each member, as on machines of their own. */
+/** Opens a tunnel with a separate client for each member, as on separate machines. */
 export const join = async (
   harness: Harness,
   edge: GroupEdge,
@@ -70,7 +70,7 @@ export const join = async (
   return { client, tunnel: await client.open({ protocol: 'http', ...key, ...spec }), statuses };
 };
 
-/** Until the edge has so many healthy members in the group. */
+/** Waits until the group has the given number of healthy members. */
 export const untilHealthy = (edge: GroupEdge, group: string, count: number): Promise<void> =>
   eventually(
     async () => {
@@ -80,7 +80,7 @@ export const untilHealthy = (edge: GroupEdge, group: string, count: number): Pro
     { timeoutMs: PATIENCE_MS },
   );
 
-/** Which names answer, in the order of so many connections. */
+/** Visits a URL and returns the names of the answering services, one per connection. */
 export const namesAt = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, connections = 20): Promise<string[]> => {
   const endpoint = endpointOf(publicUrl);
   const names: string[] = [];
@@ -94,14 +94,14 @@ export const namesAt = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, connecti
 export const distinct = <T extends string | number | null | undefined>(values: readonly T[]): T[] =>
   [...new Set(values)].sort((a, b) => ((a ?? 0) < (b ?? 0) ? -1 : 1));
 
-/** How the visit of someone ends who says this at once. */
+/** Returns how a connection ends for a visitor who sends the text at once. */
 export const endAfter = (port: number, words: string): Promise<string> => {
   const socket = connectTcp({ host: '127.0.0.1', port });
   socket.write(words);
   return endOf(socket);
 };
 
-/** The first bytes that a visitor of a port is sent. */
+/** Returns the first bytes that a visitor of a TCP port receives. */
 export const greetingAt = async (port: number, bytes: number): Promise<string> => {
   const socket = await visit(port);
   const text = await readText(socket, bytes);

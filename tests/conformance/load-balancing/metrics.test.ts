@@ -1,4 +1,4 @@
-// The group series of the metrics endpoint, as a scraper reads them.
+// The group series of the metrics endpoint, as a scraper gets them.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../../system/in-process.fixture.ts';
@@ -18,13 +18,13 @@ const MEMBERS = 'tunnel_group_members';
 const DISPATCHES = 'tunnel_group_dispatches_total';
 const FAILURES = 'tunnel_group_health_failures_total';
 
-/** The series of one group, with all their labels. */
+/** Returns the series of a group with all their labels. */
 const seriesOf = async (name: string, group: string) =>
   (await edge.series(name)).filter(({ labels }) => labels['group'] === group);
 
 const typeOf = async (name: string) => new RegExp(`^# TYPE ${name} (\\w+)$`, 'm').exec(await edge.metricsText())?.[1];
 
-// Not concurrent: some of them count what others would add to.
+// The tests run one after the other, because some count values that concurrent tests would change.
 describe('Metrics endpoint', () => {
   it(row('Metrics endpoint', 1), async ({ harness }) => {
     const group = fresh();
@@ -64,7 +64,7 @@ describe('Metrics endpoint', () => {
     expect(await seriesOf(DISPATCHES, group)).toEqual([{ labels: { group, region: REGION }, value: 0 }]);
     await namesAt(tunnel, 10);
     await eventually(async () => expect(await edge.metric(DISPATCHES, { group })).toBe(10));
-    // What a member that left was given still counts.
+    // Dispatches to a member that has left still count.
     await client.close();
     expect(await edge.metric(DISPATCHES, { group })).toBe(10);
   });
@@ -81,7 +81,7 @@ describe('Metrics endpoint', () => {
     expect(await typeOf(FAILURES)).toBe('counter');
     const values = (await seriesOf(FAILURES, group)).map(({ labels, value }) => ({ ...labels, value }));
     expect(values).toHaveLength(3);
-    // Every frame counts, whether it changed a bit or not.
+    // Every frame counts, even if it did not change the health bit.
     expect(values).toEqual(
       expect.arrayContaining([
         { group, region: REGION, kind: 'tcp', value: 2 },
@@ -92,7 +92,7 @@ describe('Metrics endpoint', () => {
   });
 
   it(row('Metrics endpoint', 4), async ({ harness }) => {
-    // What earlier tests had is gone.
+    // Waits until the tunnels of earlier tests have closed.
     await eventually(async () => expect(await edge.stack.tunnels()).toEqual([]));
     const service = await startNamed(harness);
     const requests = async (): Promise<number> => {
@@ -123,7 +123,7 @@ describe('Metrics endpoint', () => {
     const labelled = async () =>
       (await edge.series(DISPATCHES)).map(({ labels }) => labels['group']).filter((label) => label?.startsWith(name));
     expect(distinct(await labelled())).toEqual([name, `${name}@${b}`]);
-    // For its whole life, also when the namesake is gone.
+    // A group keeps its label until it ends, even after the other group of the same name has gone.
     await raw.unhealthy(first);
     await raw.unhealthy(second);
     await raw.leave(first);
@@ -131,7 +131,7 @@ describe('Metrics endpoint', () => {
     expect(await edge.metric(FAILURES, { group: `${name}@${b}` })).toBe(2);
     expect(await edge.metric(FAILURES, { group: name })).toBe(1);
     expect(await edge.metric(MEMBERS, { group: name, healthy: 'false' })).toBe(0);
-    // The same group again, before its series has expired: it goes on from where it was.
+    // The same group opens again before its series has expired, so the counter continues.
     const again = await raw.join(memberRequest(name, { subdomain: a }));
     await raw.unhealthy(again);
     expect(await edge.metric(FAILURES, { group: name })).toBe(2);

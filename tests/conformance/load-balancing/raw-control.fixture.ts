@@ -1,4 +1,4 @@
-// A client made of a bare WebSocket: for rows whose subject is a frame. It has no carriers, so it serves nobody.
+// A client that is a bare WebSocket, for rows about single frames. It has no carriers, so it serves no visitors.
 import { once } from 'node:events';
 import {
   type ControlMessage,
@@ -17,7 +17,7 @@ type TunnelRequest = Partial<Extract<ControlMessageInput, { type: 'RegisterTunne
 export type Registered = MessageOf<'TunnelRegistered'>;
 export type Refused = MessageOf<'TunnelError'>;
 
-/** A member of an http group with a probe, unless told otherwise. */
+/** Returns a registration for a member of an http group with a probe, unless `more` overrides these fields. */
 export const memberRequest = (group: string, more: TunnelRequest & { readonly key?: string } = {}): TunnelRequest => {
   const { key = 'key', ...fields } = more;
   return { protocol: 'http', group, group_key_hash: sha256(key), health_check: { type: 'tcp' }, ...fields };
@@ -33,13 +33,13 @@ export class RawControl {
     ws.on('error', () => {});
     ws.on('message', (data) => {
       const frame = JSON.parse((data as Buffer).toString('utf8')) as Frame;
-      // A client that says nothing for 25 s is dead.
+      // Pings need an answer, because the edge treats a client that is silent for 25 s as dead.
       if (frame.type === 'Ping') this.send({ type: 'Pong', id: Number(frame['id']) });
       else this.frames.push(frame);
     });
   }
 
-  /** Let in, as this tenant. */
+  /** Connects and authenticates as the tenant. */
   static async enter(
     harness: Harness,
     edge: Pick<GroupEdge, 'server' | 'token'>,
@@ -59,7 +59,7 @@ export class RawControl {
     this.#ws.send(encodeControl(message as ControlMessage));
   }
 
-  /** All frames of a type so far. */
+  /** Returns all frames of a type received so far. */
   of(type: string): Frame[] {
     return this.frames.filter((frame) => frame.type === type);
   }
@@ -76,13 +76,13 @@ export class RawControl {
     );
   }
 
-  /** What a resume needs. */
+  /** The session id and resume secret, as needed for a resume. */
   get secret(): { readonly session_id: string; readonly secret: string } {
     const [welcome] = this.of('AuthOk');
     return { session_id: String(welcome?.['session_id']), secret: String(welcome?.['resume_secret']) };
   }
 
-  /** The edge's answer, whichever it is. */
+  /** Sends a registration and returns the edge's answer, whether success or error. */
   async ask(request: TunnelRequest): Promise<Registered | Refused> {
     this.#asked += 1;
     const request_id = `r${this.#asked}`;
@@ -127,7 +127,7 @@ export class RawControl {
     await this.heard('TunnelUnregistered', (frame) => frame['request_id'] === request_id);
   }
 
-  /** Once the answer is here, everything sent before has been handled. */
+  /** Waits for the answer to a ping. By then the edge has handled all frames sent before. */
   async settle(): Promise<void> {
     this.#asked += 1;
     const id = this.#asked;
@@ -135,7 +135,7 @@ export class RawControl {
     await this.heard('Pong', (frame) => frame['id'] === id);
   }
 
-  /** Without a goodbye, as a machine that loses its power. */
+  /** Drops the connection without a closing handshake, like a machine that loses power. */
   async cut(): Promise<void> {
     const closed = once(this.#ws, 'close');
     this.#ws.terminate();

@@ -1,4 +1,4 @@
-// The REST surfaces of load balancing: what each caller sees, and what nobody may see.
+// The REST endpoints of load balancing: visible data for each caller, and hidden data.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
@@ -17,7 +17,7 @@ afterAll(() => shared.close());
 
 const eventsPath = (protocol: string, label: string): string => `/api/groups/${protocol}/${label}/events`;
 
-/** Closes a stream that did open. */
+/** Returns the status of a request, and closes the body in case a stream was opened. */
 const statusOf = async (path: string, who: Who): Promise<number> => {
   const answer = await edge.get(path, who);
   await answer.body?.cancel();
@@ -130,7 +130,7 @@ describe.concurrent('Edge REST surfaces', () => {
       expect(bobs).toMatchObject({ member_count: 2, healthy_count: 1, unhealthy_count: 1, total_health_failures: 1 });
       expect(alices.members.map(({ tunnel_id }) => tunnel_id)).toEqual([hers.tunnel.tunnelId]);
       expect(bobs.members.map(({ tunnel_id }) => tunnel_id)).toEqual([his.tunnel.tunnelId, down.tunnel_id]);
-      // Each counts what its members were given; together it is everything.
+      // Each tenant's view counts the dispatches to that tenant's members. Together the views count all visits.
       expect(alices.total_dispatches).toBe(alices.members[0]?.request_count);
       expect(alices.total_dispatches + bobs.total_dispatches).toBe(20);
     });
@@ -165,7 +165,7 @@ describe.concurrent('Edge REST surfaces', () => {
     for (const path of paths) {
       const foreign = await edge.get(path, 'bob');
       const missing = await edge.get(path.replace(/tun_\w+|pool-\d+/, 'nothing'), 'bob');
-      // What is hidden and what is not there look alike.
+      // A hidden group and a missing group get the same answer.
       expect([foreign.status, missing.status]).toEqual([404, 404]);
       const hidden = (await foreign.json()) as object;
       const absent = (await missing.json()) as object;

@@ -1,4 +1,4 @@
-// An edge in this process, made at its composition root with more room than an edge gives: for rows that need more frames than a client may send.
+// An edge in the test process with larger limits than usual, for rows that need more frames than a client may normally send.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge } from '@tunnel/edge';
@@ -11,7 +11,7 @@ const KEY = 'admin';
 
 export interface RoomyEdge extends Pick<GroupEdge, 'server' | 'token'> {
   readonly apiUrl: string;
-  /** An answer of the REST, as JSON. */
+  /** Requests a path of the REST API and returns the JSON body. */
   json<T>(path: string): Promise<T>;
 }
 

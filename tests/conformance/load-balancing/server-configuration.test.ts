@@ -1,4 +1,4 @@
-// The keys of server.toml for load balancing: each with an edge of its own.
+// The load balancing keys of server.toml, tested with a separate edge for each key.
 import { describe, expect } from 'vitest';
 import { it } from '../../system/in-process.fixture.ts';
 import { fateOf } from '../../system/visitor.fixture.ts';
@@ -18,7 +18,7 @@ describe.concurrent('Server configuration', () => {
     const two = await raw.join(tcp('pool'));
     expect(one.assigned_port).not.toBe(two.assigned_port);
     expect(await edge.groups()).toEqual([]);
-    // The fields are accepted; the tunnel stands alone, and serves at once.
+    // Group and health fields are accepted, but the tunnel is a solo tunnel and serves at once.
     const service = await startNamed(harness);
     const check = { type: 'http', path: '/never' } as const;
     const { tunnel } = await join(harness, edge, { group: 'web', localPort: service.port, healthCheck: check });
@@ -74,7 +74,7 @@ describe.concurrent('Server configuration', () => {
     const two = await raw.join(tcp('two'));
     expect(distinct([tunnel.assignedPort, two.assigned_port])).toEqual([from, to]);
     expect(await greetingAt(tunnel.assignedPort ?? 0, 3)).toBe('tcp');
-    // A third group finds none; another member of the second needs none.
+    // A third group finds no free port. A further member of the second group needs none.
     expect((await raw.refusal(tcp('three'))).code).toBe('TUNNEL_PORTS_EXHAUSTED');
     expect((await raw.join(tcp('two'))).assigned_port).toBe(two.assigned_port);
     expect(await fateOf(two.assigned_port ?? 0)).toBe('ECONNRESET');

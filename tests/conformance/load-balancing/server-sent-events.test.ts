@@ -1,4 +1,4 @@
-// The event stream of a group: its events, what a slow reader is told, and the ping.
+// The event stream of a group: its events, the notice to a slow reader, and the ping.
 import { type GroupSummary, groupEvent, lagged } from '@tunnel/contract';
 import { eventually, FastClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -15,7 +15,7 @@ const clock = new FastClock(10);
 const it = itWith({ clock });
 const shared = new Harness({ clock });
 let edge: GroupEdge;
-/** Opened first, because its ping takes longer than the other tests. */
+/** A stream without events. It is opened first, because the wait for its ping takes longer than the other tests. */
 let quiet: EventFeed;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** When the ping came, from the last thing that was said before it. */
+/** Returns the time from the opening of the stream to the ping. */
 const pingAfterMs = (): Promise<number> =>
   eventually(
     () => {
@@ -62,14 +62,14 @@ describe.concurrent('Server-Sent Events', () => {
     const raw = await RawControl.enter(harness, roomy);
     const member = await raw.join(memberRequest(group));
     const feed = await EventFeed.open(harness, `${roomy.apiUrl}/api/groups/http/${group}/events`, roomy.token('admin'));
-    // As long and as wide as a reason can be: few of them fill sockets and queue.
+    // The longest possible reason in wide characters, so that few events fill the sockets and the queue.
     const reason = '€'.repeat(1000);
     const missed = () =>
       feed.events
         .filter(({ event }) => event === 'lagged')
         .reduce((sum, { data }) => sum + lagged.parse(data).missed, 0);
     let changes = 0;
-    // Sockets hold more on some machines than on others: the reader stands still for longer until it has missed some.
+    // Socket buffers differ between machines, so the reader pauses for longer and longer until it has missed events.
     for (let flips = 2000; missed() === 0; flips *= 2) {
       feed.pause();
       for (let flip = 0; flip < flips; flip += 1) {
@@ -80,10 +80,10 @@ describe.concurrent('Server-Sent Events', () => {
       }
       await raw.settle();
       feed.resume();
-      // Nothing is lost without a word.
+      // Every change is either delivered or counted as missed.
       await eventually(() => expect(missed() + feed.groupEvents.length).toBe(changes), { timeoutMs: 40_000 });
     }
-    // Resynced, it hears what comes next.
+    // The reader gets new events after the notice.
     expect(await roomy.json<GroupSummary[]>('/api/groups')).toMatchObject([{ name: group, healthy_count: 0 }]);
     await raw.healthy(member);
     await eventually(() => expect(feed.groupEvents.at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
@@ -122,7 +122,7 @@ describe.concurrent('Server-Sent Events', () => {
       tunnel_id: hers.tunnel_id,
       healthy: false,
       reason: 'status 503',
-      // After the change.
+      // The counts are those after the change.
       healthy_count: 1,
       member_count: 2,
       at: last?.at,
@@ -132,7 +132,7 @@ describe.concurrent('Server-Sent Events', () => {
     expect(new Set(ids).size).toBe(3);
     expect(ids).not.toContain(undefined);
     await own.until(2);
-    // Her last member leaves: there is nothing left that she may hear of.
+    // Alice's last member leaves, so her stream ends because no events remain that she may see.
     await alice.leave(hers);
     await eventually(() => expect(own.ended).toBe(true));
     expect(all.ended).toBe(false);

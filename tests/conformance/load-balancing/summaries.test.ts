@@ -1,4 +1,4 @@
-// GroupSummary and GroupMemberSummary, field by field, of one group whose life is known.
+// GroupSummary and GroupMemberSummary, field by field, for a group with known activity.
 import { Agent } from 'node:http';
 import { type GroupMemberSummary, type GroupSummary, groupMemberSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-/** Five requests on three connections. */
+/** Sends five requests on three connections. */
 const visitThreeTimes = async (): Promise<void> => {
   const endpoint = endpointOf(real.tunnel.publicUrl);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -91,7 +91,7 @@ it(row('GroupMemberSummary', 1), () => expect(realMember().tunnel_id).toBe(real.
 it(row('GroupMemberSummary', 2), async () => {
   const rows = await edge.stack.tunnels();
   expect(realMember().session_id).toBe(rows.find(({ tunnel_id }) => tunnel_id === realMember().tunnel_id)?.session_id);
-  // Two tunnels of one client, and one of another.
+  // The group has two tunnels of the same client and a tunnel of a different client.
   expect(probedMember().session_id).toBe(plainMember().session_id);
   expect(realMember().session_id).not.toBe(plainMember().session_id);
 });
@@ -101,7 +101,7 @@ it(row('GroupMemberSummary', 4), () => {
   expect(probedMember().request_count).toBe(0);
 });
 it(row('GroupMemberSummary', 5), () => {
-  // Bodies of 1,000 bytes each, and their heads.
+  // Five bodies of 1,000 bytes, plus the heads.
   expect(realMember().bytes_proxied).toBeGreaterThan(5 * 1000);
   expect(realMember().bytes_proxied).toBeLessThan(5 * 2000);
   expect(plainMember().bytes_proxied).toBe(0);
@@ -132,7 +132,7 @@ it(row('GroupMemberSummary', 11), () => {
   expect(realMember().has_alert_webhook).toBe(true);
   expect(plainMember().has_alert_webhook).toBe(false);
   const required = [...MEMBER_FIELDS.split(' '), 'total_health_failures', 'connected_since', 'has_alert_webhook'];
-  // A client that does not name its computer, and never failed: of ours beyond the specification it has these.
+  // The fields of a member without failures and without a computer name, including our additions to the specification.
   const ours = ['name', 'public_url'];
   expect(Object.keys(plainMember()).sort()).toEqual([...required, ...ours].sort());
   for (const member of group.members) groupMemberSummary.parse(member);

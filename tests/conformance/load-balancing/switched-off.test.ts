@@ -1,4 +1,4 @@
-// The rows that behave differently while the kill switch is off: group and health fields are accepted and ignored.
+// The rows that behave differently while load balancing is off: group and health fields are accepted and ignored.
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
@@ -22,7 +22,7 @@ afterAll(() => shared.close());
 const OFF = 'switched off';
 const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tcp', key });
 
-describe.concurrent('registrations, switched off', () => {
+describe.concurrent('registrations while load balancing is off', () => {
   it(row('Contract', 10), async ({ harness }) => {
     const group = fresh();
     const one = await startNamed(harness);
@@ -53,7 +53,7 @@ describe.concurrent('registrations, switched off', () => {
     const two = await startNamedTcp(harness, 'two');
     const first = await join(harness, edge, { protocol: 'tcp', group, localPort: one.port });
     const second = await join(harness, edge, { protocol: 'tcp', group, localPort: two.port });
-    // Each with a port and a service of its own.
+    // Each tunnel has a separate port and a separate local service.
     for (let visits = 0; visits < 5; visits += 1) {
       expect(await greetingAt(first.tunnel.assignedPort ?? 0, 3)).toBe('one');
       expect(await greetingAt(second.tunnel.assignedPort ?? 0, 3)).toBe('two');
@@ -61,7 +61,7 @@ describe.concurrent('registrations, switched off', () => {
   });
 
   it(row('Group lifecycle', 3, OFF), async ({ harness }) => {
-    // A lost one is a solo tunnel: its port is held for its return.
+    // A lost client's tunnel is a solo tunnel, so its port is held until the client returns.
     const raw = await RawControl.enter(harness, edge);
     const { tunnel_id, assigned_port: port = 0 } = await raw.join(tcp(fresh()));
     await raw.cut();
@@ -85,7 +85,7 @@ describe.concurrent('registrations, switched off', () => {
     const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
     await raw.join(memberRequest('x', { subdomain }));
-    // There is no group whose protocol could differ: the name is taken, that is all.
+    // There is no group and no group protocol to differ from, so the error only says that the name is in use.
     const { message } = await raw.refusal(memberRequest('x', { subdomain, protocol: 'https' }));
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });
@@ -107,7 +107,7 @@ describe.concurrent('registrations, switched off', () => {
   });
 
   it(row('Contract', 6, OFF), async ({ harness }) => {
-    // The edge chooses names, as for any tunnel that asks for none: two of one "group" stand apart.
+    // The edge chooses a name for each tunnel without a subdomain, so two tunnels with the same group get different names.
     const raw = await RawControl.enter(harness, edge);
     const one = await raw.join(memberRequest('shop'));
     const two = await raw.join(memberRequest('shop'));
@@ -116,7 +116,7 @@ describe.concurrent('registrations, switched off', () => {
   });
 });
 
-describe.concurrent('health, switched off', () => {
+describe.concurrent('health checks while load balancing is off', () => {
   it(row('Member health', 2, OFF), async ({ harness }) => {
     const silent = harness.use(await startTcpServer((socket) => void socket.write('hi')));
     const healthCheck = { type: 'http', path: '/', timeoutSecs: 30 } as const;
@@ -151,7 +151,7 @@ describe.concurrent('health, switched off', () => {
     const member = await raw.join(memberRequest(fresh()));
     await raw.healthy(member);
     await raw.unhealthy(member);
-    // It has no carrier: away, as any tunnel may be; a group is not mentioned.
+    // The client has no carrier, so its tunnel is away like any other; the error does not mention a group.
     const answer = await askHttp(endpointOf(member.public_url));
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'TUNNEL_AWAY']);
   });

@@ -1,4 +1,4 @@
-// A receiver of alerts: what came, and how it behaves towards the sender.
+// A receiver of alert webhooks that records alerts and connections.
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -15,9 +15,9 @@ export interface Alert {
 
 export class WebhookReceiver {
   readonly alerts: Alert[] = [];
-  /** How long each finished connection lasted, on the harness's clock. */
+  /** Durations of finished connections on the harness's clock. */
   readonly lifetimesMs: number[] = [];
-  /** Connections so far. */
+  /** Number of connections so far. */
   connections = 0;
   readonly #port: number;
 
@@ -61,7 +61,7 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${this.#port}${path}`;
   }
 
-  /** Those of one group: a receiver may hear of many. */
+  /** Returns the alerts of a group. A receiver can get alerts of many groups. */
   of(groupName: string): Alert[] {
     return this.alerts.filter(({ body }) => body['group_name'] === groupName);
   }

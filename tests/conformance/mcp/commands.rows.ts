@@ -1,4 +1,4 @@
-// The programs: `tunnel mcp` on its streams, `tunnel mcp-publish` at its URL, and the operator's commands.
+// The programs: `tunnel mcp` on standard input and output, `tunnel mcp-publish` at its URL, and the operator's commands.
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { handWrittenServer } from '../../../packages/mcp/src/bridge/stdio-servers.fixture.ts';
@@ -27,7 +27,7 @@ export const commandRows = (harness: McpHarness): void => {
   });
 
   it(row('Commands', 1), async () => {
-    // Nobody listens there, and there is no key.
+    // The server address has no listener, and there is no API key.
     const program = await harness.run(['--server', '127.0.0.1:1'], { bin: MCP_BIN, programs: true });
     const alone = new McpProgram(program);
     expect(namesOf((await alone.ask('tools/list'))['tools'])).toContain('open_tunnel');

@@ -1,4 +1,4 @@
-// A server with its platform as MCP hosts meet it: messages to /mcp, and the way of an app to its tokens.
+// A server with platform for MCP tests: messages to /mcp, and the OAuth flow of an app.
 import { hash, randomBytes } from 'node:crypto';
 import type { OauthTokens } from '@tunnel/contract';
 import { expect } from 'vitest';
@@ -6,7 +6,7 @@ import type { ToolResult } from '../../system/mcp-program.fixture.ts';
 import { type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
 
 const CLIENT_ID = `client_${'a'.repeat(20)}`;
-/** Registered without a port: any of loopback will do. */
+/** A redirect URI that is registered without a port, so that any loopback port is accepted. */
 export const RETURNS_TO = 'http://127.0.0.1:33418/callback';
 
 export interface McpAnswer {
@@ -23,7 +23,7 @@ export interface TokenAnswer extends OauthTokens {
 
 export class McpHarness extends PlatformHarness {
   readonly clientId = CLIENT_ID;
-  /** As the metadata name them. */
+  /** URLs from the metadata documents. */
   resource = '';
   issuer = '';
 
@@ -57,7 +57,7 @@ export class McpHarness extends PlatformHarness {
     return answer.result as unknown as ToolResult;
   }
 
-  /** What it found; a failure is shown whole. */
+  /** Calls a tool and returns its structured result. A failure throws with the complete error text. */
   async found(bearer: string, name: string, args: object = {}): Promise<Record<string, unknown>> {
     const { structuredContent, content } = await this.tool(bearer, name, args);
     if (structuredContent === undefined) throw new Error(content[0]?.text);
@@ -69,7 +69,7 @@ export class McpHarness extends PlatformHarness {
     return this.get(`/oauth/authorize?${new URLSearchParams(fields).toString()}`);
   }
 
-  /** A request of a good app, and the verifier of its challenge. */
+  /** Returns a valid authorization request with the verifier of its code challenge. */
   asking(fields: Record<string, string> = {}): { query: Record<string, string>; verifier: string } {
     const verifier = randomBytes(32).toString('base64url');
     const query = {
@@ -85,7 +85,7 @@ export class McpHarness extends PlatformHarness {
     return { query, verifier };
   }
 
-  /** Its id, from where the browser is led. */
+  /** Starts an authorization and returns the request id from the redirect. */
   async requestOf(query: Record<string, string>): Promise<string> {
     const { status, headers } = await this.authorize(query);
     const id = /^\/app\/consent\?request=(\w+)$/.exec(headers.get('location') ?? '')?.[1] ?? '';
@@ -101,7 +101,7 @@ export class McpHarness extends PlatformHarness {
     return back;
   }
 
-  /** The form that its code is good for. */
+  /** Grants a scope and returns the token request with the resulting code. */
   async consent(person: Person, scope: string): Promise<Record<string, string>> {
     const { query, verifier } = this.asking({ scope });
     const back = await this.decide(person, query);

@@ -1,4 +1,4 @@
-// All tests of the folder on the server that the tests of the platform use.
+// Runs all tests of the folder on the server that the platform tests use.
 import { beforeAll, describe } from 'vitest';
 import { onSharedPlatform } from '../platform/platform-harness.fixture.ts';
 import { commandRows } from './commands.rows.ts';
@@ -11,8 +11,8 @@ import { toolRows } from './tools.rows.ts';
 const harness = onSharedPlatform(new McpHarness());
 beforeAll(() => harness.begin());
 
-// At once, because most of them wait for something. Each has accounts of its own.
-describe.concurrent('everything', () => {
+// The tests run at the same time, because most of them wait for events. Each test has separate accounts.
+describe.concurrent('MCP on the shared platform', () => {
   platformRows(harness);
   toolRows(harness);
   oauthRows(harness);

@@ -1,4 +1,4 @@
-// The authorization server: its metadata, its routes, their answers and refusals.
+// The OAuth authorization server: its metadata, routes, answers and errors.
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, expect, it } from 'vitest';
 import { startWeb } from '../../system/http-tunnels.fixture.ts';
@@ -119,7 +119,7 @@ export const oauthRows = (harness: McpHarness): void => {
       expect([path, status, headers.get('location')]).toEqual([path, 400, null]);
       reasons.add(/<p>(.*?)<\/p>/.exec(text)?.[1] ?? '');
     }
-    // Each is told why.
+    // Each kind of faulty app gets a specific reason.
     expect(reasons.size).toBeGreaterThan(7);
     const { status, headers } = await asked('/good');
     expect([status, headers.get('location')]).toEqual([303, expect.stringContaining('/app/consent?request=')]);

@@ -1,4 +1,4 @@
-// The door of /mcp: who is let in, what is refused, and with which words.
+// Access to /mcp: accepted credentials, rejected requests and their messages.
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, expect, it } from 'vitest';
 import { refusalOf } from '../platform/api-request.fixture.ts';
@@ -7,7 +7,7 @@ import type { McpHarness } from './mcp-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const LIST = { method: 'tools/list' };
-/** Of the calls that are too many: one after the other they take longer than their minute on a busy machine. */
+/** Number of simultaneous calls. Sent one after the other, the calls would take longer than the minute of the limit on a busy machine. */
 const AT_ONCE = 10;
 
 export const platformRows = (harness: McpHarness): void => {
@@ -47,7 +47,7 @@ export const platformRows = (harness: McpHarness): void => {
 
   it(row('Platform MCP', 2), async () => {
     const eager = (await harness.newKey(await harness.person())).token;
-    // Where a minute ends is not known here: what was counted before its end does not count behind it.
+    // The test does not know when the minute of the limit ends, and calls counted before the end do not count afterwards, so it retries.
     const refused = await eventually(
       async () => {
         for (let sent = 0; sent <= MCP_CALLS_PER_MINUTE; sent += AT_ONCE) {
@@ -125,7 +125,8 @@ export const platformRows = (harness: McpHarness): void => {
       const challenge = refused.headers.get('www-authenticate') ?? '';
       expect([name, refused.status]).toEqual([name, 403]);
       expect(challenge).toMatch(/^Bearer error="insufficient_scope", scope="[^"]*", resource_metadata="[^"]*"$/);
-      // What it has goes on: a host asks for these and gives up the others.
+      // The challenge lists the missing scope besides the existing ones, because a host requests exactly the listed scopes and gives up
+      // the others.
       expect(/scope="([^"]*)"/.exec(challenge)?.[1]?.split(' ')).toEqual(expect.arrayContaining([scope]));
     }
   });

@@ -1,4 +1,4 @@
-// What was decided about MCP and OAuth, row by row, in the order in which it was written down.
+// The decisions about MCP and OAuth, row by row, in the order in which they were written down.
 import { namesOfRows, numbered } from '../numbered.fixture.ts';
 
 export const ROWS = {

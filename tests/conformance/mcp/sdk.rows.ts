@@ -1,4 +1,4 @@
-// A host of models that is written with the protocol's own SDK walks the whole way to /mcp.
+// An MCP host that is written with the official SDK completes the whole flow to /mcp.
 import {
   Client,
   type OAuthClientProvider,
@@ -12,10 +12,10 @@ import type { Person } from '../platform/platform-harness.fixture.ts';
 import { type McpHarness, RETURNS_TO } from './mcp-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-/** What it keeps, and the browser that it opens. */
+/** The MCP host's stored state, and the browser that it opens. */
 class ModelHost {
   tokens: StoredOAuthTokens | undefined;
-  /** Where the browser was led; null: none was opened. */
+  /** The URL to which the browser returned; null if no browser was opened. */
   back: URL | null = null;
   readonly #harness: McpHarness;
   readonly #provider: OAuthClientProvider;
@@ -38,10 +38,10 @@ class ModelHost {
     };
   }
 
-  /** Does it at once, or after its user was asked. */
+  /** Runs the work with a client, at once or after the user has consented. */
   async withClient<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const { issuer, resource, url: here } = this.#harness;
-    // Links of this stack name the port of the configuration; it listens on any.
+    // Links of this stack contain the configured port, whereas the stack listens on a random port.
     const fetchHere = (url: string | URL, init?: RequestInit): Promise<Response> =>
       fetch(String(url).replace(issuer, here), init);
     const transport = new StreamableHTTPClientTransport(new URL(resource), {
@@ -70,7 +70,7 @@ export const sdkRows = (harness: McpHarness): void => {
     expect(tools.map(({ name }) => name)).toContain('list_tunnels');
     expect(host.back?.searchParams.get('code')).toEqual(expect.any(String));
     const { tokens } = host;
-    // As after 15 minutes.
+    // Simulates an access token that has expired after 15 minutes.
     host.tokens = { ...(tokens ?? { token_type: 'Bearer' }), access_token: 'run-out' };
     host.back = null;
     const status = await host.withClient((client) => client.callTool({ name: 'get_status', arguments: {} }));

@@ -1,4 +1,4 @@
-// Each tool at /mcp, on a tunnel that runs: names, fields, and what a model is told when it fails.
+// Each tool of /mcp on a running tunnel: names, fields, and the error messages for a model.
 import { capturedRequest, captureList, tunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, expect, it } from 'vitest';
@@ -15,9 +15,9 @@ interface Listed {
 export const toolRows = (harness: McpHarness): void => {
   let ann: Person;
   let key: string;
-  /** Paths, as the local service saw them. */
+  /** Paths of the requests that reached the local service. */
   const visits: string[] = [];
-  /** The id of a request that is kept. */
+  /** The id of a captured request. */
   let first: string;
   let tunnel: { tunnelId: string; publicUrl: string };
   beforeAll(async () => {
@@ -116,7 +116,7 @@ export const toolRows = (harness: McpHarness): void => {
 
   it(row('Tools', 8), async () => {
     const wait = (args: object) => found('wait_for_request', { tunnel: tunnel.tunnelId, ...args });
-    // Of before, and of another path: neither counts.
+    // Neither an earlier request nor a request to a different path counts.
     expect(await wait({ path_contains: '/first', timeout_secs: 1, method: 'DELETE' })).toMatchObject({ request: null });
     let isOver = false;
     const waiting = wait({ path_contains: '/second' }).finally(() => {

@@ -1,11 +1,11 @@
-// One request to the platform API and its answer. Every refusal is held to the shape that all refusals have.
+// Sends a request to the platform API. Every error response is checked for the common error shape.
 import { apiError } from '@tunnel/contract';
 import { expect } from 'vitest';
 
 export interface Question {
-  /** Sent as JSON; left out: no body. */
+  /** Body that is sent as JSON; undefined sends no body. */
   readonly body?: unknown;
-  /** Sent as it is, with the content type that the headers say. */
+  /** Body that is sent unchanged, with the content type from `headers`. */
   readonly raw?: string | Uint8Array<ArrayBuffer>;
   /** An access token. */
   readonly token?: string;
@@ -17,12 +17,12 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** null: it is empty. */
+  /** The parsed body; null for an empty body. */
   readonly body: unknown;
-  /** Of a refusal; empty: it is none. */
+  /** Code of the error response; empty for a success. */
   readonly code: string;
   readonly error: string;
-  /** As a browser sends it back; empty: none was set, or it was cleared. */
+  /** The refresh cookie in the form a browser sends back; empty if no cookie was set or the cookie was cleared. */
   readonly cookie: string;
 }
 
@@ -53,14 +53,14 @@ const read = async (response: Response, asked: string): Promise<Answer> => {
   const type = headers.get('content-type') ?? '';
   const body = type.startsWith('application/json') && text !== '' ? (JSON.parse(text) as unknown) : null;
   expect(headers.get('x-request-id'), asked).toMatch(/^[\w.-]{1,64}$/);
-  // A page for people is the one other form of a refusal.
+  // HTML error pages are the only error responses without the JSON shape.
   const refusal =
     status >= 400 && !type.startsWith('text/html') ? expectRefusal(body, headers, asked) : { code: '', error: '' };
   const cookie = /^refresh_token=[\w-]+/.exec(headers.get('set-cookie') ?? '')?.[0] ?? '';
   return { status, headers, text, body, cookie, ...refusal };
 };
 
-/** Exactly error, code and request_id; the id is the header's; no word of the inside. */
+/** Checks that an error has exactly error, code and request_id, that the id matches the header, and that the text reveals no internals. */
 const expectRefusal = (body: unknown, headers: Headers, asked: string): { code: string; error: string } => {
   const { error, code, request_id } = apiError.strict().parse(body);
   expect([asked, request_id]).toEqual([asked, headers.get('x-request-id')]);
@@ -69,5 +69,5 @@ const expectRefusal = (body: unknown, headers: Headers, asked: string): { code: 
   return { code, error };
 };
 
-/** Status and code, as most tests of refusals want them. */
+/** Returns status and code, as most tests of errors compare them. */
 export const refusalOf = ({ status, code }: Answer): [number, string] => [status, code];

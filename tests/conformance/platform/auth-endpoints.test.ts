@@ -1,4 +1,4 @@
-// The endpoints of accounts: every status that the table lists, and the shape of each answer.
+// The account endpoints: every status of the table, and the shape of each response.
 import { accessToken, loggedIn, messageBody, userPublic } from '@tunnel/contract';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';

@@ -1,4 +1,4 @@
-// Who is let in: tokens good and bad, cookies, and accounts that may not.
+// Authentication: valid and invalid tokens, cookies, and suspended accounts.
 import { type AccessToken, publicKeys } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { isSignedBy, readJwt, tampered } from './jwt.fixture.ts';
 import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-/** Every user-scoped operation; {id} stands for any. */
+/** All operations that require a user; {id} stands for any id. */
 const USER_SCOPED = [
   ['GET', '/auth/me'],
   ['PATCH', '/auth/me'],
@@ -85,7 +85,7 @@ describe('Authentication', () => {
         expect([what, ...refusalOf(await harness.get(path, token))]).toEqual([what, 401, 'ACCESS_TOKEN_INVALID']);
       }
     }
-    // An API key and a refresh token are no access tokens.
+    // API keys and refresh tokens are not access tokens.
     const key = await harness.newKey(ann);
     const refused = await harness.get('/auth/me', key.token);
     expect(refusalOf(refused)).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
@@ -150,7 +150,7 @@ describe('Contract', () => {
     await eventually(async () => expect((await harness.get('/keys', cyd.token)).status).toBe(403), {
       timeoutMs: PATIENCE_MS,
     });
-    // Two seconds on a quiet machine; a token is good for fifteen minutes.
+    // The suspension takes two seconds on a quiet machine, whereas an access token lasts fifteen minutes.
     expect(performance.now() - suspendedAt).toBeLessThan(15_000);
     for (const [method, path] of USER_SCOPED) {
       const answer = await harness.ask(method, path, { token: cyd.token });
@@ -163,7 +163,7 @@ describe('Contract', () => {
     await harness.post('/auth/forgot-password', { email: dan.email });
     const token = await harness.mailedToken(dan.email);
     expect((await harness.post('/auth/reset-password', { token, password: 'a new password' })).status).toBe(200);
-    // Changed in this process: at once.
+    // A change in this process takes effect at once.
     expect(refusalOf(await harness.get('/auth/me', dan.token))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     const refreshed = await harness.ask('POST', '/auth/refresh', { cookie: dan.cookie });
     expect(refusalOf(refreshed)).toEqual([401, 'REFRESH_INVALID']);

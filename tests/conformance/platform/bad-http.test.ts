@@ -1,4 +1,4 @@
-// Bytes that are no good request: every answer is still an error with a code and an id, and the server lives on.
+// Malformed HTTP requests: every response is still an error with a code and an id, and the server keeps running.
 import { connect } from 'node:net';
 import { apiError } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ const BYTES: Readonly<Record<string, readonly [number, string]>> = {
 
 const harness = onSharedPlatform(new PlatformHarness());
 
-/** All that comes back until the end, or until the whole error is there. */
+/** Returns the response, until the connection ends or the error body is complete. */
 const answerTo = (bytes: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(harness.url);
@@ -57,7 +57,7 @@ describe(row('Errors', 1, 'bytes that are no good request'), () => {
   });
 });
 
-it('a body that ends too early is nobody’s request, and holds nobody up', async () => {
+it('an unfinished request body does not block other requests, neither while the connection is open nor after it closes', async () => {
   const { hostname, port } = new URL(harness.url);
   const socket = connect({ host: hostname, port: Number(port) });
   socket.on('error', () => {});

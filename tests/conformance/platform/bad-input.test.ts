@@ -1,4 +1,4 @@
-// Every endpoint with a body, given what nobody should send: the right status, the field by its name, never a 500.
+// Invalid input to every endpoint with a body: the response has the right status, names the field, and is never a 500.
 import { createConnection } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from './api-request.fixture.ts';
@@ -55,7 +55,7 @@ const expectField = ({ status, code, error }: Answer, field: string, given: unkn
 describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
   const { fields, good, goodStatus } = endpoint;
 
-  it('takes what it describes, and ignores fields that nobody knows', async () => {
+  it('accepts a valid body, and ignores unknown fields', async () => {
     expect((await send(endpoint, good())).status).toBe(goodStatus);
     const more = { ...good(), plan: 'payg', id: 7, role: { admin: true }, __proto__: 1, 'odd key': null };
     expect((await send(endpoint, more)).status).toBe(goodStatus);
@@ -66,7 +66,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
     );
   });
 
-  it('names a field that is missing, null or of another type', async () => {
+  it('returns 400 with the field name if a field is missing, null or of the wrong type', async () => {
     for (const { name, required, nullable = false } of fields) {
       const { [name]: _, ...without } = good();
       if (required) expectField(await send(endpoint, without), name, without);
@@ -77,19 +77,19 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
     }
   });
 
-  it('names a field whose value will not do', async () => {
+  it('returns 400 with the field name if a value is not allowed', async () => {
     for (const { name, wrong = [] } of fields) {
       for (const value of wrong) expectField(await send(endpoint, { ...good(), [name]: value }), name, value);
     }
   });
 
-  it('names a field with characters that no text has', async () => {
+  it('returns 400 with the field name for a NUL character or a lone surrogate in a text', async () => {
     for (const { name } of fields) {
       for (const value of NO_TEXT) expectField(await send(endpoint, { ...good(), [name]: value }), name, value);
     }
   });
 
-  it('400: a body that is not JSON, not an object, not UTF-8', async () => {
+  it('returns 400 for a body that is not JSON, not an object or not UTF-8', async () => {
     for (const raw of NOT_JSON) {
       const { status, code, error } = await sendRaw(endpoint, raw);
       expect([raw, status, code]).toEqual([raw, 400, 'API_BAD_REQUEST']);
@@ -104,7 +104,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
     expect(await sendRaw(endpoint, inText)).toMatchObject({ status: 400, error: 'the body is not valid UTF-8' });
   });
 
-  it('413: a body of a megabyte, announced or not', async () => {
+  it('returns 413 for a body of a megabyte, with a length or chunked', async () => {
     const large = JSON.stringify({ ...good(), [fields[0]?.name ?? '']: 'a'.repeat(1_000_000) });
     const answer = await sendRaw(endpoint, large);
     expect([answer.status, answer.code, answer.error]).toEqual([
@@ -117,7 +117,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
     expect((await send(endpoint, allowed)).status).toBe(goodStatus);
   });
 
-  it('415: a body of another type, and one without', async () => {
+  it('returns 415 for a body with a different or empty media type', async () => {
     for (const type of OTHER_TYPES) {
       const { status, code } = await sendRaw(endpoint, JSON.stringify(good()), type);
       expect([type, status, code]).toEqual([type, 415, 'API_MEDIA_TYPE']);
@@ -125,7 +125,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
   });
 });
 
-/** Without a content-length; a server that answers early may also close. */
+/** Sends a chunked body without a content-length and returns the status. A server that answers early may also close the connection. */
 const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(harness.url);

@@ -1,4 +1,4 @@
-// Paths, ids, methods, headers and queries that nobody should send: the right status, never a 500.
+// Invalid paths, ids, methods, headers and queries: the response has the right status, and is never a 500.
 import { request } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
@@ -28,7 +28,7 @@ const WITH_IDS = [
   ['GET', '/auth/verify-email/{id}', 400, 'MAIL_TOKEN_INVALID'],
 ] as const;
 
-/** Every path and its methods. */
+/** Every path with its methods. */
 const METHODS: Readonly<Record<string, string>> = {
   '/auth/register': 'POST',
   '/auth/verify-email/x': 'GET, HEAD',
@@ -89,7 +89,7 @@ beforeAll(async () => {
 
 const sorted = (list: string | null): string[] => (list ?? '').split(', ').sort();
 
-/** fetch would tidy up the path first. */
+/** Requests a path without normalizing it, as fetch would. */
 const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promise<number> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(harness.url);
@@ -101,8 +101,8 @@ const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promis
     sent.end();
   });
 
-describe('ids that are not ids', () => {
-  it.each(WITH_IDS)('%s %s: %i %s', async (method, path, status, code) => {
+describe('requests with malformed ids', () => {
+  it.each(WITH_IDS)('%s %s returns %i %s', async (method, path, status, code) => {
     for (const id of NOT_IDS) {
       const answer = await harness.ask(method, path.replace('{id}', id), { token: ann.token });
       expect([id, ...refusalOf(answer)]).toEqual([id, status, code]);
@@ -144,7 +144,7 @@ describe('Contract', () => {
     for (const [path, allowed] of Object.entries(METHODS)) {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         if (allowed.split(', ').includes(method)) continue;
-        // Also without credentials: which methods there are is no secret.
+        // The request needs no credentials, because the list of methods is not secret.
         const answer = await harness.ask(method, path);
         expect([method, path, ...refusalOf(answer)]).toEqual([method, path, 405, 'API_METHOD_NOT_ALLOWED']);
         expect([path, sorted(answer.headers.get('allow'))]).toEqual([path, sorted(allowed)]);
@@ -193,7 +193,7 @@ describe('Contract', () => {
   });
 });
 
-it('ignores parts of a query that nobody knows, and headers that mean nothing', async () => {
+it('unknown query parameters and irrelevant headers are ignored', async () => {
   expect((await harness.get('/usage/chart?days=3&nothing=%00&__proto__=1&limit=abc', ann.token)).status).toBe(200);
   const headers = { 'x-forwarded-for': 'nonsense, 1.2.3.4', 'content-encoding': 'nonsense', accept: 'image/png' };
   expect((await harness.ask('GET', '/keys', { token: ann.token, headers })).status).toBe(200);

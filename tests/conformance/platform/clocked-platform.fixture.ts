@@ -1,4 +1,4 @@
-// The platform in the process, over real HTTP and a real database, with a clock that moves on request.
+// The platform in the test process, over real HTTP and a real database, with a clock that moves on request.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import type { LoggedIn } from '@tunnel/contract';
@@ -29,7 +29,7 @@ export class ClockedPlatform {
   readonly database: TestDatabase;
   readonly #url: () => string;
   readonly #endings: (() => Promise<void>)[];
-  /** The link of the latest mail to an address that has been sent. */
+  /** Link of the latest mail sent to each address. */
   readonly #links: ReadonlyMap<string, string>;
   #people = 0;
 
@@ -47,7 +47,7 @@ export class ClockedPlatform {
     this.#endings = endings;
   }
 
-  /** `settings`: of [platform]. */
+  /** Starts a platform. `settings` are keys of the [platform] table. */
   static async start(now: number, settings: object = {}): Promise<ClockedPlatform> {
     const clock = new FakeClock(now);
     const database = await createTestDatabase();
@@ -67,7 +67,7 @@ export class ClockedPlatform {
     ]);
   }
 
-  /** What people see; timers do not notice, so that a month passes at once. */
+  /** Moves the wall clock. Timers do not fire, so that a month passes at once. */
   pass(ms: number): void {
     this.clock.setWallClock(this.clock.now() + ms);
   }
@@ -84,7 +84,7 @@ export class ClockedPlatform {
     return this.ask('POST', '/auth/refresh', { cookie });
   }
 
-  /** The token in the link of the latest mail to this address. */
+  /** Returns the token in the link of the latest mail to the address. */
   async mailedToken(email: string): Promise<string> {
     await this.#sendRequested();
     const { text_body } = await this.database.db
@@ -94,14 +94,14 @@ export class ClockedPlatform {
       .orderBy('created_at', 'desc')
       .limit(1)
       .executeTakeFirstOrThrow();
-    // A mail that has been sent is forgotten.
+    // The outbox clears the text of a mail after sending it.
     const text = text_body === '' ? (this.#links.get(email) ?? '') : text_body;
     const token = /(?:verify-email\/|token=)([\w-]+)$/m.exec(text)?.[1];
     if (token === undefined) throw new Error(`no link was found in the mail to ${email}`);
     return token;
   }
 
-  /** What was asked for becomes mails by a job, which goes by the clock: it is moved only while something waits. */
+  /** Waits until the job has turned mail requests into mails. The job follows the clock, which is moved only while requests wait. */
   async #sendRequested(): Promise<void> {
     const waiting = () => this.database.db.selectFrom('mail_requests').select('id').execute();
     if ((await waiting()).length === 0) return;

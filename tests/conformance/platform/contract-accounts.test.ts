@@ -1,11 +1,11 @@
-// Decisions about accounts: addresses, passwords, refusals, and what is ours beyond the specification.
+// Contract rows about accounts: email addresses, passwords, errors, and our additions to the specification.
 import { passwordChanged, type UserSession, userPublic, userSessions } from '@tunnel/contract';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
 import { newEmail, onSharedPlatform, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-/** PASSWORD, hashed with a tenth of the work. */
+/** Hash of PASSWORD that takes a tenth of the usual work. */
 const CHEAP_HASH = '$argon2id$v=19$m=64,t=1,p=1$JhwLow0+bV0FY45079hoEw$LpA0fez3SOCEPFkf1vLu9MqtqRP+FNpCvYXA11Vzy7w';
 
 const harness = onSharedPlatform(new PlatformHarness());
@@ -85,7 +85,7 @@ describe('Contract', () => {
     const asked = Array.from({ length: 150 }, () => harness.login(newEmail()));
     const health = await timed(() => harness.get('/health'));
     const statuses = (await Promise.all(asked)).map(refusalOf);
-    // All of them come from one network, which waits for its turns before it waits for hashes.
+    // All requests come from a single network. The network's turn limit applies before the queue for hashes.
     const [answered, ...refused] = [...new Set(statuses.map(String))].sort();
     expect(answered).toBe('401,LOGIN_WRONG');
     expect(refused.length).toBeGreaterThan(0);
@@ -119,7 +119,7 @@ describe('Contract', () => {
       times.wrong.push(await timed(() => harness.login(ann.email, 'something else')));
       times.unknown.push(await timed(() => harness.login(newEmail())));
     }
-    // Without the work of a hash it would be a tenth.
+    // Without the work of a hash the time would be a tenth.
     expect(median(times.unknown)).toBeGreaterThan(median(times.wrong) / 3);
   });
 
@@ -144,7 +144,7 @@ describe('Contract', () => {
     const second = await harness.mailedToken(email, 2);
     expect((await harness.get(`/auth/verify-email/${second}`)).status).toBe(200);
     expect((await harness.login(email)).status).toBe(200);
-    // Verified: there is nothing left to send.
+    // The account is verified, so no verification mail is sent.
     await harness.post('/auth/resend-verification', { email });
     await harness.post('/auth/forgot-password', { email });
     await harness.mailedToken(email, 3);
@@ -220,7 +220,7 @@ describe('Contract', () => {
     expect((await harness.get('/auth/me', person.token)).body).toMatchObject({ email: person.email });
     expect((await harness.get(`/auth/verify-email/${token}`)).status).toBe(200);
     expect((await harness.get('/auth/me', person.token)).body).toMatchObject({ email: free });
-    // The one that was asked for first was dealt with first.
+    // Requests are handled in order, so the earlier request has been handled by now.
     expect(harness.rawMails(taken.email)).toHaveLength(before);
   });
 

@@ -1,4 +1,4 @@
-// Decisions about refresh tokens, their cookie, and mails.
+// Contract rows about refresh tokens, their cookie, and mails.
 import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -39,7 +39,7 @@ describe('refresh tokens', () => {
     expect(new Set(answers.map((answer) => answer.cookie)).size).toBe(6);
     expect(refusalOf(await refresh(cookie))).toEqual([401, 'REFRESH_INVALID']);
     for (const answer of answers) expect((await refresh(answer.cookie)).status).toBe(401);
-    // Of another login: another family.
+    // A token of a different sign-in belongs to a different family.
     expect((await refresh(other.cookie)).status).toBe(200);
   });
 
@@ -72,7 +72,7 @@ describe('refresh tokens', () => {
     const answer = await logout(cookie);
     expect([answer.status, answer.text]).toEqual([204, '']);
     expect(answer.headers.get('set-cookie')).toMatch(/^refresh_token=; Max-Age=0; Path=\/auth;/);
-    // The family, not the one token.
+    // Signing out revokes the whole token family, not only a single token.
     expect((await refresh(successor)).status).toBe(401);
     for (const odd of ['', 'refresh_token=x', 'refresh_token=%00', cookie])
       expect((await logout(odd)).status).toBe(204);
@@ -116,7 +116,7 @@ describe('mail', () => {
       },
       { timeoutMs: 30_000 },
     );
-    // 2 s, on a machine that does nothing else.
+    // The mail takes 2 s on an idle machine.
     expect(performance.now() - began).toBeLessThan(15_000);
     expect(mail?.name).toMatch(/^\d{8}T\d{6}\.\d{3}Z-[0-9a-f-]{36}\.eml$/);
     const written = mail?.name.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(.*?Z).*$/, '$1-$2-$3T$4:$5:$6') ?? '';
@@ -133,14 +133,14 @@ describe('mail', () => {
       expect(rows).not.toContain(token);
       expect(rows).toContain(sha256(token));
     }
-    // One kind is not good for the other, nor used up by it.
+    // A token of either kind is rejected for the other purpose, and the attempt does not use it up.
     expect((await harness.get(`/auth/verify-email/${resetToken}`)).status).toBe(400);
     expect((await harness.post('/auth/reset-password', { token: verifyToken, password: PASSWORD })).status).toBe(400);
     expect((await harness.login(email)).status).toBe(403);
     const reset = { token: resetToken, password: 'a new password' };
     const races = await Promise.all([1, 2, 3].map(() => harness.post('/auth/reset-password', reset)));
     expect(races.map(({ status }) => String(status)).sort()).toEqual(['200', '400', '400']);
-    // The reset proved the address.
+    // The password reset verifies the email address.
     expect((await harness.login(email, 'a new password')).body).toMatchObject({ user: { email_verified: true } });
   });
 });

@@ -1,4 +1,4 @@
-// Decisions about udp and p2p tunnels at the platform: flows and peers as the edge tells them, refusals, and what is counted.
+// Contract rows about udp and p2p tunnels on the platform: flows and peers as the edge reports them, errors, and counters.
 import { once } from 'node:events';
 import { edgeFlows, edgePeers } from '@tunnel/contract';
 import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
@@ -80,7 +80,7 @@ describe('Contract', () => {
       },
       { timeoutMs: PATIENCE_MS },
     );
-    // One tunnel with two clients: a subscriber has no entry.
+    // Publisher and connecting client share a tunnel; the connecting client has no log entry.
     const counted = await entryWhen(harness, ann, tunnel.tunnelId, ({ request_count }) => request_count > 0);
     expect([counted.request_count, counted.bytes_proxied > 10]).toEqual([1, true]);
     expect((await harness.get('/usage/tunnels?protocol=p2p&state=active', ann.token)).body).toHaveLength(1);

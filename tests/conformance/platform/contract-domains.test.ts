@@ -1,4 +1,4 @@
-// Decisions about own domains.
+// Contract rows about custom domains.
 import { type OwnDomainView, ownDomain, ownDomains } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ const read = async (who: Person, id: string): Promise<OwnDomainView> =>
 const check = (who: Person, id: string): Promise<Answer> => harness.post(`/domains/${id}/check`, {}, who.token);
 const remove = (who: Person, id: string): Promise<Answer> =>
   harness.ask('DELETE', `/domains/${id}`, { token: who.token });
-/** As soon as it may be looked at again. */
+/** Requests a check of the domain as soon as the rate limit allows it. */
 const checked = (who: Person, id: string): Promise<OwnDomainView> =>
   eventually(
     async () => {
@@ -84,7 +84,7 @@ describe('Contract', () => {
     for (let nth = has; nth < LIMIT; nth += 1) await add(bob, `d${nth}.limit.test`);
     const over = await ask(bob, { name: 'last.limit.test' });
     expect([...refusalOf(over), over.error]).toEqual([403, 'DOMAIN_LIMIT', `domain limit of ${LIMIT} reached`]);
-    // What is there already is not one more.
+    // Adding an existing domain again does not count toward the limit.
     await add(bob, `d${LIMIT - 1}.limit.test`, 200);
     for (const { id } of await listOf(bob)) await remove(bob, id);
   });
@@ -106,7 +106,7 @@ describe('Contract', () => {
     harness.dns.set('proof.test', 'A', '127.0.0.1');
     harness.dns.set('_tunnel.proof.test', 'TXT', `tunnel-verify=${apex.token}`);
     expect(await checked(ann, apex.id)).toMatchObject({ state: 'verified' });
-    // Its records are there at the first look.
+    // The DNS records exist before the first automatic check.
     const own = await add(ann, 'by-itself.proof.test');
     point('by-itself.proof.test', own);
     const verified = await eventually(

@@ -1,4 +1,4 @@
-// Decisions about what only an edge knows: captured requests, replays, health, and a region that does not answer.
+// Contract rows about data that only an edge has: captured requests, replays, health, and a region that does not answer.
 import { type CapturedRequest, type CaptureList, capturedRequest, captureList, healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';

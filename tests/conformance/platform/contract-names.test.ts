@@ -1,4 +1,4 @@
-// Decisions about names and ports that last.
+// Contract rows about reserved and held names and ports.
 import { type Reservation, reservation, reservations } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ const listOf = async (who: Person): Promise<Reservation[]> =>
 const release = (who: Person, id: string): Promise<Answer> =>
   harness.ask('DELETE', `/reservations/${id}`, { token: who.token });
 
-/** A tunnel of this name that was there. */
+/** Opens and closes a tunnel with the name, so that the name is held. */
 const use = async (who: Person, subdomain: string): Promise<void> => {
   const { client } = await openTunnel(harness, who, { subdomain });
   expect((await listOf(who)).find(({ label }) => label === subdomain)).toMatchObject({
@@ -114,7 +114,7 @@ describe('Contract', () => {
       ...[403, 'RESERVATION_LIMIT'],
       `reservation limit of ${LIMIT} reached`,
     ]);
-    // What is there already is not one more.
+    // Reserving a reserved name again does not count toward the limit.
     await reserved(bob, { kind: 'subdomain', label: 'bobs-0' }, 200);
   });
 

@@ -1,4 +1,4 @@
-// Decisions where the specification is silent, in the order in which they were written down; those of billing are not among them.
+// Decisions on points that the specification leaves open, in the order in which they were written down, except those about billing.
 import { numbered } from '../numbered.fixture.ts';
 
 export const CONTRACT_ROWS = numbered([

@@ -1,11 +1,11 @@
-// What counts to which day, and to the last thirty of them; entries of an edge that died.
+// Usage per day and over the last thirty days, and log entries of an edge that died.
 import type { UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type ClockedPerson, ClockedPlatform, DAY, MINUTE, SECOND } from './clocked-platform.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-/** The last second of a day in UTC: east and west of it another one is written. */
+/** The last second of a day in UTC, which is a different date in time zones to the east. */
 const NOW = Date.UTC(2030, 2, 1, 23, 59, 59);
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterAll(() => platform.close());
 
-/** So much happened so many days ago. */
+/** Stores usage for the day that was `daysAgo` days ago. */
 const happened = (daysAgo: number, sums: { tunnels?: number; requests?: number; bytes?: number }): Promise<unknown> =>
   platform.database.db
     .insertInto('usage_daily')
@@ -42,7 +42,7 @@ it(row('Limits', 8), async () => {
 it(row('Contract', 25), async () => {
   await happened(29, { requests: 20 });
   expect(await read('/usage')).toMatchObject({ total_requests_30d: 20 });
-  // A second later it is another day, and the oldest one is out.
+  // A second later the next day begins, and the oldest day drops out of the sum.
   platform.pass(SECOND);
   expect(await read('/usage')).toMatchObject({ total_requests_30d: 0 });
 });
@@ -92,7 +92,7 @@ it(row('Contract', 26), async () => {
   expect(await read('/usage')).toMatchObject({ active_tunnels: 1 });
   await platform.clock.advance(20 * SECOND);
   await eventually(async () => {
-    // The job asks a real database while the clock jumps: a run that comes too early for it is made up for by the next.
+    // The job queries a real database while the clock jumps. If a run comes too early, the next run makes up for it.
     await platform.clock.advance(10 * SECOND);
     expect(await read('/usage')).toMatchObject({ active_tunnels: 0 });
   });

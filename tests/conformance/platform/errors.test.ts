@@ -1,4 +1,4 @@
-// What errors look like and mean, the small bodies, the document, and the answers to browsers of other sites.
+// The shape and meaning of errors, small response bodies, the API document, and responses to browsers on other sites.
 import { messageBody, okBody } from '@tunnel/contract';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
@@ -49,7 +49,7 @@ const operations = async (): Promise<Map<string, Operation>> => {
 
 describe('Errors', () => {
   it(row('Errors', 1), async () => {
-    // What every answer of this folder is held to, once more where nothing else is tested.
+    // Repeats the check that every request of this folder makes, without testing anything else.
     for (const [method, path] of [
       ['GET', '/nothing'],
       ['GET', '/keys'],
@@ -92,7 +92,7 @@ describe('Errors', () => {
     for (const answer of await Promise.all(asks)) expect(refusalOf(answer)).toEqual([404, 'TUNNEL_UNKNOWN']);
     const removed = await harness.ask('DELETE', `/keys/${key.id}`, { token: bob.token });
     const absent = await harness.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: bob.token });
-    // What is hidden and what is not there look alike.
+    // Hidden and missing objects get the same answer.
     expect([...refusalOf(removed), removed.error]).toEqual([...refusalOf(absent), absent.error]);
     expect(removed.status).toBe(404);
     expect((await harness.get('/keys', ann.token)).text).toContain(key.id);

@@ -1,4 +1,4 @@
-// Access tokens taken apart and put together again, honestly and not.
+// Decodes access tokens, and builds valid and forged ones.
 import {
   createHmac,
   createPublicKey,
@@ -19,7 +19,7 @@ export const readJwt = (token: string): { header: Part; claims: Part } => {
   return { header: decode(header), claims: decode(claims) };
 };
 
-/** By nobody's code but Node's. */
+/** Verifies a signature with Node.js only, without product code. */
 export const isSignedBy = (token: string, jwk: JsonWebKey): boolean => {
   const [header = '', claims = '', signature = ''] = token.split('.');
   const key = createPublicKey({ key: jwk, format: 'jwk' });
@@ -31,11 +31,11 @@ const signed = (header: Part, claims: Part, key: KeyObject): string => {
   return `${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`;
 };
 
-/** The same header and claims with a signature that is not ours. */
+/** Returns the header and claims with a signature of an unknown key. */
 const signedByStranger = (header: Part, claims: Part): string =>
   signed(header, claims, generateKeyPairSync('ed25519').privateKey);
 
-/** What somebody who holds a good token may try: by what was done to it. `publicKey`: the JWK that signed it. */
+/** Returns forgeries of a valid token by the kind of change. `publicKey` is the JWK that verifies the token. */
 export const tampered = (token: string, otherUserId: string, publicKey: Part): Record<string, string> => {
   const { header, claims } = readJwt(token);
   const [head = '', body = '', signature = ''] = token.split('.');

@@ -1,4 +1,4 @@
-// API keys: the endpoints, each field of a listed key, and what becomes of clients whose key is revoked.
+// API keys: the endpoints, each field of a listed key, and the effect of a revocation on clients.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type ApiToken, apiTokens, createdKey } from '@tunnel/contract';
@@ -119,7 +119,7 @@ describe('ApiToken', () => {
     await eventually(async () => expect((await listed(bob, used.id)).tunnel_count).toBe(2), { timeoutMs: PATIENCE_MS });
     expect(key.tunnel_count).toBe(0);
   });
-  it('has these fields and one that is ours', () => {
+  it('has exactly the fields of the specification and active_tunnels', () => {
     const fields = 'id label token_hash created_at last_used_at scope tier tunnel_limit status unlimited tunnel_count';
     expect(Object.keys(key).sort()).toEqual([...fields.split(' '), 'active_tunnels'].sort());
   });
@@ -151,8 +151,8 @@ describe('Contract', () => {
         timeoutMs: PATIENCE_MS,
       },
     );
-    // Within 2 s on a machine that does nothing else.
-    // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+    // The tunnel closes within 2 s on an idle machine. Without the notice from the platform, the edge would check the key only after a
+    // minute.
     expect(performance.now() - revokedAt).toBeLessThan(15_000);
     await expect(connectWith(harness, key.token)).rejects.toMatchObject({ status: 401 });
     expect(await harness.server.tunnel(tunnel.tunnelId)).toBeUndefined();
@@ -173,7 +173,8 @@ it(row('Other lifecycles', 4), async () => {
   const key = await harness.newKey(ann);
   await (await connectWith(harness, key.token)).client.close();
   await harness.ask('DELETE', `/keys/${key.id}`, { token: ann.token });
-  // The edge knew the key, and hears of its end a moment later: by itself it would ask again after a minute.
+  // The edge has cached the key and learns about the revocation a moment later. Without the notice it would check the key only after a
+  // minute.
   await eventually(() => expect(connectWith(harness, key.token)).rejects.toMatchObject({ status: 401 }), {
     timeoutMs: PATIENCE_MS,
   });

@@ -1,4 +1,4 @@
-// How long tokens, cookies and links live: to the second before, and not a second longer.
+// The lifetimes of tokens, cookies and links: valid a second before their end, and invalid at the end.
 import type { AccessToken } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
@@ -52,7 +52,7 @@ describe('refresh tokens', () => {
     expect(renewed.status).toBe(200);
     platform.pass(SECOND);
     expect(refusalOf(await platform.refresh(late.cookie))).toEqual([401, 'REFRESH_INVALID']);
-    // A successor has 30 days of its own.
+    // The successor token is valid for 30 days after its issue.
     platform.pass(29 * DAY);
     expect((await platform.refresh(renewed.cookie)).status).toBe(200);
   });

@@ -1,4 +1,4 @@
-// A server whose database is away, and one whose load balancing was never switched on, and MCP switched off.
+// A server with an unreachable database, and a server with MCP switched off and without load balancing settings.
 import { loadServerConfig } from '@tunnel/config/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
@@ -9,9 +9,9 @@ import { openTunnel } from './tunnels.fixture.ts';
 const harness = new PlatformHarness();
 afterAll(() => harness.close());
 
-describe('without a database', () => {
+describe('a platform whose database is unreachable', () => {
   const lost = new PlatformHarness();
-  // Nobody listens there.
+  // The URL points to a port without a listener.
   const databaseUrl = 'postgres://nobody:secret@127.0.0.1:9/nothing';
   beforeAll(() => lost.start({ command: 'platform', databaseUrl }));
   afterAll(() => lost.close());
@@ -45,10 +45,10 @@ describe('without a database', () => {
   });
 });
 
-describe('with load balancing as it is without a word in the file', () => {
+describe('a platform without load balancing settings in its configuration', () => {
   beforeAll(() => harness.start({ loadBalancing: null, tables: '[platform.mcp]\nenabled = false' }));
 
-  it('there is no /mcp when it is switched off', async () => {
+  it('/mcp returns 404 if MCP is switched off', async () => {
     expect(refusalOf(await harness.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }))).toEqual([
       404,
       'API_NOT_FOUND',

@@ -1,5 +1,5 @@
-// A server with its platform and database, people who use it, their mails and their tunnels. Files with the usual settings share one
-// server: it is as old as the test's process, and each test has people of its own.
+// A server with platform and database, test accounts, their mails and their tunnels. Test files with the usual settings share a server
+// that lives as long as the test process, and each test creates separate accounts.
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,17 +17,17 @@ import { type Answer, askPlatform, type Question } from './api-request.fixture.t
 export const REGION = 'conformance';
 export const PASSWORD = 'correct horse battery';
 export const TUNNEL_LIMIT = 20;
-/** What the plan payg allows of reservations, and of own domains. */
+/** Maximum number of reservations, and of custom domains, in the plan payg. */
 export const PAYG_LIMIT = 12;
-/** Few enough to be sent, more than all tests of one account send together. */
+/** MCP rate limit: low enough for a test to reach, but higher than the calls of all other tests of an account. */
 export const MCP_CALLS_PER_MINUTE = 60;
 
 export const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
-/** A busy machine is slow; a test that waits in vain fails in any case. */
+/** Maximum wait for slow conditions. The value can be generous, because a test that waits in vain fails in any case. */
 export const PATIENCE_MS = 20_000;
 
-/** An address that no other test has. */
+/** Returns an email address that no other test uses. */
 export const newEmail = (stem = 'user'): string => `${stem}-${randomUUID().slice(0, 13)}@example.com`;
 
 export interface Person {
@@ -44,22 +44,22 @@ interface RawMail {
 }
 
 export interface PlatformOptions {
-  /** Lines for [platform]. */
+  /** Lines of the [platform] table. */
   readonly platform?: string;
-  /** Lines for [platform.limits]; as good as none unless told. */
+  /** Lines of the [platform.limits] table. By default the limits are too high to be reached. */
   readonly attempts?: string;
-  /** The kill switch; on unless told. null: the key is left out. */
+  /** Whether load balancing is enabled; true by default. With null the key is left out of the configuration. */
   readonly loadBalancing?: boolean | null;
-  /** More tables. */
+  /** Additional tables of the configuration. */
   readonly tables?: string;
   readonly command?: 'stack' | 'platform';
-  /** A fresh one unless told. */
+  /** URL of the database. By default a new database is created. */
   readonly databaseUrl?: string;
 }
 
 const MANY_ATTEMPTS = 'auth_per_minute = 1000000\nauth_per_account_per_minute = 1000000';
 
-/** One hash of the password that all people have: hashing takes most of the time of making an account. */
+/** The hash of the password that all accounts share, because hashing takes most of the time to create an account. */
 let hashed: Promise<string> | undefined;
 const passwords = { hash: (password: string): Promise<string> => (hashed ??= new PasswordHasher().hash(password)) };
 
@@ -67,7 +67,7 @@ export class PlatformHarness extends Harness {
   #stack: Stack | undefined;
   #database: Database | undefined;
   #dns: DnsServer | undefined;
-  /** By the name of their file, which is written once. */
+  /** Parsed mails by file name. A mail file never changes. */
   #mails = new Map<string, RawMail>();
 
   async start(options: PlatformOptions = {}): Promise<void> {
@@ -87,7 +87,7 @@ export class PlatformHarness extends Harness {
     });
   }
 
-  /** With settings that no test of a shared server minds. */
+  /** Starts the shared server, with settings that do not affect other tests. */
   async startShared(): Promise<void> {
     this.#dns = this.use(await startDnsServer());
     const payg = `[platform.plans.payg]\nreserved_limit = ${PAYG_LIMIT}\ndomain_limit = ${PAYG_LIMIT}`;
@@ -95,7 +95,7 @@ export class PlatformHarness extends Harness {
     await this.start({ tables: `[dns]\nresolvers = ["${this.#dns.address}"]\n${payg}\n${mcp}` });
   }
 
-  /** From now on this one speaks to the server of another, which closes it. */
+  /** Uses the server of a different harness from now on. The other harness closes the server. */
   share(owner: PlatformHarness): void {
     this.#stack = owner.server;
     this.#database = owner.#openDatabase();
@@ -108,7 +108,7 @@ export class PlatformHarness extends Harness {
     return this.#stack;
   }
 
-  /** Whom a shared server asks about domains. */
+  /** The DNS server that a shared server queries about domains. */
   get dns(): DnsServer {
     if (this.#dns === undefined) throw new Error('the server is not shared');
     return this.#dns;
@@ -118,7 +118,7 @@ export class PlatformHarness extends Harness {
     return this.server.run.platform_url;
   }
 
-  /** What no endpoint does: accounts of an external sign-in, days that are over. */
+  /** The database, for states that no endpoint can create: accounts of an external sign-in, and past days. */
   get db(): Database['db'] {
     return this.#openDatabase().db;
   }
@@ -144,7 +144,7 @@ export class PlatformHarness extends Harness {
     return this.ask('POST', path, { body, ...(token === undefined ? {} : { token }) });
   }
 
-  /** The raw mails to this address, oldest first. */
+  /** Returns the raw mails to the address, oldest first. */
   rawMails(email: string): RawMail[] {
     const folder = join(this.server.dataDir, 'mail');
     return readdirSync(folder)
@@ -167,7 +167,7 @@ export class PlatformHarness extends Harness {
     return Promise.all(this.rawMails(email).map(({ raw }) => PostalMime.parse(raw)));
   }
 
-  /** Of the link in the nth mail to this address, once it is there. */
+  /** Returns the token in the link of the nth mail to the address, as soon as the mail has arrived. */
   mailedToken(email: string, nth = 1): Promise<string> {
     return eventually(
       async () => {
@@ -190,7 +190,7 @@ export class PlatformHarness extends Harness {
     return this.post('/auth/login', { email, password });
   }
 
-  /** Logged in once more. */
+  /** Signs in again. */
   async enter(email: string): Promise<Person> {
     const answer = await this.login(email);
     if (answer.status !== 200) throw new Error(`login: ${answer.status} ${answer.text}`);
@@ -198,7 +198,7 @@ export class PlatformHarness extends Harness {
     return { email, id: user.id, token, cookie: answer.cookie };
   }
 
-  /** An account that an operator made, logged in: what signing up is like is for the tests of it. */
+  /** Returns a signed-in account that the operator created. Sign-up has separate tests. */
   async person(): Promise<Person> {
     const context = { db: this.db, clock: systemClock, publicUrl: '', passwords };
     const { email } = await createUser(context, OPERATOR, { email: newEmail(), password: PASSWORD });
@@ -213,14 +213,14 @@ export class PlatformHarness extends Harness {
     await suspend({ db: this.db, clock: systemClock }, OPERATOR, email);
   }
 
-  /** An account as an external sign-in would make it. */
+  /** Creates an account like an external sign-in would. */
   async external(email = newEmail('external')): Promise<string> {
     const row = { email, auth_method: 'github', plan: 'free', email_verified_at: new Date() };
     await this.db.insertInto('users').values(row).execute();
     return email;
   }
 
-  /** Another edge, heard a moment ago, until the test is over: everybody's pools are asked for there. */
+  /** Adds an edge with a recent heartbeat until the test ends. The platform requests the groups of every account from this edge. */
   async edgeAt(api_url: string, region: string): Promise<string> {
     const names = { name: region, region_id: region, region_name: region };
     const row = { ...names, credential_hash: region.padEnd(64, '-'), api_url, api_secret: 'x'.repeat(40) };
@@ -239,7 +239,7 @@ const withPlatform = it
     return owner;
   });
 
-/** Lets the tests of this file use the shared server. What they open is closed when they are over. */
+/** Connects the tests of a file to the shared server. Everything the tests opened is closed afterwards. */
 export const onSharedPlatform = <T extends PlatformHarness>(harness: T): T => {
   withPlatform.beforeAll(({ platform }) => harness.share(platform));
   afterAll(() => harness.close());

@@ -1,4 +1,4 @@
-// The caller's pools as the platform tells them: each field, of one group whose life is known, and whose groups are seen.
+// Groups of an account as the platform reports them: each field of a group with known activity, and the visibility of groups.
 import { createHash } from 'node:crypto';
 import type { Tunnel } from '@tunnel/client';
 import { type GroupMemberSummary, type GroupSummary, groupMemberSummary, platformPools } from '@tunnel/contract';
@@ -122,7 +122,7 @@ describe('Load balancing', () => {
     expect([answer.status, Object.keys(answer.body as object).sort()]).toEqual([200, ['groups', 'warnings']]);
     expect(answer.body).toMatchObject({ warnings: [] });
     expect(refusalOf(await harness.get('/load-balancing/groups'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
-    // The same group, as bob may see it: his member alone.
+    // Bob sees the same group with only his member.
     const [his] = await groupsOf(bob);
     expect(his).toMatchObject({ label: LABEL, member_count: 1, total_health_failures: 0 });
     expect(his?.members.map(({ tunnel_id }) => tunnel_id)).not.toContain(plain.tunnelId);
@@ -148,7 +148,7 @@ describe('Load balancing', () => {
     const quiet = { last_heartbeat_at: new Date(Date.now() - 61_000) };
     await harness.db.updateTable('edges').set(quiet).where('id', '=', edge_id).execute();
     expect((await harness.get('/load-balancing/groups', dan.token)).body).toEqual({ groups: [], warnings: [] });
-    // It was not heard for long, and yet it holds a tunnel of his.
+    // The edge has been silent for a long time, but still has an open tunnel of the account.
     const open = { user_id: dan.id, edge_id, tunnel_id: 'tun_far', protocol: 'http', region_id: 'far-away' };
     await harness.db
       .insertInto('tunnel_log')

@@ -1,11 +1,11 @@
-// Every endpoint that takes a JSON body, a body that it accepts, and what is wrong with others.
+// Every endpoint that takes a JSON body, with an accepted body and rejected values.
 
 export interface BodyField {
   readonly name: string;
   readonly required: boolean;
-  /** null is among its values. */
+  /** Whether null is an allowed value. */
   readonly nullable?: boolean;
-  /** Not just any text. */
+  /** Texts that the field rejects, if it does not accept every text. */
   readonly wrong?: readonly string[];
 }
 
@@ -13,7 +13,7 @@ export interface BodyEndpoint {
   readonly method: 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly fields: readonly BodyField[];
-  /** Its answer to a good body that changes nothing for others. */
+  /** Returns a valid body that changes nothing for other tests. */
   readonly good: () => Readonly<Record<string, unknown>>;
   readonly goodStatus: number;
   readonly needsUser: boolean;
@@ -57,7 +57,7 @@ export const BODY_ENDPOINTS: readonly BodyEndpoint[] = [
     ...auth('reset-password'),
     fields: [{ name: 'token', required: true }, chosenPassword],
     good: () => ({ token: NO_TOKEN, password: PASSWORD }),
-    // Read and understood: it is the token that is nobody's.
+    // The body is accepted; the status comes from the unknown token.
     goodStatus: 400,
   },
   {
@@ -68,7 +68,7 @@ export const BODY_ENDPOINTS: readonly BodyEndpoint[] = [
     good: () => ({ display_name: 'Ann' }),
     goodStatus: 200,
   },
-  // Read and understood: it is the password that is wrong.
+  // The body is accepted; the status comes from the wrong password.
   {
     method: 'POST',
     path: '/auth/password',

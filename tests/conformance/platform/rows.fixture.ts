@@ -1,11 +1,11 @@
-// The rows of the specification that this folder tests, in its order, and the names of their tests.
-// rows.test.ts fails when one of them has no test.
+// The rows of the specification that this folder tests, in their order, and the names of their tests. rows.test.ts fails if a row has no
+// test.
 
 import { GROUP_ROWS } from '../group-rows.fixture.ts';
 import { namesOfRows, numbered } from '../numbered.fixture.ts';
 import { CONTRACT_ROWS } from './contract-rows.fixture.ts';
 
-/** Sections of numbered sentences; the others are tables. */
+/** Sections that are numbered sentences. All other sections are tables. */
 const RULES = new Set(['Authentication', 'Errors', 'Versioning']);
 
 export const ROWS = {

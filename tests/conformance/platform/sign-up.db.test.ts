@@ -1,4 +1,4 @@
-// Who may sign up, where not everybody may.
+// Sign-up on servers that admit only invited people, or close sign-up.
 import { invite } from '@tunnel/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ClockedPlatform, DAY, SECOND } from './clocked-platform.fixture.ts';

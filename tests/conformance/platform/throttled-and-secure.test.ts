@@ -1,4 +1,4 @@
-// A platform behind https, with few attempts for everybody: what is refused, what is answered all the same, and the cookie.
+// A platform behind https with low rate limits: rejected requests, requests that are answered nevertheless, and the cookie.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
@@ -17,7 +17,7 @@ beforeAll(() =>
 );
 afterAll(() => harness.close());
 
-/** As the proxy passes it on: each test comes from an address of its own. */
+/** Sends a request as a reverse proxy forwards it. Each test uses separate visitor addresses. */
 const from = (address: string, path: string, body: unknown): Promise<Answer> =>
   harness.ask('POST', path, { body, headers: { 'x-forwarded-for': address } });
 
@@ -48,7 +48,7 @@ it(row('Contract', 9), async () => {
 
 const BINDING = '__Host-refresh-binding';
 
-/** What a log-in leaves in a browser: the refresh token, and the cookie that ties it to that browser. */
+/** Signs in and returns the cookies of the browser: the refresh token, and the cookie that binds the token to the browser. */
 const enter = async (address: string): Promise<{ token: string; binding: string; set: string[] }> => {
   const email = newEmail();
   await from(address, '/auth/register', { email, password: PASSWORD });
@@ -58,7 +58,7 @@ const enter = async (address: string): Promise<{ token: string; binding: string;
   return { token, binding, set };
 };
 
-/** Of a page of ours in a browser that says all it can, in one that names only the origin, and of odd ones. */
+/** Headers of a dashboard request in a browser with fetch metadata, in a browser that sends only the origin, and in unusual browsers. */
 const BROWSERS: readonly Record<string, string>[] = [
   { origin: 'https://tunnel.example', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' },
   { origin: 'https://tunnel.example' },
@@ -75,7 +75,7 @@ it(row('Contract', 9, 'a browser also shows the cookie that ties it to the sessi
   expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Lax', 'Secure']);
   const refresh = (cookie: string, headers: Record<string, string>): Promise<Answer> =>
     harness.ask('POST', '/auth/refresh', { cookie, headers });
-  // Names that a page of a tunnel may set although browsers keep it from setting the right one.
+  // Cookie names that a tunnel's page can set, although browsers prevent it from setting the real name.
   const likeIt = [`__host-refresh-binding`, `x__Host-refresh-binding`, `\u00a0${BINDING}`, `\u0085${BINDING}`];
   const wrong = [
     own.token,
@@ -88,7 +88,7 @@ it(row('Contract', 9, 'a browser also shows the cookie that ties it to the sessi
   for (const headers of BROWSERS) {
     for (const cookie of wrong) expect(refusalOf(await refresh(cookie, headers))).toEqual([401, 'REFRESH_INVALID']);
   }
-  // None of it has used the token up or ended its session, not even shown again and again.
+  // None of the rejected attempts has used up the token or ended its session, even if repeated.
   let { token } = own;
   for (const headers of BROWSERS) {
     const answer = await refresh(`${token}; ${own.binding}`, headers);
@@ -102,7 +102,7 @@ it(row('Contract', 9, 'a browser also shows the cookie that ties it to the sessi
 
 it(row('Contract', 9, 'a program shows the refresh token only'), async () => {
   let { token } = await enter('192.0.2.4');
-  // Node.js sends Sec-Fetch-Mode: cors with each fetch, which is what asks here.
+  // The request comes from fetch in Node.js, which always sends Sec-Fetch-Mode: cors.
   for (let times = 0; times < 3; times += 1) {
     const answer = await harness.ask('POST', '/auth/refresh', { cookie: token });
     expect(answer.status).toBe(200);
@@ -129,7 +129,7 @@ it(row('Contract', 30, 'per account: a guesser gets 429, its owner 200'), async 
   }
   expectThrottled(await from('192.0.2.66', '/auth/login', { email, password: PASSWORD }));
   expect((await from('192.0.2.50', '/auth/login', { email, password: PASSWORD })).status).toBe(200);
-  // From many networks: those that never logged in wait, the one that did does not.
+  // Guesses from many networks slow down networks that never signed in, but not the network that did.
   for (let tries = 0; tries < 2 * PER_ACCOUNT; tries += 1) {
     await from(`198.18.0.${tries}`, '/auth/login', { email, password: 'a guess of it' });
   }
@@ -155,6 +155,6 @@ it(row('Contract', 15, 'throttled'), async () => {
   }
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
   expect(answers[0]?.status).toBe(200);
-  // One was that of the registration: three an hour to one recipient, whoever asks.
+  // A recipient gets at most three mails an hour, regardless of the number of requests. The first was the registration mail.
   await eventually(() => expect(harness.rawMails(email)).toHaveLength(3), { timeoutMs: 30_000 });
 });

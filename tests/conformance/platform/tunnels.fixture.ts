@@ -1,4 +1,4 @@
-// Tunnels of people: a local service, a real client with their key in front of it, and visitors.
+// Tunnels of test accounts: a local service, a real client with the account's key, and visitors.
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
@@ -19,14 +19,14 @@ export const connectWith = async (harness: PlatformHarness, token: string): Prom
   return { client, statuses };
 };
 
-/** What this client is told when it asks for such a tunnel; 'open': it got it. */
+/** Returns the error message for a tunnel that the client requests, or 'open' if the tunnel opens. */
 export const fateOf = (client: Client, spec: TunnelOptions): Promise<string> =>
   client.open(spec).then(
     () => 'open',
     (fault: { code: string; message: string }) => `${fault.code}: ${fault.message}`,
   );
 
-/** Says the same to every request. */
+/** Starts a service that answers every request in the same way. */
 export const startService = async (
   harness: PlatformHarness,
   answer: Answering = (_, response) => void response.end('hello'),
@@ -46,7 +46,7 @@ export const openTunnel = async (
 export const visitHttp = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, path = '/'): Promise<number> =>
   (await askHttp(endpointOf(publicUrl), { path })).status;
 
-/** The entry of the log once it is so. */
+/** Returns the log entry of a tunnel as soon as it satisfies the condition. */
 export const entryWhen = (
   harness: PlatformHarness,
   { token }: Pick<Person, 'token'>,
@@ -65,11 +65,11 @@ export const entryWhen = (
 interface LostTunnel {
   readonly protocol?: string;
   readonly region?: string;
-  /** null: nobody told of its end. */
+  /** End of the tunnel; null if no end was reported. */
   readonly endedAt?: Date | null;
 }
 
-/** The path of a tunnel in somebody's log. Its edge is gone, or was never there. */
+/** Adds a tunnel of an absent edge to an account's log, and returns its path. */
 export const lostTunnel = async (
   { db }: PlatformHarness,
   { id: user_id }: Pick<Person, 'id'>,

@@ -1,4 +1,4 @@
-// UserPublic, TunnelLogEntry, UsageSummary and chart points, field by field, of an account whose life is known.
+// UserPublic, TunnelLogEntry, UsageSummary and chart points, field by field, for an account with known activity.
 
 import { hostname } from 'node:os';
 import type { Tunnel } from '@tunnel/client';
@@ -52,7 +52,10 @@ beforeAll(async () => {
   await eventually(readAll);
 });
 
-/** A visit is counted before its last bytes are: all that is compared is of one moment. */
+/**
+ * Reads all values until they are consistent. A visit is counted before its last bytes, so all compared values must be from the same
+ * moment.
+ */
 const readAll = async (): Promise<void> => {
   const entry = () => entryWhen(harness, ann, web.tunnelId, ({ request_count }) => request_count === VISITS);
   active = await entry();
@@ -92,7 +95,7 @@ describe('UserPublic', () => {
     ]);
   });
   it(row('UserPublic', 7), () => expect(isTime(user.created_at)).toBe(true));
-  it('has these fields and no others', () => userPublic.strict().parse(user));
+  it('has exactly the fields of the specification', () => userPublic.strict().parse(user));
 });
 
 describe('TunnelLogEntry', () => {
@@ -128,14 +131,14 @@ describe('TunnelLogEntry', () => {
       .execute();
     expect((await entryWhen(harness, ann, port.tunnelId)).bytes_proxied).toBe(2 ** 52);
   });
-  it('also tells the name, the address and the computer', () => {
+  it('includes the name, the public URL and the computer of the tunnel', () => {
     expect([active, ended].map(({ name, public_url }) => [name, public_url])).toEqual([
       [web.name, web.publicUrl],
       [port.name, port.publicUrl],
     ]);
     expect([active.client_name, ended.client_name]).toEqual([hostname(), hostname()]);
   });
-  it('has these fields and no others', () => {
+  it('has exactly the fields of the specification', () => {
     for (const entry of [active, ended]) tunnelLogEntry.strict().parse(entry);
   });
   it(row('Other lifecycles', 3), async () => {
@@ -164,20 +167,20 @@ describe('UsageSummary', () => {
       { timeoutMs: PATIENCE_MS },
     );
   });
-  it('has these fields and no others', () => usageSummary.strict().parse(summary));
+  it('has exactly the fields of the specification', () => usageSummary.strict().parse(summary));
 });
 
 describe('Usage chart point', () => {
   const today = () => chart.at(-1);
   it(row('Usage chart point', 1), () => {
     expect(chart.every(({ date }) => /^\d{4}-\d\d-\d\d$/.test(date))).toBe(true);
-    // It may have been midnight since.
+    // Midnight may have passed since.
     expect(Math.abs(Date.now() - Date.parse(today()?.date ?? ''))).toBeLessThan(86_400_000 + 600_000);
   });
   it(row('Usage chart point', 2), () => expect(today()?.tunnels).toBe(2));
   it(row('Usage chart point', 3), () => expect(today()?.requests).toBe(VISITS));
   it(row('Contract', 39), () => expect(today()?.bytes).toBe(active.bytes_proxied + ended.bytes_proxied));
-  it('has these fields and no others', () => {
+  it('has exactly the fields of the specification', () => {
     usageChart.parse(chart);
     for (const point of chart) expect(Object.keys(point).sort()).toEqual(['bytes', 'date', 'requests', 'tunnels']);
   });

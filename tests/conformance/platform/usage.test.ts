@@ -1,4 +1,4 @@
-// The endpoints of usage: statuses, ranges, pages, and what belongs to others.
+// The usage endpoints: statuses, value ranges, pagination, and data of other accounts.
 import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageRegions, usageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ let ann: Person;
 let bob: Person;
 beforeAll(async () => {
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
-  // Two of them at one moment: pages must not overlap there either.
+  // Two entries have the same time, because pages must not overlap there either.
   const rows = Array.from({ length: LOGGED }, (_, index) => ({
     user_id: bob.id,
     tunnel_id: `tun_old_${index}`,
@@ -29,7 +29,7 @@ beforeAll(async () => {
 const logOf = async (query: string): Promise<TunnelLogEntry[]> =>
   tunnelLog.parse((await harness.get(`/usage/tunnels${query}`, bob.token)).body);
 
-/** Field, bounds and value. */
+/** Checks that an error names the field, its bounds and the rejected value. */
 const expectRange = async (path: string, field: string, bounds: string, value: string): Promise<void> => {
   const { status, code, error } = await harness.get(`${path}?${field}=${value}`, ann.token);
   expect([value, status, code]).toEqual([value, 400, 'API_BAD_REQUEST']);
@@ -105,7 +105,7 @@ describe('Usage', () => {
   });
 });
 
-describe('Ours', () => {
+describe('Additions to the specification', () => {
   it(row('Contract', 40), async () => {
     expect(await logOf('?protocol=tcp&state=closed&limit=100')).toHaveLength(100);
     expect([await logOf('?protocol=http'), await logOf('?state=active')]).toEqual([[], []]);

@@ -1,5 +1,6 @@
-// Runs inside one namespace, since nobody enters another one: serves an echo, starts our client there, and tries connections the moment that
-// the client says it is ready. Told what to do by lines of JSON on stdin; says what it saw on stdout.
+// Agent inside a network namespace, because other namespaces cannot reach into it: serves an echo, starts our client, and tests
+// connections as soon as the client reports ready.
+// Reads commands as JSON lines on stdin, and writes results as JSON lines to stdout.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -8,7 +9,7 @@ import { createInterface } from 'node:readline';
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const clients = new Map();
 
-/** Milliseconds until the text came back, or why it did not. */
+/** Sends a text to an echo port. Returns the milliseconds until the first byte came back, or an error. */
 async function echo(port, text, limitMs) {
   const begunAt = performance.now();
   const socket = connect({ host: '127.0.0.1', port });
@@ -41,7 +42,10 @@ const COMMANDS = {
     return { port: server.address().port };
   },
 
-  /** Lines of its stdout come as `event`; with `echoAtReady` the first connection is made in the turn in which it is ready. */
+  /**
+   * Starts a client and forwards its stdout lines as `event`. With `echoAtReady` the first connection is opened in the same event loop
+   * turn as the ready event.
+   */
   start({ client, program, args, env, echoAtReady }) {
     const child = spawn(process.execPath, [program, ...args], {
       env: { ...process.env, ...env },

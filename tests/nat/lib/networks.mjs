@@ -1,8 +1,11 @@
-// Networks of the matrix, in namespaces of their own: one "internet", the edge in it, and places behind each kind of NAT. Nothing of the
-// machine's own network is touched, and none of these has a way out.
+// Networks for the NAT matrix in separate namespaces: an "internet", the edge in it, and places behind each kind of NAT. The machine's
+// own network is not changed, and none of the namespaces can reach it.
 import { spawnSync } from 'node:child_process';
 
-/** As datagrams meet them. open: every UDP port is forwarded; moderate: one port for all destinations; strict: a random one for each. */
+/**
+ * Kinds of NAT in terms of datagrams. open: every UDP port is forwarded; moderate: the same public port for all destinations; strict: a
+ * random public port for each destination.
+ */
 export const KINDS = ['none', 'open', 'moderate', 'strict', 'blocked'];
 
 const PREFIX = `nat-${process.pid}`;
@@ -19,7 +22,7 @@ const namespaceOf = (name) => `${PREFIX}-${name}`;
 const within = (namespace, ...args) => run('ip', ['-n', namespace, ...args]);
 const rules = (namespace, text) => run('ip', ['netns', 'exec', namespace, 'nft', '-f', '-'], text);
 
-/** Why they cannot be made here, or null. */
+/** Returns why the networks cannot be created on this machine, or null. */
 export function missing() {
   if (process.platform !== 'linux') return 'network namespaces are of Linux';
   if (process.getuid() !== 0) return 'needs root';
@@ -55,7 +58,7 @@ export function removeAll() {
   made.clear();
 }
 
-/** A cable between two namespaces; `bridge`: its first end is a port of that. */
+/** Connects two namespaces with a virtual cable. With `bridge`, the first end becomes a port of that bridge. */
 function join(a, b, { nameA, nameB, bridge }) {
   run('ip', ['-n', a, 'link', 'add', nameA, 'type', 'veth', 'peer', 'name', nameB, 'netns', b]);
   if (bridge !== undefined) within(a, 'link', 'set', nameA, 'master', bridge);
@@ -70,7 +73,7 @@ const MASQUERADE = {
   blocked: 'masquerade',
 };
 
-/** What a home router does: replies alone come in, and what was not asked for is dropped without a word. */
+/** Returns the firewall rules of a home router: only replies come in, and unsolicited packets are dropped silently. */
 const natRules = (kind) => `
 table ip nat {
   chain in { type nat hook prerouting priority dstnat;
@@ -86,7 +89,7 @@ table ip filter {
   }
 }`;
 
-/** The rules of the middle: they see every packet between two places, and none between a place and the edge, unless they ask for it. */
+/** Firewall rules of the "internet". They apply to every packet between two places, but not to packets between a place and the edge. */
 const MIDDLE = `
 table bridge middle {
   chain through { type filter hook forward priority filter; policy accept;
@@ -110,7 +113,7 @@ export class Networks {
     this.edge = this.#attach('edge', EDGE_ADDRESS);
   }
 
-  /** A namespace for programs at a place of this kind, with a public address of its own in front. */
+  /** Creates a namespace for programs at a place behind this kind of NAT, with a separate public address. */
   place(name, kind) {
     this.#hosts += 1;
     const address = `198.51.100.${this.#hosts}`;
@@ -122,7 +125,7 @@ export class Networks {
     within(host, 'addr', 'add', '10.9.0.2/24', 'dev', 'eth0');
     within(host, 'route', 'add', 'default', 'via', '10.9.0.1');
     run('ip', ['netns', 'exec', gateway, 'sysctl', '-qw', 'net.ipv4.ip_forward=1']);
-    // Shorter than any that is met in the field: what is silent for longer is forgotten.
+    // The timeout is shorter than that of any real router: a flow that is silent for longer is forgotten.
     for (const key of ['udp_timeout', 'udp_timeout_stream']) {
       run('ip', ['netns', 'exec', gateway, 'sysctl', '-qw', `net.netfilter.nf_conntrack_${key}=20`]);
     }
@@ -130,7 +133,7 @@ export class Networks {
     return host;
   }
 
-  /** Another namespace behind the NAT of that place: the two meet without it. */
+  /** Creates a second namespace behind the NAT of the place. The two namespaces reach each other without the NAT. */
   neighbour(name, place) {
     const gateway = `${place}-gw`;
     const host = create(name);
@@ -141,7 +144,7 @@ export class Networks {
     return host;
   }
 
-  /** What happens to every datagram between two places: `drop`, or a part of them by chance, or nothing. */
+  /** Sets the rule for every datagram between two places: `drop`, random loss, or no rule. */
   between(rule) {
     rules(this.#wan, `flush chain bridge middle peers\n${rule === '' ? '' : `add rule bridge middle peers ${rule}`}\n`);
   }

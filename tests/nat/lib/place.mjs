@@ -1,4 +1,5 @@
-// A place in the matrix as the test sees it: an agent in its namespace, and what the clients that it runs have said, with the time it was heard.
+// A place of the NAT matrix from the test's perspective: the agent in its namespace, and the messages of its clients with their times of
+// arrival.
 import { startChild } from '../../../bench/lib/children.mjs';
 
 const AGENT = new URL('agent.mjs', import.meta.url).pathname;
@@ -27,13 +28,13 @@ export class Place {
     return new Promise((resolve) => this.#asked.set(id, resolve));
   }
 
-  /** What a client has said: its events in order, how its first connection went, how it ended. */
+  /** Returns the record of a client: its events in order, the result of its first connection, and its exit. */
   client(name) {
     if (!this.#clients.has(name)) this.#clients.set(name, { events: [], stderr: [], first: null, exit: null });
     return this.#clients.get(name);
   }
 
-  /** Gives what `look` finds in time, or null. */
+  /** Polls `look` and returns its first result, or null after the time limit. */
   async until(limitMs, look) {
     const deadline = Date.now() + limitMs;
     for (;;) {

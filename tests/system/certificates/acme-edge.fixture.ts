@@ -1,4 +1,4 @@
-// An edge without a platform and a certificate authority beside it, which really looks at the edge's ports.
+// An edge without a platform, beside a certificate authority that really connects to the ports of the edge.
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
@@ -93,10 +93,10 @@ export class AcmeEdge extends CertifiedServer {
     this.edge = null;
   }
 
-  /** Tries until it is let in. */
+  /** Connects a client, which retries until the edge accepts the connection. */
   async client(token = ADMIN): Promise<Client> {
     const server = `127.0.0.1:${this.running.addresses.control.port}`;
-    // The name of its certificate leads nowhere here; that it is the right one is looked at by others.
+    // The host name in the certificate does not resolve here, so the client skips verification. Other tests check the certificate.
     const client = await connect({
       server,
       token,

@@ -1,4 +1,4 @@
-// Servers with a certificate authority beside them, which really looks at their ports, and what an operator runs next to them.
+// Servers beside a certificate authority that really connects to the servers' ports, and the commands of an operator next to the servers.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
@@ -17,7 +17,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** `tunnel-server` with these arguments as they are, inside the test's process. */
+/** Runs `tunnel-server` with exactly the given arguments inside the test process. */
 export const tunnelServer = async (...args: readonly string[]): Promise<Ran> => {
   const { code, stdout, stderr } = await runServerCommand(args);
   return { code, out: stdout.join('\n'), err: stderr.join('\n') };
@@ -88,7 +88,7 @@ export class AcmeStack extends CertifiedServer {
     return JSON.parse((await this.certificates('list', '--json')).out) as never;
   }
 
-  /** The same list from the REST of an edge, which the command finds only when the edge has a process of its own. */
+  /** Returns the list of certificates from the REST API of an edge. The command finds the API only if the edge is a separate process. */
   async listByRest(): Promise<readonly Listed[]> {
     const call = { method: 'GET', domain: DOMAIN, token: readFileSync(this.stack.tokenFile, 'utf8').trim() } as const;
     const { text } = await callRest(new URL('/api/certificates', this.stack.run.api_url), { ...call, body: undefined });
@@ -99,7 +99,7 @@ export class AcmeStack extends CertifiedServer {
 const addressesOf = ({ dataDir }: Stack): Addresses =>
   JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Addresses;
 
-/** Where the test's names lead: the edge's ports, or the one of a platform that runs alone. */
+/** Returns the address to which the host names of the test point: the ports of the edge, or the port of a standalone platform. */
 const targetOf = (stack: Stack) => {
   const { http_url, https_url, platform_url } = addressesOf(stack);
   const httpPort = portOf(http_url ?? platform_url);

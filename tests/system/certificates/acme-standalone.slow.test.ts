@@ -1,4 +1,5 @@
-// An edge without a platform gets its certificates by itself: by both challenges, on all its ports, and again without a failed request.
+// Tests of an edge without a platform that orders certificates: by tls-alpn-01 and by http-01, for all ports, and with renewals that fail
+// no request.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -29,12 +30,15 @@ const service = async (harness: Harness): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-it('tls-alpn-01 gets the certificates of the domain and of reserved names, on every port', async ({ harness }) => {
+it('a standalone edge gets certificates for its domain and reserved names by tls-alpn-01 and serves them on every port', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } });
   await stage.start();
   const { control } = stage.running.addresses;
   await eventually(() => stage.serialOf(DOMAIN), soon);
-  // The same one for clients, who were refused until then and never spoken to in clear.
+  // The control port serves clients with the same certificate. Before the certificate was issued, clients were refused, never served
+  // unencrypted.
   expect(await stage.serialOf(DOMAIN, control.port)).toBe(await stage.serialOf(DOMAIN));
   await eventually(() => stage.serialOf(SHOP), soon);
   expect(stage.authority.orders.map(({ names }) => names.join()).sort()).toEqual([SHOP, DOMAIN]);
@@ -42,13 +46,13 @@ it('tls-alpn-01 gets the certificates of the domain and of reserved names, on ev
   const tunnel = await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
   expect(tunnel.publicUrl).toBe(`https://${SHOP}:${stage.target.tlsPort}`);
   expect([await stage.ask(SHOP), await stage.askHttp2(SHOP)]).toEqual([200, 200]);
-  // What no certificate covers is served in clear, and refused in TLS.
+  // A host without a certificate is served over plain HTTP and refused over TLS.
   const other = await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'other' });
   expect(other.publicUrl).toBe(`http://other.${DOMAIN}:${stage.target.httpPort}`);
   await expect(stage.ask(`other.${DOMAIN}`)).rejects.toThrow(/unrecognized name/i);
 });
 
-/** Of a connection that reads until it has one. */
+/** Waits for the TLS session ticket of a connection that is being read, then closes the connection. */
 const ticketOf = (socket: TLSSocket): Promise<Buffer> =>
   new Promise((resolve) => {
     socket.once('session', (session) => {
@@ -57,7 +61,9 @@ const ticketOf = (socket: TLSSocket): Promise<Buffer> =>
     });
   });
 
-it('renewal fails no request, says what it replaces, and sessions are taken up across it', async ({ harness }) => {
+it('a renewal fails no request, names the certificate being replaced, and keeps TLS session tickets valid', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } });
   await stage.start();
   const first = await eventually(() => stage.serialOf(SHOP), soon);
@@ -97,7 +103,9 @@ it('renewal fails no request, says what it replaces, and sessions are taken up a
   expect(metrics).toMatch(/tunnel_tls_connections_total\{kind="challenge"\} [1-9]/);
 });
 
-it('http-01 is answered on every host, and other tokens go to the tunnel in clear', async ({ harness }) => {
+it('the edge answers http-01 on every host and passes unknown challenge tokens to the tunnel over plain HTTP', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness, { auth: { keys } }, { challenges: ['http-01'] });
   await stage.start();
   await eventually(() => stage.serialOf(SHOP), soon);
@@ -105,11 +113,11 @@ it('http-01 is answered on every host, and other tokens go to the tunnel in clea
   await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
   const asked = await plain(stage.target.httpPort, SHOP, '/.well-known/acme-challenge/a-token-of-the-service');
   expect(asked).toMatch(/^HTTP\/1\.1 200 [^]*hello$/);
-  // Everything else is sent to the port with the certificate.
+  // Any other path is redirected to the HTTPS port.
   expect(await plain(stage.target.httpPort, SHOP, '/')).toMatch(/^HTTP\/1\.1 308 /);
 });
 
-it('an edge that starts again shows what it had, and its disk has no key in clear', async ({ harness }) => {
+it('a restarted edge serves its stored certificate, and its disk holds no unencrypted key', async ({ harness }) => {
   const stage = await AcmeEdge.open(harness);
   await stage.start();
   const serial = await eventually(() => stage.serialOf(DOMAIN), soon);
@@ -120,7 +128,9 @@ it('an edge that starts again shows what it had, and its disk has no key in clea
   expect(found).toBe('');
 });
 
-it('until the first certificate is there nobody is spoken to in clear, and clients try on', async ({ harness }) => {
+it('before the first certificate, TLS handshakes fail, the control port speaks no plain HTTP, and clients keep retrying', async ({
+  harness,
+}) => {
   const stage = await AcmeEdge.open(harness);
   stage.authority.hangs = true;
   await stage.start();

@@ -1,4 +1,4 @@
-// A server whose certificates come from a test's authority, as visitors see it: they trust the root of that authority alone.
+// A server with certificates from the authority of a test, as seen by visitors that trust only the root of the authority.
 import { connect as connectHttp2 } from 'node:http2';
 import { type Agent, request } from 'node:https';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -13,10 +13,10 @@ interface Asked {
 
 export abstract class CertifiedServer {
   abstract readonly authority: AcmeServer;
-  /** The port where visitors speak TLS. */
+  /** Port for visitors over TLS. */
   abstract get tlsPort(): number;
 
-  /** A connection whose handshake is under way; some libraries take a socket and wait themselves. */
+  /** Returns a connection with its handshake in progress, for libraries that take a socket and wait for the handshake. */
   dial(host: string, options: ConnectionOptions = {}): TLSSocket {
     return connectTls({ host: '127.0.0.1', port: this.tlsPort, ca: this.authority.root, servername: host, ...options });
   }
@@ -35,7 +35,7 @@ export abstract class CertifiedServer {
     return serial.toLowerCase();
   }
 
-  /** The status of a GET over HTTP/1.1. */
+  /** Returns the status of a GET over HTTP/1.1. */
   async ask(host: string, agent: Agent | false = false): Promise<number> {
     return (await this.answer(host, { agent })).status;
   }

@@ -1,4 +1,5 @@
-// Strangers who come as authorities do, as fast as they can, while a name is on order: hellos for whatever name, `acme-tls/1`, tokens of http-01.
+// Tests of certificate orders under a flood. Strangers imitate a validating authority as fast as they can: hellos for random names,
+// `acme-tls/1`, and http-01 tokens.
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -15,7 +16,7 @@ const STRANGERS = 60;
 
 const word = (): string => randomBytes(8).toString('hex');
 
-/** What they say, in turn: half of them name what is on order. */
+/** First messages of the flood, sent in turn. Two of five name the host on order. */
 const SAYINGS: readonly ((outside: Outside) => { readonly port: number; readonly text: Uint8Array | string })[] = [
   ({ ports }) => ({ port: ports.https, text: hello(serverNames(`${word()}.example.net`)) }),
   ({ ports }) => ({ port: ports.https, text: hello(serverNames(`${word()}.${DOMAIN}`), protocols('acme-tls/1')) }),
@@ -27,7 +28,7 @@ const SAYINGS: readonly ((outside: Outside) => { readonly port: number; readonly
 const tokenRequest = (host: string): string =>
   `GET /.well-known/acme-challenge/${word()} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-/** One connection; every third leaves before it is answered. */
+/** Opens a connection of the flood and sends a message. Every third connection is dropped before the response. */
 const come = (outside: Outside, nth: number): Promise<void> =>
   new Promise((resolve) => {
     const { port, text } = (SAYINGS[nth % SAYINGS.length] as (typeof SAYINGS)[number])(outside);
@@ -61,7 +62,7 @@ const tryUnderFlood = async (harness: Harness, type: string): Promise<void> => {
   try {
     await eventually(async () => expect(await outside.serialOf(OWN)).not.toBe(''), SOON);
     expect(came).toBeGreaterThan(500);
-    // Nobody is kept out, and nothing is ordered because somebody came.
+    // The flood causes no orders, and visitors of another host still get a response.
     expect(await outside.ask(`nobody.${DOMAIN}`)).toBe(404);
     const ordered = outside.authority.orders.map(({ names }) => names.join()).sort();
     expect(ordered).toEqual([`*.${DOMAIN}`, OWN, DOMAIN]);
@@ -71,10 +72,14 @@ const tryUnderFlood = async (harness: Harness, type: string): Promise<void> => {
   }
 };
 
-it('tls-alpn-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+it('an order by tls-alpn-01 succeeds at the first attempt under a flood of fake challenge connections', async ({
+  harness,
+}) => {
   await tryUnderFlood(harness, 'tls-alpn-01');
 }, 120_000);
 
-it('http-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+it('an order by http-01 succeeds at the first attempt under a flood of fake challenge connections', async ({
+  harness,
+}) => {
   await tryUnderFlood(harness, 'http-01');
 }, 120_000);

@@ -1,4 +1,5 @@
-// Wildcards of an edge that runs alone: by its own responder, by the operator's program, and by programs that fail; what is wrong is refused at the start.
+// Tests of wildcard certificates of a standalone edge: through the built-in responder, through the operator's program, and with programs
+// that fail. Invalid settings are refused at the start.
 
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
@@ -30,7 +31,9 @@ const writeHook = async (harness: Harness, text: string): Promise<string> => {
   return file;
 };
 
-it('the built-in responder brings the wildcard', async ({ harness }) => {
+it('an edge gets a wildcard certificate through its built-in DNS responder, and accepts a renewal', async ({
+  harness,
+}) => {
   const port = await freePort();
   const dns = harness.use(await startDnsServer());
   dns.delegate(ZONE, { host: '127.0.0.1', port });
@@ -46,7 +49,7 @@ it('the built-in responder brings the wildcard', async ({ harness }) => {
   expect((await edge.certificates('renew', `*.${DOMAIN}`)).code).toBe(0);
 });
 
-it('the program of the operator brings it, too', async ({ harness }) => {
+it('an edge gets a wildcard certificate through the dns_exec program of the operator', async ({ harness }) => {
   const dns = harness.use(await startDnsServer());
   const set = new Map<string, string[]>();
   const hook = await writeHook(harness, '#!/bin/sh\nexec printf "%s\\n" "$@" >> "$(dirname "$0")/asked"\n');
@@ -70,16 +73,18 @@ const FAILING = [
   [
     'fails and prints a secret',
     'echo "token $PROVIDER_TOKEN"; head -c 5000 /dev/zero | tr "\\0" x; exit 3',
-    /ended with code 3: token \[secret\] x+/,
+    /exit code 3: token \[secret\] x+/,
   ],
-  ['is no program at all', 'exec /nowhere/at/all', /ended with code 12[67]/],
+  ['is no program at all', 'exec /nowhere/at/all', /exit code 12[67]/],
 ] as const;
 
 for (const [what, text, said] of FAILING) {
-  it(`a program that ${what} costs the wildcard alone, and is told of`, async ({ harness }) => {
+  it(`a dns_exec program that ${what} costs only the wildcard, and its error is shown without secrets`, async ({
+    harness,
+  }) => {
     const hook = await writeHook(harness, `#!/bin/sh\n${text}\n`);
     const secret = 's3cret-of-the-provider';
-    // The program has the environment of the process that it is started by.
+    // The dns_exec program inherits the environment of the server process.
     vi.stubEnv('PROVIDER_TOKEN', secret);
     onTestFinished(() => void vi.unstubAllEnvs());
     const edge = await AcmeStack.start(harness, { acme: `dns = "exec"\ndns_exec = "${hook}"` });
@@ -95,7 +100,7 @@ for (const [what, text, said] of FAILING) {
   });
 }
 
-it('a program that hangs holds up neither other certificates nor the end, and ends with the edge', async ({
+it('a dns_exec program that hangs delays neither other certificates nor the shutdown, and ends with the edge', async ({
   harness,
 }) => {
   const hook = await writeHook(harness, '#!/bin/sh\necho $$ > "$(dirname "$0")/pid"\nsleep 600\n');
@@ -112,7 +117,7 @@ it('a program that hangs holds up neither other certificates nor the end, and en
   await eventually(() => expect(isProcessAlive(pid)).toBe(false));
 });
 
-it('what [acme] cannot work with is refused at the start, with its key', async ({ harness }) => {
+it('invalid [acme] and [tls] settings end the start with exit code 2 and name their key', async ({ harness }) => {
   const folder = await harness.folder();
   const file = (name: string, text: string, mode: number): string => {
     writeFileSync(join(folder, name), text);
@@ -134,7 +139,9 @@ it('what [acme] cannot work with is refused at the start, with its key', async (
   expect(await starts('[tls]\nlocal_ca = true')).toContain('`tls.local_ca`');
 });
 
-it('a port of the responder that is taken costs wildcards, and is told of', async ({ harness }) => {
+it('a busy port of the DNS responder is logged, and the certificate of the domain is still issued', async ({
+  harness,
+}) => {
   const taken = createSocket('udp4');
   taken.bind(0, '127.0.0.1');
   await once(taken, 'listening');

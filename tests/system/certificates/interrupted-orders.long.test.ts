@@ -1,4 +1,4 @@
-// Orders of a platform that is killed in the middle of one, and of two platforms on one database.
+// Tests of certificate orders when a platform is killed during an order, and when two platforms share a database.
 import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
@@ -17,7 +17,7 @@ const addWithRecord = async (outside: Outside, who: Computer, name: string): Pro
   outside.dns.set(name, 'CNAME', added.cname_target);
 };
 
-it('a platform that is killed in the middle of an order finishes that order, and begins no other', async ({
+it('a platform killed during an order finishes the same order after its restart and begins no second order', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);
@@ -31,7 +31,7 @@ it('a platform that is killed in the middle of an order finishes that order, and
   await eventually(() => expect(outside.authority.count('finalize')).toBe(finalized + 1), SOON);
   process.kill(pidOfPart(stack.dataDir, 'platform'), 'SIGKILL');
   outside.authority.hangs = false;
-  // It had claimed the order for a minute: as if that were over.
+  // The killed platform had locked the order for a minute. Clearing the lock skips the wait.
   const url = stack.databaseUrl;
   if (url === null) throw new Error('the database runs');
   await ask(url, 'update certificates set locked_until = null');
@@ -45,7 +45,7 @@ it('a platform that is killed in the middle of an order finishes that order, and
 it('two platforms on one database order each certificate once', async ({ harness }) => {
   const outside = await Outside.open(harness);
   const first = await outside.stack(harness);
-  // The port of its DNS responder is taken: wildcards are the first one's.
+  // The second platform cannot bind the port of the DNS responder, so only the first orders wildcards.
   const second = await harness.stack({
     command: 'platform',
     server: SERVER,

@@ -1,4 +1,5 @@
-// What an operator sees and does beside an edge that orders its certificates itself: the executable of the edge, and commands inside the test's process.
+// Tests of certificate commands beside an edge that orders its own certificates. The edge is an executable; the commands run inside the
+// test process.
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -6,7 +7,9 @@ import { spawnedServerCommand } from '../server-command.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
 
-it('certificates are listed and renewed beside an edge that runs alone', async ({ harness }) => {
+it('certificate commands list and renew certificates of a running standalone edge, and reject unknown names', async ({
+  harness,
+}) => {
   const edge = await AcmeStack.start(harness, {});
   const first = await eventually(() => edge.serialOf(DOMAIN), SOON);
   const listed = await edge.certificates('list');

@@ -1,4 +1,5 @@
-// Certificates of a stack, and of a platform that runs alone with TLS on its own port, as an operator and a person with an account meet them.
+// Tests of certificates of a stack, and of a standalone platform with TLS on its own port, as seen by an operator and by a person with an
+// account.
 import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -11,7 +12,7 @@ import type { Harness } from '../harness.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 import { AcmeStack, DOMAIN, SOON } from './acme-stack.fixture.ts';
 
-it('certificates of a stack are listed and renewed beside it; a lost key file is said and stops nobody', async ({
+it('certificates of a running stack are listed and renewed; a lost key file is logged and does not prevent the start', async ({
   harness,
 }) => {
   const stage = await AcmeStack.start(harness, { command: 'stack' });
@@ -43,7 +44,7 @@ it('certificates of a stack are listed and renewed beside it; a lost key file is
   expect(await eventually(() => stage.serialOf(DOMAIN), SOON)).toBe(second);
 });
 
-/** Leads every name to this machine, as the operator's DNS would. */
+/** Starts a proxy that connects every host name to localhost, as DNS records of the operator would. */
 const startProxy = async (harness: Harness): Promise<string> => {
   const proxy = createServer();
   const open = new Set<Duplex>();
@@ -72,7 +73,9 @@ const CONSOLE = 'console.example.net';
 const PASSWORD = 'correct horse battery';
 
 for (const challenge of ['tls-alpn-01', 'http-01']) {
-  it(`a platform alone speaks TLS on its port, validated there by ${challenge}`, async ({ harness }) => {
+  it(`a standalone platform serves only TLS on its port, with a certificate validated there by ${challenge}`, async ({
+    harness,
+  }) => {
     const port = await freePort();
     const stage = await AcmeStack.start(harness, {
       command: 'platform',

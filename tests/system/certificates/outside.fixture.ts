@@ -1,4 +1,5 @@
-// The real stack with an authority that really looks at its ports, and a DNS that the test fills and that hands the stack's own zone to the stack.
+// A real stack beside a certificate authority that really connects to its ports, and a DNS server that the test fills. The DNS server
+// delegates the challenge zone to the stack.
 
 import { Resolver } from 'node:dns/promises';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +13,7 @@ import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 import { CertifiedServer } from './certified-server.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
-/** In the file, so that commands beside the server have it too. */
+/** The domain is set in the config file, so that commands beside the server read it as well. */
 export const SERVER = `domain = "${DOMAIN}"`;
 
 interface Ports {
@@ -21,14 +22,14 @@ interface Ports {
   readonly dns: number;
 }
 
-/** Whom an installation asks: the authority, and the DNS. */
+/** External services of an installation: the certificate authority and the DNS server. */
 export class Outside extends CertifiedServer {
   readonly authority: AcmeServer;
   readonly dns: DnsServer;
   readonly ports: Ports;
   readonly tables: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What the authority's look at a record is preceded by. */
+  /** Called before the authority looks up a TXT record. */
   beforeTxt: () => Promise<void> = () => Promise.resolve();
 
   private constructor(authority: AcmeServer, dns: DnsServer, ports: Ports, caFile: string) {
@@ -93,13 +94,16 @@ export class Outside extends CertifiedServer {
     });
   }
 
-  /** For exactly these names. */
+  /** Returns the orders for exactly the given names. */
   ordersOf(...names: readonly string[]): AcmeServer['orders'] {
     return this.authority.orders.filter((order) => order.names.join() === names.join());
   }
 }
 
-/** `tunnel http PORT`, and more flags, of somebody who is logged in. The name in the control port's certificate leads nowhere here. */
+/**
+ * Runs `tunnel http PORT` with further flags on a computer that is signed in. Verification is off, because the host name in the
+ * certificate of the control port does not resolve here.
+ */
 export const serve = (
   harness: Harness,
   { home }: Computer,

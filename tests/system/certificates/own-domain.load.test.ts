@@ -1,4 +1,5 @@
-// An own domain from its record to its certificate, and away again: a stack, a client, a certificate authority and a DNS.
+// Test of an own domain from its DNS record to its certificate and its removal, with a stack, a client, a certificate authority and a DNS
+// server.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -14,7 +15,7 @@ import { Outside, serve } from './outside.fixture.ts';
 
 const SHOP = 'shop.example.com';
 const SOON = { timeoutMs: 20_000 };
-/** Tunnels on it are closed that soon, by the contract; and what two busy cores need to end a program. */
+/** Maximum time until the tunnels of a lost domain are closed: 2 s by contract, plus 1.5 s for two busy cores to end a process. */
 const CLOSED_WITHIN_MS = 2000 + 1500;
 
 const shown = (who: Computer): Promise<OwnDomainView> => who.json(['domains', 'show', SHOP]);
@@ -25,7 +26,7 @@ const keptFor = (stack: Stack, name: string): Promise<unknown> => {
   return ask(url, `select count(*)::int from certificates where names = '${name}'`);
 };
 
-it('is verified by its record, gets its certificate, serves, moves with its record, and leaves nothing', async ({
+it('an own domain is verified by its DNS record, gets a certificate, serves a group, moves with its record, and is removed completely', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);
@@ -37,7 +38,7 @@ it('is verified by its record, gets its certificate, serves, moves with its reco
   const second = harness.use(await name('two'));
   const sockets = echoSockets(first);
 
-  // An address that leads here proves nothing, and nothing is ordered.
+  // An A record that points to the server does not prove ownership, so no certificate is ordered.
   outside.dns.set(SHOP, 'A', '127.0.0.1');
   const added = await ann.json<OwnDomainView>(['domains', 'add', SHOP]);
   expect((await ann.json<OwnDomainView>(['domains', 'check', SHOP])).state).toBe('pending');
@@ -77,7 +78,7 @@ it('is verified by its record, gets its certificate, serves, moves with its reco
   expect(await echoed).toBe('over TLS');
   socket.terminate();
 
-  // The record decides whose it is.
+  // The DNS record decides which account owns the domain.
   const theirs = await bob.json<OwnDomainView>(['domains', 'add', SHOP]);
   outside.dns.set(SHOP, 'CNAME', theirs.cname_target);
   expect((await bob.json<OwnDomainView>(['domains', 'check', SHOP])).state).toBe('verified');
@@ -91,7 +92,7 @@ it('is verified by its record, gets its certificate, serves, moves with its reco
   expect((await bob.tunnel(['domains', 'remove', SHOP, '--yes'])).code).toBe(0);
   expect(await moved.exitCode(CLOSED_WITHIN_MS)).toBe(4);
   await eventually(() => expect(outside.shakeHands(SHOP)).rejects.toThrow(/unrecognized name/), SOON);
-  // Although it is one of ann's that lapsed.
+  // The certificate is deleted even though the lapsed domain of ann still exists.
   expect([await keptFor(stack, SHOP), (await shown(ann)).state]).toEqual([0, 'lapsed']);
   expect(outside.ordersOf(SHOP).length).toBe(1);
   sockets.close();

@@ -1,4 +1,5 @@
-// An edge that stands apart from its platform: certificates come over its link, lie encrypted on its disk, and serve while the platform is away.
+// Tests of a remote edge: certificates arrive over its platform link, are stored encrypted, and serve visitors while the platform is
+// down.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,12 +19,12 @@ const SHOP = 'shop.example.com';
 const SOON = { timeoutMs: 30_000 };
 const KEY = 'PRIVATE KEY';
 
-/** Names of the files in which it stands. */
+/** Returns the names of the files below the folder that contain the text, or an empty string. */
 const filesWith = (folder: string, text: string): string => {
   try {
     return execFileSync('grep', ['-r', '-l', '-a', text, folder], { encoding: 'utf8' });
   } catch (error) {
-    // 1: in none.
+    // grep exits with 1 if no file contains the text.
     if ((error as { status: number }).status === 1) return '';
     throw error;
   }
@@ -34,7 +35,7 @@ const credentialFileOf = ({ flags }: Stack): string => {
   return /^platform_credential_file = "(.*)"$/m.exec(text)?.[1] ?? '';
 };
 
-/** Every row of every table, as text. */
+/** Returns every row of every database table as text. */
 const dumpOf = async (stack: Stack): Promise<string> => {
   const url = stack.databaseUrl;
   if (url === null) throw new Error('the database runs');
@@ -46,7 +47,7 @@ const dumpOf = async (stack: Stack): Promise<string> => {
   return texts.join('\n');
 };
 
-it('shows the certificates of own domains from its encrypted copies while the platform is away; no key lies about', async ({
+it('a remote edge serves own domains from encrypted certificate copies while the platform is down; no disk, log or database holds a plain key', async ({
   harness,
 }) => {
   const outside = await Outside.open(harness);
@@ -55,7 +56,8 @@ it('shows the certificates of own domains from its encrypted copies while the pl
     fixedPorts: true,
     env: { ...outside.env, TUNNEL_SERVER__DOMAIN: DOMAIN, TUNNEL_ACME__ENABLED: 'true' },
   });
-  // While it had no edge, nobody answered the authority: it would be asked again in a minute.
+  // Before the edge was connected, no server answered the challenge of the authority, and the next attempt would come after a minute. The
+  // command starts the attempt at once.
   await eventually(async () => {
     await serverCommand(platform, 'certificates', 'renew', DOMAIN);
     expect(await outside.serialOf(DOMAIN)).toMatch(/^[0-9a-f]+$/);
@@ -82,7 +84,7 @@ it('shows the certificates of own domains from its encrypted copies while the pl
   await edge.stop();
   await edge.start();
   expect(await outside.serialOf(SHOP)).toBe(serial);
-  // The client comes back by a key and a domain that the edge knows from before.
+  // The client reconnects with a key and a domain that the edge remembers from its previous run.
   await eventually(async () => expect(await outside.ask(SHOP)).toBe(200), SOON);
 
   for (const { dataDir } of [platform, edge]) expect(filesWith(dataDir, KEY)).toBe('');
@@ -92,9 +94,9 @@ it('shows the certificates of own domains from its encrypted copies while the pl
     expect(readFileSync(join(edge.dataDir, 'certificates', file), 'utf8')).not.toContain('CERTIFICATE');
   }
 
-  // Whoever copies all of it, and has a credential of another edge, has nothing.
+  // A thief with a full copy of the data folder and the credential of another edge cannot use the certificates.
   const folder = await harness.folder();
-  // What says that a server runs here would stop the other one.
+  // Lock files and run.json mark a running server, so a copy of them would prevent the start.
   const isLock = (path: string): boolean => /(?:lock|run\.json)$/.test(path);
   cpSync(edge.dataDir, join(folder, 'data'), { recursive: true, filter: (path) => !isLock(path) });
   expect(filesWith(join(folder, 'data'), credential)).toBe('');

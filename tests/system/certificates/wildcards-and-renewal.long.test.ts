@@ -1,4 +1,4 @@
-// Wildcard certificates through the built-in DNS responder, and renewals under a visitor who never stops.
+// Tests of wildcard certificates through the built-in DNS responder, and of renewals while visitors send requests without a pause.
 import { Resolver } from 'node:dns/promises';
 import { Agent } from 'node:https';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -30,14 +30,14 @@ const it = harnessIt.extend<{ world: { readonly outside: Outside; readonly stack
 
 const web = async (harness: Harness) => harness.use(await startWeb((_, response) => void response.end('hello')));
 
-/** Asks the stack's own responder, and nobody else. */
+/** Returns a resolver that queries only the DNS responder of the stack. */
 const responderOf = ({ ports }: Outside): Resolver => {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
   resolver.setServers([`127.0.0.1:${ports.dns}`]);
   return resolver;
 };
 
-it('names below the domain and below an own domain get a wildcard through the responder, which says nothing of others', async ({
+it('wildcards below the server domain and an own domain get certificates through the DNS responder, which refuses queries for other names', async ({
   harness,
   world: { outside, stack },
 }) => {
@@ -72,7 +72,7 @@ it('names below the domain and below an own domain get a wildcard through the re
   for (const name of ['shop.example.com', DOMAIN, `www.${DOMAIN}`]) {
     await expect(responder.resolve4(name)).rejects.toMatchObject({ code: 'EREFUSED' });
   }
-  // While it is validated its value is there, and no longer.
+  // The TXT value of the challenge exists only during the validation.
   const challenge = added.records.find(({ purpose }) => purpose === 'challenge');
   expect(challenge?.name).toBe('_acme-challenge.store.example.com');
   const target = challenge?.value ?? '';
@@ -86,7 +86,7 @@ it('names below the domain and below an own domain get a wildcard through the re
   await eventually(() => expect(responder.resolveTxt(target)).rejects.toMatchObject({ syscall: 'queryTxt' }), SOON);
 }, 120_000);
 
-it('a certificate is renewed without one failed request: as its authority has it, and by hand', async ({
+it('renewals at the request of the authority and by command fail no visitor request', async ({
   harness,
   world: { outside, stack },
 }) => {
@@ -106,14 +106,14 @@ it('a certificate is renewed without one failed request: as its authority has it
     while (visiting.goesOn) {
       const said = await outside.ask(NAME, way).then(String, (error: Error) => error.message);
       answers.set(said, (answers.get(said) ?? 0) + 1);
-      // A visitor who comes as fast as it can takes the machine from the platform that renews.
+      // A visitor at full speed would take CPU time from the platform that renews.
       await new Promise((resolve) => setTimeout(resolve, VISIT_EVERY_MS));
       if (way === false) serials.add(await outside.serialOf(NAME).catch((error: Error) => error.message));
     }
   };
   const visits = [visit(false), visit(agent)];
 
-  // A platform that starts asks its authority first. Visitors do not see that it was gone.
+  // A platform asks its authority for due renewals right after the start. Visitors do not notice the restart.
   const first = outside.ordersOf(NAME)[0]?.certificate?.renewalId;
   outside.authority.renewalWindow = { start: Date.now() - HOUR_MS, end: Date.now() - 1 };
   process.kill(pidOfPart(stack.dataDir, 'platform'), 'SIGKILL');

@@ -1,4 +1,5 @@
-// Captured requests of two accounts at one edge, of which one sends as much as it can and starts its tunnels again and again.
+// Test of captured requests of two accounts at the same edge: the first account sends as many requests as it can and restarts its tunnels
+// again and again.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
@@ -9,12 +10,17 @@ import { it } from '../in-process.fixture.ts';
 
 const KEYS = { greedy: 'tnl_greedy-key', modest: 'tnl_modest-key' };
 const TUNNELS = 24;
-/** Requests to each tunnel, by start. Each is kept with some 30 KB: 72 MB of the first start, where the edge keeps 64 MiB of all. */
+/**
+ * Requests to each tunnel, per start of the greedy account. A capture takes about 30 KB, so the first start sends 72 MB to an edge that
+ * keeps 64 MiB in total.
+ */
 const STARTS = [100, 30];
 const LARGE = 'x'.repeat(12_000);
 const BODY = Buffer.alloc(20_000, 'x');
 
-it('an account keeps its captured requests whatever another one sends, over its restarts, too', async ({ harness }) => {
+it('an account keeps its captured requests despite a flood of captures and restarts of another account', async ({
+  harness,
+}) => {
   const service = createServer((asked, answer) => asked.pipe(answer));
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   harness.use({
@@ -63,7 +69,7 @@ it('an account keeps its captured requests whatever another one sends, over its 
     const { program, opened } = await start('greedy', TUNNELS);
     for (let n = 0; n < count; n += 1) await Promise.all(opened.map(({ public_url: url }) => post(url)));
     expect(await keptOf(own.tunnel_id, KEYS.modest)).toBe(50);
-    // What is left of the room is of its latest requests.
+    // The rest of the memory holds the latest requests of the greedy account.
     const kept = await Promise.all(opened.map(({ tunnel_id: id }) => keptOf(id, KEYS.greedy)));
     const sum = kept.reduce((all, one) => all + one);
     expect(sum).toBeGreaterThan(Math.min(1500, TUNNELS * count - 1));

@@ -1,4 +1,5 @@
-// Two accounts at one edge, of which one takes all it can get of what both share: the other one gets its own at once.
+// Tests of two accounts at the same edge. The first takes as much of a shared resource as it can get, and the second still gets its share
+// at once.
 import { createHash } from 'node:crypto';
 import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge } from '@tunnel/edge';
@@ -40,8 +41,8 @@ const startEdge = async (harness: Harness) => {
   return edge;
 };
 
-describe('udp flows', () => {
-  it('an account that holds all of them gives back to another one, and its flood costs the other nothing', async ({
+describe('UDP flows', () => {
+  it('an account holding all flows loses a share to a second account, and its flood costs the second account nothing', async ({
     harness,
   }) => {
     const edge = await startEdge(harness);
@@ -62,7 +63,8 @@ describe('udp flows', () => {
     };
     const greedy = await open(KEYS.greedy);
     const modest = await open(KEYS.modest);
-    // All flows of the edge, and half of them confirmed: no flood from elsewhere takes them, and they stay for an hour.
+    // The first account takes all flows of the edge, which last for an hour. Half of the flows are confirmed, so that no foreign flood
+    // can evict them.
     const crowd = await Promise.all(Array.from({ length: FLOWS_MAX }, () => UdpVisitor.of(greedy.port)));
     for (const visitor of crowd) harness.use(visitor);
     await Promise.all(crowd.map((visitor) => visitor.askUntilAnswered('one')));
@@ -70,7 +72,7 @@ describe('udp flows', () => {
     expect((await greedy.flows()).total).toBe(FLOWS_MAX);
     const own = await Promise.all(Array.from({ length: FLOWS_MAX / 4 }, () => UdpVisitor.of(modest.port)));
     for (const visitor of own) harness.use(visitor);
-    // The first datagram of each is answered.
+    // The edge accepts a new flow at the first datagram.
     for (const visitor of own) expect(String(await visitor.ask('one'))).toBe('one');
     expect([(await greedy.flows()).total, (await modest.flows()).total]).toEqual([60, 20]);
     for (let round = 0; round < 10; round += 1) for (const visitor of crowd) visitor.say('flood');

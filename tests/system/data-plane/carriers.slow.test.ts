@@ -1,4 +1,5 @@
-// Connections under a session that break one by one: the session and its tunnels go on, and what is missing is dialled again.
+// Tests of the connections below a session that break in turn: the session and the tunnels stay, and the client dials the missing
+// connection again.
 import {
   deterministicBytes,
   eventually,
@@ -33,7 +34,7 @@ const startLinked = async (harness: Harness, localPort: number): Promise<Linked>
   return { stack, relay, tunnel, ready, sessionId: (await stack.tunnel(ready.tunnel_id))?.session_id };
 };
 
-/** All carriers are there, on both sides. */
+/** Waits until all carriers are visible at the client and the edge. */
 const untilComplete = ({ stack, relay }: { stack: Stack; relay: Relay }): Promise<void> =>
   eventually(
     async () => {
@@ -58,11 +59,11 @@ const echoOf = async (port: number, text: string): Promise<string> =>
   (await sendAndReadAll(port, Buffer.from(text))).toString();
 
 describe.concurrent('a session', () => {
-  it('loses nothing but the streams of a carrier that is cut, and dials it again', async ({ harness }) => {
+  it('loses only the streams of a broken carrier, and dials a replacement', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
-    // More than three carriers take when streams of a near path share them, 64 each: every one has some.
+    // More streams than three carriers take at 64 each on a near path, so that every carrier gets some.
     const visitors = await Promise.all(Array.from({ length: 200 }, () => visit(ready.assigned_port)));
     for (const visitor of visitors) expect(await ask(visitor, 'before')).toBe('before');
     connectionsTo(relay, '/_carrier')[0]?.reset();
@@ -75,7 +76,7 @@ describe.concurrent('a session', () => {
     for (const visitor of visitors) visitor.destroy();
   });
 
-  it('outlives the loss of all its carriers at once', async ({ harness }) => {
+  it('survives the loss of all its carriers at once', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
@@ -88,14 +89,14 @@ describe.concurrent('a session', () => {
     expect(tunnel.events('reconnecting')).toEqual([]);
   });
 
-  it('keeps its carriers through the loss of its control connection: a transfer under way finishes', async ({
+  it('keeps its carriers when the control connection breaks, so that a running transfer finishes', async ({
     harness,
   }) => {
     const bytes = deterministicBytes(40_000_000, 4);
     const source = harness.use(await startTcpServer((socket) => void socket.end(bytes)));
     const linked = await startLinked(harness, source.port);
     const { relay, tunnel, ready } = linked;
-    // Nothing is read yet, so that the transfer cannot be over before the cut.
+    // The visitor does not read yet, so that the transfer cannot finish before the cut.
     const visitor = await visit(ready.assigned_port);
     await eventually(() => expect(source.totalConnections).toBe(1));
     connectionsTo(relay, '/_control')[0]?.reset();
@@ -107,7 +108,7 @@ describe.concurrent('a session', () => {
     await expectSameSession(linked);
   });
 
-  it('is reachable again after each failure, whichever of its connections it was', async ({ harness }) => {
+  it('serves visitors again after the loss of any of its connections', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, ready } = linked;

@@ -1,4 +1,4 @@
-// What an edge refuses to say in clear, as an operator meets it: the start, run.json, and the REST itself.
+// Tests of unencrypted connections that an edge refuses, as seen by an operator: at the start, in run.json, and at the REST API.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type Harness, it } from '../in-process.fixture.ts';
 import { runServerInProcess } from '../server-in-process.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from '../stack.fixture.ts';
 
-/** What `tunnel-server edge` says and ends with, when it does not start. */
+/** Starts `tunnel-server edge` with settings that prevent the start, and returns the exit code and stderr. */
 const refusalOf = async (harness: Harness, server: string): Promise<{ code: number | null; text: string }> => {
   const dir = await harness.folder();
   const file = join(dir, 'server.toml');
@@ -30,7 +30,9 @@ const statusOf = (url: string, token: string): Promise<number> =>
   });
 
 describe.concurrent('an edge', () => {
-  it('does not start with a link in clear beyond this machine, and says which key allows it', async ({ harness }) => {
+  it('refuses to start with an unencrypted remote link or REST API, with exit code 2 and the key that allows it', async ({
+    harness,
+  }) => {
     const link = 'platform_credential_file = "/nowhere"';
     for (const server of [`platform_url = "http://platform.example"\n${link}`, 'api_host = "0.0.0.0"']) {
       const { code, text } = await refusalOf(harness, server);
@@ -39,7 +41,9 @@ describe.concurrent('an edge', () => {
     }
   });
 
-  it('on all addresses without a certificate keeps REST on loopback, and says so', async ({ harness }) => {
+  it('keeps the REST API on loopback, and logs the fact, if it listens on all addresses without a certificate', async ({
+    harness,
+  }) => {
     const stack = await harness.stack({ server: 'host = "0.0.0.0"' });
     expect(new URL(stack.run.api_url).hostname).toBe('127.0.0.1');
     expect((await stack.api('/api/status')).status).toBe(200);
@@ -47,7 +51,7 @@ describe.concurrent('an edge', () => {
     expect(said).toHaveLength(1);
   });
 
-  it('on all addresses with a certificate speaks TLS on REST', async ({ harness }) => {
+  it('serves the REST API only over TLS if it listens on all addresses with a certificate', async ({ harness }) => {
     const stack = await harness.stack({ server: 'host = "0.0.0.0"', tls: true });
     const { api_url } = stack.run;
     expect(new URL(api_url).protocol).toBe('https:');

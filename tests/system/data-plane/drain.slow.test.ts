@@ -1,4 +1,4 @@
-// Ends on purpose: what is under way finishes, nothing new begins, and the exit code says that all went well.
+// Tests of planned stops: running transfers finish, new connections are refused, and the exit code reports success.
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -17,7 +17,7 @@ interface UnderWay {
   readonly visitor: Socket;
 }
 
-/** In the middle of a download: far more is to come than all buffers hold, and nothing was read yet. */
+/** Starts a download that cannot finish yet: far more bytes remain than all buffers hold, and the visitor does not read. */
 const startDownload = async (
   harness: Harness,
   options: StackOptions,
@@ -32,7 +32,7 @@ const startDownload = async (
   return { stack, tunnel, ready, visitor };
 };
 
-/** Someone who talks and waits. */
+/** Starts a conversation with a visitor that has sent a message, received the echo, and waits. */
 const startTalk = async (
   harness: Harness,
   options: StackOptions,
@@ -47,14 +47,14 @@ const startTalk = async (
   return { stack, tunnel, ready, visitor };
 };
 
-/** The other side may close now: the visitor has all and says goodbye. */
+/** Reads the whole download, then closes the visitor's side, so that the client or edge can close. */
 const finishDownload = async (visitor: Socket): Promise<void> => {
   expect(hashOf(await readAll(visitor))).toBe(HASH);
   visitor.end();
 };
 
-describe.concurrent('SIGTERM on the edge', () => {
-  it('lets a transfer finish, takes nobody new, ends with 0, and the client is there for the next edge', async ({
+describe.concurrent('stopping the edge by signal', () => {
+  it('SIGTERM lets a transfer finish, refuses new connections, ends the edge with 0, and the client reconnects to the next edge', async ({
     harness,
   }) => {
     const { stack, tunnel, ready, visitor } = await startDownload(harness, { fixedPorts: true });
@@ -73,14 +73,14 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect([tunnel.events('error'), tunnel.stderr]).toEqual([[], []]);
   });
 
-  it('is not held up by clients and tunnels that nobody visits', async ({ harness }) => {
+  it('SIGTERM does not wait for clients and tunnels without visitors', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    // The executable: nothing may keep its process alive.
+    // The edge runs as an executable, to prove that no open handle keeps the process alive.
     const stack = await harness.stack({ programs: true });
     const tunnels = [await harness.tcp(stack, echo.port), await harness.tcp(stack, echo.port)];
     const { assigned_port: port } = await tunnels[0]!.ready();
     await tunnels[1]!.ready();
-    // One who was there and has gone leaves nothing that would have to be waited for.
+    // A visitor that came and left must not delay the stop.
     expect((await sendAndReadAll(port, Buffer.from('hi'))).toString()).toBe('hi');
     const since = performance.now();
     stack.program.signal('SIGTERM');
@@ -88,7 +88,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(performance.now() - since).toBeLessThan(25_000);
   });
 
-  it('resets what has not finished after drain_secs, and still ends with 0', async ({ harness }) => {
+  it('SIGTERM resets unfinished connections after drain_secs, and the edge still exits with 0', async ({ harness }) => {
     const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 1' });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
@@ -96,7 +96,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await end).toBe('ECONNRESET');
   });
 
-  it('a second one, later than a second, ends at once', async ({ harness }) => {
+  it('a second SIGTERM more than a second later ends the edge at once with exit code 143', async ({ harness }) => {
     const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 300', programs: true });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
@@ -112,11 +112,13 @@ describe.concurrent('SIGTERM on the edge', () => {
   });
 });
 
-describe.concurrent('SIGTERM on the client', () => {
-  it('lets a transfer finish, takes nobody new, and ends with 0', async ({ harness }) => {
+describe.concurrent('stopping the client by signal', () => {
+  it('SIGTERM, even sent twice, lets a transfer finish, refuses new connections, and ends the client with 0', async ({
+    harness,
+  }) => {
     const { stack, tunnel, ready, visitor } = await startDownload(harness, {});
     tunnel.signal('SIGTERM');
-    // The same signal, as it comes from a terminal and once more through npm.
+    // The same signal arrives twice, from the terminal and again through npm.
     tunnel.signal('SIGTERM');
     await eventually(async () => expect(await stack.tunnels()).toEqual([]));
     expect(await fateOf(ready.assigned_port)).toBe('ECONNREFUSED');
@@ -127,7 +129,7 @@ describe.concurrent('SIGTERM on the client', () => {
     expect([tunnel.events('error'), tunnel.events('reconnecting'), tunnel.stderr]).toEqual([[], [], []]);
   });
 
-  it('lets a conversation go on until the visitor ends it', async ({ harness }) => {
+  it('SIGINT lets a conversation continue until the visitor ends it', async ({ harness }) => {
     const { stack, tunnel, visitor } = await startTalk(harness, {});
     tunnel.signal('SIGINT');
     await eventually(async () => expect(await stack.tunnels()).toEqual([]));
@@ -136,7 +138,9 @@ describe.concurrent('SIGTERM on the client', () => {
     expect(await tunnel.exitCode()).toBe(0);
   });
 
-  it('cuts off after --drain-secs what has not finished, and still ends with 0', async ({ harness }) => {
+  it('SIGTERM resets unfinished connections after --drain-secs, and the client still exits with 0', async ({
+    harness,
+  }) => {
     const { tunnel, visitor } = await startTalk(harness, {}, { flags: ['--drain-secs', '1'] });
     const end = endOf(visitor);
     tunnel.signal('SIGTERM');
@@ -144,7 +148,7 @@ describe.concurrent('SIGTERM on the client', () => {
     expect(await end).toBe('ECONNRESET');
   });
 
-  it('a second one, later than a second, ends at once', async ({ harness }) => {
+  it('a second SIGTERM more than a second later ends the client at once with exit code 143', async ({ harness }) => {
     const { tunnel, visitor } = await startTalk(
       harness,
       {},

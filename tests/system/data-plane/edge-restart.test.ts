@@ -1,4 +1,4 @@
-// An edge that dies and comes back on its ports: the client is there again by itself.
+// Tests of an edge that dies and restarts on the same ports: clients reconnect automatically.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
@@ -15,8 +15,8 @@ import { askHttp, endpointOf, openHttp, startWeb } from '../http-tunnels.fixture
 import { it } from '../in-process.fixture.ts';
 import { ask, endOf, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
-describe.concurrent('an edge that was killed', () => {
-  it('has its tunnels back on their ports after a new start, without a hand on the client', async ({ harness }) => {
+describe.concurrent('a killed edge', () => {
+  it('gets its tunnels back on their ports after a restart, without any action on the client', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const stack = await harness.stack({ fixedPorts: true, programs: true });
     const tunnel = await harness.tcp(stack, echo.port);
@@ -34,12 +34,12 @@ describe.concurrent('an edge that was killed', () => {
     const bytes = deterministicBytes(1_000_000, 3);
     expect(hashOf(await sendAndReadAll(port, bytes))).toBe(hashOf(bytes));
     expect((await stack.tunnels()).map((row) => row.assigned_port)).toEqual([port]);
-    // The address stayed, so there is nothing to announce again.
+    // The address is unchanged, so the client announces no second ready event.
     expect(tunnel.events('ready')).toHaveLength(1);
     expect(tunnel.events('error')).toEqual([]);
   });
 
-  it('has two clients back, each on the port it had', async ({ harness }) => {
+  it('gets two clients back, each on its previous port', async ({ harness }) => {
     const one = harness.use(await startEchoServer());
     const two = harness.use(await startEchoServer());
     const stack = await harness.stack({ fixedPorts: true });
@@ -54,16 +54,16 @@ describe.concurrent('an edge that was killed', () => {
     expect([one.totalConnections, two.totalConnections]).toEqual([1, 1]);
   });
 
-  it('has every name and port back for the clients that had them, and for nobody else meanwhile', async ({
+  it('holds every name and port for its clients after a restart, and refuses other accounts and the operator', async ({
     harness,
   }) => {
-    // The executable: what it had written down when it was killed is what it knows afterwards.
+    // The edge runs as an executable, so that only the state on disk survives the kill.
     const stack = await startEdgeWithStranger(harness, { programs: true });
     const programs = await startClients(harness, stack);
     const before = await endpointsOf(stack);
     expect(before).toHaveLength(8);
     const idsBefore = (await stack.tunnels()).map((row) => row.tunnel_id);
-    // They cannot be quicker than the strangers.
+    // Stopped clients cannot reconnect before the strangers try.
     for (const program of programs) program.signal('SIGSTOP');
     await stack.kill();
     await stack.start();
@@ -84,13 +84,13 @@ describe.concurrent('an edge that was killed', () => {
     expect([visited.status, visited.text, host]).toEqual([200, 'well', `127.0.0.1:${port}`]);
   });
 
-  it('twice, before its clients are back, still has their names for them', async ({ harness }) => {
+  it('still holds the names of its clients after a second kill before their return', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const { tunnel, ready } = await openHttp(harness, stack, web.port);
     const { hostname } = new URL(ready.public_url);
     const subdomain = hostname.slice(0, hostname.indexOf('.'));
-    // It is written down a moment after the client is told.
+    // The edge writes the endpoint to disk a moment after it reports the tunnel to the client.
     const kept = join(stack.dataDir, 'edge-endpoints.jsonl');
     await eventually(() => expect(readFileSync(kept, 'utf8')).toContain(subdomain));
     tunnel.signal('SIGSTOP');
@@ -105,7 +105,7 @@ describe.concurrent('an edge that was killed', () => {
     });
   });
 
-  it('and finds its file of endpoints broken starts all the same', async ({ harness }) => {
+  it('restarts with a corrupt endpoint file, logs the problem, and its client reconnects', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const { tunnel } = await openHttp(harness, stack, web.port, ['--subdomain', CHOSEN_NAME]);
@@ -118,10 +118,8 @@ describe.concurrent('an edge that was killed', () => {
   });
 });
 
-describe.concurrent('an edge that was stopped on purpose', () => {
-  it('has names for their account alone at the next start, also for a client that was started anew', async ({
-    harness,
-  }) => {
+describe.concurrent('an edge stopped by the operator', () => {
+  it('holds names for their account over its restart, even for a client that was restarted', async ({ harness }) => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const flags = ['--subdomain', CHOSEN_NAME];

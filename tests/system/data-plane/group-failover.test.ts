@@ -1,4 +1,4 @@
-// Visitors do not notice a member that dies: the short version of tests/tools/groups/failover.mjs.
+// Test that visitors do not notice a member that dies. tests/tools/groups/failover.mjs is the long version.
 
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -29,11 +29,11 @@ const HEALTH = [
 interface Received {
   readonly id: string;
   readonly service: number;
-  /** null until all of it was there. */
+  /** Checksum of the request body, or null until the whole body has arrived. */
   sum: string | null;
 }
 
-/** Every POST that reached a service, in the order of their heads. */
+/** Handles the requests of a service, and records every POST in the order in which the headers arrive. */
 const serviceOf =
   (service: number, received: Received[]) => async (request: IncomingMessage, response: ServerResponse) => {
     switch (request.url) {
@@ -93,7 +93,7 @@ class Member {
     return member;
   }
 
-  /** The client, in the home folder of the one before. */
+  /** Starts the client, in the home folder of its predecessor. */
   async run(): Promise<string> {
     const group = ['--group', GROUP, '--group-key-file', join(this.#home, 'group-key'), ...HEALTH];
     const link = ['--server', this.#stack.control, '--token-file', this.#stack.tokenFile];
@@ -106,7 +106,7 @@ class Member {
     await this.#program?.kill();
   }
 
-  /** With the requests that are under way. */
+  /** Stops the service and cuts off running requests. */
   stopService(): Promise<void> {
     return this.#service.close();
   }
@@ -130,7 +130,7 @@ const membersAre = (stack: Stack, counts: { readonly all: number; readonly healt
 
 const shown = ({ id, outcome, status, error }: Visit) => ({ id, outcome, status, error });
 
-it('a killed client and a stopped service cost no request but those that had begun and POSTs that had been sent', async ({
+it('a killed client and a stopped service of a group fail only responses in progress and POSTs that were already sent', async ({
   harness,
 }) => {
   const stack = await harness.stack({ tables: '[load_balancing]\nenabled = true' });
@@ -152,7 +152,7 @@ it('a killed client and a stopped service cost no request but those that had beg
     await Promise.all([killed.run(), stopped.startService()]);
     await membersAre(stack, all);
   }
-  // Enough to tell, however slow the machine is.
+  // Waits for enough visits for a meaningful result, even on a slow machine.
   const visitsBy = (method: Visit['method']) => load.visits.filter((visit) => visit.method === method);
   await eventually(
     () => {

@@ -1,4 +1,4 @@
-// What the edge keeps of requests, what of it is shown, and how one is sent again.
+// Tests of captured requests: the data that the edge keeps, the data that the API shows, and replays.
 import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -23,7 +23,7 @@ interface Capture {
 const shared = new Harness();
 let stack: Stack;
 let web: WebService;
-/** What the service was sent, in its order. */
+/** Requests that the service received, in order of arrival. */
 const served: { url: string; authorization: string | undefined; body: string }[] = [];
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ const FORM = {
 };
 
 describe('captured requests', () => {
-  it('are listed, newest first, without a secret in any answer', async ({ harness }) => {
+  it('are listed newest first, and no API response contains a secret', async ({ harness }) => {
     const { ready, endpoint } = await openHttp(harness, stack, web.port);
     await askHttp(endpoint, { path: '/first' });
     await askHttp(endpoint, FORM);
@@ -86,7 +86,7 @@ describe('captured requests', () => {
     expect(whole).not.toContain('SECRET');
   });
 
-  it('can be sent again: the service gets the whole request, secrets and all, and the replay is captured too', async ({
+  it('can be replayed: the service gets the whole request with its secrets, and the replay is captured as well', async ({
     harness,
   }) => {
     const { tunnel, ready, endpoint } = await openHttp(harness, stack, web.port);
@@ -105,21 +105,21 @@ describe('captured requests', () => {
     expect(sent[1]).toEqual(sent[0]);
     expect(sent[0]).toMatchObject({ authorization: 'Bearer SECRET', body: FORM.body });
     await eventually(async () => expect((await capturesOf(ready.tunnel_id))[0]?.replay_of).toBe(original?.id));
-    // One id for each, at the edge and in the terminal.
+    // Edge and terminal use the same id for a request.
     const shown = [await tunnel.waitFor('request'), await tunnel.waitFor('request', { nth: 2 })].map(({ id }) => id);
     expect(shown).toEqual((await capturesOf(ready.tunnel_id)).map(({ id }) => id).reverse());
     const unknown = await stack.api(path.replace(original?.id ?? '', 'req_unknown'), { method: 'POST' });
     expect(unknown.status).toBe(404);
   });
 
-  it('are not kept for a tunnel that says so', async ({ harness }) => {
+  it('are not kept for a tunnel with --no-capture', async ({ harness }) => {
     const { ready, endpoint } = await openHttp(harness, stack, web.port, ['--no-capture']);
     expect(ready['inspect_url']).toBeNull();
     expect((await askHttp(endpoint, { path: '/private' })).status).toBe(201);
     expect(await capturesOf(ready.tunnel_id)).toEqual([]);
   });
 
-  it('are seen by the account they belong to, and by the operator without their bodies', async ({ harness }) => {
+  it('are shown to their own account, to the operator without bodies, and to no other account', async ({ harness }) => {
     const tunnel = await harness.run(['http', String(web.port), '--json', '--server', stack.control], {
       env: { TUNNEL_API_KEY: KEYS.alice },
     });
@@ -136,7 +136,7 @@ describe('captured requests', () => {
     expect((await stack.api(path, { token: 'nobody' })).status).toBe(401);
   });
 
-  it('of an upgrade or of an unfinished upload are no replay', async ({ harness }) => {
+  it('with a body above the capture limit cannot be replayed: 409', async ({ harness }) => {
     const { ready, endpoint } = await openHttp(harness, stack, web.port);
     await askHttp(endpoint, { method: 'POST', body: Buffer.alloc(100_000), path: '/large' });
     const [large] = await eventually(async () => {
@@ -153,8 +153,8 @@ describe('captured requests', () => {
   });
 });
 
-describe('[capture]', () => {
-  it('enabled = false keeps nothing of any tunnel', async ({ harness }) => {
+describe('[capture] enabled = false', () => {
+  it('keeps no request of any tunnel', async ({ harness }) => {
     const quiet = await harness.stack({ tables: '[capture]\nenabled = false' });
     const { ready, endpoint } = await openHttp(harness, quiet, web.port);
     expect((await askHttp(endpoint)).status).toBe(201);

@@ -1,4 +1,5 @@
-// A service that goes in the middle of its answer: its visitors see a reset, and never an orderly end that makes half of an answer look whole.
+// Tests of a service that disappears during a response. Visitors get a reset, never an orderly end, so that half of a response never
+// looks complete.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,7 +14,7 @@ const ANSWERS = {
   close: 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello',
 };
 
-/** Answers as the path says, and goes right behind its bytes. */
+/** Starts a service that sends the response named in the path, and closes or resets the connection right after the last byte. */
 const startService = async (harness: Harness): Promise<number> => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -29,7 +30,7 @@ const startService = async (harness: Harness): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-/** What a visitor has got, and how it ended. */
+/** Sends a request, and resolves with a summary of the received data and of the way the connection ended. */
 const endOf = (socket: Socket, request: string): Promise<string> =>
   new Promise((resolve) => {
     let text = '';
@@ -42,7 +43,10 @@ const endOf = (socket: Socket, request: string): Promise<string> =>
   });
 
 const shared = new Harness();
-/** A public http port, and a public https port, each of an edge that is a process of its own: visitors then read while it waits. */
+/**
+ * Public HTTP endpoint and public HTTPS endpoint. Their edges run as separate processes, so that visitors keep reading while an edge
+ * waits.
+ */
 let plain: PublicEndpoint;
 let secure: PublicEndpoint;
 beforeAll(async () => {
@@ -54,7 +58,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('an answer that is cut off is a reset for each visitor', () => {
+describe.concurrent('a response that is cut off resets the visitor connection', () => {
   it.concurrent.each([
     ['1.0', 'close', 'reset'],
     ['1.0', 'chunked', 'end'],
@@ -63,7 +67,7 @@ describe.concurrent('an answer that is cut off is a reset for each visitor', () 
     ['1.1', 'chunked', 'end'],
     ['1.1', 'chunked', 'reset'],
     ['1.1', 'length', 'end'],
-  ] as const)('of HTTP/%s, with a body by %s and the %s of its service', async (version, kind, how) => {
+  ] as const)('over HTTP/%s, with a body framed by %s and a service that ends by %s', async (version, kind, how) => {
     const request = (host: string): string => `GET /${kind}/${how} HTTP/${version}\r\nHost: ${host}\r\n\r\n`;
     const visits = Array.from({ length: TIMES }, () =>
       endOf(connect({ port: plain.port, host: '127.0.0.1' }), request(plain.host)),

@@ -1,4 +1,4 @@
-// Stopping on a signal while HTTP visitors are there: what is under way finishes, what is idle ends at once.
+// Tests of a stop by signal while HTTP visitors are connected: running responses finish, and idle connections are closed at once.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -20,11 +20,11 @@ import { fateOf } from '../visitor.fixture.ts';
 
 interface UnderWay extends OpenTunnel {
   readonly stack: Stack;
-  /** Has sent a request whose answer has begun. */
+  /** Connection of a visitor that has received the start of a response. */
   readonly visitor: Socket;
-  /** Is kept alive and says nothing. */
+  /** Idle keep-alive connection of a second visitor. */
   readonly idle: Socket;
-  /** Completes the answer. */
+  /** Completes the response. */
   finish(): void;
 }
 
@@ -47,8 +47,10 @@ const startSlowAnswer = async (harness: Harness): Promise<UnderWay> => {
   return { ...open, stack, visitor, idle, finish: () => void slow?.end('ended') };
 };
 
-describe.concurrent('SIGTERM on the edge', () => {
-  it('lets an answer finish, ends idle connections at once, takes nobody new, and ends with 0', async ({ harness }) => {
+describe.concurrent('SIGTERM to the edge', () => {
+  it('lets a response finish, closes idle connections at once, refuses new connections, and ends the edge with 0', async ({
+    harness,
+  }) => {
     const { stack, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
     const idleEnds = once(idle, 'end');
     stack.program.signal('SIGTERM');
@@ -65,7 +67,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
-  it('answers what was asked and not begun with Connection: close', async ({ harness }) => {
+  it('adds Connection: close to responses that had not started', async ({ harness }) => {
     let late: ServerResponse | undefined;
     const web = harness.use(
       await startWeb((_, response) => {
@@ -85,7 +87,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
-  it('is not held up by visitors that are only kept alive', async ({ harness }) => {
+  it('does not wait for visitors with idle keep-alive connections', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('quick')));
     const stack = await harness.stack();
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -93,18 +95,18 @@ describe.concurrent('SIGTERM on the edge', () => {
     await readUntil(idle, /quick/);
     const since = performance.now();
     stack.program.signal('SIGTERM');
-    // It says nothing and does not close either: the edge does not wait for that.
+    // The visitor neither sends a request nor closes its connection, and the edge must not wait for either.
     expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
     expect(performance.now() - since).toBeLessThan(25_000);
     idle.destroy();
   });
 });
 
-describe.concurrent('SIGTERM on the client', () => {
-  it('ends it within 2 s when nothing is under way, also just after a request', async ({ harness }) => {
+describe.concurrent('SIGTERM to the client', () => {
+  it('ends the client within 8 s if no request is in progress, even right after a request', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('quick')));
     const stack = await harness.stack();
-    // The executable: nothing may keep its process alive.
+    // The client runs as an executable, to prove that no open handle keeps the process alive.
     const { tunnel, endpoint } = await openHttp(harness, stack, web.port, [], { programs: true });
     const kept = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
     await readUntil(kept, /quick/);
@@ -112,13 +114,13 @@ describe.concurrent('SIGTERM on the client', () => {
     tunnel.signal('SIGTERM');
     expect(await tunnel.exitCode()).toBe(0);
     expect(performance.now() - since).toBeLessThan(8000);
-    // The visitor's connection is the edge's: it lives, and the name is free.
+    // The visitor connection ends at the edge, so it survives the client. The name is free again.
     kept.write(`GET / HTTP/1.1\r\nHost: ${endpoint.host}\r\n\r\n`);
     expect(await readUntil(kept, /<\/html>/)).toMatch(/^HTTP\/1\.1 404/);
     kept.destroy();
   });
 
-  it('lets an answer finish; new visitors get 404 meanwhile', async ({ harness }) => {
+  it('lets a response finish, while new visitors get a 404', async ({ harness }) => {
     const { tunnel, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
     tunnel.signal('SIGTERM');
     await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404));
@@ -130,7 +132,7 @@ describe.concurrent('SIGTERM on the client', () => {
     for (const socket of [visitor, idle]) socket.destroy();
   });
 
-  it('lets a WebSocket go on for --drain-secs', async ({ harness }) => {
+  it('lets a WebSocket continue for --drain-secs', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end()));
     echoSockets(web);
     const stack = await harness.stack();

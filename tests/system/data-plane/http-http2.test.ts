@@ -1,4 +1,4 @@
-// Visitors of HTTP/2: streams of one connection that are slow, leave or stand still do not touch the others.
+// Tests of HTTP/2 visitors: a slow, canceled or stalled stream does not affect the remaining streams of the connection.
 import { once } from 'node:events';
 import type { ClientHttp2Stream } from 'node:http2';
 import { deterministicBytes, eventually } from '@tunnel/testkit';
@@ -17,8 +17,8 @@ afterAll(() => shared.close());
 
 const nextPiece = async (stream: ClientHttp2Stream): Promise<string> => String((await once(stream, 'data'))[0]);
 
-describe.concurrent('over HTTP/2', () => {
-  it('server-sent events arrive one by one, as they are sent', async ({ harness }) => {
+describe.concurrent('HTTP/2', () => {
+  it('server-sent events arrive one at a time, as they are sent', async ({ harness }) => {
     let send: (text: string) => void = () => {};
     const web = harness.use(
       await startWeb((_, response) => {
@@ -42,7 +42,7 @@ describe.concurrent('over HTTP/2', () => {
     expect(delays.sort((a, b) => a - b)[25]).toBeLessThan(1000);
   });
 
-  it('an upload is answered while it is being sent', async ({ harness }) => {
+  it('an upload gets response data while its body is still being sent', async ({ harness }) => {
     const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
     const { endpoint } = await openHttp(harness, stack, web.port, TLS_FLAGS);
     const stream = dialHttp2(harness, endpoint).request({ ':path': '/', ':method': 'POST' });
@@ -56,7 +56,9 @@ describe.concurrent('over HTTP/2', () => {
     await ended;
   });
 
-  it('a request that is given up is seen by the service, and the connection serves the next', async ({ harness }) => {
+  it('a canceled request closes the connection to the service, and the visitor connection serves the next request', async ({
+    harness,
+  }) => {
     let asked = 0;
     let gone = 0;
     const web = harness.use(
@@ -79,7 +81,9 @@ describe.concurrent('over HTTP/2', () => {
     expect(await tunnel.waitFor('request')).toMatchObject({ path: '/given-up', aborted: true });
   });
 
-  it('streams that are not read stand still, hold little memory, and the others go on', async ({ harness }) => {
+  it('unread streams stall and use little memory, while other streams of the connection continue', async ({
+    harness,
+  }) => {
     const piece = deterministicBytes(64 * 1024, 1);
     let written = 0;
     const web = harness.use(
@@ -96,7 +100,7 @@ describe.concurrent('over HTTP/2', () => {
         pump();
       }),
     );
-    // Executables: their memory is looked at.
+    // Edge and client run as executables, so that the memory of the processes can be measured.
     const own = await harness.stack({ tls: true, programs: true });
     const { tunnel, endpoint } = await openHttp(harness, own, web.port, TLS_FLAGS, { programs: true });
     const session = dialHttp2(harness, endpoint);
@@ -117,7 +121,7 @@ describe.concurrent('over HTTP/2', () => {
       },
       { timeoutMs: 30_000, intervalMs: 500 },
     );
-    // Each stands still by its own window: the connection is as good as a fresh one.
+    // Each stream stalls at its own flow-control window, so the connection serves requests as well as a fresh connection.
     expect((await askHttp2(dialHttp2(harness, endpoint), '/small')).body.toString()).toBe('small');
     expect((await askHttp2(session, '/small')).body.toString()).toBe('small');
     pids.forEach((pid, index) => expect(residentMb(pid) - (before[index] ?? 0)).toBeLessThan(150));
@@ -125,7 +129,7 @@ describe.concurrent('over HTTP/2', () => {
     await eventually(async () => expect(await own.metric('tunnel_active_streams')).toBeLessThan(3));
   });
 
-  it('a drain of the edge lets the streams finish, and ends the connection', async ({ harness }) => {
+  it('a drain of the edge lets the streams of a connection finish', async ({ harness }) => {
     let finish: () => void = () => {};
     const web = harness.use(
       await startWeb((_, response) => {

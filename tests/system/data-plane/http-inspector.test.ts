@@ -1,4 +1,4 @@
-// The inspector that `tunnel http` opens on this machine: for its own page alone.
+// Tests of the inspector that `tunnel http` opens on localhost for requests of its own page only.
 import { cpSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -20,7 +20,7 @@ const shared = new Harness();
 let stack: Stack;
 let web: WebService;
 const served: string[] = [];
-/** Of the inspector. */
+/** Address of the inspector. */
 let inspector: PublicEndpoint;
 let endpoint: PublicEndpoint;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Of the page, and of nothing else in the program. */
+/** Text of the inspector page, found in no other file of the program. */
 const PAGE_WORDS = 'back to the list';
 
 interface Summary {
@@ -64,7 +64,7 @@ const replay = (id: string, headers: Record<string, string>): Promise<Answer> =>
   askHttp(inspector, { method: 'POST', path: `/api/requests/${id}/replay`, headers });
 
 describe.concurrent('the inspector', () => {
-  it('is a page that loads nothing from elsewhere and lists what has passed, without secrets', async () => {
+  it('serves a page that loads no foreign content, and lists requests without secrets', async () => {
     const page = await askHttp(inspector);
     expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
@@ -73,7 +73,7 @@ describe.concurrent('the inspector', () => {
   });
 
   it.for(['evil.example:{port}', '127.0.0.1', 'localhost.evil.example:{port}', '127.0.0.1:1'])(
-    'refuses the Host %s',
+    'rejects the Host %s with 421',
     async (host) => {
       const headers = { host: host.replace('{port}', String(inspector.port)) };
       for (const path of ['/', '/api/requests', '/page.js']) {
@@ -82,11 +82,11 @@ describe.concurrent('the inspector', () => {
     },
   );
 
-  it('answers to localhost as well', async () => {
+  it('also accepts localhost as Host', async () => {
     expect((await askHttp(inspector, { headers: { host: `localhost:${inspector.port}` } })).status).toBe(200);
   });
 
-  it('replays for its own page: with its Origin and its token, and in no other case', async () => {
+  it('replays a request only for its own page, with the right Origin and token', async () => {
     await askHttp(endpoint, { path: '/again' });
     const { id } = await find('/again');
     const origin = `http://${inspector.host}`;
@@ -106,7 +106,7 @@ describe.concurrent('the inspector', () => {
     await eventually(() => expect(served.filter((url) => url === '/again')).toHaveLength(2));
   });
 
-  it('is not there with --no-inspect, and each client has one of its own', async ({ harness }) => {
+  it('is off with --no-inspect, and each client has a separate inspector', async ({ harness }) => {
     const without = await openHttp(harness, stack, web.port, ['--no-inspect']);
     expect(without.ready['inspect_url']).toBeNull();
     const second = await openHttp(harness, stack, web.port);

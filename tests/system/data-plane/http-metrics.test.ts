@@ -1,11 +1,11 @@
-// The figures of an edge that carries HTTP, as a scraper and the REST see them.
+// Test of the metrics of an edge that carries HTTP, from a scrape and from the REST API.
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { askHttp, openHttp, startWeb, wholeBody } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 
-/** The value of the series with exactly these labels, in the order of the scrape. */
+/** Returns the value of the metric series with exactly the given labels, in the order of the scrape. */
 const seriesOf = async (stack: Stack, series: string): Promise<number> => {
   const text = await (await fetch(stack.run.metrics_url)).text();
   const line = text.split('\n').find((one) => one.startsWith(`${series} `));
@@ -13,8 +13,8 @@ const seriesOf = async (stack: Stack, series: string): Promise<number> => {
   return Number(line.slice(series.length + 1));
 };
 
-describe('metrics of http tunnels', () => {
-  it('count requests, answers by class, bytes both ways, and how long it took', async ({ harness }) => {
+describe('metrics of HTTP tunnels', () => {
+  it('count requests, responses by class, bytes in both directions, and durations', async ({ harness }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         const body = await wholeBody(request);
@@ -30,7 +30,7 @@ describe('metrics of http tunnels', () => {
     for (const status of ['200', '201', '404', '503']) {
       await askHttp(endpoint, { method: 'POST', path: `/${status}`, body: Buffer.alloc(10_000, 'x') });
     }
-    // Ours alone: it reaches no tunnel.
+    // A request to an unknown name, answered by the edge without a tunnel.
     await askHttp({ ...endpoint, host: 'nobody.localhost' });
     const responses = ['2xx', '4xx', '5xx'].map((name) =>
       seriesOf(stack, `tunnel_http_responses_total{class="${name}",${region}}`),
@@ -46,7 +46,7 @@ describe('metrics of http tunnels', () => {
       expect(bytes).toBeLessThan(43_000);
     }
     expect(await seriesOf(stack, `tunnel_http_duration_seconds_count{${region}}`)).toBe(5);
-    // While a body is on its way the time is the visitor's, so that the edge's own share is told of the others only.
+    // The transfer time of a body counts as the visitor's, so the edge measures its own share only for requests without a body.
     const edgeShares = `tunnel_http_edge_seconds_count{${region}}`;
     const before = await seriesOf(stack, edgeShares);
     await askHttp(endpoint);

@@ -1,4 +1,5 @@
-// What the edge answers by itself: too many connections, and what is no request. Each can be read, and the port stays good.
+// Tests of error responses of the edge itself: for too many connections and for malformed requests. Visitors can read each response, and
+// the port keeps working.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -16,7 +17,7 @@ import { it } from '../in-process.fixture.ts';
 
 const JSON_PLEASE = { accept: 'application/json' };
 
-/** A keep-alive connection that was served once and stays open. */
+/** Opens a keep-alive connection that has received a response and stays open. */
 const stay = async (endpoint: PublicEndpoint): Promise<Socket> => {
   const socket = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
   await readUntil(socket, /\r\n\r\nhere/);
@@ -24,7 +25,7 @@ const stay = async (endpoint: PublicEndpoint): Promise<Socket> => {
 };
 
 describe.concurrent('too many connections', () => {
-  it('of one tunnel get 503 with Retry-After, and a free place is given again', async ({ harness }) => {
+  it('of one tunnel get a 503 with Retry-After until a connection closes', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('here')));
     const stack = await harness.stack({ limits: 'connections_per_tunnel = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -40,7 +41,7 @@ describe.concurrent('too many connections', () => {
     two.destroy();
   });
 
-  it('of one address get 429 with Retry-After', async ({ harness }) => {
+  it('from one address get a 429 with Retry-After until a connection closes', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('here')));
     const stack = await harness.stack({ limits: 'connections_per_address = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -55,8 +56,8 @@ describe.concurrent('too many connections', () => {
   });
 });
 
-describe.concurrent('what is no request', () => {
-  it('gets 400 and can be read; a slow head gets 408, a large one 431; the service sees none of it', async ({
+describe.concurrent('malformed requests', () => {
+  it('get a readable 400, a slow header a 408 and a large header a 431; the service sees no request', async ({
     harness,
   }) => {
     let seen = 0;
@@ -67,7 +68,7 @@ describe.concurrent('what is no request', () => {
       }),
     );
     const { endpoint } = await openHttp(harness, await harness.stack(), web.port);
-    // A stack of its own: on a busy machine any head may take a second.
+    // Only this stack has a short header timeout: on a busy machine any header can take a second.
     const impatient = await harness.stack({ server: 'head_timeout_secs = 1' });
     const hasty = await openHttp(harness, impatient, web.port);
     const answerTo = async (text: string, at = endpoint): Promise<string> => {
@@ -84,13 +85,13 @@ describe.concurrent('what is no request', () => {
     expect(await answerTo(`GET / HTTP/1.1\r\nHost: {host}\r\nX: ${'x'.repeat(33 * 1024)}\r\n\r\n`)).toBe('431');
     expect(await answerTo('CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n')).toMatch(/^(400|405|501)$/);
     expect(seen).toBe(0);
-    // The port is as good as before.
+    // The port still serves valid requests.
     expect((await askHttp(endpoint)).text).toBe('here');
   });
 });
 
 describe.concurrent('a keep-alive connection', () => {
-  it('is routed anew for each host it asks for', async ({ harness }) => {
+  it('is routed separately for each requested host', async ({ harness }) => {
     const [one, two] = await Promise.all(
       ['one', 'two'].map(async (name) => harness.use(await startWeb((_, response) => void response.end(name)))),
     );

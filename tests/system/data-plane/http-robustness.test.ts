@@ -1,4 +1,5 @@
-// Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
+// Tests of misbehaving visitors and services: every visitor gets a response or a reset, well-behaved visitors are not affected, and
+// memory stays flat.
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, freePort, startRelay, startTcpServer } from '@tunnel/testkit';
@@ -18,7 +19,7 @@ import type { Stack, TunnelRow } from '../stack.fixture.ts';
 import { endOf } from '../visitor.fixture.ts';
 
 const shared = new Harness();
-/** For tests that count nothing on it. */
+/** Shared stack for tests that read no counters of the stack. */
 let common: Stack;
 beforeAll(async () => {
   common = await shared.stack();
@@ -35,7 +36,7 @@ const JSON_PLEASE = { accept: 'application/json' };
 describe.concurrent('visitors that stop reading', () => {
   const STALLED = 20;
 
-  it('do not fill the memory of edge or client, and others are served meanwhile', async ({ harness }) => {
+  it('do not fill the memory of edge or client, and other visitors are still served', async ({ harness }) => {
     const piece = deterministicBytes(64 * 1024, 1);
     const written: { bytes: number }[] = [];
     const web = harness.use(
@@ -54,7 +55,7 @@ describe.concurrent('visitors that stop reading', () => {
         pump();
       }),
     );
-    // Executables: their memory is looked at.
+    // Edge and client run as executables, so that the memory of the processes can be measured.
     const stack = await harness.stack({ programs: true });
     const { tunnel, endpoint } = await openHttp(harness, stack, web.port, [], { programs: true });
     expect((await askHttp(endpoint)).text).toBe('here');
@@ -66,7 +67,7 @@ describe.concurrent('visitors that stop reading', () => {
       socket.pause();
       stalled.push(socket);
     }
-    // Stuck: the service cannot write any more.
+    // Waits until the service cannot write any more.
     let last = -1;
     await eventually(
       () => {
@@ -86,7 +87,7 @@ describe.concurrent('visitors that stop reading', () => {
 
 describe.concurrent('a visitor that leaves', () => {
   it.for(['with a FIN', 'with a RST'] as const)(
-    '%s before the answer is seen by the service',
+    '%s before the response: the service sees its connection close',
     async (how, { harness }) => {
       let isAsked = false;
       let isGone = false;
@@ -109,7 +110,7 @@ describe.concurrent('a visitor that leaves', () => {
     },
   );
 
-  it('in the middle of its upload, or of a download, is seen by the service', async ({ harness }) => {
+  it('during an upload or a download: the service sees its connection close', async ({ harness }) => {
     const gone: string[] = [];
     const web = harness.use(
       await startWeb((request, response) => {
@@ -134,9 +135,7 @@ describe.concurrent('a visitor that leaves', () => {
 });
 
 describe.concurrent('a local service', () => {
-  it('that is down gives 502 at once, in words for its owner, and is served again when it is back', async ({
-    harness,
-  }) => {
+  it('that is down gives a 502 with advice at once, and is reachable again after its start', async ({ harness }) => {
     const port = await freePort();
     const { tunnel, endpoint } = await openHttp(harness, common, port);
     const since = performance.now();
@@ -150,7 +149,7 @@ describe.concurrent('a local service', () => {
     expect((await askHttp(endpoint)).text).toBe('back');
   });
 
-  it('that gives no answer in first_byte_timeout_secs gives 504; a body may then take its time', async ({
+  it('that sends no first byte in first_byte_timeout_secs gives a 504; the rest of a body can take longer', async ({
     harness,
   }) => {
     const web = harness.use(
@@ -162,7 +161,7 @@ describe.concurrent('a local service', () => {
     );
     const stack = await harness.stack({ server: 'first_byte_timeout_secs = 1' });
     const { endpoint } = await openHttp(harness, stack, web.port);
-    // On a busy machine the first byte may come too late: then it is asked for again.
+    // On a busy machine even the first byte can miss the timeout. The request is then repeated.
     const dripped = eventually(
       async () => {
         const { status, text } = await askHttp(endpoint, { path: '/drip' });
@@ -178,7 +177,7 @@ describe.concurrent('a local service', () => {
   it.for([
     ['that does not speak HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 'LOCAL_MALFORMED'],
     ['that hangs up without a word', '', 'LOCAL_CLOSED'],
-  ] as const)('%s gives 502, and the next request is a new try', async ([, words, code], { harness }) => {
+  ] as const)('%s gives a 502, and the next request tries again', async ([, words, code], { harness }) => {
     const local = harness.use(await startTcpServer((socket) => void socket.once('data', () => socket.end(words))));
     const { endpoint } = await openHttp(harness, common, local.port);
     for (let nth = 1; nth <= 2; nth += 1) {
@@ -187,7 +186,7 @@ describe.concurrent('a local service', () => {
     }
   });
 
-  it('that dies in the middle of a body cuts the visitor off: a short body never looks whole', async ({ harness }) => {
+  it('that dies during a body resets the visitor, so that a short body never looks complete', async ({ harness }) => {
     const web = harness.use(
       await startWeb((request, response) => {
         response.write('half');
@@ -200,7 +199,7 @@ describe.concurrent('a local service', () => {
 
   it('that closes idle connections at any time loses no request', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('served')));
-    // Shorter than any pause between the requests below.
+    // Idle timeout of the service in milliseconds, shorter than any pause between requests of this test.
     web.server.keepAliveTimeout = 1;
     const { endpoint } = await openHttp(harness, common, web.port);
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
@@ -214,8 +213,8 @@ describe.concurrent('a local service', () => {
   });
 });
 
-describe.concurrent('a lost link between client and edge', () => {
-  it('cuts off answers that had begun, gives 502 to the others, and is made anew', async ({ harness }) => {
+describe.concurrent('a broken link between client and edge', () => {
+  it('cuts off responses in progress, gives a 502 to other requests, and is restored', async ({ harness }) => {
     const web = harness.use(
       await startWeb((request, response) => {
         if (request.url === '/begun') response.write('begun');

@@ -1,4 +1,4 @@
-// Nothing is held back: what one side has said is at the other side while it still speaks.
+// Tests of streaming: data arrives at the receiver while the sender is still sending.
 import { once } from 'node:events';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { deterministicBytes, hashOf } from '@tunnel/testkit';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A request whose body is still to be written. */
+/** Starts a request. The caller writes the body. */
 const begin = (endpoint: PublicEndpoint, method: string, headers: Record<string, string> = {}): ClientRequest => {
   const sent = httpRequest({
     hostname: '127.0.0.1',
@@ -50,7 +50,7 @@ const median = (values: readonly number[]): number => [...values].sort((a, b) =>
 describe('server-sent events', () => {
   const EVENTS = 100;
 
-  it('arrive as they are sent, each by itself', async ({ harness }) => {
+  it('arrive one at a time, as they are sent', async ({ harness }) => {
     const sentAt: number[] = [];
     let send: () => void = () => {};
     const web = harness.use(
@@ -66,7 +66,7 @@ describe('server-sent events', () => {
     const { endpoint } = await openHttp(harness, stack, web.port);
     const sent = begin(endpoint, 'GET', { accept: 'text/event-stream' });
     sent.end();
-    // The head comes without any event behind it.
+    // The response headers arrive before the first event.
     const response = await responseOf(sent);
     const delays: number[] = [];
     for (let nth = 1; nth <= EVENTS; nth += 1) {
@@ -76,13 +76,14 @@ describe('server-sent events', () => {
       delays.push(performance.now() - (sentAt[nth - 1] as number));
     }
     sent.destroy();
-    // Milliseconds on a quiet machine; what is held back would wait for the next one for ever.
+    // The delay is a few milliseconds on a quiet machine. A buffered event would never arrive, because the test sends the next event only
+    // afterwards.
     expect(median(delays)).toBeLessThan(1000);
   });
 });
 
 describe.concurrent('a request body', () => {
-  it('is answered piece by piece while it is being sent', async ({ harness }) => {
+  it('is echoed piece by piece while it is still being sent', async ({ harness }) => {
     const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
     const { endpoint } = await openHttp(harness, stack, web.port);
     const sent = begin(endpoint, 'POST');
@@ -100,16 +101,19 @@ describe.concurrent('a request body', () => {
     await ended;
   });
 
-  it.for(['in chunks', 'with a length'] as const)('%s of 10 MB comes back byte for byte', async (how, { harness }) => {
-    const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
-    const { endpoint } = await openHttp(harness, stack, web.port);
-    const body = deterministicBytes(10_000_000, 4);
-    const headers = how === 'in chunks' ? { 'transfer-encoding': 'chunked' } : {};
-    const answer = await askHttp(endpoint, { method: 'PUT', headers, body });
-    expect(hashOf(answer.body)).toBe(hashOf(body));
-  });
+  it.for(['in chunks', 'with a length'] as const)(
+    '%s, 10 MB in total, comes back byte for byte',
+    async (how, { harness }) => {
+      const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
+      const { endpoint } = await openHttp(harness, stack, web.port);
+      const body = deterministicBytes(10_000_000, 4);
+      const headers = how === 'in chunks' ? { 'transfer-encoding': 'chunked' } : {};
+      const answer = await askHttp(endpoint, { method: 'PUT', headers, body });
+      expect(hashOf(answer.body)).toBe(hashOf(body));
+    },
+  );
 
-  it('that the service does not want is answered early, and the visitor can read it', async ({ harness }) => {
+  it('rejected by the service gets an early response that the visitor can read', async ({ harness }) => {
     const web = harness.use(
       await startWeb((_, response) => {
         response.writeHead(413, { connection: 'close' });
@@ -126,7 +130,7 @@ describe.concurrent('a request body', () => {
     socket.destroy();
   });
 
-  it('that waits for 100 Continue is asked for by the service, not by the edge', async ({ harness }) => {
+  it('that waits for 100 Continue gets it from the service, not from the edge', async ({ harness }) => {
     let letGo: () => void = () => {};
     const web = harness.use(await startWeb(() => {}));
     web.server.on('checkContinue', (request: IncomingMessage, response) => {
@@ -149,7 +153,7 @@ describe.concurrent('a request body', () => {
     expect((await wholeBody(await responseOf(sent))).toString()).toBe('got 5');
   });
 
-  it('that waits for 100 Continue and is refused is never sent', async ({ harness }) => {
+  it('that waits for 100 Continue can be rejected by the service before it is sent', async ({ harness }) => {
     const web = harness.use(await startWeb(() => {}));
     web.server.on('checkContinue', (_, response) => response.writeHead(417).end('no'));
     const { endpoint } = await openHttp(harness, stack, web.port);
@@ -162,7 +166,7 @@ describe.concurrent('a request body', () => {
 });
 
 describe.concurrent('trailers', () => {
-  it('pass both ways behind a body in chunks', async ({ harness }) => {
+  it('pass in both directions after a chunked body', async ({ harness }) => {
     const web = harness.use(
       await startWeb(async (request, response) => {
         response.writeHead(200, { trailer: 'x-sum, x-seen' });
@@ -184,10 +188,10 @@ describe.concurrent('trailers', () => {
 });
 
 describe.concurrent('a connection', () => {
-  it('carries pipelined requests, which are answered in their order', async ({ harness }) => {
+  it('carries pipelined requests and returns their responses in order', async ({ harness }) => {
     const web = harness.use(
       await startWeb((request, response) => {
-        // The first answer is the slowest to come.
+        // The first response takes longest.
         const delay = request.url === '/1' ? 100 : 0;
         setTimeout(() => response.end(`answer to ${request.url}`), delay);
       }),
@@ -200,7 +204,7 @@ describe.concurrent('a connection', () => {
     socket.destroy();
   });
 
-  it('of HTTP/1.0 gets a body that ends with the connection, without chunks', async ({ harness }) => {
+  it('of HTTP/1.0 gets an unchunked body that ends with the connection', async ({ harness }) => {
     const web = harness.use(
       await startWeb((_, response) => {
         response.write('one ');

@@ -1,4 +1,4 @@
-// Public HTTPS: HTTP/2 and HTTP/1.1 on one port, the way from plain HTTP, and a certificate that is renewed in place.
+// Tests of public HTTPS: HTTP/2 and HTTP/1.1 on the same port, the redirect from plain HTTP, and a certificate that is replaced on disk.
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { Stack } from '../stack.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
-/** Of an echo service that is also a WebSocket server. */
+/** Public endpoint of an echo service that also accepts WebSockets. */
 let endpoint: PublicEndpoint;
 let publicUrl: string;
 beforeAll(async () => {
@@ -32,14 +32,14 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('the public https port', () => {
-  it('is what the public URL names, and serves HTTP/1.1', async () => {
+describe.concurrent('the public HTTPS port', () => {
+  it('is part of the public URL and serves HTTP/1.1', async () => {
     expect(publicUrl).toMatch(/^https:\/\/[a-z0-9-]+\.localhost:\d+\/?$/);
     const answer = await askSecurely(endpoint, '/one');
     expect([answer.status, answer.text, answer.headers['x-proto']]).toEqual([200, 'GET /one HTTP/1.1', 'https']);
   });
 
-  it('serves many HTTP/2 requests on one connection, each whole', async ({ harness }) => {
+  it('serves 100 concurrent HTTP/2 requests on one connection, each complete', async ({ harness }) => {
     const session = dialHttp2(harness, endpoint);
     const body = deterministicBytes(500_000, 5);
     const answers = await Promise.all(
@@ -62,17 +62,17 @@ describe.concurrent('the public https port', () => {
   });
 });
 
-describe.concurrent('the plain port beside it', () => {
+describe.concurrent('the plain HTTP port beside HTTPS', () => {
   const plainPort = (at: Stack): number => Number(new URL(at.run.http_url).port);
 
-  it('sends visitors to https, with path and query', async () => {
+  it('redirects visitors to HTTPS, keeping path and query', async () => {
     const plain = { host: `${nameOf(endpoint)}:${plainPort(stack)}`, port: plainPort(stack) };
     const answer = await askHttp(plain, { path: '/a?b=c', method: 'POST', body: 'x' });
     expect(answer.status).toBe(308);
     expect(answer.headers.location).toBe(`https://${endpoint.host}/a?b=c`);
   });
 
-  it('serves by itself when it is told to: plain_http = "proxy"', async ({ harness }) => {
+  it('serves visitors without a redirect if plain_http = "proxy"', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('in clear')));
     const both = await harness.stack({ tls: true, server: 'plain_http = "proxy"' });
     const open = await openHttp(harness, both, web.port, TLS_FLAGS);
@@ -81,7 +81,7 @@ describe.concurrent('the plain port beside it', () => {
 });
 
 describe.concurrent('a certificate', () => {
-  it('that is replaced on disk is used for new connections, and old ones live on', async ({ harness }) => {
+  it('replaced on disk is used for new connections, while existing connections keep working', async ({ harness }) => {
     const folder = await harness.folder();
     const cert = join(folder, 'cert.pem');
     const key = join(folder, 'key.pem');

@@ -1,4 +1,4 @@
-// `tunnel http`: its name, its life, and what reaches the local service of a visitor's request.
+// Tests of `tunnel http`: names, lifetime, and the visitor requests that reach the local service.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,7 @@ import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
-/** Tells what it was asked. */
+/** Local service that returns every request as JSON. */
 let mirror: WebService;
 beforeAll(async () => {
   stack = await shared.stack();
@@ -46,9 +46,7 @@ interface Mirrored {
 const mirrored = (text: string): Mirrored => JSON.parse(text) as Mirrored;
 
 describe.concurrent('a request', () => {
-  it('reaches the local service as it was sent, with its way in the headers, and is told by an event', async ({
-    harness,
-  }) => {
+  it('reaches the local service as sent, with forwarding headers, and is reported as an event', async ({ harness }) => {
     const { tunnel, ready, endpoint } = await openHttp(harness, stack, mirror.port);
     expect(ready).toMatchObject({ protocol: 'http', assigned_port: null, local: `127.0.0.1:${mirror.port}` });
     expect(ready.public_url).toMatch(/^http:\/\/[a-z0-9-]+\.localhost:\d+\/?$/);
@@ -85,7 +83,7 @@ describe.concurrent('a request', () => {
     });
   });
 
-  it('that was answered is told, also when the client is stopped at once', async ({ harness }) => {
+  it('that got a response is reported even if the client is stopped right after it', async ({ harness }) => {
     const { tunnel, endpoint } = await openHttp(harness, stack, mirror.port);
     const paths = Array.from({ length: 60 }, (_, at) => `/${at}`);
     await Promise.all(paths.map((path) => askHttp(endpoint, { path })));
@@ -97,7 +95,7 @@ describe.concurrent('a request', () => {
     expect(tunnel.stdout.at(-1)).toContain('"event":"closed"');
   });
 
-  it('for an unknown name gets 404: a page for people, JSON for programs, and a code', async ({ harness }) => {
+  it('for an unknown name gets a 404: HTML for browsers, JSON for programs, and an error code', async ({ harness }) => {
     const { endpoint } = await openHttp(harness, stack, mirror.port);
     const nobody = { ...endpoint, host: `nobody.localhost:${endpoint.port}` };
     const page = await askHttp(nobody, { headers: { accept: 'text/html' } });
@@ -109,13 +107,13 @@ describe.concurrent('a request', () => {
 });
 
 describe.concurrent('a subdomain', () => {
-  it('that is asked for is given, whatever its case', async ({ harness }) => {
+  it('is granted on request, regardless of letter case', async ({ harness }) => {
     const { ready, endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'MyShop']);
     expect(new URL(ready.public_url).hostname).toBe('myshop.localhost');
     expect((await askHttp({ ...endpoint, host: `MYSHOP.LocalHost:${endpoint.port}` })).status).toBe(200);
   });
 
-  it('that is taken is refused with 4, and the tunnel that has it lives', async ({ harness }) => {
+  it('in use is refused: the second client exits with 4 and the first tunnel stays open', async ({ harness }) => {
     const { endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'taken']);
     const second = await runHttp(harness, stack, mirror.port, ['--subdomain', 'taken', '--name', 'second']);
     expect(await second.exitCode()).toBe(4);
@@ -133,17 +131,20 @@ describe.concurrent('a subdomain', () => {
     ['a_b', 'only letters a-z, digits and hyphens are allowed'],
     ['x'.repeat(64), 'it is longer than 63 characters'],
     ['Admin', 'it is reserved'],
-  ] as const)('that is not valid is refused with 4 and the reason: %s', async ([name, reason], { harness }) => {
-    // What nobody could have meant is not repeated at length.
-    const shown = name.slice(0, 40);
-    const program = await runHttp(harness, stack, mirror.port, [`--subdomain=${name}`]);
-    expect(await program.exitCode()).toBe(4);
-    expect(program.stderr[0]).toBe(`tunnel: http-${mirror.port}: subdomain '${shown}' is not valid: ${reason}`);
-  });
+  ] as const)(
+    'that is not valid is refused with exit code 4 and the reason: %s',
+    async ([name, reason], { harness }) => {
+      // The error message shows at most 40 characters of an invalid name.
+      const shown = name.slice(0, 40);
+      const program = await runHttp(harness, stack, mirror.port, [`--subdomain=${name}`]);
+      expect(await program.exitCode()).toBe(4);
+      expect(program.stderr[0]).toBe(`tunnel: http-${mirror.port}: subdomain '${shown}' is not valid: ${reason}`);
+    },
+  );
 });
 
-describe.concurrent('a client that goes', () => {
-  it('by kill -9 keeps its name for its return; visitors get 502 meanwhile', async ({ harness }) => {
+describe.concurrent('a client that ends', () => {
+  it('by kill -9 keeps its name until it returns, and visitors get a 502 meanwhile', async ({ harness }) => {
     const home = await harness.folder();
     const first = await openHttp(harness, stack, mirror.port, [], { home });
     await first.tunnel.kill();
@@ -160,7 +161,7 @@ describe.concurrent('a client that goes', () => {
     expect((await askHttp(first.endpoint)).status).toBe(200);
   });
 
-  it('as it was asked to leaves nothing: 404 at once, and anyone may have the name', async ({ harness }) => {
+  it('on request frees its name at once: visitors get a 404, and any client can take the name', async ({ harness }) => {
     const { tunnel, endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'released']);
     expect((await askHttp(endpoint)).status).toBe(200);
     tunnel.signal('SIGINT');
@@ -177,7 +178,7 @@ describe.concurrent('--host-header', () => {
     [['--host-header', 'keep'], (host: string) => host],
     [['--host-header', 'rewrite'], (_: string, local: string) => local],
     [['--host-header', 'app.test:81'], () => 'app.test:81'],
-  ] as const)('%j decides what the service reads as Host', async ([flags, expected], { harness }) => {
+  ] as const)('%j decides the Host header that the service gets', async ([flags, expected], { harness }) => {
     const { endpoint } = await openHttp(harness, stack, mirror.port, [...flags]);
     const { headers } = mirrored((await askHttp(endpoint)).text);
     expect(headers['host']).toBe(expected(endpoint.host, `127.0.0.1:${mirror.port}`));
@@ -198,7 +199,9 @@ describe.concurrent('a local service that speaks TLS', () => {
     return (server.address() as AddressInfo).port;
   };
 
-  it('is not reached when its certificate is not trusted: visitor and owner are told', async ({ harness }) => {
+  it('is not reached without a trusted certificate: visitors get a 502 and the client reports the reason', async ({
+    harness,
+  }) => {
     const port = await startSecure(harness);
     const { tunnel, endpoint } = await openHttp(harness, stack, port, ['--https']);
     const answer = await askHttp(endpoint, { headers: { accept: 'application/json' } });
@@ -210,11 +213,11 @@ describe.concurrent('a local service that speaks TLS', () => {
     const port = await startSecure(harness);
     const { ready, endpoint } = await openHttp(harness, stack, port, ['--https', '--local-tls-no-verify']);
     expect((await askHttp(endpoint)).text).toBe('over TLS');
-    // For visitors, the REST and the bill it is an http tunnel.
+    // For visitors, the REST API and billing, a tunnel with --https is an HTTP tunnel.
     expect(await stack.tunnel(ready.tunnel_id)).toMatchObject({ protocol: 'http' });
   });
 
-  it('is reached when its authority is trusted here', async ({ harness }) => {
+  it('is reached if NODE_EXTRA_CA_CERTS contains its certificate authority', async ({ harness }) => {
     const port = await startSecure(harness);
     const args = [
       'http',
@@ -232,7 +235,7 @@ describe.concurrent('a local service that speaks TLS', () => {
 });
 
 describe.concurrent('config.yml', () => {
-  it('opens http and tcp tunnels side by side, each at its own place', async ({ harness }) => {
+  it('opens HTTP and TCP tunnels side by side, each with its own public address', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     mkdirSync(join(home, '.tunnel'));

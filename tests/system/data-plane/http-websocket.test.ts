@@ -1,4 +1,4 @@
-// WebSockets through a tunnel: after the switch the edge carries bytes and changes none.
+// Tests of WebSockets through a tunnel: after the upgrade, the edge passes bytes unchanged.
 import { once } from 'node:events';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Before the first thing comes from the other side. */
+/** Opens a WebSocket without waiting for the service. */
 const begin = (path: string, options: { perMessageDeflate?: boolean } = {}): WebSocket => {
   const socket = new WebSocket(`ws://127.0.0.1:${endpoint.port}${path}`, {
     headers: { host: endpoint.host },
@@ -52,7 +52,7 @@ const closeOf = async (socket: WebSocket): Promise<{ code: number; reason: strin
 };
 
 describe.concurrent('a WebSocket', () => {
-  it('carries text and binary messages, and keeps them apart', async () => {
+  it('carries text and binary messages and keeps their types', async () => {
     const socket = await dial('/echo');
     socket.send('Grüße');
     expect(await nextMessage(socket)).toEqual({ data: Buffer.from('Grüße'), isBinary: false });
@@ -69,7 +69,7 @@ describe.concurrent('a WebSocket', () => {
     socket.terminate();
   });
 
-  it('carries a message in many fragments', async () => {
+  it('carries a message in 300 fragments', async () => {
     const socket = await dial('/echo');
     const bytes = deterministicBytes(300_000, 7);
     const heard = nextMessage(socket);
@@ -80,7 +80,7 @@ describe.concurrent('a WebSocket', () => {
     socket.terminate();
   });
 
-  it('carries pings with their answers, both ways', async () => {
+  it('carries pings and pongs in both directions', async () => {
     const pinged = new Promise<string>((resolve) => {
       sockets.on('connection', (local, request) => {
         if (request.url !== '/ping') return;
@@ -95,7 +95,7 @@ describe.concurrent('a WebSocket', () => {
     socket.terminate();
   });
 
-  it('ends with the code and the words of the side that closes', async () => {
+  it('passes the close code and reason from either side', async () => {
     expect(await closeOf(begin('/bye'))).toEqual({ code: 4001, reason: 'as you asked' });
     const closed = new Promise((resolve) => {
       sockets.on('connection', (socket, request) => {
@@ -110,18 +110,18 @@ describe.concurrent('a WebSocket', () => {
     expect(await ended).toEqual({ code: 4002, reason: 'enough' });
   });
 
-  it('whose visitor vanishes is closed at the service', async () => {
+  it('is closed at the service with 1006 if the visitor vanishes', async () => {
     const closed = new Promise<number>((resolve) => {
       sockets.on('connection', (socket, request) => {
         if (request.url === '/vanish') socket.on('close', (code) => resolve(code));
       });
     });
     (await dial('/vanish')).terminate();
-    // 1006: without a closing frame.
+    // Close code 1006 means a connection without a close frame.
     expect(await closed).toBe(1006);
   });
 
-  it('is one of 50 that talk at the same time', async () => {
+  it('exchanges messages beside 49 other WebSockets', async () => {
     const all = await Promise.all(Array.from({ length: 50 }, () => dial('/echo')));
     const echoed = all.map(async (socket, index) => {
       for (let nth = 0; nth < 20; nth += 1) {
@@ -133,7 +133,7 @@ describe.concurrent('a WebSocket', () => {
     for (const socket of all) socket.terminate();
   });
 
-  it('that the service refuses gets its answer instead', async ({ harness }) => {
+  it('rejected by the service gives the visitor the response of the service', async ({ harness }) => {
     const plain = harness.use(await startWeb(() => {}));
     plain.server.on('upgrade', (_, socket) => {
       socket.on('error', () => {});
@@ -146,8 +146,8 @@ describe.concurrent('a WebSocket', () => {
   });
 });
 
-describe('after the WebSockets', () => {
-  it('each was one request with status 101, and no connection is left', async () => {
+describe('after all WebSockets', () => {
+  it('each WebSocket was reported as a request with status 101, and no connection remains', async () => {
     await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(0));
     expect(tunnel.events('request').every(({ status, aborted }) => status === 101 && aborted === false)).toBe(true);
     expect(sockets.clients.size).toBe(0);

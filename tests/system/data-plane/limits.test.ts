@@ -1,4 +1,4 @@
-// The bounds of [limits]: each is kept, and each says so clearly.
+// Tests of the limits in [limits]: each limit is enforced and reported with a clear error.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,9 @@ const echoOf = async (port: number, text: string): Promise<string> =>
   (await sendAndReadAll(port, Buffer.from(text))).toString();
 
 describe.concurrent('[limits]', () => {
-  it('tunnels_per_session: one more is refused, the others live', async ({ harness }) => {
+  it('tunnels_per_session: a third tunnel is refused with a limit of 2, and the first two keep working', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const stack = await harness.stack({ limits: 'tunnels_per_session = 2' });
     const home = await harness.folder();
@@ -30,12 +32,12 @@ describe.concurrent('[limits]', () => {
     });
     for (const { assigned_port: port } of served) expect(await echoOf(port, 'hi')).toBe('hi');
     expect(await stack.tunnels()).toHaveLength(2);
-    // A limit of one session is not one of its owner.
+    // The limit counts per session, so a second session of the same owner can open a tunnel.
     await (await harness.tcp(stack, echo.port)).ready();
     expect(await stack.tunnels()).toHaveLength(3);
   });
 
-  it('connections_per_tunnel: one more is reset, the others live, and a free place is given again', async ({
+  it('connections_per_tunnel: a third connection is reset with a limit of 2, until another connection closes', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -54,7 +56,9 @@ describe.concurrent('[limits]', () => {
     two.destroy();
   });
 
-  it('connections_per_address: one more is reset on any tunnel, other addresses are served', async ({ harness }) => {
+  it('connections_per_address: a third connection is reset on any tunnel with a limit of 2, until another connection closes', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const stack = await harness.stack({ limits: 'connections_per_address = 2' });
     const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
@@ -69,7 +73,7 @@ describe.concurrent('[limits]', () => {
     two.destroy();
   });
 
-  it('account_share: an account alone has three quarters of the ports, and another one gets its own at once', async ({
+  it('account_share: a single account gets at most three quarters of the ports, and a second account gets ports at once', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -97,21 +101,24 @@ describe.concurrent('[limits]', () => {
     for (const nth of [1, 2]) expect(await echoOf((await modest.ready(nth)).assigned_port, 'hi')).toBe('hi');
   });
 
-  // Only Linux has the whole of 127.0.0.0/8 without being told.
-  it.runIf(process.platform === 'linux')('connections_per_address counts each address apart', async ({ harness }) => {
-    const echo = harness.use(await startEchoServer());
-    const stack = await harness.stack({ limits: 'connections_per_address = 1' });
-    const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
-    const one = await visit(port);
-    expect(await ask(one, 'one')).toBe('one');
-    const neighbour = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.9' });
-    await once(neighbour, 'connect');
-    expect(await ask(neighbour, 'neighbour')).toBe('neighbour');
-    expect(await fateOf(port)).toBe('ECONNRESET');
-    for (const visitor of [one, neighbour]) visitor.destroy();
-  });
+  // Only Linux routes the whole of 127.0.0.0/8 without configuration.
+  it.runIf(process.platform === 'linux')(
+    'connections_per_address: each source address has a separate count',
+    async ({ harness }) => {
+      const echo = harness.use(await startEchoServer());
+      const stack = await harness.stack({ limits: 'connections_per_address = 1' });
+      const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
+      const one = await visit(port);
+      expect(await ask(one, 'one')).toBe('one');
+      const neighbour = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.9' });
+      await once(neighbour, 'connect');
+      expect(await ask(neighbour, 'neighbour')).toBe('neighbour');
+      expect(await fateOf(port)).toBe('ECONNRESET');
+      for (const visitor of [one, neighbour]) visitor.destroy();
+    },
+  );
 
-  it('auth_failures_per_minute: then also the right key has to wait, on both ports, and the client says so', async ({
+  it('auth_failures_per_minute: at the limit even a valid key is refused, on both ports, and the client reports the wait', async ({
     harness,
   }) => {
     const stack = await harness.stack({ limits: 'auth_failures_per_minute = 3' });
@@ -127,9 +134,9 @@ describe.concurrent('[limits]', () => {
     const program = await harness.tcp(stack, 9);
     const { reason, delay_ms: delayMs } = await program.waitFor('reconnecting');
     expect(reason).toMatch(/^too many invalid API keys from this address; try again in \d+ s$/);
-    // It waits as long as it was told to; trying earlier could only be refused again.
+    // The client waits as long as the response demands; an earlier attempt would be refused again.
     expect(delayMs).toBeGreaterThan(20_000);
-    // Who asks for nothing secret is not concerned.
+    // Requests without a key are not limited.
     expect((await fetch(`${stack.run.api_url}/api/status`)).status).toBe(200);
   });
 });

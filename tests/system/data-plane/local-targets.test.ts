@@ -1,4 +1,4 @@
-// What a tunnel may lead to beside a port: a folder that the client serves, and a Unix socket.
+// Tests of tunnel targets other than a port: a folder served by the client, and a Unix socket.
 import { mkdirSync, readdirSync, readlinkSync, renameSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Long enough for the windows of streams to grow. */
+/** 20 MB, enough data for stream windows to grow. */
 const BIG = deterministicBytes(20_000_000, 3);
 
-/** `tunnel …ARGS --json` at the stack. */
+/** Runs `tunnel …ARGS --json` at the shared stack, and waits until the tunnel is ready. */
 const open = async (harness: Harness, args: readonly string[], home?: string): Promise<OpenTunnel> => {
   const where = ['--json', '--server', stack.control, '--token-file', stack.tokenFile];
   const tunnel = await harness.run([...args, ...where], home === undefined ? {} : { home });
@@ -29,7 +29,7 @@ const open = async (harness: Harness, args: readonly string[], home?: string): P
   return { tunnel, ready, endpoint: endpointOf(ready.public_url) };
 };
 
-/** A folder with something in it, and something beside it that nobody may see. */
+/** Creates a folder with public files, a hidden file, and a link to a secret folder beside it. */
 const makeSite = async (harness: Harness): Promise<string> => {
   const above = await harness.folder();
   const site = join(above, 'site');
@@ -43,7 +43,7 @@ const makeSite = async (harness: Harness): Promise<string> => {
   return site;
 };
 
-/** Of the test's process, in which the client runs. */
+/** Counts the open files below the folder in the test process, where the client runs. */
 const handlesInto = (folder: string): number =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -53,8 +53,8 @@ const handlesInto = (folder: string): number =>
     }
   }).length;
 
-describe('tunnel files', () => {
-  it('carries 20 MB whole, in parts and from where a download was cut off', async ({ harness }) => {
+describe('`tunnel files`', () => {
+  it('serves a 20 MB file completely, by range, and with 304, HEAD and 405', async ({ harness }) => {
     const site = await makeSite(harness);
     writeFileSync(join(site, 'big.bin'), BIG);
     const { endpoint } = await open(harness, ['files', site]);
@@ -70,9 +70,7 @@ describe('tunnel files', () => {
     expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('shows nothing of what is hidden or outside, also when a folder becomes a link while it serves', async ({
-    harness,
-  }) => {
+  it('serves no hidden or outside file, even after a folder was replaced by a link', async ({ harness }) => {
     const site = await makeSite(harness);
     const { endpoint } = await open(harness, ['files', site, '--listing', '--spa']);
     expect((await askHttp(endpoint, { path: '/sub/x.txt' })).text).toBe('inside');
@@ -103,7 +101,7 @@ describe('tunnel files', () => {
     expect((await askHttp(endpoint, { path: '/users/7', headers: { accept: 'text/html' } })).text).toContain('home');
   });
 
-  it('tells of each request, shows it in the inspector, and sends it again', async ({ harness }) => {
+  it('reports requests as events, and the inspector lists and replays requests', async ({ harness }) => {
     const site = await makeSite(harness);
     const { tunnel, endpoint, ready } = await open(harness, ['files', site, '--name', 'pages']);
     expect(ready).toMatchObject({ name: 'pages', protocol: 'http', local: `files:${site}` });
@@ -125,9 +123,9 @@ describe('tunnel files', () => {
     await eventually(async () => expect((await listed())[0]).toMatchObject({ replay_of: id, status: 200 }));
   });
 
-  it('keeps no file open for visitors that have left', async ({ harness }) => {
+  it('keeps no file open after its visitor has left', async ({ harness }) => {
     const site = await makeSite(harness);
-    // More than all buffers hold; nothing of it is ever read.
+    // The file is larger than all buffers, and no visitor reads any byte.
     writeFileSync(join(site, 'huge.bin'), '');
     truncateSync(join(site, 'huge.bin'), 100_000_000);
     const { endpoint } = await open(harness, ['files', site, '--no-inspect']);
@@ -139,7 +137,7 @@ describe('tunnel files', () => {
     expect((await askHttp(endpoint)).text).toBe('<h1>home</h1>');
   });
 
-  it('is refused for what is no folder, and with a health check', async ({ harness }) => {
+  it('is refused with 2 for a missing folder, for a file, and with a health check', async ({ harness }) => {
     const site = await makeSite(harness);
     const trials: [string[], RegExp][] = [
       [[join(site, 'nowhere')], /the folder .*nowhere does not exist/],
@@ -153,7 +151,9 @@ describe('tunnel files', () => {
     }
   });
 
-  it('of a folder that is not there yet says so to both, and serves it once it is', async ({ harness }) => {
+  it('of a missing folder gives a 502 and an error event, and serves the folder once it exists', async ({
+    harness,
+  }) => {
     const home = await harness.folder();
     const config = join(home, 'config.yml');
     writeFileSync(config, 'tunnels:\n  site: { proto: http, files: { dir: ./dist } }\n');
@@ -168,8 +168,8 @@ describe('tunnel files', () => {
   });
 });
 
-describe('a Unix socket', () => {
-  it('takes the visitors of an http tunnel, and its health is probed', async ({ harness }) => {
+describe('a Unix socket as local target', () => {
+  it('serves the visitors of an HTTP tunnel, with health checks', async ({ harness }) => {
     const path = join(await harness.folder(), 'app.sock');
     const web = createServer((request, response) => response.end(`${request.headers.host} ${request.url}`));
     await new Promise<void>((resolve) => web.listen(path, resolve));
@@ -194,7 +194,7 @@ describe('a Unix socket', () => {
     );
   });
 
-  it('takes the visitors of a tcp tunnel, with half-close', async ({ harness }) => {
+  it('serves the visitors of a TCP tunnel, with half-close', async ({ harness }) => {
     const path = join(await harness.folder(), 'echo.sock');
     const echo = createTcpServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
     await new Promise<void>((resolve) => echo.listen(path, resolve));
@@ -204,7 +204,7 @@ describe('a Unix socket', () => {
     expect((await sendAndReadAll(ready.assigned_port, bytes)).equals(bytes)).toBe(true);
   });
 
-  it('goes with neither a local host nor too long a path', async ({ harness }) => {
+  it('is refused with 2 if combined with a local host, or if its path is empty or too long', async ({ harness }) => {
     for (const args of [['unix:a.sock', '--local-host', 'b'], [`unix:/tmp/${'x'.repeat(120)}`], ['unix:']]) {
       const tunnel = await harness.run(['http', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);
       expect(await tunnel.exitCode()).toBe(2);

@@ -1,4 +1,4 @@
-// Names that belong to somebody at an edge that runs alone: its rows are in names.json, its accounts are those of [[auth.keys]].
+// Tests of names owned by accounts at a standalone edge. Names are stored in names.json, and the accounts come from [[auth.keys]].
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const run = (
     env: { TUNNEL_API_KEY: `key-${account}` },
   });
 
-/** `ready`, or what it was refused with. */
+/** Waits for the tunnel, and returns `ready` or the message with which the tunnel was refused. */
 const outcomeOf = async (program: TunnelProgram): Promise<string> =>
   eventually(
     () => {
@@ -54,8 +54,8 @@ const visit = async (stack: Stack, name: string): Promise<string> => {
 const serve = async (harness: Harness, text: string): Promise<number> =>
   harness.use(await startWeb((_, response) => void response.end(text))).port;
 
-describe.concurrent('a name at an edge that runs alone', () => {
-  it('is its account’s from first use on, also after the edge was killed', async ({ harness }) => {
+describe.concurrent('names at a standalone edge', () => {
+  it('a name belongs to its account from first use on, even after the edge was killed', async ({ harness }) => {
     const stack = await harness.stack({ fixedPorts: true, tables: tables() });
     const flags = ['http', await serve(harness, 'ann’s'), '--subdomain', 'shop'];
     const first = await run(harness, stack, 'ann', flags);
@@ -72,7 +72,7 @@ describe.concurrent('a name at an edge that runs alone', () => {
     expect(await visit(stack, 'shop')).toBe('ann’s');
   });
 
-  it('is known while its client is away when a key reserves it; a reserved port is never another’s', async ({
+  it('a name reserved by a key gives a 502 while its client is away, and a reserved port goes only to its account', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -102,7 +102,7 @@ describe.concurrent('a name at an edge that runs alone', () => {
     expect((await anns.ready()).assigned_port).toBe(from);
   });
 
-  it('a port that was given back comes again after all others', async ({ harness }) => {
+  it('a released port is assigned again only after all other ports', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const stack = await harness.stack({ tcpPorts: 3, tables: tables() });
     const given: number[] = [];
@@ -116,7 +116,9 @@ describe.concurrent('a name at an edge that runs alone', () => {
     expect(given[3]).toBe(given[0]);
   });
 
-  it('a pool of two accounts restarts in either order', async ({ harness }) => {
+  it('a group of two accounts restarts in either order, and its name is closed to tunnels outside the group', async ({
+    harness,
+  }) => {
     const stack = await harness.stack({ tables: tables() });
     const keyFile = join(await harness.folder(), 'group-key');
     writeFileSync(keyFile, 'shared by both', { mode: 0o600 });
@@ -142,8 +144,8 @@ describe.concurrent('a name at an edge that runs alone', () => {
   });
 });
 
-describe.concurrent('names below a name', () => {
-  it('are served over https and HTTP/2, exact before wildcard, with their captures and rules', async ({ harness }) => {
+describe.concurrent('nested names', () => {
+  it('are served over HTTPS and HTTP/2, exact before wildcard, with captures and rules', async ({ harness }) => {
     const stack = await harness.stack({ tls: true, tables: tables() });
     const open = async (subdomain: string, more: readonly string[] = []): Promise<TunnelProgram> => {
       const port = await serve(harness, subdomain);
@@ -171,7 +173,7 @@ describe.concurrent('names below a name', () => {
     expect(await outcomeOf(stranger)).toBe("subdomain 'z.shop' is already in use");
   });
 
-  it('are taken from config.yml; more labels, and words that are reserved, are refused', async ({ harness }) => {
+  it('are read from config.yml; names with too many labels and reserved words are refused', async ({ harness }) => {
     const stack = await harness.stack({ tables: tables() });
     const port = await serve(harness, 'from a file');
     const file = join(await harness.folder(), 'config.yml');

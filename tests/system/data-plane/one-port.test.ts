@@ -1,4 +1,5 @@
-// The real client at the ports that visitors use: by ALPN, by path through somebody who opens TLS, and in clear; and what is left of them when they are closed.
+// Tests of real clients at the public ports of visitors: by ALPN, by path through a proxy that terminates TLS, and unencrypted. Other
+// tests close the public ports to clients.
 
 import { readFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
@@ -27,14 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** `localhost` and the port of one of its public addresses. */
+/** Returns `localhost` with the port of a public URL of the stack. */
 const at = (stack: Stack, which: 'http_url' | 'https_url'): string =>
   `localhost:${new URL((stack.run as unknown as Record<string, string>)[which] ?? '').port}`;
 
 const expectServed = async (port: number): Promise<void> =>
   expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
 
-/** As a company's proxy, or nginx: TLS ends here, ALPN with it, and bytes go on to another port, in clear or in TLS of its own. */
+/** Starts a relay like a company proxy or nginx: the relay terminates TLS and ALPN, and passes the decrypted bytes to another port. */
 const startTlsRelay = async (
   target: number,
 ): Promise<{ port: number; alpn: string[]; cut(): void; close(): Promise<void> }> => {
@@ -66,21 +67,23 @@ const startTlsRelay = async (
   return { port, alpn, cut, close };
 };
 
-describe.concurrent('a client comes', () => {
-  it('by the https port, with all its carriers, and is no visitor there', async ({ harness }) => {
+describe.concurrent('a client connects', () => {
+  it('through the HTTPS port with all its carriers, while tunnels keep control-plane paths for their local service', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(secure, echo.port, { server: at(secure, 'https_url'), flags: TLS_FLAGS });
     await expectServed((await program.ready()).assigned_port);
     const web = harness.use(await startWeb((request, response) => void response.end(`${request.url}`)));
     const flags = [...TLS_FLAGS, '--server', at(secure, 'https_url')];
     const { endpoint } = await openHttp(harness, secure, web.port, flags);
-    // Paths of the control plane are the service's own where the host is a tunnel.
+    // On the host of a tunnel, paths of the control plane belong to the local service.
     for (const path of ['/_control', '/_speed?bytes=1', '/one']) {
       expect((await askSecurely(endpoint, path)).text).toBe(path);
     }
   });
 
-  it('by path, through one that opens TLS and knows no tunnel/1', async ({ harness }) => {
+  it('by path through a TLS proxy that does not know the ALPN protocol tunnel/1', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
     const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
@@ -88,13 +91,13 @@ describe.concurrent('a client comes', () => {
     await eventually(() => expect(relay.alpn).toEqual(Array.from({ length: 5 }, () => 'http/1.1')));
   });
 
-  it('in clear by the http port of an edge on this machine', async ({ harness }) => {
+  it('unencrypted through the HTTP port of an edge on localhost', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(plain, echo.port, { server: at(plain, 'http_url') });
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('back by the same way when who is in between has cut all of it, to the port it had', async ({ harness }) => {
+  it('again through the same proxy after a cut of all connections, and keeps its port', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
     const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
@@ -105,8 +108,8 @@ describe.concurrent('a client comes', () => {
   });
 });
 
-describe.concurrent('the public ports are for visitors alone', () => {
-  it('with control_on_public = false: the client says that there is no edge, the control port goes on', async ({
+describe.concurrent('public ports closed to clients', () => {
+  it('with control_on_public = false the client reports CLIENT_NOT_AN_EDGE, and the control port still works', async ({
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
@@ -117,7 +120,7 @@ describe.concurrent('the public ports are for visitors alone', () => {
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('at a name of a tunnel; and no tunnel has the host of the edge itself', async ({ harness }) => {
+  it('no tunnel can take the host name of the edge, where visitors get a 404', async ({ harness }) => {
     const web = harness.use(await startWeb((_request, response) => void response.end('mine')));
     for (const name of ['', '.', 'localhost.', '@']) {
       const program = await harness.run([
@@ -138,14 +141,14 @@ describe.concurrent('the public ports are for visitors alone', () => {
   });
 });
 
-it('what a person reads at the start names the port that visitors and clients share', () => {
+it('the startup text names the port shared by visitors and clients', () => {
   const said = secure.program.stdout.join('\n');
   expect(said).toContain(`(TLS), and ${at(secure, 'https_url')}`);
   expect(said).toContain(`--server ${at(secure, 'https_url')} --tls`);
   expect(closed.program.stdout.join('\n')).not.toContain(`--server ${at(closed, 'https_url')}`);
 });
 
-it('the path is measured by whoever has a key', async () => {
+it('/_speed needs a valid key, sends at most 16 MiB, and returns 429 after four full responses', async () => {
   const token = readFileSync(secure.tokenFile, 'utf8').trim();
   const port = Number(at(secure, 'https_url').split(':')[1]);
   const ask = (bytes: number, authorization: string): Promise<[number, number]> =>

@@ -1,4 +1,4 @@
-// Own domains from end to end: visitors who name the host of somebody's own reach its tunnel, whatever they speak.
+// Tests of own domains from end to end: visitors of the host of an own domain reach its tunnel over every protocol.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -18,7 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** A service that says its name, and the operator's tunnel to it: the operator needs no proof. */
+/**
+ * Publishes a service that returns the given text at an own domain. The tunnel uses the admin token, because the operator needs no proof
+ * of ownership.
+ */
 const publish = async (harness: Harness, domain: string, text: string, flags: readonly string[] = []) => {
   const web = harness.use(await startWeb((request, response) => void response.end(`${text} ${request.headers.host}`)));
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, ...TLS_FLAGS];
@@ -28,7 +31,7 @@ const publish = async (harness: Harness, domain: string, text: string, flags: re
 };
 
 describe.concurrent('an own domain', () => {
-  it('is served over HTTP/1.1, HTTP/2 and WebSockets, and shown by its host', async ({ harness }) => {
+  it('is served over HTTP/1.1, HTTP/2 and WebSockets, and its tunnel is labeled with the host', async ({ harness }) => {
     const { web, ready, port } = await publish(harness, 'Shop.example.org.', 'shop');
     echoSockets(web);
     expect(ready.public_url).toBe(`https://shop.example.org:${port}`);
@@ -50,7 +53,9 @@ describe.concurrent('an own domain', () => {
     socket.terminate();
   });
 
-  it('is exact before the wildcard over it, and Host decides, not the name in TLS', async ({ harness }) => {
+  it('has priority over its wildcard, and is selected by the Host header, not by the TLS server name', async ({
+    harness,
+  }) => {
     const any = await publish(harness, '*.example.net', 'any');
     const { port, program } = await publish(harness, 'one.example.net', 'one');
     const said = async (host: string) => (await askSecurely({ host, port })).body.toString().split(' ', 1)[0];
@@ -64,13 +69,15 @@ describe.concurrent('an own domain', () => {
     const pieces: Buffer[] = [];
     for await (const piece of reused) pieces.push(piece as Buffer);
     expect(Buffer.concat(pieces).toString()).toMatch(/^any /);
-    // Its client has gone without a word: the wildcard does not get its visitors.
+    // The client of the exact name was killed. The wildcard must not get its visitors.
     await program.kill();
     await eventually(async () => expect((await askSecurely({ host: 'one.example.net', port })).status).toBe(502));
     expect(any.ready.public_url).toBe(`https://*.example.net:${port}`);
   });
 
-  it('of HTTP/2 is what :authority says in one form; a second word for it is refused', async ({ harness }) => {
+  it('is selected over HTTP/2 by a normalized :authority; a different Host or an invalid form is refused', async ({
+    harness,
+  }) => {
     const { port } = await publish(harness, 'one.example.edu', 'one');
     await publish(harness, 'two.example.edu', 'two');
     const session = dialHttp2(harness, { host: `one.example.edu:${port}`, port });
@@ -82,7 +89,7 @@ describe.concurrent('an own domain', () => {
       try {
         for await (const piece of request) pieces.push(piece as Buffer);
       } catch (error) {
-        // From Node.js 24 on its HTTP/2 refuses some of them before the edge sees them.
+        // From Node.js 24 on, the HTTP/2 client rejects some of the requests before they reach the edge.
         if (!(error as Error).message.includes('NGHTTP2_PROTOCOL_ERROR')) throw error;
         return 'refused';
       }
@@ -99,7 +106,7 @@ describe.concurrent('an own domain', () => {
     ]).toEqual(['refused', 'two', 'refused', 'refused']);
   });
 
-  it('may have a group of two', async ({ harness }) => {
+  it('can serve a group of two tunnels', async ({ harness }) => {
     const keyFile = join(await harness.folder(), 'group-key');
     writeFileSync(keyFile, 'secret of the pool');
     const flags = ['--group', 'pool', '--group-key-file', keyFile];
@@ -113,7 +120,7 @@ describe.concurrent('an own domain', () => {
     });
   });
 
-  it('may be of a service that ends TLS itself: nobody else does, also while its client is away', async ({
+  it('can belong to a TLS tunnel: the edge never terminates TLS for it, even while its client is away', async ({
     harness,
   }) => {
     const service = harness.use(await startTlsService(echo));

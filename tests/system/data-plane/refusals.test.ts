@@ -1,4 +1,4 @@
-// What cannot work is said in one clear line, with the exit code of its kind, and never in a loop.
+// Tests of starts that cannot succeed: the problem is reported in a clear line, with the exit code for its kind, and never in a loop.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -16,7 +16,7 @@ import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const FIRST_CONNECT_MS = 30_000;
-/** A clock on which that passes in a second. */
+/** Returns a clock on which the 30 s of the first connection attempt pass in a second. */
 const fastClock = (): FastClock => new FastClock(30);
 
 const shared = new Harness();
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Two lines for people: what happened, and what to do about it. */
+/** Expects two lines on stderr: the problem, and the remedy. */
 const expectComplaint = (program: TunnelProgram, what: string | RegExp, next: string): void => {
   expect(program.stderr).toEqual([
     typeof what === 'string' ? `tunnel: ${what}` : expect.stringMatching(what),
@@ -41,8 +41,8 @@ const writeConfig = (home: string, lines: readonly string[]): string => {
   return file;
 };
 
-describe.concurrent('a server that cannot be reached', () => {
-  it('ends the first start with 5 after 30 s, when nobody listens', async ({ harness }) => {
+describe.concurrent('an unreachable server', () => {
+  it('ends the first start with 5 after 30 s if no program listens', async ({ harness }) => {
     const { fixed } = harness.use(await claimPortBlock());
     const clock = fastClock();
     const args = ['tcp', '9', '--server', `127.0.0.1:${fixed.control}`, '--token', 'any'];
@@ -52,7 +52,7 @@ describe.concurrent('a server that cannot be reached', () => {
     expectComplaint(program, `cannot reach 127.0.0.1:${fixed.control}: connection refused`, '--server');
   });
 
-  it('ends the first start with 5 after 30 s, when somebody listens and says nothing', async ({ harness }) => {
+  it('ends the first start with 5 if it accepts connections but never responds', async ({ harness }) => {
     const silent = harness.use(await startSinkServer());
     const args = ['tcp', '9', '--server', `127.0.0.1:${silent.port}`, '--token', 'any'];
     const program = await harness.run(args, { clock: fastClock() });
@@ -60,7 +60,7 @@ describe.concurrent('a server that cannot be reached', () => {
     expectComplaint(program, /^tunnel: cannot reach 127\.0\.0\.1:\d+: no response within \d+ s$/, '--server');
   });
 
-  it('is waited for with --wait', async ({ harness }) => {
+  it('is retried with --wait until it is up', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const late = await harness.stack({ fixedPorts: true });
     const server = late.control;
@@ -72,7 +72,7 @@ describe.concurrent('a server that cannot be reached', () => {
     expect((await sendAndReadAll((await program.ready()).assigned_port, Buffer.from('hi'))).toString()).toBe('hi');
   });
 
-  it('that is another kind of server is named as such, at once, with 2', async ({ harness }) => {
+  it('of another kind ends the client with 2 at once and a message that it is no edge', async ({ harness }) => {
     const web = harness.use(
       await startTcpServer(
         (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'),
@@ -84,8 +84,8 @@ describe.concurrent('a server that cannot be reached', () => {
   });
 });
 
-describe.concurrent('a key', () => {
-  it('that is wrong ends the client with 3, after one try', async ({ harness }) => {
+describe.concurrent('an API key', () => {
+  it('that is wrong ends the client with 3 after a single attempt', async ({ harness }) => {
     const alone = await harness.stack();
     const program = await harness.run(['tcp', '9', '--server', alone.control, '--token', 'tnl_wrong']);
     expect(await program.exitCode()).toBe(3);
@@ -93,13 +93,13 @@ describe.concurrent('a key', () => {
     expect(await alone.metric('tunnel_auth_failures_total')).toBe(1);
   });
 
-  it('that was not given ends the client with 2', async ({ harness }) => {
+  it('that is missing ends the client with 2', async ({ harness }) => {
     const program = await harness.run(['tcp', '9', '--server', stack.control]);
     expect(await program.exitCode()).toBe(2);
     expect(program.stderr).toEqual(['tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.']);
   });
 
-  it('is never printed, neither by the client nor by the edge', async ({ harness }) => {
+  it('is printed neither by the client nor by the edge', async ({ harness }) => {
     const secret = 'tnl_a-secret-that-nobody-may-see';
     const args = ['tcp', '9', '--json', '--server', stack.control];
     const program = await harness.run(args, { env: { TUNNEL_API_KEY: secret, TUNNEL_DEBUG: '1' } });
@@ -110,7 +110,7 @@ describe.concurrent('a key', () => {
 });
 
 describe.concurrent('a config file', () => {
-  it('with an unknown key ends the client with 2, naming line, key and a suggestion', async ({ harness }) => {
+  it('with an unknown key ends the client with 2 and names line, key and a suggestion', async ({ harness }) => {
     const home = await harness.folder();
     const file = writeConfig(home, [
       'server: 127.0.0.1:1',
@@ -125,7 +125,7 @@ describe.concurrent('a config file', () => {
     expect(program.stderr[0]).toContain('local_port');
   });
 
-  it('without the tunnel that was asked for ends the client with 2, naming those it has', async ({ harness }) => {
+  it('without the requested tunnel ends the client with 2 and lists its tunnels', async ({ harness }) => {
     const home = await harness.folder();
     writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
     const program = await harness.run(['start', 'bd', '--token', 'any'], { home });
@@ -135,7 +135,7 @@ describe.concurrent('a config file', () => {
 });
 
 describe.concurrent('a public port', () => {
-  it('of another tunnel ends the client with 4', async ({ harness }) => {
+  it('used by another tunnel ends the client with 4', async ({ harness }) => {
     const { assigned_port: port } = await (await harness.tcp(stack, 9)).ready();
     const second = await harness.tcp(stack, 9, { flags: ['--remote-port', String(port)] });
     expect(await second.exitCode()).toBe(4);
@@ -145,26 +145,26 @@ describe.concurrent('a public port', () => {
     expect(second.stderr[0]).toBe(`tunnel: tcp-9: port ${port} is already in use`);
   });
 
-  it('of another program ends the client with 4', async ({ harness }) => {
+  it('used by another program ends the client with 4, and is never assigned automatically', async ({ harness }) => {
     const alone = await harness.stack();
     const port = alone.tcpPorts.from;
     harness.use(await startEchoServer({ port }));
     const program = await harness.tcp(alone, 9, { flags: ['--remote-port', String(port)] });
     expect(await program.exitCode()).toBe(4);
     expect(program.stderr[0]).toBe(`tunnel: tcp-9: port ${port} is already in use`);
-    // Nobody asked for that one: it is passed over.
+    // Tunnels without a requested port skip the busy port.
     const others = await Promise.all([harness.tcp(alone, 9), harness.tcp(alone, 9)]);
     for (const other of others) expect((await other.ready()).assigned_port).not.toBe(port);
   });
 
-  it('outside of the range ends the client with 4', async ({ harness }) => {
+  it('outside the allowed range ends the client with 4', async ({ harness }) => {
     const { from, to } = stack.tcpPorts;
     const program = await harness.tcp(stack, 9, { flags: ['--remote-port', '22'] });
     expect(await program.exitCode()).toBe(4);
     expect(program.stderr[0]).toBe(`tunnel: tcp-9: port 22 is not allowed: use ${from}-${to}`);
   });
 
-  it('that nobody has left ends the client with 4', async ({ harness }) => {
+  it('cannot be assigned if the range is full, and the client ends with 4', async ({ harness }) => {
     const small = await harness.stack({ tcpPorts: 2 });
     const { from, to } = small.tcpPorts;
     const first = await Promise.all([harness.tcp(small, 9), harness.tcp(small, 9)]);
@@ -175,7 +175,7 @@ describe.concurrent('a public port', () => {
     expect(third.stderr[0]).toBe(`tunnel: tcp-9: no free port left in tcp_port_range ${from}-${to}`);
   });
 
-  it('that is refused costs only its own tunnel while another one lives', async ({ harness }) => {
+  it('that is refused does not affect other tunnels of the client', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     writeConfig(home, [
@@ -197,7 +197,7 @@ describe.concurrent('a public port', () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it('that is taken after a reconnection is asked for again until it is free', async ({ harness }) => {
+  it('taken by another program during a reconnection is requested again until it is free', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const edge = await harness.stack({ fixedPorts: true });
     const port = edge.tcpPorts.from;

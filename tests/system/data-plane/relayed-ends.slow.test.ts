@@ -1,4 +1,5 @@
-// What one end of a relayed connection does, the other end sees: a visitor of a tcp tunnel and a peer on the relay have the same connection at the edge.
+// Tests that each end of a relayed connection sees the actions of the other end. A visitor of a TCP tunnel and a peer on the relay have
+// the same kind of connection at the edge.
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -7,12 +8,12 @@ import { connectTo, publish } from '../p2p.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { endOf, fateOf, readAll, readText, visit } from '../visitor.fixture.ts';
 
-/** More than all windows and buffers of the way hold. */
+/** 30 MB, more than all windows and buffers of the path hold. */
 const BYTES = deterministicBytes(30_000_000, 7);
 const HASH = hashOf(BYTES);
 const SHORT = Buffer.from(BYTES.subarray(0, 300_000));
 
-/** Opens a way to the service, and gives the local port where visitors enter. */
+/** Opens a path to the service, and returns the local port at which visitors connect. */
 type OpenDoor = (harness: Harness, stack: Stack, service: number) => Promise<number>;
 
 const doors: readonly [string, OpenDoor][] = [
@@ -29,7 +30,7 @@ const doors: readonly [string, OpenDoor][] = [
   ],
 ];
 
-/** A service that answers as `serve` says, and keeps its connections for the test. */
+/** Starts a stack and a service that handles connections with `serve`. The connections are recorded for the test. */
 const setUp = async (harness: Harness, openDoor: OpenDoor, serve: (socket: Socket) => void) => {
   const arrived: Socket[] = [];
   const service = harness.use(
@@ -39,14 +40,14 @@ const setUp = async (harness: Harness, openDoor: OpenDoor, serve: (socket: Socke
       serve(socket);
     }),
   );
-  // A busy machine may need longer for a transfer than an edge waits by default.
+  // On a busy machine a transfer can take longer than the default drain time of an edge.
   const stack = await harness.stack({ server: 'drain_secs = 300' });
   const port = await openDoor(harness, stack, service.port);
   const open = async (): Promise<number> => {
     const text = await (await fetch(stack.run.metrics_url)).text();
     return Number(/^tunnel_active_connections (\d+)$/m.exec(text)?.[1]);
   };
-  /** A visitor, and its connection at the service. */
+  /** Connects a visitor, and returns its socket together with the matching connection at the service. */
   const enter = async (): Promise<{ visitor: Socket; served: Socket }> => {
     const count = arrived.length;
     const visitor = await visit(port);
@@ -57,7 +58,9 @@ const setUp = async (harness: Harness, openDoor: OpenDoor, serve: (socket: Socke
 };
 
 describe.concurrent.each(doors)('%s', (_, openDoor) => {
-  it('that has ended gets the whole answer, and a service that has ended hears the rest', async ({ harness }) => {
+  it('gets the whole response after ending its side, and a service that ended its side gets the rest', async ({
+    harness,
+  }) => {
     const { enter } = await setUp(harness, openDoor, () => {});
     const first = await enter();
     first.visitor.end('all of mine');
@@ -71,9 +74,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     expect(await readAll(second.served)).toEqual(SHORT);
   });
 
-  it('that resets ends its connection at the service, and the other way round; nothing of them is left', async ({
-    harness,
-  }) => {
+  it('that resets is reset at the service, and vice versa; no connection remains', async ({ harness }) => {
     const { enter, open } = await setUp(harness, openDoor, (socket) => void socket.write('hello'));
     const idle = await open();
     for (const side of ['visitor', 'served'] as const) {
@@ -87,7 +88,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     await eventually(async () => expect(await open()).toBe(idle));
   });
 
-  it('that reads slowly holds its service back and nobody else, and gets every byte', async ({ harness }) => {
+  it('that reads slowly delays only its own service connection, and gets every byte', async ({ harness }) => {
     const { enter } = await setUp(harness, openDoor, (socket) => void socket.end(BYTES));
     const slow = await enter();
     await eventually(() => expect(slow.served.writableLength).toBeGreaterThan(0));
@@ -97,7 +98,7 @@ describe.concurrent.each(doors)('%s', (_, openDoor) => {
     expect(hashOf(await readAll(slow.visitor))).toBe(HASH);
   });
 
-  it('is waited for by an edge that stops', async ({ harness }) => {
+  it('finishes its transfer while its edge stops', async ({ harness }) => {
     const { stack, enter } = await setUp(harness, openDoor, (socket) => void socket.end(BYTES));
     const { visitor, served } = await enter();
     await eventually(() => expect(served.writableLength).toBeGreaterThan(0));

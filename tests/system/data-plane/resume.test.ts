@@ -1,4 +1,5 @@
-// A client that dies and comes back: what it finds again, for how long, and what others may have meanwhile.
+// Tests of a client that dies and restarts: the port and tunnel after the restart, the time limit, and the ports open to other clients
+// meanwhile.
 import { readFileSync } from 'node:fs';
 import { connect } from '@tunnel/client';
 import type { Clock } from '@tunnel/runtime';
@@ -24,11 +25,13 @@ const echoOf = async (port: number, text: string): Promise<string> =>
 const untilUnlisted = (at: Stack, tunnelId: string): Promise<void> =>
   eventually(async () => expect(await at.tunnel(tunnelId)).toBeUndefined());
 
-describe.concurrent('a client that was killed', () => {
-  it('gets its port, tunnel id and session back when it starts again with the same arguments', async ({ harness }) => {
+describe.concurrent('a client that ends and restarts', () => {
+  it('gets its port, tunnel id and session back after a kill, if started with the same arguments', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
-    // The executable: what it had written down when it was killed is what the next one finds.
+    // The client runs as an executable, so that the next client finds only the state on disk at the time of the kill.
     const first = await harness.tcp(stack, echo.port, { home, programs: true });
     const before = await first.ready();
     const rowBefore = await stack.tunnel(before.tunnel_id);
@@ -43,13 +46,15 @@ describe.concurrent('a client that was killed', () => {
     await eventually(async () =>
       expect(await stack.tunnel(after.tunnel_id)).toMatchObject({
         session_id: rowBefore?.session_id,
-        // The counts go on, too: it is the same tunnel.
+        // Counters continue, because the tunnel is the same.
         request_count: 2,
       }),
     );
   });
 
-  it('keeps each of its tunnels apart: two of one config come back on their own ports', async ({ harness }) => {
+  it('is identified by its tunnel name: two killed clients of the same home return to their own ports', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const run = (name: string) => harness.tcp(stack, echo.port, { home, flags: ['--name', name] });
@@ -65,7 +70,7 @@ describe.concurrent('a client that was killed', () => {
     );
   });
 
-  it('is not mistaken for a second process with the same arguments, which is a second client', async ({ harness }) => {
+  it('is a second client with a separate port if a client with the same arguments is running', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const first = await harness.tcp(stack, echo.port, { home });
@@ -82,12 +87,12 @@ describe.concurrent('a client that was killed', () => {
     expect(first.events('reconnecting')).toEqual([]);
   });
 
-  it('holds its port for 30 s and not longer; late, it takes another without a word of complaint', async ({
+  it('keeps its port reserved for 30 s after a kill, and silently gets a new port if it returns later', async ({
     harness: slow,
   }) => {
     const clock = new FastClock(15);
     const harness = slow.use(new Harness({ clock }));
-    // A stack of its own: another test could take the port that has become free.
+    // A separate stack, because a parallel test could take the freed port of a shared stack.
     const alone = await harness.stack();
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
@@ -114,7 +119,7 @@ describe.concurrent('a client that was killed', () => {
     expect([late.stderr, late.events('error')]).toEqual([[], []]);
   });
 
-  it('leaves nothing behind when it was told to stop: the port is free at once', async ({ harness }) => {
+  it('frees its port at once if it was stopped by SIGTERM', async ({ harness }) => {
     const alone = await harness.stack();
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
@@ -131,7 +136,7 @@ describe.concurrent('a client that was killed', () => {
   });
 });
 
-/** Asks for the port until it is given out, and gives it back. */
+/** Requests the port until the edge grants the request, and releases the port. */
 const untilFree = async (harness: Harness, at: Stack, port: number, clock: Clock): Promise<void> => {
   const client = await connect({ server: at.control, token: readFileSync(at.tokenFile, 'utf8').trim(), clock });
   harness.use({ close: () => client.close() });

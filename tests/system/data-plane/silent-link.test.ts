@@ -1,4 +1,4 @@
-// Links that go silent without closing: both sides notice by themselves, and the tunnel comes back as it was.
+// Tests of links that go silent without closing: client and edge detect the failure automatically, and the tunnel returns unchanged.
 import { eventually, FastClock, type Relay, startEchoServer, startRelay } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { type Harness, itWith } from '../in-process.fixture.ts';
@@ -7,9 +7,9 @@ import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
 import { ask, endOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
 const DEAD_AFTER_MS = 25_000;
-/** For two busy cores and the polling of the test: less than a second of real time. */
+/** Tolerance in milliseconds for two busy cores and the polling of the test: less than a second of real time. */
 const SLACK_MS = 12_000;
-/** Of everything here; 25 s pass in two. */
+/** Clock of client, edge and test: 25 s pass in 2 s of real time. */
 const clock = new FastClock(12.5);
 
 const it = itWith({ clock });
@@ -24,7 +24,7 @@ interface Linked {
   readonly sessionId: string | undefined;
 }
 
-/** A client that reaches its edge through a relay. */
+/** Starts a client with a relay between client and edge. */
 const startLinked = async (harness: Harness): Promise<Linked> => {
   const echo = harness.use(await startEchoServer());
   const stack = await harness.stack();
@@ -33,7 +33,7 @@ const startLinked = async (harness: Harness): Promise<Linked> => {
   const tunnel = await harness.tcp(stack, echo.port, { home, server: `127.0.0.1:${relay.port}` });
   const ready = await tunnel.ready();
   const sessionId = (await stack.tunnel(ready.tunnel_id))?.session_id;
-  // One control connection and four carriers.
+  // The client opens a control connection and four carriers.
   await eventually(() => expect(relay.openConnections).toBe(5));
   return { stack, relay, tunnel, home, localPort: echo.port, ready, sessionId };
 };
@@ -41,7 +41,7 @@ const startLinked = async (harness: Harness): Promise<Linked> => {
 const expectServed = async ({ assigned_port: port }: ReadyEvent): Promise<void> =>
   expect((await sendAndReadAll(port, Buffer.from('served'))).toString()).toBe('served');
 
-/** The same port, the same tunnel, the same session, and one line about it. */
+/** Expects a resumed session with the same port and tunnel, and no second ready event. */
 const expectHealed = async ({ stack, tunnel, ready, sessionId }: Linked): Promise<void> => {
   expect(await tunnel.waitFor('reconnected')).toMatchObject({ resumed: true });
   await expectServed(ready);
@@ -58,7 +58,7 @@ const msUntil = async (since: number, happened: Promise<unknown>): Promise<numbe
 };
 
 describe.concurrent('a link that goes silent', () => {
-  it('is noticed within 25 s on both sides, its visitors are let go, and it heals when it is back', async ({
+  it('is detected on both sides within 25 s, its visitors are disconnected, and the tunnel returns with the link', async ({
     harness,
   }) => {
     const linked = await startLinked(harness);
@@ -81,14 +81,14 @@ describe.concurrent('a link that goes silent', () => {
     await expectHealed(linked);
   });
 
-  it('heals over a new connection while the old one stays silent', async ({ harness }) => {
+  it('is replaced by a new connection while the old connection stays silent', async ({ harness }) => {
     const linked = await startLinked(harness);
     for (const connection of linked.relay.connections) connection.blackhole();
     await expectHealed(linked);
     expect(linked.tunnel.events('reconnecting')).toHaveLength(1);
   });
 
-  it('and whose client is killed and started again is taken over at once, while the edge believes in it', async ({
+  it('lets a killed and restarted client take over at once, while the edge still trusts the old link', async ({
     harness,
   }) => {
     const { stack, relay, tunnel, home, localPort, ready, sessionId } = await startLinked(harness);
@@ -102,10 +102,8 @@ describe.concurrent('a link that goes silent', () => {
   });
 });
 
-describe.concurrent('a link that only the client lost', () => {
-  it('is replaced in one step: the tunnel never leaves the list, and keeps port, id and session', async ({
-    harness,
-  }) => {
+describe.concurrent('a link lost only at the client', () => {
+  it('is replaced in a single step: the tunnel stays listed and keeps port, id and session', async ({ harness }) => {
     const linked = await startLinked(harness);
     const { stack, relay, tunnel, ready } = linked;
     for (const connection of relay.connections) connection.lose();

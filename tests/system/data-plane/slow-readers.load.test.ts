@@ -1,5 +1,5 @@
-// Bulk in both directions to readers that stop and go on as they like, beside some that leave in the midst: each gets its own bytes, in order,
-// though edge and client use their memory again for others all the time.
+// Tests of bulk transfers in both directions to readers that pause and resume at will, beside readers that leave midway. A reader gets
+// exactly the bytes of the right sender, in order, although edge and client constantly reuse buffers.
 import type { Socket } from 'node:net';
 import { startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import { TLS_CERT } from '../stack.fixture.ts';
 import { visit } from '../visitor.fixture.ts';
 
 const CONNECTIONS = 8;
-/** Every fourth leaves in the midst. */
+/** Number of connections that stay until the end. Every fourth connection leaves midway. */
 const STAYING = (CONNECTIONS * 3) / 4;
 const TIMEOUT_MS = 120_000;
 const EACH_BYTES = 12 * 1024 * 1024;
@@ -17,7 +17,7 @@ const WORD_BYTES = 4;
 
 const wordOf = (sender: number, at: number): number => sender * 2 ** 24 + at / WORD_BYTES;
 
-/** Words that name their sender and their place. */
+/** Returns a piece of data with sender and position encoded in every word. */
 const pieceOf = (sender: number, from: number): Buffer => {
   const piece = Buffer.allocUnsafe(PIECE_BYTES);
   for (let at = 0; at < PIECE_BYTES; at += WORD_BYTES) piece.writeUInt32LE(wordOf(sender, from + at), at);
@@ -38,7 +38,9 @@ const send = (socket: Socket, sender: number): void => {
   more();
 };
 
-/** Settles with how much came until the end, or until it left; fails at the first word of somebody else. */
+/**
+ * Resolves with the number of bytes received until the connection ended or the reader left. Rejects at the first word of another sender.
+ */
 const receive = (socket: Socket, sender: number, leavesAt: number): Promise<number> =>
   new Promise((resolve, reject) => {
     let received = 0;
@@ -58,7 +60,7 @@ const receive = (socket: Socket, sender: number, leavesAt: number): Promise<numb
       rest = bytes.subarray(whole);
       if (received >= leavesAt) socket.resetAndDestroy();
       waits += 1;
-      // Each has a rhythm of its own.
+      // Every reader pauses in a different rhythm.
       if (waits % (3 + (sender % 5)) !== 0) return;
       socket.pause();
       setTimeout(() => socket.resume(), 1 + (sender % 4));
@@ -69,7 +71,7 @@ it.for([
   { carriers: 'plain', tls: false, flags: [] },
   { carriers: 'TLS', tls: true, flags: ['--tls', '--ca-file', TLS_CERT] },
 ])(
-  'bulk to readers that stop and go on is the sender’s own to the byte, in both directions, while others leave: $carriers carriers',
+  'readers that pause and resume get exactly the bytes of their own sender, in both directions, while other readers leave: $carriers carriers',
   {
     timeout: TIMEOUT_MS,
   },
@@ -77,7 +79,7 @@ it.for([
     const arrived: Promise<number>[] = [];
     const service = harness.use(
       await startTcpServer((socket) => {
-        // The first word says who it is.
+        // The first word identifies the sender.
         socket.once('readable', () => {
           const first = socket.read(WORD_BYTES) as Buffer;
           const sender = first.readUInt32LE(0) >>> 24;

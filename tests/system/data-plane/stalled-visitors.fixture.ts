@@ -1,4 +1,4 @@
-// 20 visitors who ask and never read, of each kind, and what a server keeps for them.
+// 20 visitors of a kind, which send requests and never read, and the memory that a server uses for the visitors.
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { eventually } from '@tunnel/testkit';
@@ -13,16 +13,19 @@ import { visit } from '../visitor.fixture.ts';
 const VISITORS = 20;
 export const STALLED_TIMEOUT_MS = 240_000;
 const SETTLES = { timeoutMs: 60_000, intervalMs: 500 };
-/** Requests at once: both they and their answers are more than the server may keep. */
+/** Number of requests sent at once. Requests and responses exceed the amount of data that the server may keep. */
 const PIPELINED = 40_000;
-/** Of our own for each, and as much again of a service's data: the credit of its stream. */
+/**
+ * Maximum bytes of the server's own data queued per visitor. The data of a service, limited by the credit of its stream, may take as much
+ * again.
+ */
 const QUEUE_MAX_BYTES = 256 * 1024;
-/** Pages of a burst that is over: nobody can order when they are given back. */
+/** Tolerance for memory pages of an earlier burst, which the allocator returns at an unpredictable time. */
 const ALLOCATOR_KEEPS_MB = 50;
 const LARGE = Buffer.alloc(4 * 1024 * 1024, 'y');
 const PIECE = Buffer.alloc(64 * 1024, 'x');
 
-/** `/endless`: as much as is taken. `/hints`: interim heads without end. */
+/** Starts the local service. `/endless` sends data as long as the visitor reads, and `/hints` sends endless interim responses. */
 const startService = () =>
   startWeb((request, response) => {
     if (request.url === '/hints') {
@@ -55,7 +58,10 @@ const figure = async (stack: Stack, name: string): Promise<number> => {
 
 const queuedBytes = (stack: Stack): Promise<number> => figure(stack, 'tunnel_queued_bytes');
 
-/** What the server holds beyond what it held at first, garbage aside: of that a newer Node.js lets more lie, and for longer. */
+/**
+ * Growth of the server's memory since the start of the test. Garbage is excluded, because newer versions of Node.js keep more of it, and
+ * for longer.
+ */
 class MemoryGrowth {
   readonly #stack: Stack;
   readonly #probe: MemoryProbe;
@@ -72,22 +78,25 @@ class MemoryGrowth {
     return growth;
   }
 
-  /** All visitors are there, and bytes wait for them where `isStalled` says so. */
+  /**
+   * Waits until all visitors are connected, with bytes queued for them if `isStalled` is set, and expects the growth to stay below the
+   * bound.
+   */
   async expectBelow(mb: number, isStalled: boolean): Promise<void> {
     await eventually(
       async () => expect(await figure(this.#stack, 'tunnel_active_connections')).toBeGreaterThanOrEqual(VISITORS),
       SETTLES,
     );
-    // Again: on a busy machine a server that gets no time looks like one in which nothing moves.
+    // The check is repeated, because a server without CPU time on a busy machine looks like an idle server.
     await eventually(async () => {
       const { residentMb, referredMb } = await this.#settled(isStalled);
       expect(referredMb - this.#before.referredMb).toBeLessThan(mb);
-      // What is outside of the heap and not counted as its own, as a socket's writes that wait.
+      // The resident memory includes memory outside the heap that V8 does not count, such as queued socket writes.
       expect(residentMb - this.#before.residentMb).toBeLessThan(mb + ALLOCATOR_KEEPS_MB);
     }, SETTLES);
   }
 
-  /** Once nothing moves any more. */
+  /** Waits until the memory figures stop changing, and returns the last figures. */
   async #settled(isStalled: boolean): Promise<HeldMemory> {
     let last = { residentMb: 0, referredMb: 0, queuedBytes: -1 };
     await eventually(async () => {
@@ -102,7 +111,7 @@ class MemoryGrowth {
   }
 }
 
-/** As many that read: what the server takes for these is not what it takes for those that do not. */
+/** Makes as many requests with visitors that read, so that the memory for regular requests is not counted as growth. */
 const warmUp = async (ask: () => Promise<unknown>): Promise<void> => {
   for (let at = 0; at < 3; at += 1) await Promise.all(Array.from({ length: VISITORS }, ask));
 };
@@ -118,14 +127,14 @@ const stall = async (harness: Harness, sockets: Promise<Socket>[], request: stri
 };
 
 export interface StalledKind {
-  readonly over: 'HTTP/1.1 in clear' | 'TLS' | 'HTTP/2';
+  readonly over: 'plain HTTP/1.1' | 'TLS' | 'HTTP/2';
   readonly what: string;
-  /** `{host}`: the tunnel's. */
+  /** Host header of the request. `{host}` stands for the host of the tunnel. */
   readonly host?: string;
   readonly path: string;
-  /** How many requests each visitor sends at once. */
+  /** Number of requests that a visitor sends at once. */
   readonly times?: number;
-  /** Bytes of the server itself wait for these visitors; else the service or the kernel keeps them. */
+  /** True if bytes for the visitors are queued in the server. Otherwise the service or the kernel keeps them. */
   readonly isStalled: boolean;
 }
 
@@ -134,10 +143,10 @@ export const PAGES = { what: 'pages of a service', path: '/', times: PIPELINED }
 export const HINTS = { what: 'interim heads', path: '/hints', isStalled: false } as const;
 export const BODY = { what: 'a body', path: '/endless', isStalled: true } as const;
 
-/** The server's memory hardly grows, and the metric of the bytes that wait for visitors stays small. */
+/** Expects that the memory of the server hardly grows, and that the metric of queued bytes stays small. */
 export const expectLittleKept = async (harness: Harness, kind: StalledKind): Promise<void> => {
   const { over, host = '{host}', path, times = 1, isStalled } = kind;
-  const isClear = over === 'HTTP/1.1 in clear';
+  const isClear = over === 'plain HTTP/1.1';
   const stack = await harness.stack({ tls: !isClear, env: INSPECTABLE });
   const { port } = harness.use(await startService());
   const { endpoint } = await openHttp(harness, stack, port, isClear ? [] : TLS_FLAGS);

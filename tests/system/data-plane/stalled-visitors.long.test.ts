@@ -1,4 +1,4 @@
-// The kinds of visitors who never read that the load tests leave out.
+// Tests of the kinds of stalled visitors that the load tests leave out.
 import { it } from '../system-test.fixture.ts';
 import {
   BODY,
@@ -11,16 +11,16 @@ import {
 } from './stalled-visitors.fixture.ts';
 
 const KINDS: readonly StalledKind[] = [
-  { over: 'HTTP/1.1 in clear', ...BODY },
-  { over: 'HTTP/1.1 in clear', ...PAGES, isStalled: false },
-  { over: 'HTTP/1.1 in clear', ...HINTS },
+  { over: 'plain HTTP/1.1', ...BODY },
+  { over: 'plain HTTP/1.1', ...PAGES, isStalled: false },
+  { over: 'plain HTTP/1.1', ...HINTS },
   { over: 'TLS', ...NOBODY, isStalled: false },
   { over: 'TLS', ...HINTS },
   { over: 'HTTP/2', ...HINTS },
 ];
 
 it.for(KINDS)(
-  'visitors who never read $what over $over cost the server little',
+  'visitors that never read $what over $over use little memory of the server',
   {
     timeout: STALLED_TIMEOUT_MS,
   },

@@ -1,4 +1,5 @@
-// `tunnel tcp` and `tunnel start` from end to end: what a visitor sends is what the local service gets, and back.
+// Tests of `tunnel tcp` and `tunnel start` from end to end: the local service gets exactly the bytes that a visitor sends, and vice
+// versa.
 
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -29,8 +30,8 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('a tcp tunnel', () => {
-  it('is announced by one ready event that says where it is', async ({ harness }) => {
+describe.concurrent('a TCP tunnel', () => {
+  it('is announced by a single ready event with its public address', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const tunnel = await harness.tcp(stack, echo.port, { flags: ['--name', 'shell'] });
     const ready = await tunnel.ready();
@@ -60,7 +61,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect(tunnel.stdout).toHaveLength(1);
   });
 
-  it('says its address to people, too, and what it carried when it ends', async ({ harness }) => {
+  it('prints its address for people, and a traffic summary when it ends', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const args = ['tcp', String(echo.port), '--server', stack.control, '--token-file', stack.tokenFile];
     const tunnel = await harness.run(args);
@@ -80,14 +81,14 @@ describe.concurrent('a tcp tunnel', () => {
     expect(tunnel.stderr).toEqual([]);
   });
 
-  it('carries bytes both ways, exactly, while both sides talk at once', async ({ harness }) => {
+  it('carries 10 MB byte for byte while both sides send at the same time', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
     const bytes = deterministicBytes(10_000_000, 1);
     expect(hashOf(await sendAndReadAll(port, bytes))).toBe(hashOf(bytes));
   });
 
-  it('is counted while its connections are open', async ({ harness }) => {
+  it('counts requests and bytes while its connections are still open', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const { assigned_port: port, tunnel_id: id } = await (await harness.tcp(stack, echo.port)).ready();
     const visitor = await visit(port);
@@ -98,7 +99,7 @@ describe.concurrent('a tcp tunnel', () => {
     visitor.destroy();
   });
 
-  it('passes the visitor’s half-close: the service answers after the FIN', async ({ harness }) => {
+  it('passes a half-close of the visitor: the service responds after the FIN', async ({ harness }) => {
     const service = harness.use(
       await startTcpServer((socket) => {
         void readAll(socket).then((bytes) => socket.end(`${bytes.length} bytes`));
@@ -108,7 +109,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect((await sendAndReadAll(port, Buffer.alloc(100_000))).toString()).toBe('100000 bytes');
   });
 
-  it('passes the service’s half-close: the visitor goes on after the FIN', async ({ harness }) => {
+  it('passes a half-close of the service: the visitor keeps sending after the FIN', async ({ harness }) => {
     const heard: Promise<Buffer>[] = [];
     const service = harness.use(
       await startTcpServer((socket) => {
@@ -123,7 +124,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect((await heard[0])?.toString()).toBe('but from me');
   });
 
-  it('passes a reset as a reset, both ways', async ({ harness }) => {
+  it('passes a reset as a reset in both directions', async ({ harness }) => {
     const arrived: Socket[] = [];
     const service = harness.use(await startTcpServer((socket) => void arrived.push(socket)));
     const { assigned_port: port } = await (await harness.tcp(stack, service.port)).ready();
@@ -140,8 +141,8 @@ describe.concurrent('a tcp tunnel', () => {
     expect(await seenByVisitor).toBe('ECONNRESET');
   });
 
-  it('does not let a transfer that was cut off look complete, whichever side did it', async ({ harness }) => {
-    // Our own ends on both sides: a plain net.Socket may call a reset right behind bytes an end.
+  it('never lets a transfer that was cut off look complete, in either direction', async ({ harness }) => {
+    // Both ends are adopted sockets, because a plain net.Socket can report a reset right after data as an orderly end.
     const atService: RecordingReader[] = [];
     const ends: ByteDuplex[] = [];
     const service = harness.use(
@@ -157,7 +158,7 @@ describe.concurrent('a tcp tunnel', () => {
     const { assigned_port: port } = await (await harness.tcp(stack, service.port)).ready();
     const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 15_000, clock: systemClock });
     const first = new RecordingReader(await dial());
-    // Only now: a reset that is quicker than the visitor's connect would be a connect that failed.
+    // The reset must follow the connect: an earlier reset would make the visitor's connect fail.
     await eventually(() => expect(ends).toHaveLength(1));
     ends[0]?.write(Buffer.from('half of it'), 0, 10, false);
     ends[0]?.reset(CUT_OFF);
@@ -171,7 +172,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect(atService[1]?.ended).toBe(false);
   });
 
-  it('serves 100 visitors at once, each byte-exact', async ({ harness }) => {
+  it('serves 100 visitors at once, byte for byte', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const { assigned_port: port, tunnel_id: id } = await (await harness.tcp(stack, echo.port)).ready();
     const visits = Array.from({ length: 100 }, async (_, seed) => {
@@ -182,7 +183,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect(await stack.tunnel(id)).toMatchObject({ request_count: 100 });
   });
 
-  it('a visitor who does not read holds up nobody else', async ({ harness }) => {
+  it('serves other visitors while some visitors do not read', async ({ harness }) => {
     const bytes = deterministicBytes(30_000_000, 5);
     const source = harness.use(await startTcpServer((socket) => void socket.end(bytes)));
     const { assigned_port: port } = await (await harness.tcp(stack, source.port)).ready();
@@ -193,7 +194,7 @@ describe.concurrent('a tcp tunnel', () => {
     for (const visitor of stalled) visitor.destroy();
   });
 
-  it('turns visitors away with a reset while the local service is down, and lives on', async ({ harness }) => {
+  it('resets visitors while the local service is down, and serves visitors once it is up', async ({ harness }) => {
     const gone = { port: await freePort() };
     const tunnel = await harness.tcp(stack, gone.port);
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
@@ -239,7 +240,7 @@ describe.concurrent('tunnel start', () => {
     expect([a.totalConnections, b.totalConnections]).toEqual([1, 1]);
   });
 
-  it('with a name opens that one alone', async ({ harness }) => {
+  it('with a name opens only the named tunnel', async ({ harness }) => {
     const a = harness.use(await startEchoServer());
     const home = await harness.folder();
     writeConfig(home, { a: a.port, b: 1 });

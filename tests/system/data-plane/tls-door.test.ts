@@ -1,4 +1,5 @@
-// Strangers at the https port of the real server: first messages that are cut, broken, too large, late or no TLS at all. Each gets an end, nobody else notices.
+// Tests of strangers at the HTTPS port of a real server: first messages that are cut off, malformed, too large, late, or not TLS. The
+// server closes the connection, and regular visitors are not affected.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '@tunnel/runtime';
@@ -29,12 +30,12 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 interface Fate {
-  /** Types of the TLS records that came back: 21 is an alert, 22 a part of a handshake. */
+  /** Types of the received TLS records: 21 is an alert, 22 a handshake message. */
   readonly records: number[];
   readonly tookMs: number;
 }
 
-/** What comes back of these bytes until the other side ends it; `then` is done once they are sent. */
+/** Sends the bytes and calls `then`. Resolves with the received record types once the connection is closed. */
 const fateOf = async (bytes: Uint8Array, then: (socket: Socket) => void = () => {}): Promise<Fate> => {
   const begunAt = performance.now();
   const socket = connect({ host: '127.0.0.1', port: endpoint.port, noDelay: true });
@@ -42,7 +43,7 @@ const fateOf = async (bytes: Uint8Array, then: (socket: Socket) => void = () => 
   const heard: Buffer[] = [];
   socket.on('data', (piece: Buffer) => {
     heard.push(piece);
-    // A server hello: that is all we wanted to know.
+    // A server hello suffices as the result, so the visitor leaves.
     if (piece[0] === 22) socket.destroy();
   });
   await once(socket, 'connect');
@@ -54,7 +55,7 @@ const fateOf = async (bytes: Uint8Array, then: (socket: Socket) => void = () => 
 
 const expectServing = async (): Promise<void> => expect((await askSecurely(endpoint)).text).toBe('served');
 
-describe.concurrent('a first message is ended at once', () => {
+describe.concurrent('the HTTPS port closes a connection at once if its first message is invalid', () => {
   const big = extension(0x1234, Buffer.alloc(17 * 1024 - 200));
   it.for([
     ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')],
@@ -77,7 +78,7 @@ describe.concurrent('a first message is ended at once', () => {
   });
 });
 
-describe.concurrent('a host that is none gets the certificate of all', () => {
+describe.concurrent('the HTTPS port gives a TLS response to an unusual hello', () => {
   it.for([
     ['an IPv4 address', [serverNames('127.0.0.1')]],
     ['an IPv6 address', [serverNames('::1')]],
@@ -89,7 +90,7 @@ describe.concurrent('a host that is none gets the certificate of all', () => {
     ['offers of everything', [serverNames('a.localhost'), protocols('h2', 'http/1.1', 'x'.repeat(255))]],
     ['a post-quantum share', [serverNames('a.localhost'), postQuantumShare()]],
   ] as const)('%s', async ([, extensions]) => {
-    // Whether OpenSSL goes on with it is its affair; there is an answer, and it is TLS.
+    // OpenSSL decides whether the handshake continues. The test only demands a response, and TLS as its format.
     const supported = [
       extension(43, Buffer.of(2, 3, 3)),
       extension(10, Buffer.of(0, 2, 0, 23)),
@@ -101,7 +102,7 @@ describe.concurrent('a host that is none gets the certificate of all', () => {
     await expectServing();
   });
 
-  it('ten names, in one extension and in ten', async () => {
+  it('ten server names, in a single extension or in ten extensions', async () => {
     const names = Array.from({ length: 10 }, (_, at) => `n${at}.localhost`);
     for (const bytes of [hello(serverNames(...names)), hello(...names.map((name) => serverNames(name)))]) {
       const { records, tookMs } = await fateOf(bytes);
@@ -112,7 +113,7 @@ describe.concurrent('a host that is none gets the certificate of all', () => {
   });
 });
 
-it('a hello cut at every byte ends with its visitor, and whole it is served in any pieces', async () => {
+it('a hello cut off at any byte gets no handshake, and a complete hello is served in pieces of any size', async () => {
   const whole = await helloOfNode({ servername: nameOf(endpoint), ALPNProtocols: ['http/1.1'] });
   for (let from = 0; from < whole.length; from += 50) {
     const cuts = Array.from({ length: Math.min(50, whole.length - from) }, (_, at) => from + at);
@@ -133,10 +134,10 @@ it('a hello cut at every byte ends with its visitor, and whole it is served in a
   }
 });
 
-/** Without the record's header. */
+/** Returns the hello message without the record header. */
 const helloMessageOf = (record: Buffer): Buffer => record.subarray(5);
 
-it('nobody is told 112 where a certificate is for every name', async () => {
+it('with a certificate for every name, unknown hosts get a handshake instead of alert 112', async () => {
   for (const name of ['nobody.localhost', 'example.com', 'a.b.c.localhost', 'LOCALHOST.']) {
     const { records } = await fateOf(await helloOfNode({ servername: name }));
     expect(records).toEqual([22]);
@@ -145,7 +146,10 @@ it('nobody is told 112 where a certificate is for every name', async () => {
 
 const WAIT_MS = 10_000;
 
-/** How long a visitor was let be that sends something every half second, and how many bytes it got. */
+/**
+ * Connects a visitor that sends the next bytes every half second. Resolves after the disconnection with the connection time in
+ * milliseconds and the number of bytes received.
+ */
 const lifeOf = (
   port: number,
   clock: Clock,
@@ -171,7 +175,7 @@ const lifeOf = (
     });
   });
 
-describe.concurrent('who does not finish a first message is closed after ten seconds, without a word:', () => {
+describe.concurrent('a visitor that never completes its first message is disconnected silently after ten seconds', () => {
   it.for(['says nothing', 'sends one byte now and then', 'stops in the middle'] as const)(
     '%s',
     async (way, { harness: slow }) => {

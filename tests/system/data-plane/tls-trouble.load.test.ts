@@ -1,4 +1,5 @@
-// Tls tunnels and the https port of a server under visitors who leave at the wrong moment, send too much, do not read, or come all at once.
+// Tests of TLS tunnels and of the HTTPS port under visitors that leave at the wrong moment, send too much, do not read, or arrive all at
+// once.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -15,7 +16,7 @@ import { ask, endOf, readAll, visit } from '../visitor.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
-/** One whose memory can be told from the test's. */
+/** Stack in a separate process, so that its memory can be measured apart from the test's memory. */
 let measured: Stack;
 beforeAll(async () => {
   stack = await shared.stack({ tls: true, tables: '[load_balancing]\nenabled = true' });
@@ -31,7 +32,7 @@ const open = async (harness: Harness, name: string, port: number, at = stack) =>
 
 const httpsPortOf = ({ run }: Stack): number => Number(new URL((run as { https_url?: string }).https_url ?? '').port);
 
-/** tunnel_tls_connections_total by kind, without those that are 0. */
+/** Returns the counts of tunnel_tls_connections_total by kind, without zeros. */
 const kinds = async (at = stack): Promise<Record<string, number>> => {
   const metrics = await (await fetch(at.run.metrics_url)).text();
   const counts: Record<string, number> = {};
@@ -44,7 +45,7 @@ const kinds = async (at = stack): Promise<Record<string, number>> => {
 const residentMb = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** A service that sees the bytes of TLS as they come. */
+/** Starts a service that sees the raw TLS bytes of visitors. */
 const startRaw = async (harness: Harness, serve: (socket: Socket) => void) => {
   const sockets: Socket[] = [];
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -60,19 +61,19 @@ const startRaw = async (harness: Harness, serve: (socket: Socket) => void) => {
   return harness.use({ port: (server.address() as AddressInfo).port, sockets, close });
 };
 
-/** The name in the certificate, or how the visit failed. */
+/** Returns the common name of the certificate that a visitor sees, or the error of the visit. */
 const seenAt = async (port: number, host: string): Promise<string> => {
   const visitor = await visitTls(port, host).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
   if (typeof visitor === 'string') return visitor;
   const { subject } = visitor.getPeerCertificate();
-  // Not destroyed: its last word of the handshake is to arrive.
+  // The socket is ended, not destroyed, so that the last handshake message arrives.
   visitor.resume().end();
   return String(subject.CN);
 };
 
 const OWN_CERTIFICATE = 'DEPTH_ZERO_SELF_SIGNED_CERT';
 
-it('counts each connection once, as what it became', async ({ harness }) => {
+it('the edge counts each TLS connection once, by its outcome', async ({ harness }) => {
   const at = await harness.stack({ tls: true, limits: 'connections_per_address = 20' });
   const service = harness.use(await startTlsService(echo));
   const web = harness.use(await startWeb((_, response) => void response.end('web')));
@@ -90,7 +91,7 @@ it('counts each connection once, as what it became', async ({ harness }) => {
   for (let n = 0; n < 4; n += 1) await fateOf(hello(serverNames('web.localhost'), protocols('acme-tls/1')));
   for (let n = 0; n < 3; n += 1) expect((await askSecurely({ host: `web.localhost:${port}`, port })).text).toBe('web');
   await eventually(async () => expect(await kinds(at)).toEqual({ failed: 15, challenge: 4, terminated: 3 }));
-  // Over the limit of an address: reset before the service hears of it.
+  // Connections over the limit of an address are reset before they reach the service.
   const visitors = await Promise.allSettled(Array.from({ length: 30 }, () => visitTls(port, host)));
   const served = visitors.filter(({ status }) => status === 'fulfilled').length;
   expect([served, service.wires.length]).toEqual([20, 20]);
@@ -101,7 +102,7 @@ it('counts each connection once, as what it became', async ({ harness }) => {
   await eventually(async () => expect(await seenAt(port, host)).toBe(SERVICE_CN));
 });
 
-it('keeps what comes behind the hello while the service is slow, byte-exact', async ({ harness }) => {
+it('a TLS tunnel keeps the bytes behind the hello, byte for byte, while the service is slow', async ({ harness }) => {
   const bytes = (host: string): Promise<Buffer> => helloOfNode({ servername: host });
   let release: () => void = () => {};
   const heard: Buffer[] = [];
@@ -120,7 +121,7 @@ it('keeps what comes behind the hello while the service is slow, byte-exact', as
   expect(hashOf(Buffer.concat(heard))).toBe(hashOf(sent));
 });
 
-it('holds little of 200 MB for visitors who do not read, half-closed or not', async ({ harness }) => {
+it('a TLS tunnel buffers little of 200 MB for visitors that do not read, half-closed or not', async ({ harness }) => {
   const piece = Buffer.alloc(1_000_000);
   const written = new Map<Socket, number>();
   const service = await startRaw(harness, (socket) => {
@@ -159,7 +160,7 @@ it('holds little of 200 MB for visitors who do not read, half-closed or not', as
   for (const visitor of visitors) visitor.destroy();
 });
 
-it('serves a thousand who come at once', async ({ harness }) => {
+it('a TLS tunnel serves 1,000 visitors at once', async ({ harness }) => {
   const service = await startRaw(harness, (socket) => void socket.once('data', () => socket.end('x')));
   const { port, host } = await open(harness, 'many', service.port);
   const first = await helloOfNode({ servername: host });
@@ -173,7 +174,7 @@ it('serves a thousand who come at once', async ({ harness }) => {
   expect(new Set(await Promise.all(fates))).toEqual(new Set(['x']));
 });
 
-it('shows the service of a name or the edge, never a wildcard of the other kind', async ({ harness }) => {
+it('the HTTPS port serves the exact name or the edge, never a wildcard of the other protocol', async ({ harness }) => {
   const service = harness.use(await startTlsService((socket) => socket.end('tls')));
   const web = harness.use(await startWeb((_, response) => void response.end('web')));
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, '--json', ...TLS_FLAGS];
@@ -193,16 +194,18 @@ it('shows the service of a name or the edge, never a wildcard of the other kind'
   await open(harness, '*.two', service.port);
   const exact = await http('a.two');
   expect([await asked('a.two'), await seenAt(port, 'b.two.localhost')]).toEqual(['web', SERVICE_CN]);
-  // Their clients are away: nobody else's service gets what is meant for them.
+  // The clients of both exact names are killed. The wildcard services must not get the visitors of an exact name.
   tunnel.signal('SIGKILL');
   exact.signal('SIGKILL');
-  // What is sealed for a service is not opened by the edge either.
+  // The edge must not terminate TLS meant for the service either.
   await eventually(async () => expect(await seenAt(port, 'a.one.localhost')).toBe('ECONNRESET'));
   await eventually(async () => expect(await asked('a.two')).toBe(502));
   expect(await seenAt(port, 'a.two.localhost')).toBe(OWN_CERTIFICATE);
 });
 
-it('refuses http in a group of tls, and tls in one of http', async ({ harness }) => {
+it('a group of TLS tunnels refuses HTTP members, and a group of HTTP tunnels refuses TLS members', async ({
+  harness,
+}) => {
   const key = join(await harness.folder(), 'key');
   writeFileSync(key, 'shared by both', { mode: 0o600 });
   const where = ['--server', stack.control, '--token-file', stack.tokenFile, '--json', ...TLS_FLAGS];
@@ -218,7 +221,7 @@ it('refuses http in a group of tls, and tls in one of http', async ({ harness })
   }
 });
 
-it('fails no handshake while certificate files change', async ({ harness }) => {
+it('no handshake fails while certificate files change', async ({ harness }) => {
   const folder = await harness.folder();
   const cert = join(folder, 'cert.pem');
   const key = join(folder, 'key.pem');
@@ -250,7 +253,7 @@ it('fails no handshake while certificate files change', async ({ harness }) => {
   await eventually(async () => expect(await kinds(at)).toEqual({ terminated: seen.length }));
 });
 
-it('waits on SIGTERM for connections that are passed on, and not for half a hello', async ({ harness }) => {
+it('SIGTERM waits for TLS passthrough connections, but not for an incomplete hello', async ({ harness }) => {
   const at = await harness.stack({ tls: true });
   const service = harness.use(await startTlsService(echo));
   const { port, host } = await open(harness, 'drained', service.port, at);
@@ -266,14 +269,14 @@ it('waits on SIGTERM for connections that are passed on, and not for half a hell
   half.destroy();
 });
 
-it('does nothing for names that nobody has, however many come', async () => {
+it('a flood of unknown server names costs little memory and few log lines', async () => {
   const port = httpsPortOf(measured);
   const { pid, stdout, stderr } = measured.program;
   const flood = async (names: number): Promise<void> => {
     for (let n = 0; n < names; n += 100) {
       const visitors = Array.from({ length: 100 }, async (_, at) => {
         const visitor = connect({ host: '127.0.0.1', port }).on('error', () => {});
-        // A reset is as good an end as any: once() would fail at it.
+        // A reset is a valid end as well, but once() would reject on the error.
         const closed = new Promise<void>((resolve) => visitor.once('close', () => resolve()));
         visitor.resume().end(hello(serverNames(`unknown-${n + at}.localhost`)));
         await closed;

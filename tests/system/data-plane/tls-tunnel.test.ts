@@ -1,4 +1,4 @@
-// `tunnel tls` from end to end: visitors shake hands with the local service itself, and the edge passes on what it cannot read.
+// Tests of `tunnel tls` from end to end: visitors shake hands with the local service, and the edge passes on bytes that it cannot read.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -29,8 +29,8 @@ const open = async (harness: Harness, name: string, port: number, flags: readonl
 
 const nameSeen = (socket: TLSSocket): unknown => socket.getPeerCertificate().subject?.CN;
 
-describe.concurrent('a tls tunnel', () => {
-  it('is announced by its host and the https port, and shown as tcp everywhere else', async ({ harness }) => {
+describe.concurrent('a TLS tunnel', () => {
+  it('is announced by its host and the HTTPS port, and listed as tcp in the REST API', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { ready, host, port } = await open(harness, 'announced', service.port);
     expect(ready).toMatchObject({
@@ -51,7 +51,7 @@ describe.concurrent('a tls tunnel', () => {
     );
   });
 
-  it('shows its visitors the certificate of the service, and counts connections and bytes', async ({ harness }) => {
+  it('shows visitors the certificate of the service, and counts connections and bytes', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host, ready } = await open(harness, 'seen', service.port);
     const visitor = await visitTls(port, host);
@@ -66,7 +66,7 @@ describe.concurrent('a tls tunnel', () => {
     });
   });
 
-  it('is found whatever the case of its name', async ({ harness }) => {
+  it('is found regardless of the letter case of its host', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port } = await open(harness, 'cased', service.port);
     const visitor = await visitTls(port, 'CaSeD.LocalHost');
@@ -74,7 +74,7 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('lets the service ask for a certificate of the visitor', async ({ harness }) => {
+  it('lets the service require a client certificate from visitors', async ({ harness }) => {
     const { cert, key } = testCertificate();
     const service = harness.use(
       await startTlsService((socket) => socket.end(String(socket.getPeerCertificate().subject.CN)), {
@@ -91,7 +91,7 @@ describe.concurrent('a tls tunnel', () => {
     expect(service.sockets).toHaveLength(1);
   });
 
-  it('passes acme-tls/1 on, so that the service gets certificates of its own', async ({ harness }) => {
+  it('passes acme-tls/1 to the service, which can thus get its own certificates', async ({ harness }) => {
     const service = harness.use(await startTlsService((socket) => socket.end('ok'), { ALPNProtocols: ['acme-tls/1'] }));
     const { port, host } = await open(harness, 'challenged', service.port);
     const visitor = await visitTls(port, host, { ALPNProtocols: ['acme-tls/1'] });
@@ -99,7 +99,7 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('also passes the ALPN of clients on: the host decides', async ({ harness }) => {
+  it('passes the ALPN protocol of clients, tunnel/1, to the service as well', async ({ harness }) => {
     const service = harness.use(
       await startTlsService((socket) => socket.end('ok'), { ALPNProtocols: ['tunnel/1', 'h2'] }),
     );
@@ -109,7 +109,7 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('takes a ClientHello that comes byte by byte', async ({ harness }) => {
+  it('accepts a ClientHello that arrives byte by byte', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host } = await open(harness, 'drip', service.port);
     const wire = await visit(port);
@@ -124,7 +124,7 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('carries 20 MB byte-exact, both ways at once', async ({ harness }) => {
+  it('carries 20 MB byte for byte in both directions at once', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host } = await open(harness, 'bulk', service.port);
     const bytes = deterministicBytes(20_000_000, 11);
@@ -134,7 +134,7 @@ describe.concurrent('a tls tunnel', () => {
     expect(hashOf(await heard)).toBe(hashOf(bytes));
   });
 
-  it('passes a half-close each way', async ({ harness }) => {
+  it('passes a half-close of the visitor: the service responds after the FIN', async ({ harness }) => {
     const service = harness.use(
       await startTlsService((socket) => void readAll(socket).then((all) => socket.end(`${all.length} bytes`))),
     );
@@ -144,7 +144,7 @@ describe.concurrent('a tls tunnel', () => {
     expect((await readAll(visitor)).toString()).toBe('100000 bytes');
   });
 
-  it('a visitor who does not read holds up nobody else', async ({ harness }) => {
+  it('serves other visitors while some visitors do not read', async ({ harness }) => {
     const bytes = deterministicBytes(30_000_000, 5);
     const service = harness.use(await startTlsService((socket) => void socket.end(bytes)));
     const { port, host } = await open(harness, 'stalled', service.port);
@@ -155,7 +155,9 @@ describe.concurrent('a tls tunnel', () => {
     for (const visitor of stalled) visitor.destroy();
   });
 
-  it('tells the service that its visitor left, and the visitor that the service did', async ({ harness }) => {
+  it('closes the connection to the service when a visitor leaves, and resets the visitor when the service does', async ({
+    harness,
+  }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host } = await open(harness, 'leaving', service.port);
     const wire = await visit(port);
@@ -171,14 +173,14 @@ describe.concurrent('a tls tunnel', () => {
     expect(await seenByVisitor).toBe('ECONNRESET');
   });
 
-  it('resets visitors while the service is down, without a word of HTTP, and lives on', async ({ harness }) => {
+  it('resets visitors while the service is down, and the client reports the reason', async ({ harness }) => {
     const down = await freePort();
     const { port, host, tunnel } = await open(harness, 'down', down);
     await expect(visitTls(port, host)).rejects.toThrow('ECONNRESET');
     expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_DIAL' });
   });
 
-  it('writes the PROXY protocol before the ClientHello', async ({ harness }) => {
+  it('writes the PROXY protocol header before the ClientHello', async ({ harness }) => {
     const heard: Buffer[] = [];
     const { createServer } = await import('node:net');
     const server = createServer((socket) => socket.on('data', (bytes) => heard.push(bytes)).on('error', () => {}));
@@ -193,7 +195,7 @@ describe.concurrent('a tls tunnel', () => {
       const all = Buffer.concat(heard);
       const end = all.indexOf('\r\n');
       expect(all.length).toBeGreaterThan(end + 100);
-      // The first record of TLS right behind the line.
+      // The first TLS record follows right after the PROXY line.
       expect(all[end + 2]).toBe(22);
       return all.toString('latin1', 0, end);
     });
@@ -201,7 +203,7 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('turns addresses away that its rules deny', async ({ harness }) => {
+  it('resets visitors from addresses denied by its rules', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host } = await open(harness, 'denied', service.port, ['--allow-cidr', '192.0.2.0/24']);
     await expect(visitTls(port, host)).rejects.toThrow('ECONNRESET');
@@ -209,8 +211,8 @@ describe.concurrent('a tls tunnel', () => {
   });
 });
 
-describe.concurrent('nested names', () => {
-  it('are found exact before wildcard, each with its own service', async ({ harness }) => {
+describe.concurrent('nested names of TLS tunnels', () => {
+  it('are matched exact before wildcard, each with its own service', async ({ harness }) => {
     const exact = harness.use(await startTlsService((socket) => socket.end('exact')));
     const any = harness.use(await startTlsService((socket) => socket.end('any')));
     const { port, ready } = await open(harness, '*.nest', any.port);
@@ -219,13 +221,13 @@ describe.concurrent('nested names', () => {
     const said = async (host: string): Promise<string> => (await readAll(await visitTls(port, host))).toString();
     expect(await said('a.nest.localhost')).toBe('exact');
     expect(await said('b.nest.localhost')).toBe('any');
-    // A wildcard covers one label: these are the edge's own business.
+    // A wildcard covers a single label, so the edge uses its own certificate for deeper and shorter names.
     for (const host of ['nest.localhost', 'a.b.nest.localhost']) {
       await expect(visitTls(port, host)).rejects.toThrow('self-signed');
     }
   });
 
-  it('below a wildcard of tls may be http, and the other way round', async ({ harness }) => {
+  it('allow an HTTP tunnel below a TLS wildcard', async ({ harness }) => {
     const service = harness.use(await startTlsService((socket) => socket.end('tls')));
     const web = harness.use(await startWeb((_, response) => void response.end('web')));
     const { port } = await open(harness, '*.mix', service.port);
@@ -236,8 +238,8 @@ describe.concurrent('nested names', () => {
   });
 });
 
-describe.concurrent('one host', () => {
-  it('is served as http or as tls, whichever came first', async ({ harness }) => {
+describe.concurrent('the host of a tunnel', () => {
+  it('belongs to the protocol that came first, HTTP or TLS', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     await open(harness, 'first-tls', service.port);
     const where = ['--server', stack.control, '--token-file', stack.tokenFile, '--json', ...TLS_FLAGS];
@@ -252,7 +254,7 @@ describe.concurrent('one host', () => {
     });
   });
 
-  it('of tls is no host of http: 404 in clear where it is served, 421 on a connection for another name', async ({
+  it('of a TLS tunnel gets a 404 over plain HTTP, and a 421 on an HTTP/2 connection to another name', async ({
     harness,
   }) => {
     const plain = await harness.stack({ tls: true, server: 'plain_http = "proxy"' });
@@ -273,7 +275,7 @@ describe.concurrent('one host', () => {
   });
 });
 
-it('a group of two serves on while one of them dies, and is told of by its host', async ({ harness }) => {
+it('a group of two TLS tunnels keeps serving while a member dies, and is listed by its host', async ({ harness }) => {
   const folder = await harness.folder();
   const key = join(folder, 'key');
   writeFileSync(key, 'shared by both', { mode: 0o600 });
@@ -299,7 +301,7 @@ it('a group of two serves on while one of them dies, and is told of by its host'
   expect(second?.public_url).toBe(first?.public_url);
   const port = first?.assigned_port ?? 0;
   const served = async (): Promise<string> => (await readAll(await visitTls(port, 'pair.localhost'))).toString();
-  // As soon as both are known to be healthy.
+  // Visitors reach the two members as soon as the edge knows the health of the members.
   const seen = new Set<string>();
   await eventually(async () => {
     seen.add(await served());
@@ -317,7 +319,9 @@ it('a group of two serves on while one of them dies, and is told of by its host'
   for (let n = 0; n < 20; n += 1) expect(await served()).toBe('1');
 });
 
-it('an edge without an https port refuses it in the words of the catalogue', async ({ harness }) => {
+it('an edge without an HTTPS port refuses a TLS tunnel with TUNNEL_TLS_UNAVAILABLE, and the client ends with 4', async ({
+  harness,
+}) => {
   const plain = await harness.stack();
   const tunnel = await harness.tls(plain, 1, { flags: ['--subdomain', 'db'] });
   expect(await tunnel.waitFor('error')).toMatchObject({
@@ -327,7 +331,7 @@ it('an edge without an https port refuses it in the words of the catalogue', asy
   expect(await tunnel.exitCode()).toBe(4);
 });
 
-/** Writes every byte by itself, each in a segment of its own. */
+/** Returns a stream that writes every byte as a separate TCP segment. */
 const drip = (wire: Socket): Duplex => {
   wire.setNoDelay(true);
   return new Duplex({

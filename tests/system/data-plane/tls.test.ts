@@ -1,4 +1,4 @@
-// A control port that speaks TLS: who is trusted, and what is said to those who meet the wrong kind.
+// Tests of TLS on the control port: which servers a client trusts, and the errors if only one side uses TLS.
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deterministicBytes, hashOf, startEchoServer } from '@tunnel/testkit';
@@ -21,13 +21,13 @@ const expectServed = async (port: number): Promise<void> =>
   expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
 
 describe.concurrent('a server with a certificate', () => {
-  it('is trusted by a client with its authority: --ca-file', async ({ harness }) => {
+  it('is trusted by a client with --ca-file', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(secure, echo.port, { flags: ['--tls', '--ca-file', TLS_CERT] });
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('is trusted with `tls` and `ca_file` of config.yml, whose path is seen from there', async ({ harness }) => {
+  it('is trusted by a client with `tls` and `ca_file` in config.yml, relative to the file', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     mkdirSync(join(home, '.tunnel'));
@@ -44,13 +44,13 @@ describe.concurrent('a server with a certificate', () => {
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('is accepted unseen with --insecure', async ({ harness }) => {
+  it('is accepted without verification with --insecure', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(secure, echo.port, { flags: ['--tls', '--insecure'] });
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('is refused by a client that does not know its authority, at once, with 2', async ({ harness }) => {
+  it('is refused at once by a client that does not know its authority, with exit code 2', async ({ harness }) => {
     const program = await harness.tcp(secure, 9, { flags: ['--tls'] });
     expect(await program.exitCode()).toBe(2);
     expect(program.events('error')).toMatchObject([{ code: 'CLIENT_CERTIFICATE', fatal: true }]);
@@ -61,7 +61,7 @@ describe.concurrent('a server with a certificate', () => {
     expect(program.stderr[1]).toContain('--insecure');
   });
 
-  it('tells a client that speaks in clear which setting to change, with 2', async ({ harness }) => {
+  it('ends a client without TLS with 2, and the error names the setting to change', async ({ harness }) => {
     const program = await harness.tcp(secure, 9);
     expect(await program.exitCode()).toBe(2);
     expect(program.stderr).toEqual([
@@ -72,7 +72,7 @@ describe.concurrent('a server with a certificate', () => {
 });
 
 describe.concurrent('a server without a certificate', () => {
-  it('makes a client that speaks TLS say which setting to change, with 2', async ({ harness }) => {
+  it('ends a client with TLS with 2, and the error names the setting to change', async ({ harness }) => {
     const program = await harness.tcp(plain, 9, { flags: ['--tls', '--insecure'] });
     expect(await program.exitCode()).toBe(2);
     expect(program.stderr).toEqual([
@@ -81,7 +81,7 @@ describe.concurrent('a server without a certificate', () => {
     ]);
   });
 
-  it('serves a client that was told to speak in clear', async ({ harness }) => {
+  it('serves a client with --no-tls', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const program = await harness.tcp(plain, echo.port, { flags: ['--no-tls'] });
     await expectServed((await program.ready()).assigned_port);

@@ -1,5 +1,5 @@
-// An edge, a client with a udp tunnel to an echo service, and between them a network that is ours for both TCP and UDP: the client knows the edge by
-// another loopback address, on which relays stand for it. Both live by a clock five times as fast as the system's.
+// An edge, a client with a UDP tunnel to an echo service, and a controllable network for TCP and UDP between them: the client knows the
+// edge by another loopback address, where relays stand in for the edge. Both use a clock five times as fast as the system clock.
 import { createSocket, type Socket } from 'node:dgram';
 import { type Client, connect, type StatusEvent, type Tunnel } from '@tunnel/client';
 import { loadServerConfig } from '@tunnel/config/server';
@@ -22,22 +22,25 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 
 export interface UdpPathStageOptions {
   readonly path?: 'auto' | 'carrier';
-  /** From the first packet on. */
+  /** UDP traffic that the network blocks from the first packet on. */
   readonly block?: UdpRelay['block'];
 }
 
-/** A path in use is doubted after two seconds without a word: less than 400 ms of real time, and a busy machine would be taken for a blocked path. */
+/**
+ * Speed of the clock. A UDP path in use is considered doubtful after two seconds of silence, which is 400 ms of real time. At a higher
+ * speed, a busy machine would look like a blocked path.
+ */
 const SPEED = 5;
 
 export class UdpPathStage {
   readonly clock: Clock;
   edge: Edge;
   readonly tcp: Relay;
-  /** null: the edge opened no UDP ports. */
+  /** UDP relay, or null if the edge opened no UDP ports. */
   readonly udp: UdpRelay | null;
   readonly client: Client;
   readonly tunnel: Tunnel;
-  /** `udp`, or `carrier` and the reason, at each change. */
+  /** Paths that the client reported, in order: `udp`, or `carrier` with the reason. */
   readonly ways: string[] = [];
   readonly #service: UdpService;
   readonly #visitor: Socket;
@@ -77,7 +80,7 @@ export class UdpPathStage {
     return new UdpPathStage({ clock, edge, tcp, udp, client, tunnel, ways }, service);
   }
 
-  /** What the edge says of the way to this client. */
+  /** Returns the path of the client as reported by the edge. */
   async edgeWay(): Promise<string> {
     const { path, reason } = (await this.#flows()) as { path: string; reason: string };
     return `${path} ${reason}`.trim();
@@ -87,7 +90,7 @@ export class UdpPathStage {
     return ((await this.#flows()) as { dropped: Record<string, number> }).dropped;
   }
 
-  /** From a visitor through the tunnel to the service and back. */
+  /** Sends a text from a visitor through the tunnel until the service has echoed it. */
   async echo(text: string): Promise<void> {
     await eventually(() => {
       this.say(text);
@@ -103,7 +106,7 @@ export class UdpPathStage {
     return this.#answers.includes(text);
   }
 
-  /** Both ends say the same. */
+  /** Waits until client and edge report the given path. */
   async settle(way: string, timeoutMs = 15_000): Promise<void> {
     await eventually(
       async () => {
@@ -114,7 +117,7 @@ export class UdpPathStage {
     );
   }
 
-  /** Another one at the same ports. */
+  /** Replaces the edge by a new edge at the same ports. */
   async restartEdge(): Promise<void> {
     const { control, udpPorts } = this.edge.addresses;
     await this.edge.stop({ drainMs: 0 });

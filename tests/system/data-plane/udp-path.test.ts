@@ -1,10 +1,11 @@
-// The UDP path between client and edge over a network that blocks, moves and replays: real sockets and a fast clock.
+// Tests of the UDP path between client and edge over a network that blocks, moves and replays packets, with real sockets and a fast
+// clock.
 import { SEALED_KIND } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { UdpPathStage, type UdpPathStageOptions } from './udp-path.fixture.ts';
 
-/** All of them wait, so they wait together, each on a stage of its own. */
+/** Runs a test on a separate stage. Most of the time is spent waiting, so the tests of the file run concurrently. */
 const on = async (options: UdpPathStageOptions, act: (stage: UdpPathStage) => Promise<void>): Promise<void> => {
   const stage = await UdpPathStage.open(options);
   try {
@@ -14,11 +15,11 @@ const on = async (options: UdpPathStageOptions, act: (stage: UdpPathStage) => Pr
   }
 };
 
-/** Datagrams that the client sent over UDP. */
+/** Returns the number of datagrams that the client sent over UDP. */
 const sentByUdp = (stage: UdpPathStage): number =>
   (stage.udp?.sent ?? []).filter(([kind]) => kind === SEALED_KIND.DATAGRAM).length;
 
-/** A visitor who says something every 20 ms of real time; the longest time of the stage's clock without an answer. */
+/** Lets a visitor send a word every 20 ms of real time. Returns the longest time without a response, on the clock of the stage. */
 const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise<number> => {
   let said = 0;
   let heard = 0;
@@ -28,7 +29,7 @@ const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise
     stage.say(`word ${said}`);
     said += 1;
     await new Promise((resolve) => setTimeout(resolve, 20));
-    // Any word that is newer: on a busy machine the last one is still under way each time.
+    // Accepts any newer word: on a busy machine the latest word is always still in transit.
     let newest = said;
     while (newest > heard && !stage.heard(`word ${newest - 1}`)) newest -= 1;
     if (newest === heard) continue;
@@ -39,21 +40,21 @@ const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise
   return Math.max(longestMs, stage.clock.monotonic() - lastAt);
 };
 
-it.concurrent('datagrams begin on carriers, move to UDP when both ends have proven it, and both say so', () =>
+it.concurrent('datagrams start on carriers and move to UDP once both ends have proven and reported the path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     expect(stage.ways).toEqual(['carrier probing', 'udp']);
     await stage.echo('over udp');
     await stage.echo('again');
     await eventually(() => expect(sentByUdp(stage)).toBeGreaterThan(0));
-    // Larger than the path bears: the carrier takes it.
+    // A datagram that is too large for the UDP path travels on the carrier.
     await stage.echo('x'.repeat(20_000));
     const metrics = await (await fetch(`http://127.0.0.1:${stage.edge.addresses.metrics.port}/metrics`)).text();
     expect(metrics).toContain('tunnel_udp_paths{path="udp"} 1\n');
     expect(metrics).toContain('tunnel_udp_paths{path="carrier"} 0\n');
   }));
 
-it.concurrent('an edge that is told to end serves flows on the UDP path for its time, without a pause', () =>
+it.concurrent('a stopping edge serves flows on the UDP path for its drain time, without a pause', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('one');
@@ -61,19 +62,19 @@ it.concurrent('an edge that is told to end serves flows on the UDP path for its 
     const stopped = stage.edge.stop({ drainMs: 5000 });
     const startedAt = stage.clock.monotonic();
     const longestMs = await chat(stage, async () => stage.clock.monotonic() - startedAt > 3000);
-    // Without the rule it would be silent for all of the three seconds.
+    // Without the drain rule the flow would be silent for all three seconds.
     expect(longestMs).toBeLessThan(2500);
     await stopped;
   }));
 
 it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
-  'when %s is blocked in use, visitors lose at most 5 s, and datagrams return to UDP when it is open again',
+  'if UDP is blocked in use (%s), visitors lose at most 5 s, and datagrams return to UDP once it is open again',
   (block) =>
     on({}, async (stage) => {
       await stage.settle('udp');
       const udp = stage.udp as NonNullable<UdpPathStage['udp']>;
       const startedAt = stage.clock.monotonic();
-      // Long enough to be a path that holds, short of the next idle ping.
+      // Long enough for the path to count as stable, and shorter than the interval of idle pings.
       await chat(stage, async () => stage.clock.monotonic() - startedAt > 1000);
       udp.block = block;
       const isLeft = async (): Promise<boolean> => (await stage.edgeWay()) !== 'udp' && stage.ways.at(-1) !== 'udp';
@@ -82,7 +83,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
         if (leftAt > stage.clock.monotonic() && (await isLeft())) leftAt = stage.clock.monotonic();
         return stage.clock.monotonic() - leftAt > 500;
       });
-      // Five seconds, and what a busy machine adds; who never leaves the path is silent until the test ends.
+      // Five seconds, plus a tolerance for a busy machine. A side that never leaves the path would stay silent until the end of the test.
       expect(silentMs).toBeLessThan(9000);
       await stage.echo('on carriers');
       udp.block = 'nothing';
@@ -93,7 +94,7 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
 );
 
 it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
-  'a client whose UDP is blocked from the start (%s) never calls the path up, and neither does the edge',
+  'with UDP blocked from the start (%s), neither client nor edge uses the UDP path',
   (block) =>
     on({ block }, async (stage) => {
       await stage.echo('on carriers');
@@ -104,20 +105,20 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
     }),
 );
 
-it.concurrent('a client that moves is followed, with its next packet or PING, and nobody leaves the path', () =>
+it.concurrent('the edge follows a client to a new address at its next packet, and both stay on the UDP path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');
     for (let move = 0; move < 5; move += 1) {
       stage.udp?.changeAddresses();
-      // The client's next packet shows where it is: its PING, at the latest, or the answer of its service.
+      // The next packet of the client reveals the new address: a PING at the latest, or the response of the service.
       await stage.echo(`after move ${move}`);
     }
     await eventually(async () => expect(await stage.edgeWay()).toBe('udp'));
     expect(stage.ways).toEqual(['carrier probing', 'udp']);
   }));
 
-it.concurrent('after a resume the keys are others: what was recorded before opens nothing', () =>
+it.concurrent('after a resume, recorded packets are refused because the keys have changed', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');
@@ -137,7 +138,7 @@ it.concurrent('after a resume the keys are others: what was recorded before open
     await stage.echo('after');
   }));
 
-it.concurrent('an edge that comes back offers a path of its own', () =>
+it.concurrent('a restarted edge offers a new UDP path', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.restartEdge();
@@ -146,14 +147,14 @@ it.concurrent('an edge that comes back offers a path of its own', () =>
     await stage.echo('after');
   }));
 
-it.concurrent('with path = "carrier" nothing is opened, and both say off', () =>
+it.concurrent('with path = "carrier" no UDP port is opened, and client and edge report the path as off', () =>
   on({ path: 'carrier' }, async (stage) => {
     expect(stage.edge.addresses.udpPorts).toEqual([]);
     await stage.settle('carrier off');
     await stage.echo('on carriers');
   }));
 
-it.concurrent('a flow over UDP goes on while the edge drains', () =>
+it.concurrent('a flow on the UDP path continues while the edge drains', () =>
   on({}, async (stage) => {
     await stage.settle('udp');
     await stage.echo('before');

@@ -1,5 +1,5 @@
-// `tunnel udp` from end to end: what a visitor sends is what the local service gets, whole and once, and back; and what becomes of flows when
-// the client, the edge or the tunnel goes.
+// Tests of `tunnel udp` from end to end: the local service gets each datagram of a visitor whole and once, and vice versa. Further tests
+// cover flows after the end of the client, the edge or the tunnel.
 import { deterministicBytes, eventually, startUdpEcho, startUdpService } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../in-process.fixture.ts';
@@ -15,8 +15,8 @@ afterAll(() => shared.close());
 
 const visit = async (harness: Harness, port: number): Promise<UdpVisitor> => harness.use(await UdpVisitor.of(port));
 
-describe.concurrent('a udp tunnel', () => {
-  it('is announced with its port, and the REST has it with its flows', async ({ harness }) => {
+describe.concurrent('a UDP tunnel', () => {
+  it('is announced with its port, and listed with its flows in the REST API', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(stack, echo.port, { flags: ['--name', 'dns'] });
     const { tunnel_id: id, assigned_port: port, public_url } = await tunnel.ready();
@@ -40,7 +40,7 @@ describe.concurrent('a udp tunnel', () => {
     expect(await stack.metric('tunnel_udp_flows')).toBeGreaterThanOrEqual(1);
   });
 
-  it('carries datagrams of every size, whole', async ({ harness }) => {
+  it('carries whole datagrams of every size from 0 to 65,507 bytes', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(stack, echo.port);
     const { assigned_port: port } = await tunnel.ready();
@@ -54,7 +54,7 @@ describe.concurrent('a udp tunnel', () => {
     expect(echo.received.map(({ bytes }) => bytes.length)).toEqual(expect.arrayContaining([0, 1373, 65_507]));
   });
 
-  it('has a socket for each visitor, and nobody hears what is another’s', async ({ harness }) => {
+  it('uses a separate socket for each visitor, and no visitor gets datagrams of another', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
@@ -67,7 +67,7 @@ describe.concurrent('a udp tunnel', () => {
     expect(await flowsOf(stack, id)).toMatchObject({ total: 50 });
   });
 
-  it('and a tcp tunnel may have the same number', async ({ harness }) => {
+  it('can share its port number with a TCP tunnel', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const udp = await (await harness.udp(stack, echo.port)).ready();
     const flags = ['--remote-port', String(udp.assigned_port)];
@@ -75,7 +75,7 @@ describe.concurrent('a udp tunnel', () => {
     expect(tcp.assigned_port).toBe(udp.assigned_port);
   });
 
-  it('that is closed through the REST ends its flows and gives its port back', async ({ harness }) => {
+  it('closed through the REST API ends its flows and frees its port', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
@@ -86,8 +86,10 @@ describe.concurrent('a udp tunnel', () => {
   });
 });
 
-describe.concurrent('a client that is killed', () => {
-  it('leaves its port held: what comes is dropped and counted, and nothing is kept of it', async ({ harness }) => {
+describe.concurrent('a killed client of a UDP tunnel', () => {
+  it('keeps its port reserved: arriving datagrams are dropped and counted, and open no new flow', async ({
+    harness,
+  }) => {
     const own = await harness.stack();
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(own, echo.port);
@@ -108,8 +110,8 @@ describe.concurrent('a client that is killed', () => {
   });
 });
 
-describe.concurrent('an edge', () => {
-  it('that was killed has its udp tunnels back on their ports, and visitors go on', async ({ harness }) => {
+describe.concurrent('an edge with UDP tunnels', () => {
+  it('gets its UDP tunnels back on their ports after a kill, and visitors continue', async ({ harness }) => {
     const own = await harness.stack({ fixedPorts: true });
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(own, echo.port);
@@ -124,7 +126,7 @@ describe.concurrent('an edge', () => {
     expect(tunnel.events('ready')).toHaveLength(1);
   });
 
-  it('that is told to end takes no new flow, and lets those that live go on for its time', async ({ harness }) => {
+  it('accepts no new flows after SIGTERM, and serves existing flows for drain_secs', async ({ harness }) => {
     const own = await harness.stack({ server: 'drain_secs = 2' });
     const asked: string[] = [];
     const service = harness.use(

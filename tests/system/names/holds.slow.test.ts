@@ -1,20 +1,20 @@
-// How long a name is somebody's: behind the half minute of a lost client, and with days set to none.
+// Tests of how long a name belongs to an account: after the 30 s of a lost client, and with hold days and grace days set to 0.
 import { eventually, FastClock } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { itWith } from '../in-process.fixture.ts';
 import { startPlatform } from '../platform-test.fixture.ts';
 import { freshName, inUse, ROOMY_PLAN, reserved, SOON, Tenant } from './names.fixture.ts';
 
-/** The edge keeps what a lost client had for 30 s. */
+/** Time after the loss of a client in milliseconds. The edge keeps the names of a lost client for 30 s. */
 const LOST_MS = 40_000;
 
-/** As slow as any while something is under way: an edge gives its platform 5 s to answer. */
+/** Clock at normal speed, because an edge gives its platform only 5 s to respond. The tests pass longer times explicitly. */
 const clock = new FastClock(1);
 const it = itWith({ clock });
 const SPEED = 20;
 
-describe('a name of a client that was lost', () => {
-  it('is not another account’s after 40 s; its own account has it back', async ({ harness }) => {
+describe('the name of a lost client', () => {
+  it('is still refused to another account after 40 s, and returns to its own account', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: ROOMY_PLAN });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');
@@ -24,12 +24,12 @@ describe('a name of a client that was lost', () => {
     await lost.cut();
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     await clock.pass(LOST_MS, SPEED);
-    // A machine that stood still for a moment meanwhile may have cost the edge its platform, which comes back.
+    // If the machine stalled meanwhile, the edge may have lost its platform for a moment.
     await eventually(async () => expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name)), SOON);
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
-  it('is anybody’s after 30 s, and not before, where hold_days and grace_days are 0', async ({ harness }) => {
+  it('is free for any account after 30 s, and not before, if hold_days and grace_days are 0', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\nhold_days = 0\ngrace_days = 0` });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');
@@ -50,7 +50,7 @@ describe('a name of a client that was lost', () => {
 });
 
 describe('a released name', () => {
-  it('is anybody’s at once where grace_days is 0, a port too', async ({ harness }) => {
+  it('or port is free for any account at once if grace_days is 0', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\ngrace_days = 0` });
     const ann = await Tenant.signUp(stack, 'ann');
     const ben = await Tenant.signUp(stack, 'ben');

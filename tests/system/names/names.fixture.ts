@@ -1,4 +1,4 @@
-// What tests of names that last have beside a platform: people with a key and a bare control connection, their reservations, and visitors by name.
+// Helpers for tests of persistent names: tenants with a key and a bare control connection, their reservations, and visitors by name.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { ApiError } from '@tunnel/contract';
@@ -13,13 +13,13 @@ import type { Stack } from '../stack.fixture.ts';
 
 export const SOON = { timeoutMs: 30_000 };
 
-/** Room for many tunnels and many reservations of one account. */
+/** Plan with room for many tunnels and reservations per account. */
 export const ROOMY_PLAN = '[platform.plans.free]\ntunnel_limit = 1000\nreserved_limit = 1000';
 
 export const keyHash = (key: string): string => createHash('sha256').update(key).digest('hex');
 
 let made = 0;
-/** A name that no other test of the run has. */
+/** Returns a name that is unique in the test run. */
 export const freshName = (stem = 'shop'): string => {
   made += 1;
   return `${stem}-${process.pid}-${made}`;
@@ -44,7 +44,7 @@ interface Wanted {
   readonly region_id?: string;
 }
 
-/** Somebody with an account, who can come to any edge of the platform. */
+/** A person with an account and a key, who can connect to any edge of the platform. */
 export class Tenant {
   readonly person: Person;
   readonly key: string;
@@ -79,7 +79,7 @@ export class Tenant {
     return Client.enter(harness, edge, this.key, resume);
   }
 
-  /** One registration by a client that comes for it and leaves again: `ok LABEL`, or the refusal's code and text. */
+  /** Connects a client for a single registration, and disconnects it. Returns `ok LABEL`, or code and message of the refusal. */
   async ask(harness: Harness, edge: Pick<Stack, 'control'>, request: Request): Promise<string> {
     const client = await this.enter(harness, edge);
     const said = await client.ask(request);
@@ -98,7 +98,7 @@ export interface ResumeSecret {
   readonly secret: string;
 }
 
-/** A control connection and nothing behind it: for what is admitted, not for what is served. */
+/** A bare control connection without a local service, for tests of admission rather than traffic. */
 export class Client {
   readonly frames: Frame[] = [];
   readonly #ws: WebSocket;
@@ -135,7 +135,7 @@ export class Client {
     return { session_id: String(welcome?.['session_id']), secret: String(welcome?.['resume_secret']) };
   }
 
-  /** An http tunnel unless told: `ok LABEL`, or `CODE: text`. */
+  /** Registers a tunnel, with HTTP as default protocol. Returns `ok LABEL`, or `CODE: text`. */
   async ask(request: Request): Promise<string> {
     const answer = await this.answer(request);
     const [label, code, message] = [answer['label'], answer['code'], answer['message']].map(String);
@@ -150,7 +150,7 @@ export class Client {
     return this.#heard((frame) => frame['request_id'] === request_id);
   }
 
-  /** With a goodbye: what it had is given back at once. */
+  /** Unregisters all tunnels and disconnects, so that the names and ports are released at once. */
   async leave(): Promise<void> {
     for (const { type, tunnel_id } of this.frames) {
       if (type !== 'TunnelRegistered') continue;
@@ -162,7 +162,7 @@ export class Client {
     await this.cut();
   }
 
-  /** Without one, as a machine that loses its power. */
+  /** Cuts the connection without unregistering, like a machine that loses power. */
   async cut(): Promise<void> {
     const closed = once(this.#ws, 'close');
     this.#ws.terminate();
@@ -185,14 +185,14 @@ export class Client {
   }
 }
 
-/** Below the domain of a stack; its port is that of plain http. */
+/** Requests a name below the domain of a stack over plain HTTP. */
 export const visitName = (stack: Stack, name: string, path = '/'): Promise<Answer> => {
   const { port } = new URL(stack.run.http_url);
   const headers = { accept: 'application/json' };
   return askHttp({ host: `${name}.localhost:${port}`, port: Number(port) }, { path, headers });
 };
 
-/** Status and code of the edge's own answer. */
+/** Requests a name, and returns status and error code of the edge, or `served`. */
 export const fateOfVisit = async (stack: Stack, name: string): Promise<string> => {
   const { status, headers } = await visitName(stack, name);
   return `${status} ${String(headers['x-tunnel-error'] ?? 'served')}`;

@@ -1,4 +1,4 @@
-// Names below a name over https, with a certificate that covers them: visitors check the host that they ask for, as browsers do.
+// Test of nested names over HTTPS with a matching certificate. Visitors verify the host that they request, as browsers do.
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const serve = async (harness: Harness, subdomain: string): Promise<string> => {
   return (await openHttp(harness, stack, web.port, flags)).ready.public_url;
 };
 
-/** Chain and host are checked by Node's own rules. */
+/** Sends a request that verifies certificate chain and host by Node's own rules. */
 const visit = (host: string, port: number): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const options = { ca: readFileSync(CERT), hostname: '127.0.0.1', port, servername: host, agent: false };
@@ -33,7 +33,7 @@ const visit = (host: string, port: number): Promise<Answer> =>
     sent.on('error', reject).end();
   });
 
-it('a wildcard and what is exact below it are served where the certificate covers them', async ({ harness }) => {
+it('a wildcard and an exact name below it are served over HTTPS with a certificate for both', async ({ harness }) => {
   const urls: string[] = [];
   for (const name of ['shop', '*.shop', 'a.shop']) urls.push(await serve(harness, name));
   const port = Number(urls[0]?.split(':').at(-1)?.replace('/', ''));
@@ -43,9 +43,9 @@ it('a wildcard and what is exact below it are served where the certificate cover
   expect(await reached('a.shop.localhost')).toBe('a.shop');
   expect(await reached('b.shop.localhost')).toBe('*.shop');
   expect(await reached('xn--mnchen-3ya.shop.localhost')).toBe('*.shop');
-  // The certificate's wildcard covers one label, as the tunnel's does.
+  // The wildcard of the certificate covers a single label, like the wildcard of the tunnel.
   await expect(visit('b.a.shop.localhost', port)).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
-  // Plain http leads there.
+  // Plain HTTP redirects to HTTPS.
   const plainPort = Number(new URL(stack.run.http_url).port);
   const led = await askHttp({ host: `b.shop.localhost:${plainPort}`, port: plainPort });
   expect([led.status, led.headers.location]).toEqual([308, `https://b.shop.localhost:${port}/`]);

@@ -1,15 +1,17 @@
-// Names below a name at an edge whose certificate has one label: told, and served, in clear; and the operator's own.
+// Test of nested names at an edge with a certificate for a single label: the edge announces and serves them over plain HTTP.
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { ROOT } from '../../repo/checkout.fixture.ts';
 import { askHttp, openHttp, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 
-/** For *.edge.test. */
+/** Folder with the certificate for *.edge.test. */
 const FIXTURES = join(ROOT, 'packages/testkit/fixtures/tls');
 const CERT = join(FIXTURES, 'renewed-cert.pem');
 
-it('are not sent to https where no certificate has them, and their owner is told', async ({ harness }) => {
+it('nested names without a certificate are served over plain HTTP, and their client gets a warning', async ({
+  harness,
+}) => {
   const stack = await harness.stack({
     server: 'domain = "edge.test"',
     tables: `[tls]\ncert_path = "${CERT}"\nkey_path = "${join(FIXTURES, 'renewed-key.pem')}"`,
@@ -19,7 +21,7 @@ it('are not sent to https where no certificate has them, and their owner is told
   const port = Number(new URL(stack.run.http_url).port);
   const visitPlainly = (label: string) => askHttp({ host: `${label}.edge.test:${port}`, port });
 
-  // The operator serves the name and, in other programs, what is below it.
+  // The operator serves the name in a first client, and the names below it in further clients.
   const own = await openHttp(harness, stack, web.port, flags('shop'));
   expect([own.ready.public_url, own.ready['warnings']]).toEqual([
     expect.stringMatching(/^https:\/\/shop\.edge\.test/),

@@ -1,4 +1,4 @@
-// Names below a name: whose they are, and which tunnel a visitor of one reaches.
+// Tests of nested names: the account that owns a name, and the tunnel that visitors reach.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { Harness, it } from '../in-process.fixture.ts';
@@ -22,7 +22,7 @@ const serve = async (harness: Harness, subdomain: string): Promise<string> => {
   return (await tunnel.ready()).public_url;
 };
 
-it('exact before wildcard, one label and no more', async ({ harness }) => {
+it('visitors reach the exact name before the wildcard, which covers a single label', async ({ harness }) => {
   const name = freshName();
   const urls = await Promise.all([`*.${name}`, `a.${name}`, name].map((one) => serve(harness, one)));
   expect(urls.map((url) => new URL(url.replace('*', 'star')).hostname)).toEqual([
@@ -40,7 +40,7 @@ it('exact before wildcard, one label and no more', async ({ harness }) => {
     expect(await fateOfVisit(stack, label)).toMatch(/^40[04] /);
 });
 
-it('one who owns a name alone is asked for what is below it, whoever comes first', async ({ harness }) => {
+it('an account that owns a name also owns every name below it, whichever was opened first', async ({ harness }) => {
   const name = freshName();
   expect(await ann.ask(harness, stack, { subdomain: `a.${name}` })).toBe(`ok a.${name}`);
   expect(await ann.reservation(name)).toMatchObject({ state: 'held' });
@@ -50,7 +50,7 @@ it('one who owns a name alone is asked for what is below it, whoever comes first
     expect(await ann.ask(harness, stack, { subdomain })).toBe(`ok ${subdomain}`);
 });
 
-it('a reserved name without a client says so below it as well, or knows nothing of it', async () => {
+it('a nested name below a reserved name without a client gives a 502 or 404, and cannot be reserved separately', async () => {
   const name = freshName();
   await reserved(ann, { kind: 'subdomain', label: name });
   const wildcard = await ann.reserve({ kind: 'subdomain', label: `a.${name}` });

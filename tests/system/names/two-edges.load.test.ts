@@ -1,4 +1,5 @@
-// One platform, two edges elsewhere: a name is one account's on both, whoever comes first, and while the platform is away or has died in the middle.
+// Tests of a platform with two remote edges: a name belongs to the same account on both edges, whichever account asked first, even while
+// the platform is down or was killed midway.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { Harness, it } from '../in-process.fixture.ts';
@@ -27,9 +28,7 @@ beforeAll(async () => {
 }, PATIENCE_MS);
 afterAll(() => shared.close());
 
-it('two accounts that race for a name: one wins, and it is its alone on both edges from then on', async ({
-  harness,
-}) => {
+it('when two accounts race for a name, a single account wins and owns the name on both edges', async ({ harness }) => {
   const clients = await Promise.all([
     ann.enter(harness, west),
     ben.enter(harness, east),
@@ -56,7 +55,9 @@ it('two accounts that race for a name: one wins, and it is its alone on both edg
   for (const client of clients) await client.leave();
 }, 120_000);
 
-it('two accounts that race to reserve a port, with tunnels on it on the way: one wins', async ({ harness }) => {
+it('when two accounts race to reserve a port, a single account wins and only the winner can use the port', async ({
+  harness,
+}) => {
   for (let round = 0; round < 10; round += 1) {
     const port = west.tcpPorts.to - round;
     const wanted = { kind: 'tcp', label: String(port), region_id: 'west' };
@@ -70,12 +71,12 @@ it('two accounts that race to reserve a port, with tunnels on it on the way: one
     expect(await loser.ask(harness, west, ask)).toBe(`TUNNEL_PORT_IN_USE: port ${port} is already in use`);
     expect(await winner.ask(harness, west, ask)).toBe(`ok ${port}`);
   }
-  // Ports are each region's own, and with two of them one has to be named.
+  // Ports belong to a region. With two regions, a reservation must name the region.
   expect((await ann.reserve({ kind: 'tcp' })).status).toBe(400);
   expect((await ann.reserve({ kind: 'tcp', region_id: 'nowhere' })).status).toBe(400);
 }, 120_000);
 
-it('a group of two accounts on one name restarts in either order, on either edge', async ({ harness }) => {
+it('a group of two accounts restarts in either order, on either edge', async ({ harness }) => {
   const name = freshName('pool');
   const member = { group: name, group_key_hash: keyHash('shared by both'), subdomain: name };
   for (const [first, second, edge] of [
@@ -96,7 +97,7 @@ it('a group of two accounts on one name restarts in either order, on either edge
   expect(await ben.reservation(name)).toBeUndefined();
 }, 60_000);
 
-it('a reserved name is known to both edges, and forgotten by both when it is released', async () => {
+it('a reserved name is known to both edges, and forgotten by both after its release', async () => {
   const name = freshName();
   const { id } = await reserved(ann, { kind: 'subdomain', label: name });
   for (const edge of [west, east])
@@ -107,14 +108,14 @@ it('a reserved name is known to both edges, and forgotten by both when it is rel
 });
 
 it(
-  'while the platform is away, accounts come back to their names, others get none, and assigned ones go on',
+  'while the platform is down, accounts can reopen their own names and get random names, but no new chosen names',
   async ({ harness }) => {
     const used = freshName('used');
     const kept = freshName('kept');
     const unknown = freshName('unknown');
     await reserved(ann, { kind: 'subdomain', label: kept });
     await eventually(async () => expect(await fateOfVisit(east, kept)).toBe('502 TUNNEL_AWAY'), SOON);
-    // Both keys are known at both edges from before.
+    // The two edges learn the keys of the two accounts before the platform stops.
     expect(await ann.ask(harness, west, { subdomain: used })).toBe(`ok ${used}`);
     expect(await ben.ask(harness, west, {})).toMatch(/^ok /);
     expect(await ann.ask(harness, east, {})).toMatch(/^ok /);
@@ -136,7 +137,7 @@ it(
       expect(await ben.ask(harness, edge, { subdomain: unknown })).toBe(away);
       expect(await ben.ask(harness, edge, {})).toMatch(/^ok /);
     }
-    // Not even after the edge itself has died: what it knew is in its data directory.
+    // The name is known even after a kill of the edge, because the edge stores it in its data directory.
     await west.kill();
     await west.start();
     await eventually(async () => expect(await fateOfVisit(west, kept)).toBe('502 TUNNEL_AWAY'), SOON);
@@ -153,7 +154,7 @@ it(
 );
 
 it(
-  'a platform that is killed in the middle of many claims leaves no name with two owners',
+  'a platform killed during many claims leaves no name with two owners',
   async ({ harness }) => {
     const names = Array.from({ length: 60 }, () => freshName('killed'));
     const clients = await Promise.all([ann.enter(harness, west), ben.enter(harness, east)]);
@@ -168,7 +169,7 @@ it(
       expect(owners.length).toBeLessThanOrEqual(1);
       const rows = await Promise.all([ann.reservation(name), ben.reservation(name)]);
       expect(rows.filter((row) => row !== undefined).length).toBeLessThanOrEqual(1);
-      // Who was told that it is theirs has it.
+      // An account that got the name from the edge also owns the name at the platform.
       if (anns[at] === `ok ${name}`) expect(rows[0]).toBeDefined();
       if (bens[at] === `ok ${name}`) expect(rows[1]).toBeDefined();
     }

@@ -1,4 +1,5 @@
-// Two accounts at one platform: what one of them used or reserved is not the other's, in no way of asking.
+// Tests of two accounts at the same platform: a name used or reserved by the first account is refused to the second in every way of
+// asking.
 import { readFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Used once by ann, who has left in order. */
+/** Returns a name that ann used once and left with a clean exit. */
 const usedByAnn = async (harness: Harness): Promise<string> => {
   const name = freshName();
   expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
@@ -42,9 +43,7 @@ const usedByAnn = async (harness: Harness): Promise<string> => {
 const freePortOf = (nth: number): number => stack.tcpPorts.to - nth;
 
 describe('a name', () => {
-  it('that was used once is refused to others in the specification’s words, and comes back to its account', async ({
-    harness,
-  }) => {
+  it('that was used once is refused to other accounts as in use, and returns to its account', async ({ harness }) => {
     const name = freshName();
     const flags = ['http', web.port, '--subdomain', name];
     const first = await openWith(harness, stack, { token: ann.key }, flags);
@@ -63,7 +62,9 @@ describe('a name', () => {
     expect((await visitName(stack, name, '/two')).text).toBe("ann's /two");
   });
 
-  it('that is reserved answers 502 while its client is away, in every region and at once', async ({ harness }) => {
+  it('that is reserved gives a 502 while its client is away, and still belongs to its account after its release', async ({
+    harness,
+  }) => {
     const name = freshName();
     const { id, public_address, expires_at } = await reserved(ann, { kind: 'subdomain', label: name });
     expect([public_address, expires_at]).toEqual([expect.stringContaining(`${name}.localhost`), null]);
@@ -71,9 +72,9 @@ describe('a name', () => {
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
     expect((await ann.release(id)).status).toBe(204);
-    // Released, it looks like any name to its visitors, and is nobody else's.
+    // For visitors the released name looks unknown, but the name still belongs to its account.
     await eventually(async () => expect(await fateOfVisit(stack, name)).toBe('404 TUNNEL_NOT_FOUND'), SOON);
-    // Its time begins when the end of its last tunnel has been told.
+    // The grace period begins once the platform has learned of the end of the last tunnel.
     await eventually(
       async () =>
         expect(await ann.reservation(name)).toMatchObject({ state: 'released', expires_at: expect.any(String) }),
@@ -84,14 +85,14 @@ describe('a name', () => {
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
-  it('that was assigned is held too', async ({ harness }) => {
+  it('that was assigned randomly is held for its account as well', async ({ harness }) => {
     const said = await ann.ask(harness, stack, {});
     const name = said.slice('ok '.length);
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ann.reservation(name)).toMatchObject({ kind: 'subdomain', state: 'held', region_id: null });
   });
 
-  it('stays released behind the tunnel that was live when it was given back', async ({ harness }) => {
+  it('released while its tunnel is open stays released after the tunnel has closed', async ({ harness }) => {
     const name = freshName();
     const { id } = await reserved(ann, { kind: 'subdomain', label: name });
     const client = await ann.enter(harness, stack);
@@ -104,7 +105,7 @@ describe('a name', () => {
   });
 });
 
-describe.concurrent('a name that ann used and left is not given to ben', () => {
+describe.concurrent('a name used by ann is refused to ben', () => {
   it.for([
     ['in capitals', (name: string) => ({ subdomain: name.toUpperCase() })],
     ['by its wildcard', (name: string) => ({ subdomain: `*.${name}` })],
@@ -130,7 +131,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     ['with letters that look the same', (name: string) => name.replace('o', 'о')],
     ['with the kelvin sign and others that fold', (name: string) => name.replace('s', 'ſ')],
     ['in 254 characters', (name: string) => `${name}${'x'.repeat(254 - name.length)}`],
-  ] as const)('%s: that is no valid name', async ([, spelling], { harness }) => {
+  ] as const)('%s, which is an invalid name', async ([, spelling], { harness }) => {
     const name = await usedByAnn(harness);
     const said = await ben.ask(harness, stack, { subdomain: spelling(name) });
     expect(said).toMatch(/^(?:TUNNEL_SUBDOMAIN_INVALID|TUNNEL_SUBDOMAIN_IN_USE): /);
@@ -139,7 +140,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect((await ben.reservations()).filter(({ label }) => label.includes(name))).toEqual([]);
   });
 
-  it('as the name that he would prefer: he gets another', async ({ harness }) => {
+  it('as a preferred name: ben gets a different name', async ({ harness }) => {
     const name = await usedByAnn(harness);
     const said = await ben.ask(harness, stack, { preferred_subdomain: name });
     expect(said).toMatch(/^ok /);
@@ -147,7 +148,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect(await ann.reservation(name)).toBeDefined();
   });
 
-  it('by the id of a tunnel that he has already', async ({ harness }) => {
+  it('with the id of an existing tunnel of ben', async ({ harness }) => {
     const name = await usedByAnn(harness);
     const client = await ben.enter(harness, stack);
     const { tunnel_id } = await client.answer({ subdomain: freshName('bens') });
@@ -156,7 +157,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
-  it('by the token that resumes ann’s session, which another account shows', async ({ harness }) => {
+  it('with the resume token of ann in a session of ben', async ({ harness }) => {
     const name = freshName();
     const lost = await ann.enter(harness, stack);
     const { tunnel_id } = await lost.answer({ subdomain: name });
@@ -169,7 +170,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect(await back.ask({ subdomain: name, tunnel_id: String(tunnel_id) })).toBe(`ok ${name}`);
   });
 
-  it('as a group, with whatever key', async ({ harness }) => {
+  it('as a group, with any key', async ({ harness }) => {
     const name = await usedByAnn(harness);
     const mismatch = 'GROUP_KEY_MISMATCH: group key does not match';
     for (const key of ['', 'another', 'null', 'undefined']) {
@@ -179,7 +180,9 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
-  it('as a group, by the hash of another name’s group, or alone by a group’s name', async ({ harness }) => {
+  it('as a group with the key of another group, or as a single tunnel with the name of a group', async ({
+    harness,
+  }) => {
     const name = freshName('pool');
     const other = freshName('pool');
     const asGroup = (group: string, key: string) => ({ group, group_key_hash: keyHash(key), subdomain: group });
@@ -188,16 +191,16 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
     expect(await ben.ask(harness, stack, asGroup(name, 'two'))).toMatch(/^GROUP_KEY_MISMATCH: /);
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ben.ask(harness, stack, { subdomain: `*.${name}` })).toMatch(/^TUNNEL_SUBDOMAIN_IN_USE: /);
-    // The right one opens it, and does not make it his.
+    // The right group key admits ben's tunnel, but does not make ben the owner.
     expect(await ben.ask(harness, stack, asGroup(name, 'one'))).toBe(`ok ${name}`);
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
     expect(await ben.reservation(name)).toBeUndefined();
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
-    // Alone was its last use: the key of a group before it opens nothing any more, or still does; it is never his.
+    // The last use was a single tunnel. An earlier group key may or may not still work, but ben never owns the name.
     expect(await ben.reservation(name)).toBeUndefined();
   });
 
-  it('nor to the operator', async ({ harness }) => {
+  it('and to the operator', async ({ harness }) => {
     const name = await usedByAnn(harness);
     const token = readFileSync(stack.tokenFile, 'utf8').trim();
     const operator = await Client.enter(harness, stack, token);
@@ -207,7 +210,7 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
   });
 });
 
-describe.concurrent('names of the edge itself and what is no name', () => {
+describe.concurrent('reserved words and invalid names', () => {
   it.for([
     'localhost',
     'www',
@@ -224,7 +227,7 @@ describe.concurrent('names of the edge itself and what is no name', () => {
     '@',
     '-a',
     'x'.repeat(64),
-  ])('is nobody’s: %s', async (name, { harness }) => {
+  ])('are refused to every account: %s', async (name, { harness }) => {
     expect(await ben.ask(harness, stack, { subdomain: name })).toMatch(/^TUNNEL_SUBDOMAIN_INVALID: /);
     const { status, body } = await ben.reserve({ kind: 'subdomain', label: name });
     expect([status, typeof body.error]).toEqual([400, 'string']);
@@ -232,9 +235,7 @@ describe.concurrent('names of the edge itself and what is no name', () => {
 });
 
 describe('a port', () => {
-  it('that is reserved is refused to others, refuses visitors without a client, and is never assigned', async ({
-    harness,
-  }) => {
+  it('that is reserved is refused to other accounts and never assigned to them', async ({ harness }) => {
     const port = freePortOf(1);
     const { id, region_id } = await reserved(ann, { kind: 'tcp', label: String(port) });
     expect(region_id).toEqual(expect.any(String));
@@ -250,7 +251,7 @@ describe('a port', () => {
     expect(await ben.ask(harness, stack, { protocol: 'tcp', remote_port: port })).toBe(portInUse(port));
   });
 
-  it('that was only used is nobody’s', async ({ harness }) => {
+  it('that was used but not reserved is free for other accounts', async ({ harness }) => {
     const port = freePortOf(2);
     expect(await ann.ask(harness, stack, { protocol: 'tcp', remote_port: port })).toBe(`ok ${port}`);
     await eventually(
@@ -269,15 +270,15 @@ describe('a port', () => {
     ['too large', 'tcp', '65536'],
     ['far too large', 'tcp', '1e400'],
     ['empty', 'tcp', ''],
-  ] as const)('is not reserved when it is %s', async ([, kind, label]) => {
+  ] as const)('cannot be reserved if it is %s', async ([, kind, label]) => {
     expect((await ben.reserve({ kind, label })).status).toBe(400);
   });
 
-  it('is not reserved while another account serves it', async ({ harness }) => {
+  it('cannot be reserved while another account uses it', async ({ harness }) => {
     const port = freePortOf(3);
     const client = await ann.enter(harness, stack);
     expect(await client.ask({ protocol: 'tcp', remote_port: port })).toBe(`ok ${port}`);
-    // The platform hears of ports that are nobody's from the edge's records.
+    // The platform learns of unreserved ports from the records of the edge.
     await eventually(
       async () => expect((await ann.person.log()).map(({ label }) => label)).toContain(String(port)),
       SOON,
@@ -288,8 +289,8 @@ describe('a port', () => {
   });
 });
 
-describe('reservations of others', () => {
-  it('are in no list, cannot be deleted, and an unknown one says the same', async () => {
+describe('reservations of another account', () => {
+  it('are in no list and cannot be deleted, with the same response as for an unknown id', async () => {
     const name = freshName();
     const { id } = await reserved(ann, { kind: 'subdomain', label: name });
     expect(await ben.reservation(name)).toBeUndefined();
@@ -302,7 +303,7 @@ describe('reservations of others', () => {
     expect(await ann.reservation(name)).toMatchObject({ id, state: 'reserved' });
   });
 
-  it('are refused with one text, whether held, reserved, released, or served right now', async ({ harness }) => {
+  it('are refused with a single message for held, reserved, released and open names', async ({ harness }) => {
     const held = await usedByAnn(harness);
     const kept = freshName();
     const released = freshName();

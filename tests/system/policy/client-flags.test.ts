@@ -1,11 +1,12 @@
-// `tunnel http` with flags that make rules, through a real edge: who comes in, where requests go, and what people are told of it.
+// Test of `tunnel http` with flags that create rules, through a real edge: the visitors admitted, the routing of requests, and the guard
+// shown to the user.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 
-it('a password from a file lets in, and rules of a file send requests to another local service', async ({
+it('a password from a file protects a tunnel, and rules from a file route requests to a second local service', async ({
   harness,
 }) => {
   const stack = await harness.stack();

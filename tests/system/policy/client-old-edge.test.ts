@@ -1,4 +1,4 @@
-// An edge that does not guard a tunnel never publishes it: the client sees to that, whatever the edge says.
+// Tests that a tunnel with a policy is never published without the policy. The client ensures that, even if the edge does not.
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -7,8 +7,8 @@ import { ClientTrial } from './client.fixture.ts';
 
 const OLD = CAPABILITIES.filter((name) => name !== 'policy');
 
-describe.concurrent('a tunnel that has a policy', () => {
-  it('is not even asked for at an edge that does not know policies: exit 4', async ({ harness }) => {
+describe.concurrent('a tunnel with a policy', () => {
+  it('is never requested from an edge without policy support: exit code 4', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.edge.capabilities = OLD;
     const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--no-inspect'];
@@ -18,7 +18,7 @@ describe.concurrent('a tunnel that has a policy', () => {
     expect(trial.edge.session.all('RegisterTunnel')).toEqual([]);
   });
 
-  it('is taken back from an edge that says nothing of it: exit 4', async ({ harness }) => {
+  it('is withdrawn from an edge that does not confirm the policy: exit code 4', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.edge.policyHash = () => undefined;
     const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--json'];
@@ -28,7 +28,7 @@ describe.concurrent('a tunnel that has a policy', () => {
     expect(trial.edge.session.all('UnregisterTunnel')).toHaveLength(1);
   });
 
-  it('leaves the others of its client alone', async ({ harness }) => {
+  it('does not affect the other tunnels of its client', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.edge.capabilities = OLD;
     trial.config([

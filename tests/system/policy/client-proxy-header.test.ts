@@ -1,4 +1,5 @@
-// The PROXY protocol through a real edge: a local TCP service reads who the visitor is before the visitor's first byte.
+// Tests of the PROXY protocol through a real edge: a local TCP service learns the address of a visitor before the first byte of the
+// visitor.
 import { connect, type Socket } from 'node:net';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -32,15 +33,15 @@ const visit = async (harness: Harness, version: 'v1' | 'v2') => {
   return { heard, port, from: socket.localPort };
 };
 
-describe.concurrent('a tcp tunnel with --proxy-protocol', () => {
-  it('v1 tells address and port of the visitor, and the port that it reached', async ({ harness }) => {
+describe.concurrent('a TCP tunnel with --proxy-protocol', () => {
+  it('v1 passes address and port of the visitor, and the public port', async ({ harness }) => {
     const { heard, port, from } = await visit(harness, 'v1');
     expect(heard.toString('latin1')).toMatch(
       new RegExp(`^PROXY TCP[46] \\S*127\\.0\\.0\\.1 \\S+ ${from} ${port}\\r\\nhello$`),
     );
   });
 
-  it('v2 tells the same in bytes', async ({ harness }) => {
+  it('v2 passes the visitor port and the public port in binary form', async ({ harness }) => {
     const { heard, port, from } = await visit(harness, 'v2');
     const header = heard.subarray(0, heard.length - 5);
     expect(header.subarray(0, 13).toString('hex')).toBe('0d0a0d0a000d0a515549540a21');

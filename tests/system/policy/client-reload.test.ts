@@ -1,4 +1,4 @@
-// Policies of a client that runs: what a reload does with one that changed, and with one that the edge refuses.
+// Tests of the policies of a running client: a reload of a changed policy, and of a policy that the edge refuses.
 import { writeFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
@@ -17,7 +17,7 @@ const started = async (trial: ClientTrial, ...flags: string[]) => {
 const ofShop = (trial: ClientTrial) => trial.edge.session.all('RegisterTunnel').filter(({ name }) => name === 'shop');
 
 describe.concurrent('a reload', () => {
-  it('brings a policy that changed under the same id, and nothing else is touched', async ({ harness }) => {
+  it('sends a changed policy under the same tunnel id, and changes no other tunnel', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -30,7 +30,7 @@ describe.concurrent('a reload', () => {
     expect(trial.edge.session.all('UnregisterTunnel')).toEqual([]);
   });
 
-  it('sees that a secret in a file has changed, and that a policy has not', async ({ harness }) => {
+  it('detects a changed secret file, and an unchanged policy', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('users', 'anna:one\n');
     trial.write('shop.yml', '- auth: { basic: { users_file: users } }\n');
@@ -43,7 +43,9 @@ describe.concurrent('a reload', () => {
     expect(ofShop(trial)).toHaveLength(2);
   });
 
-  it('of a policy that the edge refuses keeps the old one, says why, and ends with 4', async ({ harness }) => {
+  it('with a policy refused by the edge keeps the old policy, reports the reason, and ends with 4', async ({
+    harness,
+  }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -61,14 +63,14 @@ describe.concurrent('a reload', () => {
     expect(await trial.ask('reload')).toEqual({ code: 4, out: '', err: refusal });
     const [status] = JSON.parse((await trial.ask('status', '--json')).out) as { tunnels: { state: string }[] }[];
     expect(status?.tunnels.map(({ state }) => state)).toEqual(['open', 'open']);
-    // After a loss it is asked for as it is in force.
+    // After a lost connection the client registers the tunnel with the policy in force.
     trial.edge.script = {};
     trial.edge.session.cut();
     await program.waitFor('reconnected');
     expect(ofShop(trial)[0]?.policy).toEqual(shop?.policy);
   });
 
-  it('of a policy that is not good changes nothing, and ends with 2', async ({ harness }) => {
+  it('with an invalid policy sends no change, and ends with 2', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     const file = trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
@@ -80,12 +82,12 @@ describe.concurrent('a reload', () => {
     expect(ofShop(trial)).toHaveLength(1);
   });
 
-  it('comes by itself when a policy file is watched', async ({ harness }) => {
+  it('runs automatically with --watch when a policy file changes', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     const file = trial.write('shop.yml', '- deny: 403\n');
     trial.config(SHOP);
     const { program } = await started(trial, '--watch');
-    // Written until it is seen: the watch begins when it begins.
+    // Writes the file repeatedly, because the watch may start after the first write.
     let status = 404;
     await eventually(
       () => {

@@ -1,4 +1,4 @@
-// Secrets of a policy: planted in every form that it may have, and looked for in all that a client writes, says and sends.
+// Tests with secrets planted in every form that a policy allows, and searched for in every file, output and message of a client.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -6,7 +6,7 @@ import { describe, expect } from 'vitest';
 import { it } from '../in-process.fixture.ts';
 import { ClientTrial } from './client.fixture.ts';
 
-/** In each of them, so that one look finds any. */
+/** Common part of all planted secrets, so that a single search is enough. */
 const PLANTED = 'hidden918273645';
 const OURS = new Set(['shop.yml', 'users', 'token', 'hook', 'config.yml']);
 
@@ -22,7 +22,7 @@ const POLICY = [
   '',
 ].join('\n');
 
-/** All files below, but those that were planted. */
+/** Returns the paths of all files below the folder, except files written by the test. */
 const filesIn = (folder: string): string[] =>
   readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -32,7 +32,9 @@ const filesIn = (folder: string): string[] =>
   });
 
 describe.concurrent('secrets of a policy', () => {
-  it('are in no log, event, state file or answer, and only those travel that must', async ({ harness }) => {
+  it('are in no log, event, state file or command output, and only required secrets reach the edge', async ({
+    harness,
+  }) => {
     const trial = await ClientTrial.begin(harness);
     trial.write('shop.yml', POLICY);
     trial.write('users', `bert:${PLANTED}-two\n`);
@@ -48,13 +50,13 @@ describe.concurrent('secrets of a policy', () => {
       await trial.ask('logs', '--json'),
       await trial.ask('reload', '--json'),
     ];
-    // A resume secret is on the disk by now, and so is the log.
+    // Waits for the state file with the resume secret, and for the log.
     await eventually(() => expect(filesIn(trial.home).length).toBeGreaterThan(1));
     const said = [...program.stdout, ...program.stderr, ...asked.flatMap(({ out, err }) => [out, err])];
     const written = filesIn(trial.home).map((file) => readFileSync(file, 'latin1'));
     for (const text of [...said, ...written]) expect(text).not.toContain(PLANTED);
     const [sent] = trial.edge.session.all('RegisterTunnel');
-    // The provider's secret and the webhook's: nobody could check a code or a signature by their digests.
+    // The secrets of the login provider and of the webhook are sent, because the edge could not check codes or signatures with digests.
     expect(
       JSON.stringify(sent)
         .match(/hidden918273645-[a-z]+/g)

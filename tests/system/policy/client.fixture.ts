@@ -1,4 +1,4 @@
-// A real `tunnel` at an edge that does what the test says, and the config.yml that it reads.
+// A real `tunnel` client at an edge scripted by the test, with the config.yml of the client.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ScriptedEdge } from '../../../packages/client/src/scripted-edge.fixture.ts';
@@ -32,14 +32,14 @@ export class ClientTrial {
     return new ClientTrial(harness, edge, await harness.folder());
   }
 
-  /** A file beside config.yml. */
+  /** Writes a file beside config.yml, and returns its path. */
   write(name: string, text: string): string {
     const path = join(this.home, '.tunnel', name);
     writeFileSync(path, text);
     return path;
   }
 
-  /** `tunnels`: lines below that key. */
+  /** Writes config.yml. `tunnels` contains the lines below the key of the same name. */
   config(tunnels: readonly string[], keys: readonly string[] = []): void {
     const lines = [`server: ${this.edge.address}`, 'auth_token: tnl_test', ...keys, 'tunnels:'];
     this.write('config.yml', [...lines, ...tunnels.map((line) => `  ${line}`), ''].join('\n'));
@@ -53,7 +53,7 @@ export class ClientTrial {
     return this.run(['start', '--config', this.file, '--json', '--no-inspect', ...flags]);
   }
 
-  /** A command that ends by itself. */
+  /** Runs a command until it exits, and returns the exit code and output. */
   async ask(...args: string[]): Promise<Ended> {
     const program = await this.run(args);
     const code = await program.exitCode();

@@ -1,4 +1,4 @@
-// While it is decided: order in a pipeline, visitors that leave, bodies that are asked for, upgrades, and an edge that is told to stop.
+// Tests of requests during a rule decision: pipeline order, visitors that leave, requested bodies, upgrades, and a stopping edge.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const BODY = JSON.stringify({ event: 'push', text: 'z'.repeat(2000) });
 const SIGNATURE = `sha256=${createHmac('sha256', SECRET).update(BODY).digest('hex')}`;
 const AUTHORIZATION = `Authorization: Basic ${Buffer.from('me:the password').toString('base64')}`;
 
-/** A password is checked by scrypt, which takes its time: that is the slow decision. */
+/** Policy with a slow decision: passwords are checked with scrypt, which takes time. */
 const POLICY = `
 - { match: { path: "/hook" }, verify_webhook: { provider: github, secret: "${SECRET}" } }
 - { match: { path: ["/slow/**", "/ws"] }, auth: { basic: { users: { me: "the password" } } } }
@@ -61,8 +61,8 @@ const POST_HOOK = [
   `X-Hub-Signature-256: ${SIGNATURE}`,
 ];
 
-describe.concurrent('while rules wait', () => {
-  it('a pipeline with a slow decision in its middle is answered in its order', async ({ harness }) => {
+describe.concurrent('requests that wait for a rule decision', () => {
+  it('are answered in pipeline order', async ({ harness }) => {
     const { endpoint, urls } = await start(harness);
     const requests = get('/1') + get('/slow/2', AUTHORIZATION) + get('/3') + get('/slow/4') + get('/5');
     const heard = await readUntil(await sendRaw(endpoint, requests), /served \/5/);
@@ -72,7 +72,7 @@ describe.concurrent('while rules wait', () => {
     expect(urls).toEqual(['/1', '/slow/2', '/3', '/5']);
   });
 
-  it('visitors that leave then leave nothing behind, and the next one is served', async ({ harness }) => {
+  it('leave no memory in use if their visitors leave, and the next visitor is served', async ({ harness }) => {
     const { endpoint, urls, stack } = await start(harness);
     for (let n = 0; n < 10; n += 1) {
       const wrong = `Authorization: Basic ${Buffer.from(`me:wrong ${n}`).toString('base64')}`;
@@ -86,9 +86,7 @@ describe.concurrent('while rules wait', () => {
     expect([heard.slice(0, 12), urls]).toEqual(['HTTP/1.1 200', ['/open']]);
   });
 
-  it('who asks whether to send a webhook is told so by the edge, once, and its body arrives to the byte', async ({
-    harness,
-  }) => {
+  it('get 100 Continue from the edge, and their webhook body arrives byte for byte', async ({ harness }) => {
     const { endpoint, urls, bodies } = await start(harness);
     const socket = await sendRaw(endpoint, [...POST_HOOK, 'Expect: 100-continue', '', ''].join('\r\n'));
     await readUntil(socket, /^HTTP\/1\.1 100 Continue\r\n\r\n$/);
@@ -98,7 +96,7 @@ describe.concurrent('while rules wait', () => {
     expect(bodies).toEqual([BODY]);
   });
 
-  it('a WebSocket is let in with the password, and told 401 without it', async ({ harness }) => {
+  it('can be WebSockets, which connect with the password and get a 401 without it', async ({ harness }) => {
     const { endpoint } = await start(harness);
     const dial = (headers: Record<string, string>): WebSocket =>
       new WebSocket(`ws://127.0.0.1:${endpoint.port}/ws`, { headers: { host: endpoint.host, ...headers } });
@@ -114,9 +112,9 @@ describe.concurrent('while rules wait', () => {
     socket.terminate();
   });
 
-  it('an edge that is told to stop waits for a body that is held, answers it, and ends with 0', async ({ harness }) => {
+  it('with an incomplete body are answered before a stopping edge exits with 0', async ({ harness }) => {
     const { endpoint, stack, urls } = await start(harness);
-    // Forged, so that the answer is the edge's own: its client may leave an edge that stops before a body is whole.
+    // With a forged body the edge itself responds. A client can leave a stopping edge before the body is complete.
     const forged = BODY.replace('push', 'pull');
     const socket = await sendRaw(endpoint, [...POST_HOOK, '', forged.slice(0, 700)].join('\r\n'));
     await eventually(async () => expect(await stack.metric('tunnel_policy_held_bytes')).toBe(700));
@@ -131,7 +129,9 @@ describe.concurrent('while rules wait', () => {
     expect((await stack.program.waitForExit()).code).toBe(0);
   });
 
-  it('one that passes then is served, or told to come again: never that nobody is there', async ({ harness }) => {
+  it('get a 200 or a 503 with Retry-After, never a misleading error, if they pass while the edge stops', async ({
+    harness,
+  }) => {
     const { endpoint, stack } = await start(harness);
     const socket = await sendRaw(endpoint, [...POST_HOOK, '', BODY.slice(0, 700)].join('\r\n'));
     await eventually(async () => expect(await stack.metric('tunnel_policy_held_bytes')).toBe(700));

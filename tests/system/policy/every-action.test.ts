@@ -1,5 +1,5 @@
-// Every action once over HTTP/1.1 and once over HTTP/2, alone, in a group of three, and after one of them has died: the answer is the same, and
-// nobody who was turned away ever reached a service.
+// Tests of every policy action over HTTP/1.1 and HTTP/2: in a single tunnel, in a group of three, and after the death of a member. The
+// responses are the same, and no rejected request ever reaches a service.
 import { createHmac } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -25,7 +25,7 @@ const signature = (body: string): Record<string, string> => ({
 });
 const codeOf = ({ headers }: Awaited<ReturnType<Ask>>): unknown => headers['x-tunnel-error'];
 
-/** Whoever is turned away: what it is told. A wrong password as well, of which there may be ten in a minute. */
+/** Expects the rejection of every kind of stranger, including a wrong password, of which ten are allowed per minute. */
 const expectTurnedAway = async (ask: Ask): Promise<void> => {
   expect((await ask('/auth/x', { headers: basic('a wrong one') })).status).toBe(401);
   await expectStrangersOut(ask);
@@ -57,7 +57,7 @@ const expectStrangersOut = async (ask: Ask): Promise<void> => {
   expect([head.status, head.headers['content-length'], head.text]).toEqual([503, '12', '']);
 };
 
-/** Whoever passes: what the service gets, and what comes back. */
+/** Expects allowed requests to pass, and checks the request at the service and the response at the visitor. */
 const expectServed = async (ask: Ask, { reached }: GuardedWeb): Promise<void> => {
   const last = () => reached.at(-1)!;
   expect((await ask('/allow/x')).text).toBe('own /allow/x');
@@ -91,7 +91,9 @@ const expectNobodyGotThrough = ({ reached }: GuardedWeb): void => {
 
 const tls = async (harness: Harness) => harness.stack({ tls: true, tables: '[load_balancing]\nenabled = true' });
 
-it('alone: the same answers in both versions, and what is turned away counts for nobody', async ({ harness }) => {
+it('every policy action of a single tunnel gives the same response over HTTP/1.1 and HTTP/2, and rejected requests are not counted', async ({
+  harness,
+}) => {
   const stack = await tls(harness);
   const web = await startGuardedWeb(harness, stack, 1);
   for (const version of VERSIONS) await expectTurnedAway(visitorOf(harness, web.endpoint, version));
@@ -111,7 +113,9 @@ it('alone: the same answers in both versions, and what is turned away counts for
   expect([down.status, down.text, codeOf(down)]).toEqual([502, '<h1>Back soon</h1>', 'LOCAL_UNREACHABLE']);
 });
 
-it('in a group of three, and after one of them has died: the same', async ({ harness }) => {
+it('every policy action of a group of three gives the same response, even after the death of a member', async ({
+  harness,
+}) => {
   const stack = await tls(harness);
   const web = await startGuardedWeb(harness, stack, 3);
   const visitors = VERSIONS.map((version) => visitorOf(harness, web.endpoint, version));
@@ -127,7 +131,7 @@ it('in a group of three, and after one of them has died: the same', async ({ har
   expectNobodyGotThrough(web);
 });
 
-it('while one of three dies: whoever is turned away reads the same all along, in both versions, and reaches nobody', async ({
+it('while a member of three dies, strangers get the same rejections over HTTP/1.1 and HTTP/2, and reach no service', async ({
   harness,
 }) => {
   const stack = await tls(harness);
@@ -143,7 +147,7 @@ it('while one of three dies: whoever is turned away reads the same all along, in
   });
   const more = async (): Promise<void> => {
     const before = [...rounds];
-    // A loop that found something else has ended with it.
+    // A loop ends with an error after an unexpected response, and the wait ends as well.
     const seen = eventually(() => expect(rounds.every((count, nth) => count > (before[nth] ?? 0))).toBe(true));
     await Promise.race([seen, Promise.all(loops)]);
   };

@@ -1,15 +1,15 @@
-// A roll that is interrupted: sessions are cut in the middle of it, or the edge is killed there. Every member is back, and nobody was served
-// without the rules or by older ones than were in force.
+// Tests of an interrupted policy roll: all sessions are cut, or the edge is killed. Every member comes back, and no visitor is served
+// without rules, or by older rules than the rules in force.
 import { eventually, FastClock, startRelay } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp } from '../http-tunnels.fixture.ts';
 import { itWith } from '../in-process.fixture.ts';
 import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
 
-// Clients wait before they come back, and visitors do not: the wait is short.
+// Clients wait before they reconnect, and visitors do not. A fast clock shortens the wait.
 const it = itWith({ clock: new FastClock(5) });
 
-it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', async ({
+it('after all sessions break during a policy roll, waiting members come back and follow the new policy', async ({
   harness,
 }) => {
   const stack = await harness.stack(GROUPS_ON);
@@ -29,7 +29,7 @@ it('sessions cut in the middle of a roll: members that wait for their turn come 
   await visitors.more(5);
   await first.roll(2);
   visitors.floor = 2;
-  // All of them at once: the group itself is away for a moment, and whoever comes first begins it again.
+  // All sessions break at once, so the group is away for a moment, and the first member to return starts the group again.
   for (let round = 1; round <= 3; round += 1) {
     for (const relay of relays) relay.resetAll();
     for (const { program } of members) {
@@ -45,7 +45,7 @@ it('sessions cut in the middle of a roll: members that wait for their turn come 
   for (const { program } of members) expect([program.exit, program.events('error')]).toEqual([null, []]);
 });
 
-it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', async ({
+it('after a kill of the edge during a policy roll, no client ends and no visitor is served without a policy', async ({
   harness,
 }) => {
   const stack = await harness.stack({ ...GROUPS_ON, fixedPorts: true });
@@ -58,7 +58,7 @@ it('the edge killed in the middle of a roll: no client ends, and nobody is serve
   }
   const [first, ...waiting] = members as [RollingMember, ...RollingMember[]];
   const endpoint = await first.endpoint();
-  // An edge that starts anew knows nothing of what was: the older revision may be the first to come back.
+  // A restarted edge does not remember the group, so a member with the older revision can come back first.
   const visitors = harness.use(new RollVisitors(endpoint, { floor: 1, mayFail: true }));
   await visitors.more(5);
   await first.roll(2);
@@ -67,7 +67,7 @@ it('the edge killed in the middle of a roll: no client ends, and nobody is serve
   await eventually(async () => expect(revisionOf(await askHttp(endpoint))).toBe(2), { timeoutMs: 60_000 });
   visitors.floor = 2;
   await visitors.more(5);
-  // They may be back already, or be refused and try again: their turn comes now.
+  // The waiting members are back, or were refused and retry. Now they also get the new revision.
   for (const member of waiting) {
     member.write(2);
     member.program.signal('SIGHUP');

@@ -1,4 +1,5 @@
-// The policy of a running group changes member by member: no visitor notices, and nobody is served by an older one again.
+// Tests of a policy that changes member by member in a running group: no visitor notices the change, and no visitor is served by an older
+// policy again.
 import { describe, expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
@@ -7,8 +8,8 @@ import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-gr
 const ROLLS = 5;
 const TIMEOUT_MS = 120_000;
 
-describe.concurrent('a group under load', () => {
-  it('follows the highest revision in one step, five times, and no request fails or reaches a closed path', {
+describe.concurrent('the policy of a group', () => {
+  it('switches to the highest revision at once under load, five times, and no request fails or reaches a closed path', {
     timeout: TIMEOUT_MS,
   }, async ({ harness }) => {
     const stack = await harness.stack(GROUPS_ON);
@@ -25,7 +26,7 @@ describe.concurrent('a group under load', () => {
     for (let revision = 2; revision <= ROLLS + 1; revision += 1) {
       for (const member of members) {
         await member.roll(revision);
-        // From the first answer on it is everybody's.
+        // From the first response on, the new revision applies to every visitor.
         visitors.floor = revision;
         await visitors.more(3);
       }
@@ -39,7 +40,9 @@ describe.concurrent('a group under load', () => {
     for (const row of tunnels) expect(row).toMatchObject({ policy: { rules: 2, revision: ROLLS + 1 } });
   });
 
-  it('refuses a member that begins with an older one, which ends with the reason', async ({ harness }) => {
+  it('is not replaced by a new member with an older revision, and the new member ends with the reason', async ({
+    harness,
+  }) => {
     const stack = await harness.stack(GROUPS_ON);
     const closed = (): void => {};
     const member = await RollingMember.start(harness, stack, { revision: 3, closed });
@@ -53,12 +56,12 @@ describe.concurrent('a group under load', () => {
     expect(revisionOf(await askHttp(endpoint))).toBe(3);
   });
 
-  it('runs its policy first when none of its members can serve', async ({ harness }) => {
+  it('applies even if no member is healthy', async ({ harness }) => {
     const stack = await harness.stack(GROUPS_ON);
     const dead = await startWeb(() => {});
     const { port } = dead;
     await dead.close();
-    // Nobody is healthy: strangers are turned away all the same, and learn nothing of it.
+    // No member is healthy. Strangers are rejected all the same, and do not learn of the problem.
     const flags = ['--group', 'dead', '--group-key-env', 'GROUP_KEY', '--health', 'tcp', '--deny-cidr', '127.0.0.0/8'];
     const where = ['--server', stack.control, '--token-file', stack.tokenFile];
     const program = await harness.run(['http', String(port), '--json', ...where, ...flags], {
@@ -70,7 +73,7 @@ describe.concurrent('a group under load', () => {
   });
 });
 
-it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({
+it('the policy view counts matches and responses of each rule, and a response of a rule is no request of the tunnel', async ({
   harness,
 }) => {
   const stack = await harness.stack(GROUPS_ON);
@@ -88,6 +91,6 @@ it('each rule shows what it matched and answered, and what it answers is no requ
     [1, 'says 0', 2, 0],
     [2, 'closed', 1, 1],
   ]);
-  // What a rule answered is no request of the member.
+  // A response of a rule is not counted as a request of the member.
   expect((await stack.tunnel(tunnel_id))?.request_count).toBe(1);
 });

@@ -1,4 +1,5 @@
-// One list with every action below a path of its own, in front of services that note what reaches them: alone, or in a group of three.
+// A policy with every action, each below a separate path, in front of services that record their requests: in a single tunnel, or in a
+// group of three.
 import { writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { IncomingHttpStatusHeader } from 'node:http2';
@@ -49,10 +50,10 @@ export interface Reached {
 
 export interface GuardedWeb {
   readonly endpoint: PublicEndpoint;
-  /** What came to any service of any member, in the order of their ends. */
+  /** Requests that reached a service of a member, in the order of completion. */
   readonly reached: Reached[];
   readonly members: readonly TunnelProgram[];
-  /** No service is there any more. */
+  /** Stops all services. */
   stopServices(): Promise<void>;
 }
 
@@ -94,7 +95,7 @@ export const startGuardedWeb = async (harness: Harness, stack: Stack, count: 1 |
   return { endpoint: endpoint!, reached, members, stopServices };
 };
 
-/** A member less, as the edge sees it. */
+/** Waits until the edge lists only `left` members of the group. */
 export const memberGone = async (stack: Stack, left: number): Promise<void> =>
   eventually(
     async () => {
@@ -120,7 +121,7 @@ export interface Told {
 
 export type Ask = (path: string, asked?: Asked) => Promise<Told>;
 
-/** Over TLS, in either version; HTTP/2 on one connection. */
+/** Returns a visitor over TLS with the given HTTP version. HTTP/2 requests share a connection. */
 export const visitorOf = (harness: Harness, endpoint: PublicEndpoint, version: (typeof VERSIONS)[number]): Ask => {
   if (version === 'HTTP/1.1') return (path, asked) => askHttp1(endpoint, path, asked);
   const session = dialHttp2(harness, endpoint);

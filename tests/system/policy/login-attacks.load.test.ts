@@ -1,4 +1,4 @@
-// What must not happen at a login, tried over real sockets at an edge and a real provider.
+// Tests of attacks on a login, over real sockets with an edge and a real provider.
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const verdict = (told: Told): unknown[] => [told.status, codeOf(told)];
 const cookieLine = (browser: Browser, url: string): string =>
   [...browser.cookiesAt(url)].map((pair) => pair.join('=')).join('; ');
 
-/** The status of one request written by hand. */
+/** Sends a handwritten request, and resolves with the status of the response. */
 const rawStatus = (url: string, lines: readonly string[]): Promise<string> =>
   new Promise((resolve, reject) => {
     const { host, port } = new URL(url);
@@ -26,33 +26,31 @@ const rawStatus = (url: string, lines: readonly string[]): Promise<string> =>
     socket.write(`${first} HTTP/1.1\r\n${[`Host: ${host}`, 'Connection: close', ...fields].join('\r\n')}\r\n\r\n`);
   });
 
-describe.concurrent('no login', () => {
-  it('by the state of another browser, a state that was used, one of another tunnel, or one that was changed', async ({
-    harness,
-  }) => {
+describe.concurrent('a login', () => {
+  it('rejects the state of a different browser or tunnel, a used state, and a changed state', async ({ harness }) => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'shop' });
     const other = await openLoginTunnel(harness, stack, { name: 'other' });
     const ann = new Browser();
     const eve = new Browser();
     const callback = await ann.toCallback(`${shop.url}/deep?x=1`, ANN);
-    // Another browser, without a login of its own and with one.
+    // A different browser is rejected, both without and with a login in progress.
     expect(verdict(await new Browser().open(callback))).toEqual(STATE);
     await eve.open(`${shop.url}/`);
     expect(verdict(await eve.open(callback))).toEqual(STATE);
-    // Another tunnel, with all cookies of the first.
+    // A different tunnel rejects the state, even with all cookies of the first tunnel.
     for (const [name, value] of ann.cookiesAt(shop.url)) eve.cookiesAt(other.url).set(name, value);
     expect(verdict(await eve.open(callback.replace('//shop.', '//other.')))).toEqual(STATE);
     for (const changed of ['', '&state=x', callback.slice(callback.indexOf('&state=')).replace(/.$/, '')]) {
       const url = changed === '' ? callback.replace(/[?&]state=[^&]*/, '?') : `${callback}${changed}`;
       expect(verdict(await ann.open(url))).toEqual(STATE);
     }
-    // What only looks spends nothing.
+    // A HEAD request does not use up the state.
     expect((await ann.send(callback, { method: 'HEAD' })).status).toBe(400);
     const kept = new Map(ann.cookiesAt(shop.url));
     const back = await ann.open(callback);
     expect([back.status, back.headers.location]).toEqual([302, '/deep?x=1']);
-    // By its own browser, and by whoever has kept all of its cookies.
+    // A used state is rejected from the same browser, and from a thief of the browser's cookies.
     expect(verdict(await ann.open(callback))).toEqual(STATE);
     for (const [name, value] of kept) eve.cookiesAt(shop.url).set(name, value);
     expect(verdict(await eve.open(callback))).toEqual(STATE);
@@ -60,7 +58,7 @@ describe.concurrent('no login', () => {
     expect((await ann.open(`${shop.url}/deep?x=1`)).text).toBe('served /deep?x=1');
   });
 
-  it('leads back to another host, or into another line', async ({ harness }) => {
+  it('never redirects to another host, and never injects a header', async ({ harness }) => {
     const stack = await harness.stack();
     const { url } = await openLoginTunnel(harness, stack, { name: 'back' });
     for (const [path, wanted] of [
@@ -72,7 +70,7 @@ describe.concurrent('no login', () => {
       const ann = new Browser();
       const began = await ann.send(`${url}/`, { headers: {} });
       expect(began.status).toBe(401);
-      // Written by hand: a URL would not keep it.
+      // The request is handwritten, because the URL class would normalize the path.
       const { host, port } = new URL(url);
       const first = await new Promise<string>((resolve) => {
         const socket = connect(Number(port), '127.0.0.1');
@@ -89,9 +87,7 @@ describe.concurrent('no login', () => {
     }
   });
 
-  it('of a sibling tunnel counts here: neither its cookies for the whole domain, nor its forms, nor its sockets', async ({
-    harness,
-  }) => {
+  it('ignores cookies of a sibling tunnel, and rejects its cross-origin forms and sockets', async ({ harness }) => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'mine' });
     const evil = await openLoginTunnel(harness, stack, { name: 'evil' });
@@ -99,7 +95,7 @@ describe.concurrent('no login', () => {
     const eve = new Browser();
     await ann.logIn(`${shop.url}/`, ANN);
     await eve.logIn(`${evil.url}/`, ANN);
-    // As a browser sends them that was told `Domain=localhost` by the sibling: before the own one, or alone.
+    // A sibling can set cookies with `Domain=localhost`. Browsers send such cookies before the tunnel's own cookies, or alone.
     const foreign = cookieLine(eve, evil.url);
     const own = cookieLine(ann, shop.url);
     const get = (cookie: string): Promise<Told> => askUrl(`${shop.url}/x`, { headers: { cookie } });
@@ -121,9 +117,7 @@ describe.concurrent('no login', () => {
     expect(await rawStatus(shop.url, ['GET /socket', ...socket])).toBe('101');
   });
 
-  it('is worth anything to another edge, or under another secret: rotated nobody is logged out, removed everybody is', async ({
-    harness,
-  }) => {
+  it('survives the rotation of the login secret, and ends when its secret is removed', async ({ harness }) => {
     const file = join(await harness.folder(), 'secrets');
     const first = '1'.repeat(40);
     const second = '2'.repeat(40);
@@ -137,7 +131,7 @@ describe.concurrent('no login', () => {
       await stack.stop();
       writeFileSync(file, `${secrets.join('\n')}\n`);
       await stack.start();
-      // Its client is back.
+      // Waits until the client has reconnected.
       await eventually(async () => expect((await askUrl(`${url}/`)).status).toBe(401), { timeoutMs: 30_000 });
     };
     const status = async (): Promise<number> => (await ann.send(`${url}/`)).status;
@@ -153,8 +147,8 @@ describe.concurrent('no login', () => {
   });
 });
 
-describe.concurrent('a head that is odd', () => {
-  it('lets nobody in, reaches no service, and the edge goes on', async ({ harness }) => {
+describe.concurrent('a request with unusual headers', () => {
+  it('is not signed in, reaches no service, and leaves the edge working', async ({ harness }) => {
     const stack = await harness.stack();
     const { url, reached } = await openLoginTunnel(harness, stack, { name: 'odd' });
     const ann = new Browser();

@@ -1,4 +1,5 @@
-// A login over https, and the requests that follow it over HTTP/1.1 and HTTP/2: the cookie is one that no sibling can set, and none of it comes to the service.
+// Test of a login over HTTPS and of the requests that follow over HTTP/1.1 and HTTP/2: no sibling can set the cookie, and the cookie
+// never reaches the service.
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { expect } from 'vitest';
 import { openHttp } from '../http-tunnels.fixture.ts';
@@ -6,7 +7,7 @@ import { dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
 import { it } from '../in-process.fixture.ts';
 import { askUrl, Browser, openLoginTunnel } from './login.fixture.ts';
 
-it('no login cookie of plain http, of a sibling or in another name opens it; the right one does in both versions', async ({
+it('a login over HTTPS accepts only its __Host- cookie, over HTTP/1.1 and HTTP/2, and hides the cookie from the service', async ({
   harness,
 }) => {
   const stack = await harness.stack({ tls: true });
@@ -14,7 +15,7 @@ it('no login cookie of plain http, of a sibling or in another name opens it; the
   const httpsPort = any.endpoint.port;
   const { url, reached } = await openLoginTunnel(harness, stack, { name: 'sealed', httpsPort });
   const ann = new Browser();
-  // Who comes by http is led to https first: the login begins there.
+  // A visitor of plain HTTP is redirected to HTTPS before the login begins.
   const plain = `http://sealed.localhost:${new URL(stack.run.http_url).port}`;
   const led = await ann.open(`${plain}/deep?x=1`);
   expect([led.status, led.headers.location, led.headers['set-cookie']]).toEqual([308, `${url}/deep?x=1`, undefined]);
@@ -37,7 +38,7 @@ it('no login cookie of plain http, of a sibling or in another name opens it; the
     expect((await askUrl(`${url}/`, { headers: { cookie } })).status).toBe(401);
     expect(await statusOf({ cookie })).toBe(401);
   }
-  // Nor does the session of https open the same tunnel over http.
+  // The session of HTTPS does not open the same tunnel over plain HTTP either.
   expect((await askUrl(`${plain}/`, { headers: { cookie: `tunnel_login=${value}` } })).status).not.toBe(200);
   expect(reached).toEqual([]);
 

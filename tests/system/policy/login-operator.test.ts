@@ -1,4 +1,4 @@
-// A provider of the operator's, named by a flag: one callback for all tunnels, which sends on and does nothing else.
+// Test of a login provider of the operator, selected by a flag: all tunnels share a callback at the edge, which only redirects.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { claimPortBlock } from '@tunnel/testkit';
@@ -11,7 +11,7 @@ import { askUrl, Browser } from './login.fixture.ts';
 
 const SECRET = 'a secret that provider and tunnel share';
 
-it('people log in by way of the edge’s own address; no code and no state of one tunnel is good at another', async ({
+it('a login provider of the operator works through the callback of the edge, and codes, states and sessions are bound to a tunnel', async ({
   harness,
 }) => {
   const ports = harness.use(await claimPortBlock());
@@ -39,7 +39,7 @@ it('people log in by way of the edge’s own address; no code and no state of on
   const ann = new Browser();
   const atEdge = await ann.toCallback(`${shop}/deep?x=1`, 'ann@example.com');
   expect(atEdge.startsWith(`${bounce}?`)).toBe(true);
-  // The edge sends on to the tunnel of the state, and to nobody else.
+  // The edge redirects only to the tunnel named in the state.
   for (const change of [/state=[^&]/, /state=[^&]*/, /state=/]) {
     expect((await askUrl(atEdge.replace(change, 'state=-'))).status).toBe(400);
   }
@@ -47,7 +47,8 @@ it('people log in by way of the edge’s own address; no code and no state of on
   const callback = sent.headers.location ?? '';
   expect([sent.status, sent.headers['set-cookie'], new URL(callback).origin]).toEqual([302, undefined, shop]);
   expect(sent.headers['referrer-policy']).toBe('no-referrer');
-  // The code goes sealed: neither the plain one nor a stranger's browser nor the sibling gets in by it.
+  // The code is sealed: the tunnel rejects the plain code, a different browser is rejected, and the sibling tunnel rejects the sealed
+  // code.
   const plain = new URL(callback);
   plain.searchParams.set('code', new URL(atEdge).searchParams.get('code') ?? '');
   expect((await ann.open(plain.href)).status).toBe(400);
@@ -57,7 +58,7 @@ it('people log in by way of the edge’s own address; no code and no state of on
   const back = await ann.open(callback);
   expect([back.status, back.headers.location]).toEqual([302, '/deep?x=1']);
   expect((await ann.send(`${shop}/deep?x=1`)).text).toBe('served');
-  // A session of one is none of the other, though provider and owner are the same.
+  // A session of a tunnel is invalid at its sibling, although provider and owner are the same.
   for (const [name, value] of ann.cookiesAt(shop)) ann.cookiesAt(sibling).set(name, value);
   expect((await ann.send(`${sibling}/`)).status).toBe(401);
   expect(seen).toEqual(['/deep?x=1 ann@example.com ']);

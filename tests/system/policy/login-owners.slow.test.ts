@@ -1,4 +1,5 @@
-// A name that changes hands: what its first owner's visitors got there is worth nothing under the next one, and the next one does not even see it.
+// Test of a name that changes hands: logins of visitors under the first owner are worthless under the next owner, who never sees the
+// cookies.
 import { expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../in-process.fixture.ts';
@@ -7,10 +8,10 @@ import { askUrl, Browser, type LoginTunnel, openLoginTunnel } from './login.fixt
 
 const ANN = 'ann@example.com';
 
-it('no login at a name that one account gave up opens it for the next, nor comes to its service', async ({
+it('a login at a released name is invalid under the next owner, and its cookie never reaches the next service', async ({
   harness,
 }) => {
-  // Otherwise it changes hands after weeks.
+  // With the default settings, the name would change hands only after weeks.
   const stack = await startPlatform(harness, { fixedPorts: true, tables: '[names]\nhold_days = 0\ngrace_days = 0' });
   const first = await Person.signUp(stack, 'first');
   const second = await Person.signUp(stack, 'second');
@@ -34,14 +35,15 @@ it('no login at a name that one account gave up opens it for the next, nor comes
   expect((await ann.send(`${url}/`)).status).toBe(200);
   await end(before);
 
-  // The next one guards it by the same provider, as the same client.
+  // The next owner protects the name with the same provider and the same client id.
   const after = await open(secondKey, before);
   expect((await ann.send(`${url}/`)).status).toBe(401);
   expect((await ann.open(`${url}/`)).status).toBe(302);
   expect(after.reached).toEqual([]);
   await end(after);
 
-  // Or does not guard it at all: what comes there could be used, should the first one have it again.
+  // The next owner leaves the name unprotected. A cookie that reaches the service would be valid again if the first owner got the name
+  // back.
   const seen: string[] = [];
   const web = harness.use(
     await startWeb((request, response) => {

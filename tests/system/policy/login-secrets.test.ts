@@ -1,4 +1,4 @@
-// What people and programs bring to be let in, planted and looked for: in all that reaches the service, that people are shown, that is logged or kept.
+// Test that plants the credentials of people and programs, and searches for them in requests to the service, in views, logs and files.
 import { createHash, createHmac } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { askUrl, Browser, type LoginTunnel, openLoginTunnel, type Told } from '.
 const PASSWORD = 'planted password 5d1c';
 const TOKEN = 'planted-token-of-a-program-77e0';
 const HOOK = 'planted hook secret 90ab';
-/** Of the provider's fixture. */
+/** Client secret of the login provider fixture. */
 const CLIENT_SECRET = 'a secret that provider and tunnel share';
 
 const RULES = `rules:
@@ -29,7 +29,7 @@ const RULES = `rules:
 
 const basic = (password: string): string => `Basic ${Buffer.from(`me:${password}`).toString('base64')}`;
 
-/** Everything below that is text of somebody's. */
+/** Returns the contents of all files below the folder, except the files left out. */
 const textsIn = (folder: string, isLeftOut: (name: string) => boolean): string[] =>
   readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -38,7 +38,7 @@ const textsIn = (folder: string, isLeftOut: (name: string) => boolean): string[]
     return stat.isFile() && !isLeftOut(name) ? [readFileSync(path, 'latin1')] : [];
   });
 
-/** All that a tunnel's people can ask the edge for, each capture by itself, too. */
+/** Returns the REST API's view of a tunnel, including every capture, and the metrics. */
 const restOf = async (stack: Stack, id: string): Promise<string[]> => {
   const get = async (path: string): Promise<string> => (await stack.api(path)).text();
   const list = await get(`/api/tunnels/${id}/requests?limit=100`);
@@ -48,7 +48,7 @@ const restOf = async (stack: Stack, id: string): Promise<string[]> => {
   return [await get('/api/tunnels'), await get(`/api/tunnels/${id}/policy`), list, ...whole, metrics];
 };
 
-/** The client's own page, and what it is made of. */
+/** Returns the inspector page of the client, the request list, and each listed request. */
 const inspectedBy = async (page: string): Promise<string[]> => {
   const get = async (path: string): Promise<string> => (await fetch(new URL(path, page))).text();
   const list = await get('/api/requests');
@@ -57,7 +57,7 @@ const inspectedBy = async (page: string): Promise<string[]> => {
   return [await get('/'), list, ...(await Promise.all(ids.map((id) => get(`/api/requests/${id}`))))];
 };
 
-/** The head of the answer to an upgrade. */
+/** Sends an upgrade request, and returns the headers of the response. */
 const upgradeOf = async (url: string, lines: readonly string[]): Promise<string> => {
   const { host, port } = new URL(url);
   const fields = ['Connection: upgrade', 'Upgrade: websocket', ...lines];
@@ -70,7 +70,7 @@ const upgradeOf = async (url: string, lines: readonly string[]): Promise<string>
   return head;
 };
 
-/** Each way in, and each way to be turned away, with all secrets at once where that is possible. */
+/** Tries every way in and every way to be rejected, with many secrets at once where possible. */
 const visitAll = async ({ url }: LoginTunnel, ann: Browser, eve: Browser): Promise<Told[]> => {
   const callback = await ann.toCallback(`${url}/deep?x=1`, 'ann@example.com');
   const told = [await ann.open(callback), await ann.open(callback), await eve.logIn(url, 'eve@elsewhere.example')];
@@ -98,9 +98,7 @@ const visitAll = async ({ url }: LoginTunnel, ann: Browser, eve: Browser): Promi
   return told;
 };
 
-it('no cookie, token, password or secret of the edge is seen by the service, shown, logged or kept', async ({
-  harness,
-}) => {
+it('no cookie, token, password or secret reaches the service, a view, a log or a file', async ({ harness }) => {
   const stack = await harness.stack();
   const tunnel = await openLoginTunnel(harness, stack, { name: 'planted', rules: RULES, env: { TUNNEL_DEBUG: '1' } });
   const { program, reached, home } = tunnel;
@@ -120,7 +118,7 @@ it('no cookie, token, password or secret of the edge is seen by the service, sho
     expect(texts.join('\n')).toContain('/trailers');
     return texts;
   });
-  // A replay is what the service got, to the byte: nobody's cookie is in it.
+  // A replay sends exactly the request received by the service, without the login cookie.
   const before = reached.length;
   const [, , list = ''] = captured;
   const [replayed] = (JSON.parse(list) as { requests: { id: string; path: string }[] }).requests.filter(
@@ -150,7 +148,7 @@ it('no cookie, token, password or secret of the edge is seen by the service, sho
     const found = [...planted, digest, '$scrypt$'].filter((secret) => texts.some((text) => text.includes(secret)));
     expect(found, where).toEqual([]);
   }
-  // The edge's own names are nobody else's to set.
+  // The service cannot set cookies with the reserved names of the edge.
   const setByService = told.flatMap(({ headers }) => headers['set-cookie'] ?? []);
   expect(setByService.filter((line) => /of-the-service/.test(line))).toEqual([]);
   expect(setByService).toContain('own=1');

@@ -1,4 +1,4 @@
-// Browsers at real tunnels and a real provider, over real sockets: each keeps its cookies, and goes where it is sent, step by step.
+// Browsers at real tunnels with a real identity provider, over real sockets. A browser keeps cookies and follows redirects step by step.
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import { request as secureRequest } from 'node:https';
@@ -23,7 +23,7 @@ interface Asked {
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
-/** `*.localhost` is resolved by nobody: the name goes in the Host alone. */
+/** Sends a request to a URL. Systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 export const askUrl = (url: string, { method = 'GET', headers, body, trailers }: Asked = {}): Promise<Told> =>
   new Promise((resolve, reject) => {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
@@ -50,9 +50,9 @@ const PAGE = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 const STEPS_MAX = 15;
 
 export class Browser {
-  /** By host name, as browsers keep them. */
+  /** Cookies by host name, as in a real browser. */
   readonly #jars = new Map<string, Map<string, string>>();
-  /** Every value that it was ever told to keep by a tunnel, and every secret in the addresses that it was sent to. */
+  /** Login cookies set by any tunnel, and secrets in the URLs of redirects. */
   readonly secrets = new Set<string>();
 
   cookiesAt(url: string): Map<string, string> {
@@ -62,7 +62,7 @@ export class Browser {
     return jar;
   }
 
-  /** One request with its cookies. */
+  /** Sends a request with the cookies of the host. */
   async send(url: string, asked: Asked = {}): Promise<Told> {
     const jar = this.cookiesAt(url);
     const cookie = [...jar].map((pair) => pair.join('=')).join('; ');
@@ -80,7 +80,7 @@ export class Browser {
     return this.send(url, { headers: PAGE });
   }
 
-  /** Goes where it is sent, and signs in on the way, until it stands at the callback: not yet asked for. */
+  /** Follows redirects and signs in on the way. Returns the URL of the callback before requesting it. */
   async toCallback(url: string, email: string): Promise<string> {
     let at = url;
     for (let step = 0; step < STEPS_MAX; step += 1) {
@@ -103,7 +103,7 @@ export class Browser {
     throw new Error(`no end of redirects at ${at}`);
   }
 
-  /** The whole of it: back where it began. */
+  /** Completes the whole login. Returns the response of the callback, which redirects to the first URL. */
   async logIn(url: string, email: string): Promise<Told> {
     return this.open(await this.toCallback(url, email));
   }
@@ -111,7 +111,7 @@ export class Browser {
 
 export interface Reached {
   readonly url: string;
-  /** All fields and trailers, as they came. */
+  /** Raw headers and trailers in their original order. */
   readonly raw: readonly string[];
   readonly body: string;
 }
@@ -122,19 +122,19 @@ export interface LoginTunnel {
   readonly home: string;
   readonly provider: IdentityProvider;
   readonly policyFile: string;
-  /** What the service saw. */
+  /** Requests received by the service. */
   readonly reached: Reached[];
 }
 
 export interface LoginTunnelOptions {
   readonly name: string;
-  /** Lines behind `login:`; people of example.com unless told. */
+  /** Policy lines behind `login:`. By default, people of example.com can sign in. */
   readonly rules?: string;
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Another tunnel's. */
+  /** Identity provider of an earlier tunnel, to be shared. */
   readonly provider?: IdentityProvider;
-  /** The https port of a stack with a certificate. */
+  /** HTTPS port of a stack with a certificate. */
   readonly httpsPort?: number;
 }
 
@@ -143,7 +143,7 @@ const PEOPLE = 'rules: [{ name: people, auth: { login: { domains: [example.com] 
 export const urlOf = (stack: Stack, name: string): string =>
   `http://${name}.localhost:${new URL(stack.run.http_url).port}`;
 
-/** A service behind a login, that notes all that comes. */
+/** Opens a tunnel with a login in front of a service that records requests. */
 export const openLoginTunnel = async (
   harness: Harness,
   stack: Stack,

@@ -1,5 +1,5 @@
-// The recipes of docs/policy.md prove themselves: the test writes their files as the page has them, each is a good policy, and each
-// `tunnel policy test` line has the result that it expects.
+// Tests of the recipes in docs/policy.md: the files are written exactly as on the page, each policy is valid, and each `tunnel policy
+// test` command has the expected result.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -13,16 +13,16 @@ const RECIPES = 10;
 
 interface Recipe {
   readonly title: string;
-  /** By name, as the page has them. */
+  /** Files of the recipe by name, with the text of the page. */
   readonly files: ReadonlyMap<string, string>;
   readonly commands: readonly (readonly string[])[];
 }
 
-/** A block that names a file behind its language is that file. */
+/** Matches a code block. A name behind the language makes the block a file. */
 const BLOCK = /^```(\w+)(?: ([\w.-]+))?\n([\s\S]*?)^```$/gm;
 const COMMAND = /^tunnel (policy test .+)$/gm;
 
-/** The words of a line of a shell whose only quotes are single ones. */
+/** Splits a shell line, with only single quotes in it, into words. */
 const wordsOf = (line: string): string[] =>
   [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
@@ -52,7 +52,9 @@ beforeAll(async () => {
 });
 afterAll(() => folder.close());
 
-/** The command in this process, with the folder of these files as home and working folder. It makes no request. */
+/**
+ * Runs the command inside the test process, with the folder of the recipe files as home and working folder. The command makes no request.
+ */
 const tunnel = async (args: readonly string[]): Promise<Ended> => {
   const io = makeTestIo({ home: folder.path });
   const code = await run(args, io);
@@ -74,7 +76,7 @@ it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, 
 });
 
 describe.each(recipes)('$title', ({ files, commands }) => {
-  it('is a good policy', async () => {
+  it('is a valid policy', async () => {
     const [name = ''] = [...files.keys()].filter((file) => file.endsWith('.yml'));
     const services = commands
       .flatMap((words) => (words.includes('--services') ? ['--services', 'api'] : []))
@@ -91,7 +93,7 @@ describe.each(recipes)('$title', ({ files, commands }) => {
   });
 });
 
-it('a line that is not met is no proof: the exit code says so, and the executable says the same', async () => {
+it('a failed expectation ends `tunnel policy test` with 1, in the test process and as an executable', async () => {
   const words = recipes.flatMap(({ commands }) => commands)[0] ?? [];
   const unmet = words.map((word, index) => (words[index - 1] === '--expect' ? '418' : word));
   const program = commandOf(unmet);

@@ -1,4 +1,5 @@
-// A policy that changes by a reload while visitors are there: it is in force from the next request and the next connection on, and whoever is in stays.
+// Test of a policy that changes by a reload while visitors are connected: the new policy applies from the next request and connection on,
+// and open connections stay.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { ask, fateOf, visit } from '../visitor.fixture.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n';
 
-it('sockets, connections and a kept-alive visitor stay; what they ask next, and whoever comes next, meets the new rules', async ({
+it('after a policy reload, open sockets and connections stay, and new requests and connections meet the new rules', async ({
   harness,
 }) => {
   const stack = await harness.stack();

@@ -1,4 +1,4 @@
-// A group of real clients whose policy rises by revision, and visitors who see under which one each answer was made.
+// A group of real clients with a policy that rises by revision, and visitors that check the policy revision of every response.
 import { renameSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -9,11 +9,11 @@ import { type Answer, askHttp, endpointOf, type PublicEndpoint, startWeb } from 
 import type { Stack } from '../stack.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
-/** What a stack needs for groups. */
+/** Options of a stack with groups enabled. */
 export const GROUPS_ON = { tables: '[load_balancing]\nenabled = true' };
 
 const GROUP = 'shop';
-/** What rules say of themselves in every answer, also in those they make. */
+/** Header with the policy revision, set on every response, even on responses of the policy's own rules. */
 const REVISION_HEADER = 'x-revision';
 
 export class RollingMember {
@@ -25,7 +25,7 @@ export class RollingMember {
     this.#write = write;
   }
 
-  /** `closed`: called for each request that reached the service although the rules deny it. */
+  /** Starts a member. `closed` is called for every request that reached the service despite a rule that denies it. */
   static async start(
     harness: Harness,
     stack: Stack,
@@ -40,7 +40,7 @@ export class RollingMember {
     const home = await harness.folder();
     const file = join(home, 'tunnel.yml');
     const write = (next: number): void => {
-      // Whole at once: half a file would be refused.
+      // Replaces the file in a single step, because a half-written file would be refused.
       writeFileSync(`${file}.new`, configOf(stack, server, service.port, next));
       renameSync(`${file}.new`, file);
     };
@@ -49,12 +49,12 @@ export class RollingMember {
     return new RollingMember(await harness.run(args, { home }), write);
   }
 
-  /** Its file says so from now on; the running client does not know it yet. */
+  /** Writes the revision to the file of the member. The running client does not read the file yet. */
   write(revision: number): void {
     this.#write(revision);
   }
 
-  /** Its client has read it anew, registered it and been answered. */
+  /** Writes the revision, and waits until the client has reloaded the file and the edge has accepted the policy. */
   async roll(revision: number): Promise<void> {
     const before = this.program.events('reloaded').length;
     this.#write(revision);
@@ -87,11 +87,11 @@ tunnels:
 
 export const revisionOf = ({ headers }: Answer): number => Number(headers[REVISION_HEADER] ?? Number.NaN);
 
-/** Visitors without a pause; every answer is looked at. */
+/** Visitors that send requests without a pause and check every response. */
 export class RollVisitors {
-  /** What must never be served again is below this. */
+  /** Lowest revision that a response may have from now on. */
   floor: number;
-  /** What went wrong, in words. */
+  /** Descriptions of unexpected responses. */
   readonly problems: string[] = [];
   readonly seen = new Set<number>();
   served = 0;
@@ -102,7 +102,10 @@ export class RollVisitors {
   readonly #loops: Promise<void>[];
   #isOver = false;
 
-  /** `mayFail`: members and edges are being killed, so that some get no answer at all, or a page of the edge. */
+  /**
+   * Starts the visitors. With `mayFail`, members or edges are killed during the test, so a request may get no response, or an error page
+   * of the edge.
+   */
   constructor(endpoint: PublicEndpoint, options: { readonly floor: number; readonly mayFail?: boolean }) {
     this.#endpoint = endpoint;
     this.floor = options.floor;
@@ -128,7 +131,7 @@ export class RollVisitors {
 
   #judge(answer: Answer, isClosed: boolean, floor: number): void {
     const { status, text } = answer;
-    // Where nothing is served: the tunnel is not there, or none of its members is.
+    // Status of a request while the tunnel or every member is away.
     if (this.#mayFail && [404, 502, 503].includes(status)) return;
     const revision = revisionOf(answer);
     if (!(revision >= floor)) this.problems.push(`revision ${revision} after ${floor} was answered`);
@@ -139,7 +142,7 @@ export class RollVisitors {
     else this.served += 1;
   }
 
-  /** So many more were served and turned away. */
+  /** Waits until `count` further requests were served and `count` were rejected. */
   async more(count: number): Promise<void> {
     const served = this.served + count;
     const denied = this.denied + count;

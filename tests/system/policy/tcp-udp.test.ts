@@ -1,4 +1,4 @@
-// Rules in front of ports: connections and flows are judged by their address before anybody behind them hears of it.
+// Tests of rules in front of ports: connections and flows are judged by their address before they reach a service.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
@@ -15,8 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-describe.concurrent('rules of ports', () => {
-  it('tcp: strangers are reset and reach nobody, others are served', async ({ harness }) => {
+describe.concurrent('policy rules of TCP and UDP tunnels', () => {
+  it('reset TCP visitors of denied addresses before the service, and let allowed addresses pass', async ({
+    harness,
+  }) => {
     const echo = harness.use(await startEchoServer());
     const closed = await harness.tcp(stack, echo.port, { flags: ['--allow-cidr', '192.0.2.0/24'] });
     const { assigned_port: port, tunnel_id: id } = await closed.ready();
@@ -30,7 +32,7 @@ describe.concurrent('rules of ports', () => {
     socket.destroy();
   });
 
-  it('tcp: a limit of connections', async ({ harness }) => {
+  it('limit the rate of new TCP connections', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const file = join(await harness.folder(), 'policy.yml');
     writeFileSync(file, '- rate_limit: { requests: 2, per_secs: 3600 }\n');
@@ -42,7 +44,7 @@ describe.concurrent('rules of ports', () => {
     for (const socket of served) socket.destroy();
   });
 
-  it('udp: what is denied is dropped and counted, and the service hears nothing', async ({ harness }) => {
+  it('drop and count UDP datagrams of denied addresses, which never reach the service', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const tunnel = await harness.udp(stack, echo.port, { flags: ['--deny-cidr', '127.0.0.0/8'] });
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
@@ -53,7 +55,7 @@ describe.concurrent('rules of ports', () => {
     expect(await stack.tunnel(id)).toMatchObject({ request_count: 0, bytes_proxied: 0 });
   });
 
-  it('udp: a limit of new flows; those that are there go on', async ({ harness }) => {
+  it('limit the rate of new UDP flows, while existing flows continue', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const file = join(await harness.folder(), 'policy.yml');
     writeFileSync(file, '- rate_limit: { requests: 2, per_secs: 3600 }\n');

@@ -1,5 +1,5 @@
-// The webhooks of each provider, signed by the senders' own libraries where there are any: what is real reaches the service to the byte, so that its own
-// check passes, too; what is forged, old, or signed by somebody else never does.
+// Tests of the webhooks of each provider, signed by the provider's own library where available. A genuine webhook reaches the service
+// byte for byte, so that the service can verify it as well. A forged, old or foreign webhook never arrives.
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { type Ask, VERSIONS, visitorOf } from './guarded-web.fixture.ts';
 const SECRET = 'whsec_bmV3LW5ldy1uZXctbmV3LW5ldw==';
 const OLD = 'whsec_b2xkLW9sZC1vbGQtb2xkLW9sZA==';
 const FOREIGN = 'whsec_Zm9yZWlnbi1mb3JlaWduLWZvcg==';
-/** Of several bytes a letter, and of many pieces. */
+/** Webhook body with multi-byte characters, long enough to arrive in many pieces. */
 const BODY = JSON.stringify({ type: 'charge.succeeded', text: 'größer '.repeat(20_000) });
 
 type Fields = Readonly<Record<string, string>>;
@@ -80,7 +80,7 @@ const post = async (ask: Ask, provider: string, headers: Fields, body = BODY): P
 };
 
 it.for(VERSIONS)(
-  '%s: of seven providers what is real arrives to the byte, and nothing else arrives',
+  '%s: genuine webhooks of seven providers arrive byte for byte, and forged, old or foreign webhooks are rejected',
   async (version, { harness }) => {
     const { endpoint, came } = await start(harness);
     const ask = visitorOf(harness, endpoint, version);
@@ -104,7 +104,7 @@ it.for(VERSIONS)(
   },
 );
 
-it("the libraries' own check passes behind it, one good signature of several is enough, and a hundred are no way in", async ({
+it('a verified webhook passes the check of the provider library, a single valid signature among several suffices, and a hundred signatures are rejected', async ({
   harness,
 }) => {
   const { endpoint, came } = await start(harness);

@@ -1,5 +1,6 @@
-// Caddy behind a tls tunnel gets its own certificate from pebble: npm run try:caddy
-// Installs Caddy into .cache/acme with Go, which takes minutes the first time, and pebble as `npm run try:acme` does; where there is no Go, one line says so.
+// Checks that Caddy behind a tls tunnel gets a certificate from pebble: npm run try:caddy
+// Installs Caddy into .cache/acme with Go, which takes minutes the first time, and pebble like `npm run try:acme`. Without Go, the script
+// prints a message and ends.
 import { join } from 'node:path';
 import { BIN, install, run } from './lib/install.mjs';
 

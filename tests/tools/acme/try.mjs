@@ -1,10 +1,10 @@
-// Client and keeper of certificates against pebble, the test authority of Let's Encrypt: npm run try:acme
-// Installs pebble and pebble-challtestsrv into .cache/acme with Go; where there is no Go, one line says so.
+// Tests the ACME client and the certificate manager against pebble, the test authority of Let's Encrypt: npm run try:acme
+// Installs pebble and pebble-challtestsrv into .cache/acme with Go. Without Go, the script prints a message and ends.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { BIN, install, run, VERSION } from './lib/install.mjs';
 
-/** What a suite counted; one that did not come to its end has a failure. */
+/** Runs a suite and returns its counts. A suite that did not finish counts as a failure. */
 const suite = (file, reuse) => {
   const report = join(BIN, `report-${file}-${reuse}.json`);
   rmSync(report, { force: true });
@@ -21,7 +21,7 @@ const conformance = (reuse) => {
   return suite('pebble-suite', reuse);
 };
 
-/** Each says by itself which program it misses. */
+/** Runs the recipes suite. Its tests report missing programs. */
 const recipes = () => {
   console.log('recipes for dns-01: BIND with nsupdate, an HTTP API with curl');
   return suite('recipes-suite', '0');

@@ -1,4 +1,4 @@
-// How `npm run try:acme` runs the suite: packages by their sources, as in the other tests, and nothing but pebble.
+// Configuration for `npm run try:acme`: packages resolve to their sources like in the other tests, and only the suites for pebble run.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -12,7 +12,7 @@ export default defineConfig({
     include: ['tests/tools/acme/lib/*-suite.ts'],
     testTimeout: 120_000,
     hookTimeout: 60_000,
-    // The three runs of `npm run try:acme` load the same sources.
+    // Module cache for the three runs of `npm run try:acme`, which load the same sources.
     experimental: { fsModuleCache: true, fsModuleCachePath: '.cache/vitest-modules' },
   },
 });

@@ -1,5 +1,5 @@
-// The platform is killed at random points while it reports usage to the payment processor's simulator, again and again; at the
-// end the simulator must have been told of every byte that the tables have, once.
+// Kills the platform repeatedly at random points while it reports usage to the payment simulator. At the end the simulator must have
+// received every byte in the tables exactly once.
 
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';

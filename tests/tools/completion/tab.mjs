@@ -1,6 +1,8 @@
-// Types at bash, zsh and fish on a terminal and presses Tab: commands, flags, values and names of config.yml are completed. One ok/failed
-// line each; a shell that is not installed is skipped. Needs `script` of util-linux, and a build (`npm run build`).
-// Usage: node tests/tools/completion/tab.mjs [bash|zsh|fish]    Exit code: the number of failures.
+// Types into bash, zsh and fish on a terminal and presses Tab: commands, flags, values and names from config.yml must be completed.
+// Prints a line with ok or failed for each case. A shell that is not installed is skipped.
+// Needs `script` of util-linux, and a build (`npm run build`).
+// Usage: node tests/tools/completion/tab.mjs [bash|zsh|fish]
+// Exit code: the number of failures.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,13 +12,13 @@ import { fileURLToPath } from 'node:url';
 import { hasTerminals, Terminal } from '../first-hour/lib/terminal.mjs';
 
 const PROGRAM = fileURLToPath(new URL('../../../apps/cli/bin/tunnel.mjs', import.meta.url));
-/** A busy machine takes its time; only what fails takes all of it. */
+/** Maximum wait for a completion, for busy machines. Only failing cases take the whole time. */
 const PATIENCE_MS = 20_000;
 const TAB = '\t';
-/** Ends a list that is shown, goes to the end of the line, and empties it. */
+/** Keys that close a displayed list, go to the end of the line, and clear the line. */
 const EMPTY_LINE = '\u0005\u0015';
 
-/** How each one is started so that nothing of this machine's own set-up is in the way, and how it reads the script. */
+/** Arguments that start each shell without the user's settings, and lines that load the completion script. */
 const SHELLS = {
   bash: { args: ['--norc', '--noprofile', '-i'], setUp: ["PS1='ready> '", 'source <(tunnel completion bash)'] },
   zsh: {
@@ -38,7 +40,7 @@ const SHELLS = {
   },
 };
 
-/** What is typed before Tab, and what must be on the screen then. Two Tabs list what there is. */
+/** Cases: name, text typed before Tab, and the expected screen. Two Tabs list all candidates. */
 const CASES = [
   ['a command', `tunnel comp${TAB}`, /tunnel completion/],
   ['a command below another', `tunnel keys cre${TAB}`, /keys create/],
@@ -57,7 +59,7 @@ const CASES = [
   ['a running client', `tunnel stop --client ${process.pid}`.slice(0, -1) + TAB, new RegExp(`--client ${process.pid}`)],
 ];
 
-/** Names of tunnels that a careless shell would take for commands. */
+/** Tunnel names that a shell would execute as commands without quoting. */
 const RUN_BY_NOBODY = ['$(touch run)', '`touch run`', ';touch run', '(touch run)', "it's", 'a"b'];
 
 const isThere = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
@@ -73,7 +75,7 @@ const prepare = () => {
   );
   writeFileSync(join(home, 'my file.yml'), `tunnels:\n  giraffe: ${entry}\n`);
   writeFileSync(join(home, 'other.yml'), `tunnels:\n  zebra: ${entry}\n`);
-  // The socket of a client that lives: nobody is asked.
+  // The socket of a running client. Completion must not connect to it.
   writeFileSync(join(home, '.tunnel', 'run', `${process.pid}.sock`), '');
   const env = {
     ...process.env,
@@ -102,7 +104,7 @@ const tryShell = async (shell) => {
       terminal.type(EMPTY_LINE);
       await pause(200);
       terminal.forget();
-      // In two: what comes in one piece may be taken for pasted.
+      // Text and Tab are sent separately, because a shell may treat a single write as pasted text.
       terminal.type(typed.replaceAll(TAB, ''));
       await pause(200);
       terminal.type(typed.replace(/[^\t]+/, ''));

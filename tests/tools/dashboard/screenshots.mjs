@@ -1,4 +1,4 @@
-// Pictures of every page of the dashboard, in light and dark, on a desk and on a phone, from a real stack with example data.
+// Takes screenshots of every dashboard page in light and dark themes, on a desktop and on a phone, from a real stack with example data.
 
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';

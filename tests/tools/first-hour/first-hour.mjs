@@ -1,4 +1,4 @@
-// The README as a newcomer follows it, timed: a fresh clone, two terminals, a browser, and nothing typed but what stands there.
+// Follows the README like a new user and measures the time: a new clone, two terminals, a browser, and only input from the README.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -19,7 +19,7 @@ const WITH_ACCOUNT_SECS = 120;
 const PATIENCE_MS = 240_000;
 const LEAVE_MS = 30_000;
 
-/** As in the README, to the letter; a test of the repository holds it to what exists. */
+/** Commands copied from the README. A repository test checks that they exist. */
 const START = 'npm start';
 const PUBLISH = 'npx hatchway http 3000 --token-file data/admin-token';
 const SIGN_UP = 'http://localhost:8080/app/signup';
@@ -30,7 +30,7 @@ const EMAIL = 'me@example.com';
 const PASSWORD = 'correct horse battery';
 const ANSWER = 'the app on port 3000\n';
 const PUBLIC_URL = /https?:\/\/([\w-]+\.localhost:\d+)/;
-/** bash's own, of a user or of root. */
+/** The default prompt of bash for a user or root. */
 const PROMPT = /bash-[\d.]+[$#] $/;
 
 const isTaken = (port) =>
@@ -46,7 +46,7 @@ const listen = (port) =>
     server.once('error', reject).listen(port, '127.0.0.1', () => resolve(server));
   });
 
-/** A visitor; names below `localhost` are this machine, whatever its resolver says. */
+/** Visits a host name below `localhost`. All such names are this machine, regardless of the system's resolver. */
 const visit = (host) =>
   new Promise((resolve, reject) => {
     const port = Number(host.split(':')[1]);
@@ -60,7 +60,7 @@ const visit = (host) =>
     sent.on('error', reject).end();
   });
 
-/** A home with nothing in it; where npm finds its packages is the machine's own. */
+/** Returns an environment with an empty home directory, but with the npm cache and npm settings of this machine. */
 const newcomerEnv = (home) => {
   const own = Object.entries(process.env).filter(([name]) => !/^(npm_|TUNNEL_|XDG_)/i.test(name));
   const { stdout: cache } = spawnSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' });
@@ -84,7 +84,7 @@ class Stopwatch {
 const tableOf = (rows) =>
   rows.map(([what, took, at]) => `${what.padEnd(52)} ${took.toFixed(1).padStart(7)} s ${at.toFixed(1).padStart(7)} s`);
 
-/** Part one: terminal 1 and 2, until a visitor has read the answer of the app. */
+/** Part one: starts the server and the client in two terminals, and ends when a visitor has received the app's response. */
 const firstRequest = async ({ server, client }) => {
   const watch = new Stopwatch();
   await server.enter(START);
@@ -101,7 +101,7 @@ const firstRequest = async ({ server, client }) => {
   return { watch, body };
 };
 
-/** Part two: an account, its key, and a tunnel without any address or key typed. */
+/** Part two: creates an account and a key, and opens a tunnel without typing an address or a key. */
 const withAccount = async ({ server, client }, say) => {
   const { signUpInBrowser } = await loadBundled(
     new URL('../dashboard/lib/sign-up-in-browser.ts', import.meta.url),

@@ -1,5 +1,5 @@
-// Visitors never notice a member that dies: under wrk and a trickle of POSTs a client is killed and a local service is stopped,
-// both come back, ten times over. Every request that fails is named by its kind, and only two kinds are allowed.
+// Checks that visitors do not notice a dying member: under wrk and a stream of POSTs, a client is killed and a local service is stopped,
+// and both return, ten times in a row. Every failed request is classified, and only two kinds of failure are allowed.
 import { setTimeout as pause } from 'node:timers/promises';
 import { throwAwayFolder } from '../../../bench/lib/children.mjs';
 import { findWrk } from '../../../bench/lib/wrk.mjs';
@@ -27,7 +27,7 @@ const HEALTH = [
   '--health-max-failed',
   '2',
 ];
-/** A POST may fail only while a member that could have had it was dying. */
+/** Time around the death of a member in which its POSTs may fail. */
 const DYING_MS = 1000;
 
 const countBy = (things, nameOf) => {
@@ -46,7 +46,7 @@ const healthyMembers = (edge, members, healthy) =>
     { timeoutMs: 20_000 },
   );
 
-/** One client dies and one service stops, another member's; in turn the one first or the other. */
+/** Kills a client and stops the local service of a different member. The order alternates between rounds. */
 async function disturb(round, { edge, members, services, deaths, say }) {
   const client = round % MEMBERS;
   const service = (client + 1 + (round % (MEMBERS - 1))) % MEMBERS;

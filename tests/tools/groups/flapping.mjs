@@ -1,5 +1,5 @@
-// A member that flaps every second for five minutes: everyone who counts its edges counts the same, alerts come for every
-// downward edge of a group that has nobody else and never for one that has, and the edge holds no more at the end than before.
+// Tests members that change their health every second for five minutes: all counters agree, every downward transition of a group without
+// another healthy member sends an alert, other transitions send none, and the edge's memory does not grow.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startEdge } from '../lib/edge.mjs';
 import { runScript } from '../lib/script.mjs';
@@ -14,17 +14,17 @@ const USAGE = `usage: node tests/tools/groups/flapping.mjs [--seconds N]
 One member alone in a group and one beside a steady member, both flapping every second, for 300 s (--seconds).`;
 
 const FLAP_MS = 1000;
-/** Health events that a tunnel keeps; the heap is not looked at before they are full. */
+/** Number of health events that the edge keeps per tunnel. Memory is measured only after the history is full. */
 const HISTORY = 50;
 const SAMPLE_EVERY = 30;
-/** Far below one event kept per edge, and above what a heap differs from one look to the next. */
+/** Maximum memory growth: far below one stored event per transition, but above the usual variation of the heap. */
 const GROWTH_MAX_BYTES = 512 * 1024;
 const HEALTH = [
   ...['--health', 'http:/', '--health-interval', '0.15', '--health-timeout', '0.9', '--health-max-failed', '1'],
   ...['--quiet', '--no-inspect'],
 ];
 
-/** A flapping member of its own group, and everyone who hears of it. */
+/** A flapping member of a separate group, with its event stream and its alert receiver. */
 class Flapper {
   name;
   receiver;
@@ -45,7 +45,7 @@ class Flapper {
     return flapper;
   }
 
-  /** What its client told the edge, the first report that it is well among them. */
+  /** Health reports that the member's client sent to the edge, including the first healthy report. */
   get told() {
     return this.member.eventsOf('health').map(({ healthy }) => healthy);
   }
@@ -55,7 +55,7 @@ class Flapper {
   }
 }
 
-/** Switches both services every second; the client has told each change before the next. */
+/** Changes the health of both services every second, and waits until the clients have reported each change. */
 async function flap(edge, flappers, seconds, { say, check }) {
   const samples = [];
   for (let second = 1; second <= seconds; second += 1) {
@@ -80,7 +80,7 @@ const isAlternating = (healths) => healths.every((healthy, index) => index === 0
 async function checkFlapper(edge, flapper, { seconds, alerts, members }, check) {
   const { name, member, stream, receiver } = flapper;
   const downs = flapper.told.filter((healthy) => !healthy).length;
-  // The stream was opened after the first report.
+  // The stream was opened after the first report, so that report is missing in it.
   await until(`${name}: all events`, () => flapper.heard.length >= seconds, { timeoutMs: 5000 });
   const healths = flapper.heard.map(({ healthy }) => healthy);
   check(healths.length === seconds && isAlternating(healths), `${name}: ${healths.length} events for ${seconds} edges`);

@@ -1,5 +1,6 @@
-// An account that floods the edge with frames beside a tenant that does nothing odd: what the flood costs that tenant's visitors, what it takes of the
-// edge's CPU, how many lines it writes into the log and how many alerts leave. BASELINE=../before tries another checkout that was built.
+// An account floods the edge with frames beside a normal tenant. Measures the effect on the tenant's visitors, the edge's processor time,
+// and the number of log lines and alerts.
+// BASELINE=../before tests a different built checkout.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, createServer, request } from 'node:http';
@@ -19,10 +20,10 @@ const PROGRAM = fileURLToPath(new URL('lib/flooder-program.mjs', import.meta.url
 const KEY = 'key-of-the-flooder';
 const LINES_PER_MINUTE = 60;
 const ALERTS_PER_MINUTE = 30;
-/** Of one core, what the edge may take for a flood on top of the visits. */
+/** Maximum share of a core that the flood may cost the edge in addition to the visits. */
 const CPU_SHARE_MAX = 0.25;
 
-/** Lines of the edge's log by their text, from now on. */
+/** Counts new lines of the edge's log by their text. */
 function countLines(edge) {
   const counts = new Map();
   let rest = '';
@@ -52,7 +53,7 @@ function visit(edge, host) {
   });
 }
 
-/** One visit after the other, each 20 ms: quantiles of their time, and the share of a core that the edge took. */
+/** Makes visits one after the other with pauses of 20 ms. Returns quantiles of their duration, and the edge's share of a core. */
 async function visits(edge, host, seconds) {
   const times = [];
   const before = await edge.cpu();

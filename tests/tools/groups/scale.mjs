@@ -1,5 +1,6 @@
-// Groups cost the same however many there are: 10,000 members in one, and 2,000 groups beside it, on one edge. CPU of joins and
-// leaves, memory of a member, the time of GET /api/groups under load, and that nothing of it stays when all have left.
+// Checks that the cost of groups does not depend on their number: 10,000 members in a single group and 2,000 more groups on the same
+// edge. Measures processor time of joins and leaves, memory per member, the duration of GET /api/groups under load, and memory after all
+// members have left.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { startEdge } from '../lib/edge.mjs';
@@ -11,17 +12,20 @@ import { ControlClient } from './lib/control-client.mjs';
 const USAGE = `usage: node tests/tools/groups/scale.mjs [--members N] [--groups N]
 10,000 members in one tcp group and 2,000 http groups of one member; about two minutes.`;
 
-/** As many as an edge allows unless it is told otherwise. */
+/** Tunnels per session: the default maximum of an edge. */
 const PER_SESSION = 100;
 const CPU_MAX_MS = 1;
 const BYTES_MAX = 8 * 1024;
 const LIST_MAX_MS = 1000;
 const LISTS = 10;
-/** The load meanwhile: joins, reports and leaves, over the sessions of the small groups. */
+/** Load during the lists: joins, reports and leaves per second over the sessions of the small groups. */
 const ACTS_PER_SECOND = 1000;
 const ACTS_PER_TURN = 5;
 const FLIPS = 500;
-/** What a member may leave behind for good: nothing. This is for the noise of the heap, and ids that are remembered for a while. */
+/**
+ * Maximum bytes left behind per member. The true value is zero; the margin is for variation of the heap, and for ids that are remembered
+ * for a while.
+ */
 const LEAK_MAX_BYTES = 150;
 const BIG = 'big';
 const RESUME_WINDOW_MS = 30_000;
@@ -34,7 +38,7 @@ async function enter(edge, count) {
   return Promise.all(Array.from({ length: Math.ceil(count / PER_SESSION) }, () => ControlClient.enter(edge)));
 }
 
-/** All of them, the sessions beside each other; gives { client, tunnelId } each. */
+/** Lets all members join, with the sessions in parallel. Returns { client, tunnelId } for each member. */
 async function joinAll(clients, count, fieldsOf) {
   const members = [];
   await inParallel(clients.length, clients.length, async (at) => {
@@ -49,7 +53,7 @@ async function joinAll(clients, count, fieldsOf) {
 const leaveAll = (members) =>
   inParallel(members.length, 8, (index) => members[index].client.leave(members[index].tunnelId));
 
-/** CPU of the edge while `act` runs, for each of `count`. */
+/** Measures the edge's processor time while `act` runs, divided by `count`. */
 async function cpuEach(edge, count, act) {
   const before = await edge.cpu();
   const result = await act();
@@ -59,7 +63,7 @@ async function cpuEach(edge, count, act) {
 const bigMember = () => ({ group: BIG, protocol: 'tcp', health_check: { type: 'tcp', interval_secs: 10 } });
 const smallGroup = (index) => ({ group: `group-${index}` });
 
-/** The worst place for an edge: nobody else is healthy, so that each fall is one of the whole group. */
+/** Measures the worst case for an edge: no other member is healthy, so that each failure affects the whole group. */
 async function checkFlips(edge, { client, tunnelId }, check) {
   const { each } = await cpuEach(edge, FLIPS, async () => {
     for (let flip = 0; flip < FLIPS; flip += 1) {
@@ -97,7 +101,7 @@ async function joinEverything(edge, stage, { members, groups }, { say, check }) 
   return { joinMs: late.each, memberBytes: each };
 }
 
-/** Members come, go and change their health at a steady pace, until `stop` is called. */
+/** Lets members join, leave and change their health at a steady pace, until the returned function is called. */
 function churn(stage) {
   const state = { acts: 0, slowestPingMs: 0, isOver: false };
   const everyMs = (stage.few.length * ACTS_PER_TURN * 1000) / ACTS_PER_SECOND;
@@ -157,7 +161,7 @@ async function checkLists(edge, stage, size, { say, check }) {
   return loaded.slowest;
 }
 
-/** Half of them one by one, the rest with their sessions; `isCut`: the connections are lost. */
+/** Lets half of the members leave one by one, and the rest with their sessions. With `isCut` the connections are lost instead of closed. */
 async function leaveEverything(edge, stage, isCut, { say, check }) {
   const half = stage.big.slice(0, stage.big.length / 2);
   const rest = stage.big.length - half.length;

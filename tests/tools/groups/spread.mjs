@@ -1,5 +1,5 @@
-// Dispatch is uniform: 3 members in 3 real clients, 30,000 public connections, and the figures of everyone who counts.
-// Chance alone fails a right edge once in about a thousand runs: that is what p = 0.001 means.
+// Checks that dispatch is uniform: 3 members in 3 real clients, 30,000 public connections, and equal figures in all counters. A correct
+// edge fails by chance about once in a thousand runs, because p is 0.001.
 import { connect } from 'node:net';
 import { startEdge } from '../lib/edge.mjs';
 import { inParallel } from '../lib/in-parallel.mjs';
@@ -13,14 +13,14 @@ const USAGE = `usage: node tests/tools/groups/spread.mjs [--http] [--connections
 
 const MEMBERS = 3;
 const AT_ONCE = 48;
-/** Of chi-square with 2 degrees of freedom, at p = 0.001. */
+/** Critical chi-square value with 2 degrees of freedom at p = 0.001. */
 const CHI_SQUARE_MAX = 13.816;
 const OFF_MAX = 0.03;
 const GROUP = 'spread';
-/** Each address has its own outgoing ports, so that those of closed connections are not waited for. */
+/** Number of source addresses. Each address has separate outgoing ports, so that ports of closed connections need not be reused early. */
 const ADDRESSES = 200;
 
-/** One public connection; gives what came before its end. */
+/** Opens a public connection and returns the text received until its end. */
 function visit({ port, host, protocol }, index) {
   return new Promise((resolve, reject) => {
     const localAddress = `127.0.0.${2 + (index % ADDRESSES)}`;
@@ -56,7 +56,7 @@ function checkSpread(counts, connections, check) {
   const chiSquare = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
   const off = Math.max(...counts.map((count) => Math.abs(count - expected) / expected));
   const percent = `${(off * 100).toFixed(2)} %`;
-  // Fewer connections scatter more; then chi-square alone decides.
+  // With fewer connections the spread is larger, so only chi-square is checked.
   if (connections >= 30_000) check(off <= OFF_MAX, `each within 3 % of a third (the farthest is ${percent} off)`);
   check(chiSquare <= CHI_SQUARE_MAX, `chi-square ${chiSquare.toFixed(3)}, at most ${CHI_SQUARE_MAX} (p = 0.001)`);
   return `${counts.join(' + ')}, farthest ${percent} from a third, chi-square ${chiSquare.toFixed(3)}`;

@@ -1,5 +1,5 @@
-// Alerts never hold up the edge: while receivers never answer, reset, or drip, the frames of other clients are handled as fast
-// as with good ones, and the next alert still goes out.
+// Checks that alerts never delay the edge: while receivers do not answer, reset, or respond slowly, frames of other clients are handled
+// as fast as with working receivers, and the next alert is still sent.
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, percentile } from '../../../bench/lib/statistics.mjs';
 import { startEdge } from '../lib/edge.mjs';
@@ -15,14 +15,14 @@ Receivers that never answer, reset, or drip, 6 s each (--seconds) in turn with g
 const GROUPS = 24;
 const ALERTS_PER_SECOND = 50;
 const ASK_EVERY_MS = 4;
-/** Against good receivers under the same alerts. Below the floors a ratio says something about the machine only. */
+/** Maximum ratio to working receivers with the same alerts. Below the floors a ratio reflects only the machine. */
 const RATIO_MAX = 2;
 const FLOOR_MS = { p50: 1, p99: 10 };
-/** An alert may take 5 s; no frame may wait for anything like it. */
+/** Maximum delay of a frame, far below the 5 s that an alert may take. */
 const WORST_MAX_MS = 500;
 const ALERT_TIMEOUT_MS = 5000;
 
-/** Alerts to one kind of receiver at a steady pace: groups of one member that become unhealthy, and healthy again, in turn. */
+/** Produces alerts for a kind of receiver at a steady pace: groups with a single member become unhealthy and healthy in turn. */
 class AlertSource {
   edges = 0;
   #client;
@@ -51,7 +51,7 @@ class AlertSource {
     await this.#client.ping();
   }
 
-  /** One alert. */
+  /** Triggers an alert. */
   flip(index = this.edges) {
     const member = this.#members[index % GROUPS];
     this.#client.healthy(member);
@@ -72,7 +72,7 @@ class AlertSource {
   }
 }
 
-/** Frames of a client that has nothing to do with it: a report of health and a Ping behind it, again and again. */
+/** Measures round trips of an unrelated client, which sends health reports, each followed by a Ping. */
 async function roundTrips(bystander, seconds) {
   const times = [];
   const endMs = performance.now() + seconds * 1000;
@@ -84,7 +84,7 @@ async function roundTrips(bystander, seconds) {
   return times;
 }
 
-/** A second with the one and a second with the other, in turn: whatever else the machine does, it does to both. */
+/** Measures each alert source for a second in turn, so that other load on the machine affects both equally. */
 async function inTurn(bystander, sources, seconds) {
   const times = sources.map(() => []);
   for (let second = 0; second < seconds; second += 1) {
@@ -113,7 +113,7 @@ function compare(kind, [times, good], check) {
   return `${kind} ${(times.p50 / good.p50).toFixed(2)} (p99 ${(times.p99 / good.p99).toFixed(2)})`;
 }
 
-/** While all slots of the bad host are taken, a good one elsewhere is told at once. */
+/** Checks that a working receiver on a different host gets an alert at once, while all slots of the failing host are taken. */
 async function checkNext(good, kind, check) {
   const before = good.receiver.alerts.length;
   const begun = performance.now();
@@ -134,7 +134,7 @@ async function outcomes(edge, destination) {
 
 const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
 
-/** Every alert has its outcome once the last one has had its time. */
+/** Checks that every alert has an outcome after the timeout of the last alert. */
 async function checkOutcomes(edge, { operator, sources }, { say, check }) {
   const edges = sources.reduce((total, source) => total + source.edges, 0);
   const ends = async (destination) => {
@@ -150,7 +150,7 @@ async function checkOutcomes(edge, { operator, sources }, { say, check }) {
   check(delivered > 0 && timeout > 0 && failed > 0, 'alerts were delivered, timed out and failed, as meant');
 }
 
-/** One kind of bad receiver; gives its figure and the source of its alerts. */
+/** Tests a kind of failing receiver. Returns its ratio and the source of its alerts. */
 async function tryKind({ kind, host, edge, bystander, good, seconds }, { check }) {
   const bad = await startReceiver(kind, host);
   const source = await AlertSource.make(edge, kind, bad.url);

@@ -1,5 +1,7 @@
-// Opens a page in headless Chromium and waits for an expression to be true; more pairs follow on the same page, each after its
-// command. Usage: browser.mjs CHROMIUM URL EXPRESSION [COMMAND EXPRESSION]…    Prints the page's title; exit 1 in 30 s without.
+// Opens a page in headless Chromium and waits until an expression is true. Further pairs run on the same page: a command, then an
+// expression to wait for.
+// Usage: browser.mjs CHROMIUM URL EXPRESSION [COMMAND EXPRESSION]…
+// Prints the page's title. Exits with 1 if an expression is not true within 30 s.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +24,7 @@ const flags = [
   `--user-data-dir=${profile}`,
   'about:blank',
 ];
-// It leads a group of its own, so that its helpers end with it and write no more.
+// The browser leads a separate process group, so that its helpers end with it and write no more files.
 const browser = spawn(program, flags, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
 
 const debuggerUrl = () =>
@@ -87,7 +89,7 @@ try {
   process.exitCode = 1;
 } finally {
   const ended = new Promise((resolve) => browser.once('exit', resolve));
-  // Without a pid it never started.
+  // Without a pid the browser never started.
   if (browser.pid === undefined) process.exit(1);
   process.kill(-browser.pid, 'SIGKILL');
   await ended;

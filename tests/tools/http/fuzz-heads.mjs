@@ -1,5 +1,6 @@
-// Odd heads end to end: visitors of HTTP/1.1 and HTTP/2, services of HTTP/1.1 and h2c, both sides odd. Every try ends in a status, a reset or a close,
-// within its time; the edge is the same process at the end, without an internal error, and holds nothing.
+// Unusual request and response heads end to end: visitors with HTTP/1.1 and HTTP/2, services with HTTP/1.1 and h2c. Every attempt must
+// end in time with a status, a reset or a close. At the end the edge must be the same process, without an internal error, and without
+// open connections.
 import { connect as connectTcp, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -22,7 +23,7 @@ import {
 const USAGE = `usage: node tests/tools/http/fuzz-heads.mjs [--tries N] [--seed N] [--at-once N]
 100,000 tries (--tries), 200 at a time (--at-once). The seed is printed; the same one brings the same heads.`;
 
-/** The edge waits 2 s for a service here (stack's config), and a visitor 5 s for a head. */
+/** Time limit of an attempt. The edge waits 2 s for a service (see the stack's configuration) and 5 s for a visitor's head. */
 const TRY_TIMEOUT_MS = 15_000;
 const NAMES = [
   'host',
@@ -97,7 +98,7 @@ const randomValue = (chance) => {
   return chance.isOneIn(40) ? 'v'.repeat(chance.between(100, 20_000)) : `v${chance.between(0, 99)}`;
 };
 
-/** Around the bound of 128, mostly. */
+/** Returns random header fields, mostly around the limit of 128. */
 const randomFields = (chance) => {
   const count = chance.of([0, 1, 3, 10, 100, 118, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 150, 200]);
   return Array.from({ length: count }, () =>
@@ -166,7 +167,7 @@ const setting = (id, value) => {
   return bytes;
 };
 
-/** Header table, streams at once, the size of a list of fields, and of services: a window that takes no body. */
+/** Returns unusual settings: header table size, concurrent streams, header list size, and for services a window that admits no body. */
 const oddSettings = (chance, isService) =>
   chance.of([
     Buffer.alloc(0),

@@ -1,4 +1,5 @@
-// Smart HTTP for the repositories below a folder, by git's own CGI program. Usage: git-service.mjs PORT FOLDER
+// Serves the git repositories below a folder over smart HTTP, with git's CGI program.
+// Usage: git-service.mjs PORT FOLDER
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 
@@ -22,7 +23,7 @@ const environmentOf = (request) => {
   };
 };
 
-/** A CGI answer: fields, an empty line, the body. */
+/** Forwards a CGI response: header fields, an empty line, the body. */
 const passOn = (cgi, response) => {
   let head = '';
   const onData = (piece) => {

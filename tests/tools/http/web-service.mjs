@@ -1,11 +1,12 @@
-// The local service that curl, wrk, h2load and the browser are sent to. Usage: web-service.mjs PORT [RESOURCES]
+// The local service for curl, wrk, h2load and the browser.
+// Usage: web-service.mjs PORT [RESOURCES]
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const [port, resources = '200'] = process.argv.slice(2);
 const count = Number(resources);
 
-/** Each is loaded by a tag of its own, and the page counts what has come. */
+/** Page that loads each resource with a separate tag and counts the loaded resources in its title. */
 const page = `<!doctype html><title>loading</title><script>
 let ok = 0, failed = 0;
 const tell = () => { document.title = 'ok ' + ok + ', failed ' + failed; };

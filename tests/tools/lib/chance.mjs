@@ -1,4 +1,4 @@
-// Chance that can be repeated: one seed, one sequence.
+// Repeatable random numbers: the same seed produces the same sequence.
 
 export class Chance {
   #state;
@@ -7,7 +7,7 @@ export class Chance {
     this.#state = seed >>> 0;
   }
 
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   next() {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -16,7 +16,7 @@ export class Chance {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns a whole number from `low` to `high`, both included. */
   between(low, high) {
     return low + Math.floor(this.next() * (high - low + 1));
   }

@@ -1,4 +1,4 @@
-// A real `tunnel-server edge` with load balancing on, in a folder of its own; what its REST and metrics say, and its meter.
+// A real `tunnel-server edge` with load balancing in a separate folder, with access to its REST API, metrics and resource use.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stopChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
@@ -27,7 +27,10 @@ ${loadBalancing}
 ${tables}
 `;
 
-/** `serverLines`, `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them; `server` is the program, ours unless told. */
+/**
+ * Starts an edge. `serverLines`, `limits` and `loadBalancing` are lines of these tables, and `tables` are whole tables; `server` is the
+ * program, by default the executable of this repository.
+ */
 export async function startEdge({ server = SERVER, ...settings } = {}) {
   const folder = throwAwayFolder();
   const dataDir = join(folder, 'data');
@@ -37,7 +40,7 @@ export async function startEdge({ server = SERVER, ...settings } = {}) {
   const child = await startServer({
     name: 'edge',
     command: process.execPath,
-    // The young generation as `npm start` has it.
+    // The same size of the young generation as with `npm start`.
     args: [
       ...['--max-semi-space-size=4', ...METER_ARGS],
       ...[server, 'edge', '--config', config, '--data-dir', dataDir],
@@ -80,12 +83,12 @@ class Edge {
     return answer.json();
   }
 
-  /** undefined while there is none of that name. */
+  /** Returns the group of that name. Returns undefined if there is no such group. */
   async group(name) {
     return (await this.api('/api/groups')).find((group) => group.name === name);
   }
 
-  /** The values of a series by its labels as they are written. */
+  /** Returns the values of a series as pairs of label text and value. */
   async series(name) {
     const text = await (await fetch(this.run.metrics_url)).text();
     const rows = text.matchAll(new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)$`, 'gm'));

@@ -1,6 +1,6 @@
-// Many small things, some at a time.
+// Runs many small tasks with limited parallelism.
 
-/** Calls `act(0)` to `act(count - 1)`, at most `atOnce` of them under way; the first that fails ends it. */
+/** Calls `act(0)` to `act(count - 1)`, with at most `atOnce` calls running. The first failure ends the run. */
 export async function inParallel(count, atOnce, act) {
   let next = 0;
   const work = async () => {

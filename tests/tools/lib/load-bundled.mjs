@@ -1,5 +1,5 @@
-// Loads a module that is TypeScript, or imports some: bundled into .cache/tools, two folders below the root as tests/system is,
-// so that paths beside a module are found from there too.
+// Loads a module that is TypeScript or imports TypeScript. The bundle goes to .cache/tools, two folders below the root like tests/system,
+// so that relative paths beside a module stay valid.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

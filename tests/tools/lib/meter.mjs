@@ -1,4 +1,4 @@
-// Loaded into an edge or a client before its program (node --import): tells what the process holds and has used, when metered-child.mjs asks.
+// Preloaded into an edge or a client (node --import). Reports memory and processor time of the process on request of metered-child.mjs.
 
 const countsOf = (names) => {
   const counts = {};
@@ -7,7 +7,7 @@ const countsOf = (names) => {
 };
 
 const read = {
-  /** After collections, so that only what is held is counted. */
+  /** Memory after garbage collections, so that only referenced memory counts. */
   memory: () => {
     for (let count = 0; count < 4; count += 1) globalThis.gc();
     const { heapUsed, external, arrayBuffers, rss } = process.memoryUsage();
@@ -17,10 +17,10 @@ const read = {
     const { user, system } = process.cpuUsage();
     return { userMs: user / 1000, systemMs: system / 1000, totalMs: (user + system) / 1000 };
   },
-  /** Sockets, servers, timers, … that are alive, by kind. */
+  /** Open sockets, servers, timers and other resources, counted by kind. */
   handles: () => countsOf(process.getActiveResourcesInfo()),
 };
 
 process.on('message', ({ id, what }) => process.send?.({ id, value: read[what]() }));
-// The program's own end must not wait for questions.
+// The channel must not keep the program running.
 process.channel?.unref();

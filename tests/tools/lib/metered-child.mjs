@@ -1,11 +1,13 @@
-// Questions to a child process that has meter.mjs loaded, over its channel.
+// Requests measurements from a child process that has meter.mjs loaded.
 import { fileURLToPath } from 'node:url';
 import { failAtExit } from '../../../bench/lib/children.mjs';
 
-/** Arguments of node, in front of the program. */
+/** Node.js arguments that go before the program. */
 export const METER_ARGS = ['--expose-gc', '--import', fileURLToPath(new URL('meter.mjs', import.meta.url))];
 
-/** `ask('memory')`, `ask('cpu')` or `ask('handles')` gives the answer; it fails when the child ends first. */
+/**
+ * Returns a function: `ask('memory')`, `ask('cpu')` or `ask('handles')` resolves to the measurement, and rejects if the child ends first.
+ */
 export function meterOf(child) {
   let asked = 0;
   const answers = new Map();

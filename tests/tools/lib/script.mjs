@@ -1,4 +1,4 @@
-// The frame of every script here: its options, progress for people, a time limit, and a verdict as its last line.
+// The frame of every script in tests/tools: options, progress output, a time limit, and a verdict as the last line.
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ class UsageError extends Error {}
 
 /**
  * @param {{ name: string, usage: string, options: Record<string, number | boolean>, limitSecs: (values: object) => number, needsBuild?: boolean }} what
- * `options` are the flags with their defaults; numbers are whole and above zero. `limitSecs` is what the run may take.
- * `needsBuild`: it runs our executables; so by default.
+ * `options` are the flags with their defaults; numbers are whole and above zero. `limitSecs` returns the time limit of the run.
+ * `needsBuild`: whether the script runs our executables; true by default.
  * @param {(tools: { values: object, say: (line: string) => void, check: (isRight: boolean, what: string) => void }) => Promise<string>} main
- * gives the words behind `ok:`. What it checks is counted; one that is wrong fails the run, and the run goes on.
+ * returns the text after `ok:`. A failed check makes the run fail, but the run continues.
  */
 export async function runScript({ name, usage, options, limitSecs, needsBuild = true }, main) {
   leaveNothingBehind();
@@ -46,7 +46,7 @@ function say(line) {
   process.stdout.write(`${String(seconds).padStart(4)} s  ${line}\n`);
 }
 
-/** Figures of time are those of the machine, too. */
+/** Prints a note on a busy machine, because durations depend on its load. */
 function sayIfBusy() {
   const [load] = loadavg();
   const cores = availableParallelism();
@@ -89,7 +89,7 @@ function valueOf(flag, given, usual) {
   return number;
 }
 
-/** The executables that are tried are those of the sources. */
+/** Builds the executables, so that the script tests the current sources. */
 function build() {
   const { status } = spawnSync(process.execPath, [join(ROOT, 'scripts/ensure.mjs'), 'build'], {
     stdio: ['ignore', 2, 2],

@@ -1,7 +1,7 @@
-// Waiting for something to become true, with an end to the patience.
+// Waits for a condition with a time limit.
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** What `look` gave when it was first neither false nor undefined nor null. */
+/** Polls `look` and returns its first result other than false, undefined or null. */
 export async function until(what, look, { timeoutMs = 15_000, everyMs = 50 } = {}) {
   const giveUpAt = Date.now() + timeoutMs;
   for (;;) {

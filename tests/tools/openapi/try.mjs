@@ -1,5 +1,6 @@
-// The two OpenAPI documents, as a running stack serves them, read by redocly and spectral: npm run try:openapi
-// Both come from the npm registry into .cache/openapi; where that cannot be reached, one line says so.
+// Checks both OpenAPI documents of a running stack with redocly and spectral: npm run try:openapi
+// Installs both programs from the npm registry into .cache/openapi. If the registry cannot be reached, the script prints a message and
+// ends.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +42,7 @@ https_port = 0
 enabled = true
 `;
 
-/** Starts a stack on free ports in a folder that is gone afterwards. */
+/** Starts a stack on free ports in a temporary folder. */
 const startStack = async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tunnel-openapi-'));
   const config = join(folder, 'server.toml');

@@ -1,5 +1,5 @@
-// The edge is killed and restarted under direct downloads, which lose nothing; and every end of permission ends them: the tunnel is deleted, the
-// peer is dismissed. A publisher that another program replaces, and a subscriber that is killed.
+// Kills and restarts the edge during direct downloads, which must lose nothing. Downloads must end when permission ends: the tunnel is
+// deleted, or the peer is disconnected. Also covers a publisher that is replaced by a second program, and a subscriber that is killed.
 import { setTimeout as delay } from 'node:timers/promises';
 import { runScript } from '../lib/script.mjs';
 import { until } from '../lib/until.mjs';
@@ -7,9 +7,9 @@ import { P2pEdge, P2pProgram, secretFile, startBigFiles, startDownload } from '.
 
 const USAGE = 'usage: node tests/tools/p2p/edge-kill.mjs [--kills N] [--megabytes N]';
 const MB = 1_000_000;
-/** What the contract allows. */
+/** Maximum time that the contract allows until a download ends. */
 const END_MS = 2_000;
-/** A direct path in use, and a machine that has others to serve. */
+/** Maximum time until a silent direct path in use is detected, on a machine with other load. */
 const SILENCE_MS = 6_000;
 /** `--drain-secs`, by default. */
 const DRAIN_MS = 32_000;
@@ -53,7 +53,7 @@ async function tryKills({ edge, files, check, say, values }) {
   await pair.publisher.stop('SIGTERM');
 }
 
-/** A download runs; `end` is done; it ends in time. */
+/** Starts a download, calls `end`, and checks that the download ends in time. */
 async function tryEnd({ edge, files, check }, name, what, end, flags = []) {
   const pair = await openPair(edge, name, { files, flags });
   const download = startDownload(pair.subscriber.port, 2_000 * MB, 5 * MB);
@@ -115,7 +115,10 @@ async function tryEnds(stage) {
   }
 }
 
-/** The name is its old publisher's for a while: a client that may not have it ends. */
+/**
+ * Publishes the name as soon as it is free. The previous publisher holds the name for a while, and until then a client that may not use
+ * it ends.
+ */
 async function publishOnceFree({ edge, files }, name, secret) {
   for (;;) {
     const program = new P2pProgram(edge, ['publish', name, String(files)], { secret });
@@ -126,7 +129,10 @@ async function publishOnceFree({ edge, files }, name, secret) {
   }
 }
 
-/** Killed, it cannot say goodbye: its name waits for it, and a direct path has to fall silent. Asked to end, it may finish what runs. */
+/**
+ * Replaces a publisher. After SIGKILL it cannot say goodbye, so its name is held and the direct path ends by silence. After SIGTERM it
+ * may finish running transfers.
+ */
 async function tryReplacement(stage, signal) {
   const { edge, files, check, say } = stage;
   const name = `replaced-${signal.toLowerCase()}`;

@@ -1,5 +1,5 @@
-// Our clients at an edge that is not ours: it keeps all that passes, and then joins two pairs crosswise. It learns nothing, nobody reaches the
-// wrong peer, and both ends say why.
+// Our clients at a hostile edge, which records all traffic and then joins two pairs crosswise. The edge learns nothing, no client reaches
+// the wrong peer, and both ends report why.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { P2pProgram, secretFile } from './lib/stage.mjs';
 const USAGE = 'usage: node tests/tools/p2p/hostile-edge.mjs';
 const PROOF = 'the peer could not prove the secret';
 
-/** Where the edge looks up whose stream it is: the one line that is another. */
+/** The lookup of a stream's join in the edge's source: the only line that the hostile edge replaces. */
 const ASKS = 'joins.find(sessionId, peerId)';
 
 async function loadEdge() {
@@ -50,7 +50,7 @@ async function loadEdge() {
   return import(pathToFileURL(outfile).href);
 }
 
-/** Of a frame: how many bytes it has, and how many of the head say so. */
+/** Returns the payload length of a WebSocket frame, and the number of extra length bytes in its head. */
 function sizeAt(bytes, at) {
   const short = bytes[at] & 127;
   if (short < 126) return { bytes: short, more: 0 };
@@ -58,7 +58,7 @@ function sizeAt(bytes, at) {
   return { bytes: Number(bytes.readBigUInt64BE(at + 1)), more: 8 };
 }
 
-/** The payloads of what a client sends on a WebSocket: each frame is behind a mask of its own, which hides nothing. */
+/** Returns the payloads of a client's WebSocket frames without their masks, which hide nothing. */
 function unmasked(bytes) {
   const frames = [];
   let at = bytes.indexOf('\r\n\r\n') + 4;
@@ -72,7 +72,7 @@ function unmasked(bytes) {
   return Buffer.concat(frames);
 }
 
-/** All bytes between clients and the edge, both ways, as they pass and as they are meant. */
+/** Records all bytes between clients and the edge in both directions, raw and unmasked. */
 async function startRecorder(port) {
   const kept = [];
   const server = createServer((socket) => {
@@ -100,7 +100,7 @@ async function startRecorder(port) {
   return { port: server.address().port, bytes: () => Buffer.concat(kept.flatMap(bytesOf)) };
 }
 
-/** Says its name, then what it is told. */
+/** Starts a service that sends its name and then echoes. */
 async function startService(name) {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => {});
@@ -111,7 +111,7 @@ async function startService(name) {
   return server.address().port;
 }
 
-/** Who answers there: the name of a service, or nothing. */
+/** Returns the text of the service that answers at the port, or an empty text. */
 async function ask(port, text = '') {
   const socket = connect({ host: '127.0.0.1', port });
   socket.setTimeout(5_000, () => socket.destroy());
@@ -120,7 +120,7 @@ async function ask(port, text = '') {
   try {
     for await (const chunk of socket) heard += chunk.toString('latin1');
   } catch {
-    // A reset is an answer, too.
+    // A reset counts as an answer.
   }
   return heard;
 }

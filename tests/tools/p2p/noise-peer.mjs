@@ -1,4 +1,4 @@
-// Our handshake and records against an independent implementation: `noiseprotocol` 0.3.1 of PyPI is the other end, in both roles.
+// Tests our handshake and records against an independent implementation: `noiseprotocol` 0.3.1 from PyPI is the other end in both roles.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -32,7 +32,9 @@ function installPython(folder) {
   return join(folder, 'bin/python');
 }
 
-/** The other end. Bytes in, bytes out; null: it refused. */
+/**
+ * Starts the other end. `ask` sends a command with bytes, and resolves to the answer's bytes, or to null if the other end rejected them.
+ */
 function startPeer(python) {
   const child = spawn(python, [lib('noise-peer.py')], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout });

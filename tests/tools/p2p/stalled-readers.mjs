@@ -1,5 +1,5 @@
-// What a peer can do to the others: connections whose reader stands still, over the relay and direct; joins asked for without end; secrets that
-// are guessed; one peer too many. Memory stays where it is, and whoever is joined is served.
+// Attacks by a peer on other peers: connections with stalled readers over the relay and the direct path, endless join requests, guessed
+// secrets, and too many peers. Memory must stay bounded, and joined peers must be served.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ async function openPair(edge, name, files, way, secret = secretFile(edge.folder)
 
 const megabytesOf = (pid) => Math.round(residentBytes(pid).now / MB);
 
-/** Each asks for 10 GB and reads nothing of it. */
+/** Opens connections that each request 10 GB and read nothing. */
 async function tryStalled({ edge, files, check, values }, way) {
   const { publisher, subscriber } = await openPair(edge, `stalled-${way}`, files, way);
   await startDownload(subscriber.port, 100 * MB).over;
@@ -50,7 +50,7 @@ async function tryStalled({ edge, files, check, values }, way) {
   );
   for (const [name, { pid }] of Object.entries(programs)) {
     const grown = megabytesOf(pid) - before[name];
-    // A stream may have a window under way at each of its ends.
+    // Each stream may have a full window in flight at both of its ends.
     check(grown < 40 + values.readers, `${way}: the ${name} has grown by ${grown} MB from ${before[name]} MB`);
   }
   check(subscriber.path.startsWith(way), `${way}: still ${subscriber.path}`);
@@ -62,7 +62,7 @@ async function tryStalled({ edge, files, check, values }, way) {
   await publisher.stop();
 }
 
-/** A client of the control plane that asks for joins and opens no stream. */
+/** A control client that requests joins and opens no stream. */
 class RawSubscriber {
   answers = [];
   isClosed = false;
@@ -132,7 +132,7 @@ async function tryFloods({ edge, files, check }) {
 
   const flood = await RawSubscriber.enter(edge);
   for (let n = 0; n < GUESSES && !flood.isClosed; n += 1) flood.ask(`nobody-${n}`, randomBytes(8));
-  // The pace of frames lets some of them through: it takes less than the minute in which they are counted.
+  // The frame rate limit lets some of the requests through, in less than the minute in which attempts are counted.
   await delay(20_000);
   const guessed = flood.codes();
   check(guessed.P2P_NOT_FOUND === 60, `${GUESSES} guesses: closed ${flood.isClosed}, ${JSON.stringify(guessed)}`);

@@ -1,5 +1,5 @@
-// The database tests through Debian's PgBouncer in transaction mode: npm run try:pgbouncer -- [FILE…]
-// Where pgbouncer is not installed, one line says so.
+// Runs the database tests through Debian's PgBouncer in transaction mode: npm run try:pgbouncer -- [FILE…]
+// Without pgbouncer, the script prints a message and ends.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const FOLDER = join(ROOT, '.cache/pgbouncer');
 
-/** Debian has it among the programs of the system, which a user's PATH may lack. */
+/** Debian installs pgbouncer in /usr/sbin, which may be missing in a user's PATH. */
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'];
 const program = folders.map((folder) => join(folder, 'pgbouncer')).find((file) => existsSync(file));
 

@@ -1,5 +1,5 @@
-// One account with 1,500 connections and strangers with 1,000 flood the API of a stack: how long another tenant's calls, registrations and first
-// authentications take, beside the same without a flood.
+// An account with 1,500 connections and anonymous visitors with 1,000 flood the API of a stack. Measures the duration of a different
+// tenant's calls, registrations and first authentications, with and without the flood.
 import { availableParallelism, loadavg } from 'node:os';
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';
@@ -21,7 +21,7 @@ await runScript(
       new URL('../../system/api-flood.fixture.ts', import.meta.url),
       'api-flood',
     );
-    // Both floods and the server are more than one process a core already.
+    // The machine counts as busy before the start, because both floods and the server already need more than a process per core.
     const isBusy = loadavg()[0] > availableParallelism();
     const trial = await ApiFlood.open();
     try {

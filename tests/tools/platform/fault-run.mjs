@@ -1,5 +1,6 @@
-// kill -9 of edge, platform, database and clients at random while visitors of two tenants ask 40 times a second each: nobody gets nothing for long, nothing
-// is billed twice, and a killed edge has at most the last 100 ms not billed. Before that one kill of the edge alone: how long its ports were closed.
+// Kills edge, platform, database and clients with SIGKILL at random, while visitors of two tenants each send 40 requests per second: no
+// tenant is without responses for long, nothing is billed twice, and at most the last 100 ms before an edge kill are not billed. Before
+// that, the edge is killed alone to measure how long its ports are closed.
 import { loadavg } from 'node:os';
 import { readProcessorUse, takenByOthers } from '../../../scripts/lib/processor-use.mjs';
 import { Chance } from '../lib/chance.mjs';
@@ -12,9 +13,12 @@ const USAGE = `usage: node tests/tools/platform/fault-run.mjs [--kills N] [--sec
 const GAP_MS = 10_000;
 const REFUSED_MS = 1500;
 const SERVED_MS = 2500;
-/** After it a session is a stable one, and the supervisor has forgotten nothing yet: it starts a part at once twice a minute. */
+/**
+ * Pause between kills. Afterwards a session counts as stable, but the supervisor still remembers previous restarts: it restarts a part at
+ * once only twice a minute.
+ */
 const CALM_MS = 6000;
-/** Of the processor, by other programs: with more, times are those of the other programs. */
+/** Share of the processor used by other programs above which durations are not judged. */
 const BUSY_SHARE = 0.1;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -46,7 +50,7 @@ await runScript(
         say(
           `the edge alone: refused for ${Math.round(refusedMs)} ms, served after ${Math.round(servedMs)} ms, load ${loadavg()[0].toFixed(1)}`,
         );
-        // The third kill within a minute is followed by a pause.
+        // The supervisor delays the restart after a third kill within a minute, so the script waits.
         if (kill % 2 === 1) await pause(60_000);
       }
       await pause(CALM_MS);
@@ -64,7 +68,7 @@ await runScript(
     } finally {
       await run.close();
     }
-    // Programs that ended count as ours only now.
+    // Programs of this run are attributed correctly only after they have ended.
     const others = takenByOthers(use, readProcessorUse());
     const isBusy = others > BUSY_SHARE;
     const judge = (isRight, what) => {

@@ -1,5 +1,5 @@
-// kill -9 of each part of a stack in turn, and of all of it, while visitors use the tunnels of a paying account: every part comes back in
-// its time, clients by themselves, nothing is charged twice, and what an edge had not written down is at most what 100 ms carry.
+// Kills each part of a stack with SIGKILL in turn, and then the whole stack, while visitors use the tunnels of a paying account: every
+// part returns in time, clients reconnect automatically, nothing is charged twice, and a killed edge loses at most the usage of 100 ms.
 import { availableParallelism, loadavg } from 'node:os';
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';
@@ -8,7 +8,7 @@ const USAGE = `usage: node tests/tools/platform/part-kill.mjs [--kills N] [--unb
 20 kills of edge, platform, database and parent each: about 6 minutes.
 --unbilled-ms: what a killed edge may not have written down yet; more than the promised 100 on a busy machine.`;
 
-/** The promise, for half of the kills: a machine that does something else is late now and then. */
+/** Promised return times for at least half of the kills, because a machine with other load is sometimes late. */
 const BACK_MS = { edge: 1500, platform: 2000, database: 10_000, parent: 10_000 };
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -27,10 +27,11 @@ await runScript(
     );
     const trial = await KillTrial.open();
     try {
-      // Starting a program takes as long as the machine makes it take: our own load is about one process a core.
+      // The machine counts as busy above this load, because programs then start slowly. The script itself causes a load of about one
+      // process per core.
       const isBusy = loadavg()[0] > 2 * availableParallelism();
       const times = new Map(PARTS.map((part) => [part, []]));
-      // In turn, the parent last: with a new one no part has a past that it would be started later for.
+      // The parent is killed last in each round, because a new parent does not remember earlier restarts that would delay the next.
       for (let round = 1; round <= kills; round += 1) {
         for (const part of PARTS) times.get(part).push(await trial.kill(part));
         if (round % 5 === 0) say(`${round} kills of each`);
@@ -42,7 +43,7 @@ await runScript(
         if (isBusy) say(`${what}; not judged, for others use the machine`);
         else check(half <= BACK_MS[part], what);
       }
-      // A killed parent takes the edge with it.
+      // A killed parent also ends the edge, so there are two edge kills per round.
       const { charged, least, most, carried } = await trial.totals(2 * kills, unbilledMs);
       check(charged <= most, `nothing is charged twice: ${charged} of at most ${most} bytes`);
       check(

@@ -1,5 +1,5 @@
-// Usage at its size: fills a database with the tunnels of one busy account and of many others, then asks for usage as the API
-// does, prints how PostgreSQL answers, and checks that it never reads a large table whole and that others cost nothing.
+// Fills a database with the tunnels of a busy account and of many others, then queries usage like the API and prints how PostgreSQL
+// answers. Checks that PostgreSQL never reads a large table completely, and that rows of other accounts add no cost.
 
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';
@@ -8,7 +8,7 @@ const USAGE = `usage: node tests/tools/platform/seed-usage.mjs [--rows N] [--all
 1000000 rows of one account among 10000000 of 10000 accounts: about ten minutes and 6 GB below the folder for temporary files.
 TEST_DATABASE_URL names a server to use instead of the embedded one.`;
 
-/** The services are TypeScript, so they are bundled; what is measured is what they ask. */
+/** Loads the trial as a bundle, because the measured services are TypeScript. */
 const loadTrial = () => loadBundled(new URL('lib/usage-trial.mjs', import.meta.url), 'usage-trial');
 
 await runScript(

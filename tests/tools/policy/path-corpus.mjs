@@ -1,6 +1,6 @@
-// Every spelling of /admin of the corpus (packages/policy/src/match/path-corpus.json) against deny, auth and allow rules, over HTTP/1.1 and HTTP/2, in
-// front of services that read paths each in their own way, a real Express among them. None may reach the admin part, and whatever passes
-// arrives to the byte.
+// Tests every spelling of /admin in the corpus (packages/policy/src/match/path-corpus.json) against deny, auth and allow rules, over
+// HTTP/1.1 and HTTP/2, in front of services that interpret paths differently, including a real Express app. No spelling may reach the
+// admin part, and forwarded paths must arrive unchanged.
 import { readFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
@@ -23,7 +23,7 @@ const TIMEOUT_MS = 20_000;
 const WRONG_SHOWN = 10;
 
 const auth = { tokens: [{ name: 'ci', token: TOKEN }] };
-/** `statusOf`: of a spelling by what it must do; 200: the service answers. */
+/** Policies by kind. `statusOf` is the expected status for each expectation of a spelling; 200 comes from the service. */
 const POLICIES = {
   deny: {
     rules: [{ match: { path: ['/admin/**'] }, deny: true }],
@@ -39,7 +39,7 @@ const POLICIES = {
   },
 };
 
-/** By hand: a library would tidy the target up. `{ status, body }`. */
+/** Sends a request by hand, because a library would normalize the target. Returns `{ status, body }`. */
 const askHttp1 = (port, host, target, headers = {}, method = 'GET') =>
   new Promise((resolve, reject) => {
     const lines = Object.entries({ host, connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}`);
@@ -59,7 +59,7 @@ const askHttp1 = (port, host, target, headers = {}, method = 'GET') =>
     });
   });
 
-/** A reset is status 0: nothing was served. */
+/** Sends an HTTP/2 request. A reset has status 0, because nothing was served. */
 const askHttp2 = (session, host, target) =>
   new Promise((resolve) => {
     const stream = session.request({ ':path': target, ':authority': host });
@@ -78,7 +78,7 @@ const askHttp2 = (session, host, target) =>
     stream.end();
   });
 
-/** Why the answer is wrong, or null. */
+/** Returns why the response is wrong, or null. */
 const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
   const wanted = policy.statusOf[must];
   if (isHttp2 && must === 'refuse') return status === 0 || status === 400 ? null : `${target}: ${status}`;
@@ -88,13 +88,13 @@ const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
   return got === path ? null : `${target} arrived as ${got}`;
 };
 
-/** Headers by which some services are told another path or method than the request line has: to rules they say nothing. */
+/** Headers from which some services take a different path or method than from the request line. Rules must ignore these headers. */
 const OTHER_WORDS = [
   ...['x-original-url', 'x-rewrite-url', 'x-original-uri', 'x-forwarded-uri', 'x-forwarded-path', 'x-forwarded-prefix'],
   ...['x-forwarded-host', 'x-http-method-override', 'x-http-method', 'x-method-override', 'referer', 'destination'],
 ];
 
-/** `[method, target, headers, status by policy]`: requests that are not what they say. */
+/** Returns misleading requests as `[method, target, headers, status by policy]`. */
 const tricksOf = (kind) => {
   const shut = POLICIES[kind].statusOf.hide;
   return [
@@ -120,13 +120,13 @@ async function tryTricks(edge, host, kind) {
   return wrong;
 }
 
-/** And one of each service that is open to everyone: what the rules have to hold. */
+/** Returns a tunnel per policy and service, and a tunnel without a policy per service, to show which spellings the rules must stop. */
 const tunnelsOf = (services) =>
   Object.entries({ ...POLICIES, open: { rules: null } }).flatMap(([kind, { rules }]) =>
     services.map(({ name, port }) => ({ name: `${kind}-${name}`, port, policy: rules })),
   );
 
-/** How many spellings are the admin part to a service; its tunnel has no policy. */
+/** Returns how many spellings reach the admin part of a service without a policy. */
 async function reachable(edge, host, service, atOnce) {
   const targets = CORPUS.filter(({ must }) => must !== 'refuse').map(({ target }) => target);
   await inParallel(targets.length, atOnce, (index) => askHttp1(edge.httpPort, host, targets[index]));
@@ -144,7 +144,7 @@ async function tryTunnel({ edge, host, policy, atOnce }) {
   });
   const session = connectHttp2(`https://localhost:${new URL(edge.run.https_url).port}`, { ca: readFileSync(CERT) });
   session.on('error', () => {});
-  // What is no request at all may end the connection: those go last.
+  // Spellings that are not valid requests go last, because they may end the connection.
   const ordered = CORPUS.filter(({ target }) => !target.includes('{host}')).toSorted(
     (a, b) => Number(a.must === 'refuse') - Number(b.must === 'refuse'),
   );

@@ -1,4 +1,5 @@
-// One command, and everything over TLS: dashboard, control port and a tunnel, with the root of the test authority and nothing switched off.
+// A public installation with a single command, and everything over TLS: dashboard, control port and a tunnel, validated with the root of
+// the test authority.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -17,7 +18,7 @@ const SLOW = { timeoutMs: 120_000 };
 const cleanUps: (() => Promise<unknown>)[] = [];
 let said = (): readonly string[] => [];
 afterEach(async ({ task }) => {
-  // What the server said tells more than what a visitor saw.
+  // On failure, the server's output helps more than the visitor's view.
   if (task.result?.state === 'fail') process.stderr.write(`${said().join('\n')}\n`);
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
@@ -42,7 +43,7 @@ const ask = (url: string, ca?: string): Promise<Answer> =>
     call.end();
   });
 
-it('a public installation from one command', async () => {
+it('a single command starts a public installation with TLS for the dashboard, the control port and tunnels', async () => {
   const folder = await temporaryDirectory();
   cleanUps.push(() => folder.close());
   const dns = await startDnsServer();

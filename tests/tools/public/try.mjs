@@ -1,5 +1,5 @@
-// A public installation as its operator starts it, on the real ports 80, 443 and 53, in a network namespace: npm run try:public
-// Needs root, ip(8) and pebble, which `npm run try:acme` installs with Go; where something is missing, one line says so.
+// Runs a public installation like an operator, on the real ports 80, 443 and 53 in a network namespace: npm run try:public
+// Needs root, ip(8) and pebble, which `npm run try:acme` installs with Go. If a program is missing, the script prints a message and ends.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const DOMAIN = 'tunnels.test';
 const NAMES = [DOMAIN, `shop.${DOMAIN}`, `other.${DOMAIN}`];
 
 const namespace = `tunnel-public-${process.pid}`;
-/** ip(8) lays what is here over /etc. */
+/** Folder that ip(8) mounts over /etc in the namespace. */
 const etc = join('/etc/netns', namespace);
 
 const run = (command, args, options = {}) => spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
@@ -32,7 +32,7 @@ const within = () => {
   must('netns', 'add', namespace);
   const inside = (...args) => must('-n', namespace, ...args);
   inside('link', 'set', 'lo', 'up');
-  // One end of a wire: not every kernel has interfaces of the kind dummy.
+  // An end of a virtual cable, because some kernels have no dummy interfaces.
   inside('link', 'add', 'public0', 'type', 'veth', 'peer', 'name', 'public1');
   inside('link', 'set', 'public1', 'up');
   inside('address', 'add', `${ADDRESS}/24`, 'dev', 'public0');

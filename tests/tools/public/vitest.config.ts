@@ -1,4 +1,4 @@
-// How `npm run try:public` runs its suite, inside the network namespace: packages by their sources, as in the other tests.
+// Configuration for `npm run try:public`, inside the network namespace: packages resolve to their sources like in the other tests.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 

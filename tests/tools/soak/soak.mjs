@@ -1,5 +1,5 @@
-// Minutes of odd visitors, odd services, cut handshakes, garbage at every port and members that are killed. At the end nothing may be left of it:
-// no connection in the gauges, no descriptor, no memory; and an honest visitor beside it got every answer.
+// Runs minutes of misbehaving visitors and services, aborted handshakes, garbage at every port, and members that are killed. At the end
+// the edge must hold no connection in its gauges, no descriptor and no memory, and an honest visitor must have received every response.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const MEMBER_LIFE_MS = 12_000;
 const HONEST_EVERY_MS = 250;
 const MINUTE_MS = 60_000;
 const MB = 1e6;
-/** All must be 0 when nobody is there any more. */
+/** Gauges that must be 0 after all visitors have left. */
 const GAUGES = ['tunnel_active_connections', 'tunnel_active_streams', 'tunnel_queued_bytes'];
 
 const HOSTS = [
@@ -34,7 +34,7 @@ const HOSTS = [
 
 const residentMb = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1000;
 
-/** What the edge holds now. */
+/** Returns the current resources of the edge and the client. */
 const look = async (stack, client) => {
   const seen = await stack.metrics();
   return {
@@ -51,7 +51,7 @@ const isQuiet = ({ gauges }) => Object.values(gauges).every((value) => value ===
 const textOf = ({ residentMb: mb, clientMb, descriptors, gauges }) =>
   `edge ${mb.toFixed(0)} MB, first client ${clientMb.toFixed(0)} MB, ${descriptors} descriptors, ${gauges.tunnel_active_connections} connections, ${gauges.tunnel_active_streams} streams`;
 
-/** Beside all the others: it must get what it asked for, every time. What is wrong is said when it happens. */
+/** A visitor beside the misbehaving visitors that must always get the right response. Errors are printed when they happen. */
 class HonestVisitor {
   asked = 0;
   wrong = [];
@@ -94,7 +94,7 @@ class HonestVisitor {
     this.#say(`the honest visitor: ${what}`);
   }
 
-  /** As the edge sees it. */
+  /** Returns the state of a connection from the edge's list. */
   async #stateOf({ localPort }) {
     const { connections } = JSON.parse(await this.#stack.connections());
     return JSON.stringify(connections.find(({ peer }) => peer === `127.0.0.1:${localPort}`) ?? 'no such connection');
@@ -105,7 +105,7 @@ class HonestVisitor {
   }
 }
 
-/** One of the two is always there or on its way. */
+/** Kills and restarts the members in turn, so that one of the two is always running or starting. */
 const killMembers = async (members, isOver) => {
   for (let turn = 0; !isOver(); turn += 1) {
     await pause(MEMBER_LIFE_MS);

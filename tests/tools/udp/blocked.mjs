@@ -1,4 +1,5 @@
-// UDP between client and edge is blocked (nft drop) and opened again, in a network of its own: how long visitors hear nothing, and what is said of it.
+// Blocks UDP between client and edge (nft drop) and opens it again, in a separate network namespace. Measures how long visitors hear
+// nothing, and checks the reported reason.
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -24,7 +25,7 @@ const block = (ports, directions) => {
   nft(`table inet tries {\nchain in {\ntype filter hook input priority 0\n${lines.join('\n')}\n}\n}\n`);
 };
 
-/** Words every 10 ms, echoed; the longest silence since it was asked last. */
+/** Starts a visitor that sends a word every 10 ms to an echo service, and records the longest silence since the last reset. */
 async function startVisitor(port) {
   const socket = createSocket('udp4').bind(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -62,7 +63,7 @@ await runScript(
     for (let round = 0; round < rounds; round += 1) {
       for (const [kind, directions] of Object.entries(kinds)) {
         await until('words pass', () => visitor.since().heard > 0 || pause(100).then(() => visitor.heard > 0));
-        // One that is lost again at once is tried more and more rarely.
+        // The path stays open for a while, because a path that is lost at once is retried at longer intervals.
         await pause(STABLE_MS);
         visitor.since();
         block(edge.run.udp_ports, directions);

@@ -1,4 +1,5 @@
-// dig through a udp tunnel to dnsmasq: every query is a flow of its own, each gets its own answer, and two flows never see each other's.
+// Runs dig through a udp tunnel to dnsmasq: every query is a separate flow with its own answer, and no flow sees the answers of a
+// different flow.
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -14,7 +15,7 @@ const USAGE = `usage: node tests/tools/udp/dns.mjs [--queries N] [--at-a-time N]
 Queries of dig, each from a port of its own, at dnsmasq behind a tunnel; on the UDP path and on carriers.`;
 const NAMES = 500;
 
-/** Every name has an address of its own: a wrong answer is seen. */
+/** Returns the address of a name. Each name has a different address, so that wrong answers are detected. */
 const addressOf = (n) => `10.9.${Math.floor(n / 200)}.${(n % 200) + 1}`;
 
 async function startDnsmasq() {
@@ -22,7 +23,7 @@ async function startDnsmasq() {
   const port = await freeUdpPort();
   const hosts = Array.from({ length: NAMES }, (_, n) => `${addressOf(n)} n${n}.test`);
   writeFileSync(join(folder, 'hosts'), `${hosts.join('\n')}\n`);
-  // One answer of nearly 4 KB beside the small ones.
+  // A record with almost 4 KB, in addition to the small answers.
   const text = Array.from({ length: 14 }, (_, n) => `--txt-record=big.test,${String(n).padStart(250, 'x')}`);
   const args = [
     ...['--keep-in-foreground', '--no-resolv', '--no-hosts', '--conf-file=/dev/null', '--pid-file'],
@@ -34,8 +35,8 @@ async function startDnsmasq() {
 }
 
 /**
- * dig reads its queries from a file and sends one after the other, each from a socket of its own. Each dig has an address of its own: they share ports
- * (SO_REUSEPORT), and two with the same one at a time would get each other's answers from the kernel.
+ * Runs dig with a file of queries, which it sends one after the other from separate sockets. Each dig uses a different source address:
+ * the processes share ports (SO_REUSEPORT), and with the same address the kernel would deliver answers to the wrong process.
  */
 async function dig(folder, port, { from, count, source }) {
   const file = join(folder, `queries-${from}`);
@@ -67,7 +68,7 @@ async function dig(folder, port, { from, count, source }) {
   return { right, wrong, lost: count - right - wrong };
 }
 
-/** Two visitors who ask for different names with one and the same DNS id, at the same time. */
+/** Lets visitors request different names with the same DNS id at the same time. */
 async function sameId(port, rounds) {
   const query = (name) => {
     const labels = name.split('.').map((label) => Buffer.from([label.length, ...Buffer.from(label)]));

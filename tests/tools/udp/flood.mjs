@@ -1,5 +1,6 @@
-// A flood from 100,000 source addresses beside 50 visitors who converse, in a network of its own where every address of 10.64.0.0/10 is the
-// machine's: what the visitors lose, what the edge grows by, and what one forged address gets at most.
+// Sends a flood from 100,000 source addresses beside 50 active visitors, in a separate network namespace where every address in
+// 10.64.0.0/10 belongs to the machine. Measures the visitors' losses, the edge's memory growth, and the maximum bytes sent to a forged
+// address.
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -17,12 +18,12 @@ const PROGRAM = fileURLToPath(new URL('lib/flood-program.mjs', import.meta.url))
 const VISITORS = 50;
 const LOST_SHARE_MAX = 0.01;
 const GROWS_BYTES_MAX = 40e6;
-/** A socket each: so many flows a tunnel has at most. */
+/** Maximum memory growth of the client, which needs a socket for each of the tunnel's maximum number of flows. */
 const CLIENT_GROWS_BYTES_MAX = 10_000 * 16e3;
-/** [udp] unconfirmed_reply_bytes. */
+/** Maximum bytes for a forged address: [udp] unconfirmed_reply_bytes. */
 const VICTIM_BYTES_MAX = 8192;
 
-/** Words every 50 ms, echoed. */
+/** Starts a visitor that sends a word every 50 ms to an echo service. */
 async function startVisitor(port, n) {
   const socket = createSocket('udp4').bind(0, `127.0.2.${n + 1}`);
   await once(socket, 'listening');
@@ -40,7 +41,7 @@ async function startVisitor(port, n) {
   return visitor;
 }
 
-/** An address that asks once and is answered with much more. */
+/** Sends a single short request that gets a much larger answer, like a forged address in an amplification attack. */
 async function askAsVictim(port) {
   const socket = createSocket('udp4').bind(0, '10.64.0.1');
   await once(socket, 'listening');
@@ -66,7 +67,7 @@ await runScript(
   },
   async ({ values: { seconds, addresses, 'per-second': perSecond, carrier }, say, check }) => {
     spawnSync('ip', ['route', 'add', 'local', '10.64.0.0/10', 'dev', 'lo']);
-    // The limits of the product, not the roomy ones of other scripts.
+    // The edge uses the product's limits instead of the high limits of other scripts.
     const edge = await startUdpEdge({ limits: '', udp: carrier ? 'path = "carrier"' : '' });
     const service = createSocket('udp4').bind(0, '127.0.0.1');
     await once(service, 'listening');

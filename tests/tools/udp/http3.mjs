@@ -1,4 +1,5 @@
-// HTTP/3 with aioquic, client and server, through a udp tunnel: small GETs and a large download, on the UDP path and on carriers alone.
+// Runs HTTP/3 with aioquic as client and server through a udp tunnel: small GETs and a large download, on the UDP path and on carriers
+// only.
 import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -36,7 +37,7 @@ async function startService(python) {
   return { port, child };
 }
 
-/** [{ bytes, status, seconds }] */
+/** Downloads the given sizes. Returns [{ bytes, status, seconds }]. */
 async function get(python, port, sizes) {
   const child = spawn(python, [lib('h3-client.py'), String(port), ...sizes.map(String)], {
     stdio: ['ignore', 'pipe', 'inherit'],

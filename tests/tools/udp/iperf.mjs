@@ -1,5 +1,5 @@
-// iperf3 -u through a udp tunnel, beside a tcp tunnel on the same port number for its control connection; and our own flood of many times what the path
-// bears: what is too much is dropped and counted, what arrives is not late, and nothing is kept.
+// Runs iperf3 -u through a udp tunnel, with a tcp tunnel on the same port number for its control connection. Then sends many times more
+// datagrams than the path can carry: the excess is dropped and counted, delivered datagrams are not late, and nothing is kept.
 
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -21,11 +21,11 @@ const USAGE = `usage: node tests/tools/udp/iperf.mjs [--seconds N] [--mbits N]
 iperf3 -u at 20 Mbit/s for 30 s, both ways, on the UDP path and on carriers; then five times of what a slow link bears.`;
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const LOST_SHARE_MAX = 0.001;
-/** Of the slow link. */
+/** Bandwidth of the slow link. */
 const BEARS_BYTES_PER_SECOND = 1_000_000;
 const DELAY_MS = 20;
 const LATE_MS = 150;
-/** Until it is known what the link bears, its first window is under way. */
+/** Time until the link's bandwidth is known. Until then, the first window is in flight. */
 const LEARNING_MS = 1000;
 const GROWS_BYTES_MAX = 30e6;
 
@@ -50,15 +50,17 @@ async function startTcpTunnel(edge, localPort, remotePort) {
 }
 
 /**
- * Of iperf3's own sockets, which ask for none: 44 ms at 20 Mbit/s are too little for a program that shares its machine with others, and what
- * it does not read in time would count as lost by the tunnel. It refuses to begin with less than it was told.
+ * Returns the buffer size for iperf3's sockets. The default of 44 ms at 20 Mbit/s is too small for a program on a shared machine:
+ * datagrams that it does not read in time would count as lost by the tunnel. iperf3 refuses to start if it gets less than requested.
  */
 function bufferBytes() {
   const limitOf = (name) => Number(readFileSync(`/proc/sys/net/core/${name}`, 'utf8'));
   return Math.min(2 ** 22, limitOf('rmem_max'), limitOf('wmem_max'));
 }
 
-/** What kernels dropped because nobody had read in time, of all sockets of this network. */
+/**
+ * Returns the number of datagrams that kernels dropped because no program read them in time, over all sockets of this network namespace.
+ */
 function unread() {
   const [names, values] = readFileSync('/proc/net/snmp', 'utf8')
     .split('\n')
@@ -67,7 +69,7 @@ function unread() {
   return Number(values[names.indexOf('RcvbufErrors')]);
 }
 
-/** What the receiver of the datagrams counted. */
+/** Runs iperf3 and returns the receiver's counts. */
 function iperf(port, { mbits, seconds, isReverse }) {
   const args = [
     ...['-u', '-c', '127.0.0.1', '-p', String(port), '-b', `${mbits}M`, '-t', String(seconds)],
@@ -85,7 +87,7 @@ async function tryIperf(path, { seconds, mbits }, { say, check }) {
   const edge = await startEdge({
     port,
     limits: `udp_port_range = [${port}, ${port}]`,
-    // A receiver of iperf3 says one word and listens: nothing that a forged address would not do, too.
+    // An iperf3 receiver sends a single word and listens, exactly like a forged address, so the limit for unconfirmed addresses is off.
     tables: `[udp]\nports = [0, 0]\nunconfirmed_reply_bytes = 0\npath = "${path}"`,
   });
   const local = await freeUdpPort();
@@ -113,7 +115,7 @@ async function tryIperf(path, { seconds, mbits }, { say, check }) {
   await edge.close();
 }
 
-/** Datagrams with the time they were sent at, to a service that says how old each is. */
+/** Sends datagrams with their time of sending to a service that records the age of each. */
 async function tryTooMuch({ say, check }) {
   const edge = await startEdge({
     limits: `udp_port_range = [${await freeUdpPort()}, 65535]`,

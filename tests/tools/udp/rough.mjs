@@ -1,5 +1,5 @@
-// Udp tunnels under rough treatment: any bytes at the ports of the path, datagrams of every size, a service that goes and comes back, carriers that are
-// cut, a client that is killed, 10,000 flows, and the end of the edge with flows under way.
+// Tests udp tunnels under rough conditions: arbitrary bytes at the ports of the UDP path, datagrams of every size, a service that stops
+// and returns, carriers that are cut, a client that is killed, 10,000 flows, and the end of the edge with active flows.
 import { randomBytes, randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ class Visitor {
     this.#socket.send(bytes, this.#port, HOST);
   }
 
-  /** Whether the very same came back; asked again every 100 ms, as long as that. */
+  /** Sends the bytes every 100 ms until the same bytes come back. Returns false after the time limit. */
   async echo(bytes, timeoutMs = 5000) {
     const giveUpAt = performance.now() + timeoutMs;
     while (performance.now() < giveUpAt) {
@@ -69,7 +69,7 @@ async function tryAnyBytes({ edge, packets, check }) {
   const before = await edge.memory();
   for (let n = 0; n < packets; n += 1) {
     const bytes = randomBytes(n % 50 === 0 ? randomInt(0, 60_000) : randomInt(0, 120));
-    // Half of them look like packets.
+    // Half of the datagrams begin like valid packets.
     if (n % 2 === 0 && bytes.length > 0) bytes[0] = randomInt(1, 6);
     sender.send(bytes, edge.run.udp_ports[n % 2], HOST);
     if (n % 50 === 0) await pause(1);
@@ -125,7 +125,7 @@ async function tryFlows({ edge, tunnel, flows, say, check }) {
     visitor.say('one');
     if (n % 10 === 0) await pause(5);
   }
-  // Twice more, so that they are confirmed and stay.
+  // Each visitor sends twice more, so that its flow is confirmed and stays.
   for (let round = 0; round < 3; round += 1) {
     await pause(1000);
     for (const [n, visitor] of visitors.entries()) {
@@ -169,7 +169,7 @@ async function tryCuts({ edge, service, check }) {
   const tunnel = await new UdpTunnel(edge, service.address().port, { control: `${HOST}:${link.port}` }).start();
   const visitor = await Visitor.of(tunnel.port);
   const tookMs = [];
-  // The pauses of a client grow while it is cut off again and again.
+  // The client's reconnect delays grow while it is cut off repeatedly.
   for (let n = 0; n < 3; n += 1) {
     link.cut();
     const begun = performance.now();
@@ -196,7 +196,7 @@ async function tryDrain({ edge, tunnel, check }) {
   await pause(200);
   visitor.heard.length = 0;
   visitor.say('while it ends');
-  // Of another address: a port that a visitor of before had would be its flow.
+  // The late visitor uses a different address, because a reused port of an earlier visitor would belong to an existing flow.
   const late = await Visitor.of(tunnel.port, '127.0.0.2');
   late.say('too late');
   await pause(300);

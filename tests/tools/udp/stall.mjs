@@ -1,5 +1,5 @@
-// A link that stands still for 2 s with `path = "carrier"`: late is worse than lost, so nothing of the stall comes out of it but its first 200 ms,
-// and the tunnel is well at once when the link is.
+// Stalls a link for 2 s with `path = "carrier"`. Late datagrams are worse than lost ones, so only the first 200 ms of the stall may be
+// delivered afterwards, and the tunnel must recover at once.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,10 +14,10 @@ const STALL_MS = 2000;
 const LATE_MS = 200;
 const WELL_WITHIN_MS = 500;
 
-/** Words with the time they were sent at, every 5 ms. */
+/** Sends datagrams with their time of sending every 5 ms. */
 class Talk {
   sent = 0;
-  /** [sent at, arrived at] */
+  /** Received datagrams as [sent at, arrived at]. */
   heard = [];
   #timer;
 

@@ -1,4 +1,4 @@
-// WireGuard (wireguard-go) between two network namespaces, whose only way to each other is a udp tunnel: ping and iperf3 inside.
+// Runs WireGuard (wireguard-go) between two network namespaces that are connected only by a udp tunnel, with ping and iperf3 inside.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const USAGE = `usage: node tests/tools/udp/wireguard.mjs [--seconds N]
 As root, with /dev/net/tun: two ends of WireGuard with MTU = 1280, iperf3 between them for 10 s.`;
 const MTU = 1280;
 const PINGS = 20;
-/** The end in a namespace of its own, and the one beside edge and client. */
+/** Addresses of the end in the separate namespace, and of the end beside edge and client. */
 const ENDS = { far: '10.77.0.1', near: '10.77.0.2' };
 
 const run = (command, ...args) => {
@@ -21,13 +21,16 @@ const run = (command, ...args) => {
   return stdout.trim();
 };
 
-/** A second namespace, held by a process; `inside` is the command line that enters it. */
+/** Creates a second namespace, kept open by a process; `inside` returns the command line that enters it. */
 function openNamespace() {
   const holder = startChild({ name: 'namespace', command: 'unshare', args: ['-n', 'sleep', '600'] });
   return { holder, inside: (...command) => ['nsenter', '-n', '-t', String(holder.pid), ...command] };
 }
 
-/** wireguard-go opens its socket where it runs: both run here, beside edge and client; the device of the far end then moves away. */
+/**
+ * Starts an end of WireGuard. wireguard-go opens its socket in the namespace where it starts, so both ends start here beside edge and
+ * client, and the network device of the far end moves away afterwards.
+ */
 async function startEnd(name, { folder, listenPort }) {
   startChild({ name: `wireguard-go ${name}`, command: 'wireguard-go', args: ['-f', name] });
   await until(`${name} is there`, () => existsSync(`/var/run/wireguard/${name}.sock`));
@@ -39,7 +42,7 @@ async function startEnd(name, { folder, listenPort }) {
   return stdout.trim();
 }
 
-/** The first one begins with the handshake of WireGuard. */
+/** Pings the far end. The first ping starts with the WireGuard handshake. */
 function tryPing(path, check) {
   const { stdout } = spawnSync('ping', ['-n', '-c', String(PINGS), '-i', '0.2', '-W', '5', ENDS.far], {
     encoding: 'utf8',
@@ -77,7 +80,7 @@ await runScript(
     for (const end of ['far', 'near']) keys[end] = await startEnd(names[end], { folder, listenPort: ports[end] });
     for (const path of ['auto', 'carrier']) {
       const edge = await startUdpEdge({ udp: `path = "${path}"` });
-      // Visitors come to the tunnel, whose service is the far end.
+      // Visitors reach the tunnel, and the local service of the tunnel is the far end.
       const tunnel = await new UdpTunnel(edge, ports.far).start();
       await tunnel.settle(path === 'auto' ? 'udp' : 'carrier');
       run('wg', 'set', names.far, 'peer', keys.near, 'allowed-ips', `${ENDS.near}/32`);

@@ -1,20 +1,20 @@
-// Asking running clients: one call over the socket of one, and what a client's refusal is here.
+// Calls to running clients over their Unix sockets. Error responses of a client become faults.
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { Fault, type FaultValues } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 
-/** that of a client that asks the edge first */
+/** Response timeout of calls that make the client wait for the edge. */
 const AGENT_SLOW_ANSWER_TIMEOUT_MS = 40_000;
-/** the largest answer that a command reads: ten thousand tunnels */
+/** Maximum size of a client's response, enough for ten thousand tunnels. */
 const AGENT_ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 export interface AgentCall {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly json?: object;
-  /** What takes as long as the edge does. */
+  /** True if the client waits for the edge before it responds. */
   readonly isSlow?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -24,9 +24,9 @@ export interface AgentReply {
   readonly json: unknown;
 }
 
-/** Nobody listens there, or not in our language. */
+/** The error of a call without a valid response: no client listens on the socket, or the listener does not speak the client's protocol. */
 export class NoAnswer extends Error {
-  /** Nobody is behind the socket any more. */
+  /** True if no process listens on the socket any more. */
   readonly isDead: boolean;
 
   constructor(cause: unknown) {
@@ -36,12 +36,12 @@ export class NoAnswer extends Error {
   }
 }
 
-/** A client that has no room for a connection closes it: it has after a moment. */
+/** Error codes of a client that has reached its connection limit and closes new connections. A moment later the client has room again. */
 const PASSING: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'EAGAIN']);
 const TRIES = 25;
 const TRY_EVERY_MS = 250;
 
-/** Rejects with NoAnswer, or with the client's refusal as a Fault. */
+/** Calls a client. Rejects with NoAnswer, or with the client's error as a Fault. */
 export const askClient = async (socketPath: string, call: AgentCall, clock: Clock): Promise<AgentReply> => {
   const reply = await tryCall(socketPath, call, clock);
   if (reply.status < 400 || reply.status === 503) return reply;
@@ -54,7 +54,7 @@ const tryCall = async (socketPath: string, call: AgentCall, clock: Clock): Promi
       const response = await send(socketPath, call, clock);
       return { status: response.statusCode ?? 0, json: await readJson(response) };
     } catch (error) {
-      // Asked again only where nothing changes by it.
+      // Only GET requests are retried, because they change nothing.
       const isPassing = PASSING.has((error as NodeJS.ErrnoException).code) && (call.method ?? 'GET') === 'GET';
       if (!isPassing || attempt === TRIES) throw new NoAnswer(error);
       await new Promise<void>((resolve) => void clock.setTimeout(resolve, TRY_EVERY_MS));
@@ -62,7 +62,7 @@ const tryCall = async (socketPath: string, call: AgentCall, clock: Clock): Promi
   }
 };
 
-/** Lines as they come, until `signal`, or until the client has ended. */
+/** Reads lines from a client as they arrive, until `signal` aborts or the client ends. */
 export const followClient = async (
   socketPath: string,
   call: AgentCall,
@@ -78,7 +78,7 @@ export const followClient = async (
   try {
     for await (const line of createInterface({ input: response })) if (line !== '') onLine(JSON.parse(line));
   } catch (error) {
-    // Of a client that was killed there is no more to come either.
+    // A killed client resets the connection and sends no more lines, so a reset counts as a normal end.
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
   }
 };

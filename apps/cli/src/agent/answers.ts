@@ -1,14 +1,17 @@
-// What a running client answers over its socket, with the names and fields that `tunnel status --json` prints.
+// Responses of a running client over its socket, with the names and fields printed by `tunnel status --json`.
 import type { ClientState } from '@tunnel/client';
 import type { JsonEvent } from '../output/json.ts';
 import type { TunnelSource } from './readiness.rules.ts';
 
-/** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
+/**
+ * State of a tunnel in a running client. opening: requested but not answered, or requested again · refused: rejected by the edge ·
+ * closing: no new visitors, current visitors are still served.
+ */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';
 
 export interface TunnelStatus {
   readonly name: string;
-  /** null: the edge has not answered, or it is a connection to a peer. */
+  /** Null until the edge has answered, and for a connection to a peer. */
   readonly tunnel_id: string | null;
   readonly protocol: string;
   readonly public_url: string | null;
@@ -16,10 +19,10 @@ export interface TunnelStatus {
   readonly source: TunnelSource;
   readonly state: RunningTunnelState;
   readonly group: string | null;
-  /** null: nothing is probed, or not yet. */
+  /** Null without a health check, and until the health is known. */
   readonly healthy: boolean | null;
   readonly request_count: number;
-  /** Sum of both directions. */
+  /** Bytes proxied in both directions together. */
   readonly bytes_proxied: number;
   readonly last_error: string | null;
 }
@@ -28,7 +31,7 @@ export interface ClientStatus {
   readonly pid: number;
   readonly version: string;
   readonly since: string;
-  /** Path of the config file that the client read; null without a file. */
+  /** Path of the config file read by the client. Null without a config file. */
   readonly config: string | null;
   readonly server: string;
   readonly state: Exclude<ClientState, 'closed'>;
@@ -36,22 +39,22 @@ export interface ClientStatus {
   readonly region_id: string | null;
   readonly latency_ms: number | null;
   readonly carriers: number;
-  /** URL of the proxy in use, without the password; null for a direct connection. */
+  /** URL of the proxy in use, without the password. Null for a direct connection. */
   readonly proxy: string | null;
   readonly log_file: string | null;
   readonly tunnels: readonly TunnelStatus[];
 }
 
-/** What a client answers to `GET /inspector`. */
+/** Response to `GET /inspector`. */
 export interface InspectorAnswer {
   readonly inspect_url: string | null;
 }
 
-/** One event of a client, as a line of `GET /logs`. */
+/** An event of a client, sent as one line of `GET /logs`. */
 export interface LogEntry {
   readonly at: string;
-  /** Empty where people are told nothing. */
+  /** Text of the event for people. Empty for an event meant only for programs. */
   readonly text: string;
-  /** null where programs are told nothing. */
+  /** The event for programs. Null for an event meant only for people. */
   readonly event: JsonEvent | null;
 }

@@ -1,4 +1,4 @@
-// The running clients of this user, and which of them is meant: by pid, by its config file, or the only one.
+// Running clients of this user, and the selection of one client: by pid, by config file, or as the only running client.
 import { realpathSync } from 'node:fs';
 import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
@@ -17,16 +17,16 @@ export const addClientFlag = (command: Command): Command =>
   command.addOption(new Option('--client <pid|config>', 'Client to use, if several are running'));
 
 export interface FoundClients {
-  /** Oldest first. */
+  /** Running clients that responded, oldest first. */
   readonly clients: readonly FoundClient[];
-  /** Pids behind sockets that take connections and give no answer. */
+  /** Pids of clients that accept connections on their socket but do not respond. */
   readonly silent: readonly number[];
 }
 
-/** Names in a list: enough to know a client by. */
+/** Maximum tunnel names shown for a client in a list, enough to recognize the client. */
 const NAMES_MAX = 3;
 
-/** A client that answered. */
+/** A running client that has responded to a status request. */
 export class FoundClient {
   readonly status: ClientStatus;
   readonly #path: string;
@@ -42,7 +42,7 @@ export class FoundClient {
     return this.status.pid;
   }
 
-  /** For a list that people choose from. */
+  /** Short description of the client for a list of clients to choose from. */
   get text(): string {
     const { pid, config, tunnels } = this.status;
     const names = tunnels.slice(0, NAMES_MAX).map(({ name }) => name);
@@ -50,12 +50,12 @@ export class FoundClient {
     return `${pid} (${[...(config === null ? [] : [config]), ...names, ...rest].join(' ') || 'no tunnels'})`;
   }
 
-  /** Rejects with its refusal, or that it is gone by now. */
+  /** Calls the client. Rejects with the client's error, or with a Fault if the client has stopped. */
   async ask(call: AgentCall): Promise<AgentReply> {
     return askClient(this.#path, call, this.#clock).catch((error: unknown) => this.#fail(error));
   }
 
-  /** Until it ends, or `signal` says so. */
+  /** Passes on lines from the client until the client ends or `signal` aborts. */
   async follow(call: AgentCall, onLine: (json: unknown) => void): Promise<void> {
     await followClient(this.#path, call, onLine, this.#clock).catch((error: unknown) => {
       if (call.signal?.aborted !== true) this.#fail(error);
@@ -63,7 +63,7 @@ export class FoundClient {
   }
 
   #fail(error: unknown): never {
-    // It ended since it was found: somebody else may have stopped it.
+    // The client has ended since it was found, for example because another command stopped it.
     if (error instanceof NoAnswer && error.isDead) {
       throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `client ${this.pid} has stopped` });
     }
@@ -79,7 +79,10 @@ export const findClients = async (io: Pick<Io, 'env' | 'home' | 'clock'>): Promi
   return { clients: clients.sort((a, b) => a.status.since.localeCompare(b.status.since)), silent };
 };
 
-/** A number: somebody is there who does not say who. */
+/**
+ * Requests the status of the client behind a socket. Returns the pid if a process listens but does not identify itself as a client, and
+ * null if the socket is dead.
+ */
 const lookAt = async (socket: FoundSocket, clock: Clock): Promise<FoundClient | number | null> => {
   try {
     const { json } = await askClient(socket.path, { path: '/status' }, clock);
@@ -91,7 +94,7 @@ const lookAt = async (socket: FoundSocket, clock: Clock): Promise<FoundClient | 
   }
 };
 
-/** Rejects with a Fault when there is none, or it is not said which. */
+/** Returns the client selected by `--client`, or the only running client. Rejects with a Fault if no client matches or several do. */
 export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Promise<FoundClient> => {
   const { clients, silent } = await findClients(io);
   if (clients.length === 0) {
@@ -108,7 +111,10 @@ export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Pro
   throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `no running client matches \`${wanted}\`; running: ${list}` });
 };
 
-/** A file is meant for the client that opens its tunnels, rather than for those that have but their key from it. */
+/**
+ * Narrows down clients with the same config file. A client that opens the file's tunnels is preferred to clients that only read the API
+ * key from the file.
+ */
 const mostMeant = (clients: readonly FoundClient[]): readonly FoundClient[] => {
   const ofFile = clients.filter(({ status }) => status.tunnels.some(({ source }) => source === 'file'));
   return ofFile.length === 0 ? clients : ofFile;
@@ -119,7 +125,7 @@ const isMeant = ({ status }: FoundClient, wanted: string, io: Io): boolean =>
     ? status.pid === Number(wanted)
     : status.config !== null && real(status.config) === real(pathFrom(io.cwd, wanted, io.home));
 
-/** The same file by another way. */
+/** Resolves symbolic links, so that different paths to the same file compare as equal. */
 const real = (path: string): string => {
   try {
     return realpathSync(path);

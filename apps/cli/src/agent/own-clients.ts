@@ -1,4 +1,4 @@
-// Where the clients of this user can be looked at and controlled: places that no tunnel may lead to.
+// Control sockets and inspectors of this user's running clients. A tunnel must not publish any of these addresses.
 import type { OwnClients } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io/io.ts';
@@ -17,13 +17,16 @@ export const ownClientsOf = (io: Surroundings): OwnClients => ({
   isAgentSocket: (path) => isAgentSocketPath(path, io),
 });
 
-/** null: the client has no inspector, or is gone. Rejects with a Fault for a client that does not answer, because its inspector could be anywhere. */
+/**
+ * Returns the inspector port of a running client. Returns null if the client has no inspector or has stopped. Rejects with a Fault for a
+ * client that does not respond, because its inspector could be on any port.
+ */
 const inspectorPortOf = async ({ pid, path }: FoundSocket, { clock }: Surroundings): Promise<number | null> => {
   try {
     const { inspect_url: url } = (await askClient(path, { path: '/inspector' }, clock)).json as InspectorAnswer;
     return url === null ? null : Number(new URL(url).port);
   } catch (error) {
-    // Clients of an older version do not know the question.
+    // A client of an older version responds with a Fault, because it has no `/inspector` path.
     if (error instanceof Fault || (error instanceof NoAnswer && error.isDead)) return null;
     throw new Fault('CLIENT_NO_ANSWER', { pid, reason: (error as Error).message });
   }

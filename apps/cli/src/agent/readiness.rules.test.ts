@@ -7,22 +7,19 @@ const tunnel = (
   source: ReadinessFacts['tunnels'][number]['source'] = 'file',
 ) => ({ name, state, source });
 
-describe('readiness', () => {
-  it('is there when the client is connected and every tunnel of its file or flags is open', () => {
+describe('client readiness', () => {
+  it('is true when the client is connected and every tunnel from its file or flags is open', () => {
     const tunnels = [tunnel('web', 'open'), tunnel('ssh', 'open', 'flags')];
     expect(readiness({ state: 'connected', tunnels })).toEqual({ ready: true });
     expect(readiness({ state: 'connected', tunnels: [] })).toEqual({ ready: true });
   });
 
-  it.each(['connecting', 'reconnecting', 'closing', 'closed'] as const)(
-    'is not there while the client is %s',
-    (state) => {
-      const tunnels = [tunnel('web', 'open')];
-      expect(readiness({ state, tunnels })).toEqual({ ready: false, reason: `the client is ${state}` });
-    },
-  );
+  it.each(['connecting', 'reconnecting', 'closing', 'closed'] as const)('is false while the client is %s', (state) => {
+    const tunnels = [tunnel('web', 'open')];
+    expect(readiness({ state, tunnels })).toEqual({ ready: false, reason: `the client is ${state}` });
+  });
 
-  it('names the tunnels it waits for', () => {
+  it('lists the tunnels that are not open yet, with their state', () => {
     const tunnels = [tunnel('web', 'open'), tunnel('ssh', 'refused'), tunnel('dns', 'opening', 'flags')];
     expect(readiness({ state: 'connected', tunnels })).toEqual({
       ready: false,
@@ -35,12 +32,12 @@ describe('readiness', () => {
     expect(readiness({ state: 'connected', tunnels })).toEqual({ ready: true });
   });
 
-  it('does not wait for one that was removed and has visitors left', () => {
+  it('does not wait for a removed tunnel that is still draining', () => {
     const tunnels = [tunnel('web', 'open'), tunnel('gone', 'closing')];
     expect(readiness({ state: 'connected', tunnels })).toEqual({ ready: true });
   });
 
-  it('stays one short line with many tunnels', () => {
+  it('gives a short one-line reason for 200 tunnels that are still opening: five names and a count', () => {
     const tunnels = Array.from({ length: 200 }, (_, index) => tunnel(`t${index}`, 'opening'));
     const answer = readiness({ state: 'connected', tunnels });
     expect(answer).toMatchObject({

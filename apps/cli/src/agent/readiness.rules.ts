@@ -1,10 +1,11 @@
-// Whether a client does what it was started for: one rule for `tunnel ready`, for READY=1 to a service manager, and so for service units.
+// The rule for when a client is ready. `tunnel ready`, the READY=1 message to a service manager, and therefore service units share the
+// rule.
 
-/** Who asked for a tunnel. */
+/** Origin of a tunnel: config file, command line, a command sent to the running client, or MCP. */
 export type TunnelSource = 'file' | 'flags' | 'runtime' | 'mcp';
 
 export interface ReadinessFacts {
-  /** `connected` is the one that counts. */
+  /** State of the client. Only a `connected` client can be ready. */
   readonly state: 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed';
   readonly tunnels: readonly {
     readonly name: string;
@@ -15,15 +16,15 @@ export interface ReadinessFacts {
 
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-/** What the client was started with. What was added later comes and goes, and makes no start late. */
+/** Origins of tunnels requested at the start of the client. Tunnels added later can come and go without affecting readiness. */
 const STARTED_WITH: ReadonlySet<TunnelSource> = new Set(['file', 'flags']);
 
-/** Names in a reason: more of them help nobody. */
+/** Maximum tunnel names in the reason for a client that is not ready. More names would not help. */
 const NAMES_MAX = 5;
 
 export const readiness = ({ state, tunnels }: ReadinessFacts): Readiness => {
   if (state !== 'connected') return { ready: false, reason: `the client is ${state}` };
-  // One that is closing was removed: it is wanted no more.
+  // A closing tunnel was removed, so the client can be ready without the tunnel.
   const missing = tunnels.filter(
     ({ source, state: at }) => STARTED_WITH.has(source) && at !== 'open' && at !== 'closing',
   );

@@ -1,4 +1,5 @@
-// Real folders and real sockets: where a client may listen, what readers find, and what they clear away.
+// Control sockets of clients with real folders and sockets: where a client listens, which sockets commands find, and which stale sockets
+// are removed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,7 @@ const listenAt = async (path: string): Promise<void> => {
   await once(server, 'listening');
 };
 
-/** A socket file whose process was killed. */
+/** Leaves a socket file behind by killing the listening process. Returns the pid of the dead process. */
 const leaveStale = async (path: string): Promise<number> => {
   const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -48,8 +49,8 @@ const leaveStale = async (path: string): Promise<number> => {
   return child.pid ?? 0;
 };
 
-describe('a client listens', () => {
-  it('in its home first, then in the runtime folder, then in the temporary one, each for its owner alone', () => {
+describe('the control socket of a client', () => {
+  it('goes into the home first, then the runtime folder, then the temporary folder, with mode 0700', () => {
     expect(choosePaths(around, 42)).toEqual({
       paths: [
         join(runFolder(), '42.sock'),
@@ -61,7 +62,7 @@ describe('a client listens', () => {
     expect([modeOf(runFolder()), modeOf(tmpFolder())]).toEqual([0o700, 0o700]);
   });
 
-  it('not in a home that is not there, and does not make one', () => {
+  it('is not placed in a missing home, and the home is not created', () => {
     rmSync(around.home, { recursive: true });
     const { paths, problems } = choosePaths(around, 42);
     expect(paths).toHaveLength(2);
@@ -70,7 +71,7 @@ describe('a client listens', () => {
     expect(choosePaths({ ...around, home: '' }, 42).paths).toHaveLength(2);
   });
 
-  it('not where the path is too long for a socket', () => {
+  it('is not placed where the path is too long for a socket', () => {
     const home = join(around.home, 'x'.repeat(100));
     mkdirSync(home);
     const { paths, problems } = choosePaths({ ...around, home }, 42);
@@ -79,19 +80,19 @@ describe('a client listens', () => {
     expect(existsSync(join(home, '.tunnel'))).toBe(false);
   });
 
-  it('not where a file is in the way of the folder', () => {
+  it('is not placed where a file blocks the folder', () => {
     writeFileSync(join(around.home, '.tunnel'), '');
     expect(choosePaths(around, 42).paths).toHaveLength(2);
   });
 
-  it('in a folder of its home that others could enter, after they cannot any more', () => {
+  it('is placed in a home folder with open permissions after they are reduced to 0700', () => {
     mkdirSync(runFolder(), { recursive: true });
     chmodSync(runFolder(), 0o755);
     expect(choosePaths(around, 42).paths).toHaveLength(3);
     expect(modeOf(runFolder())).toBe(0o700);
   });
 
-  it('not in a temporary folder that others can enter, nor behind a link: somebody else may have made it', () => {
+  it('is not placed in a temporary folder that is a symbolic link or accessible to other users', () => {
     mkdirSync(tmpFolder());
     chmodSync(tmpFolder(), 0o777);
     expect(choosePaths(around, 42).paths).toHaveLength(2);
@@ -101,8 +102,8 @@ describe('a client listens', () => {
   });
 });
 
-describe('readers', () => {
-  it('look in all three folders, at sockets named by a pid alone', () => {
+describe('looking up client sockets', () => {
+  it('finds sockets named by a pid in all three folders and skips other names', () => {
     for (const [at, path] of choosePaths(around, 0).paths.entries()) {
       writeFileSync(path.replace('0.sock', `${at + 1}.sock`), '');
       writeFileSync(path.replace('0.sock', 'x.sock'), '');
@@ -111,14 +112,14 @@ describe('readers', () => {
     expect(findSockets(around).map(({ pid }) => pid)).toEqual([1, 2, 3]);
   });
 
-  it('look into no temporary folder that is not their own', () => {
+  it('skips a temporary folder with permissions for other users', () => {
     mkdirSync(tmpFolder());
     writeFileSync(join(tmpFolder(), '7.sock'), '');
     chmodSync(tmpFolder(), 0o755);
     expect(findSockets(around)).toEqual([]);
   });
 
-  it('remove the socket of a client that was killed', async () => {
+  it('removes the socket of a killed client', async () => {
     choosePaths(around, 0);
     const path = join(runFolder(), 'of-a-dead.sock');
     const pid = await leaveStale(path);
@@ -126,14 +127,14 @@ describe('readers', () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it('leave what is no socket and cannot be removed, without a word', async () => {
+  it('silently leaves a path that is not a socket and cannot be removed', async () => {
     const path = join(around.home, '99999999.sock');
     mkdirSync(path);
     await removeStale({ pid: 99_999_999, path });
     expect(existsSync(path)).toBe(true);
   });
 
-  it('leave one whose number another program has by now, and one that somebody still listens on', async () => {
+  it('keeps a socket if the pid is in use again or a process still listens', async () => {
     choosePaths(around, 0);
     const path = join(runFolder(), 'stale.sock');
     const pid = await leaveStale(path);

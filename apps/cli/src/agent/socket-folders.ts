@@ -1,5 +1,5 @@
-// Where the sockets of running clients are: one folder of three, for their owner alone; whose a socket is; and which of them nobody
-// listens on any more.
+// The folders for sockets of running clients: up to three candidates, each accessible only to its owner. Finds the sockets and removes
+// sockets without a listener.
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,24 +7,27 @@ import { basename, dirname, join } from 'node:path';
 import { isProcessAlive } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 
-/** the longest path of a Unix socket that every system takes, with room for the longest pid */
+/** Maximum length of a socket path in bytes, accepted by every operating system. */
 const AGENT_SOCKET_PATH_MAX_BYTES = 100;
-/** sockets that a command asks; whatever else is in the folder was not put there by clients */
+/** Maximum sockets queried by a command. Further files in the folder cannot come from clients. */
 const AGENT_SOCKETS_MAX = 256;
 
 type Surroundings = Pick<Io, 'env' | 'home'>;
 
 interface Folder {
   readonly path: string;
-  /** What must be there before: nothing is made above it. */
+  /** Parent folder, which must exist. Missing parent folders are not created. */
   readonly above: string;
-  /** In a folder where everybody may write, one that others could read was not made by us. */
+  /**
+   * True if all users can write to the parent folder. A socket folder readable by other users was then not created by a client, and is
+   * rejected.
+   */
   readonly isShared: boolean;
 }
 
 const ownUid = (): number => process.getuid?.() ?? -1;
 
-/** In the order in which they are tried. */
+/** Returns the candidate folders for sockets in the order in which they are tried. */
 const foldersOf = ({ env, home }: Surroundings): Folder[] => {
   const runtime = env['XDG_RUNTIME_DIR'] ?? '';
   const temporary = env['TMPDIR'] ?? tmpdir();
@@ -35,9 +38,9 @@ const foldersOf = ({ env, home }: Surroundings): Folder[] => {
   ];
 };
 
-/** Makes the folder where it is missing. Throws where it cannot be used, or is not ours alone. */
+/** Creates a socket folder if it is missing. Throws if the folder is unusable, or not exclusive to this user. */
 const prepare = ({ path, above, isShared }: Folder): void => {
-  // A home that is not there is not made: it is that of an account that has none.
+  // A missing home folder is not created, because it belongs to an account without a home.
   if (!statSync(above).isDirectory()) throw new Error(`${above} is not a folder`);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const { uid, mode } = ownFolder(path);
@@ -47,7 +50,7 @@ const prepare = ({ path, above, isShared }: Folder): void => {
   chmodSync(path, 0o700);
 };
 
-/** A link would lead wherever somebody else wants. */
+/** Returns owner and mode of a folder. Throws for a symbolic link, because another user could choose the link's target. */
 const ownFolder = (path: string): { uid: number; mode: number } => {
   const found = lstatSync(path);
   if (!found.isDirectory()) throw new Error(`${path} is not a folder`);
@@ -55,13 +58,16 @@ const ownFolder = (path: string): { uid: number; mode: number } => {
 };
 
 export interface SocketChoice {
-  /** Where a client of this process may listen, best first. */
+  /** Paths where a client of this process can listen, in order of preference. */
   readonly paths: readonly string[];
-  /** Why the others cannot be used. */
+  /** Reasons why the remaining folders cannot be used. */
   readonly problems: string[];
 }
 
-/** No client is without one because of its pid: the path is judged by its own length. */
+/**
+ * Returns the usable socket paths for a client. The length limit applies to the client's actual path, so that no folder is ruled out
+ * because of a longer pid.
+ */
 export const choosePaths = (around: Surroundings, owner: number | string): SocketChoice => {
   const paths: string[] = [];
   const problems: string[] = [];
@@ -87,7 +93,10 @@ export interface FoundSocket {
 
 const SOCKET_NAME = /^(\d{1,10})\.sock$/;
 
-/** Whether a client of this user listens, or may listen some day, at this path. It is absolute and has no symbolic links. */
+/**
+ * Returns true if the path is a socket path of this user's clients, whether or not a client listens there now. `path` must be absolute
+ * and free of symbolic links.
+ */
 export const isAgentSocketPath = (path: string, around: Surroundings): boolean =>
   SOCKET_NAME.test(basename(path)) && foldersOf(around).some((folder) => realFolder(folder.path) === dirname(path));
 
@@ -99,7 +108,7 @@ const realFolder = (path: string): string => {
   }
 };
 
-/** Of all three folders. What somebody else could have put there is not looked at. */
+/** Finds the sockets in all three folders. A folder is skipped if another user owns it or has access to it. */
 export const findSockets = (around: Surroundings): FoundSocket[] =>
   foldersOf(around)
     .flatMap(({ path }) => readFolder(path))
@@ -118,7 +127,7 @@ const readFolder = (path: string): FoundSocket[] => {
   }
 };
 
-/** Whether somebody accepts connections there. One that is there and does not answer in words is somebody, too. */
+/** Returns true if a process accepts connections on the socket, even if the process sends no valid response. */
 export const isListening = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path);
@@ -130,14 +139,14 @@ export const isListening = (path: string): Promise<boolean> =>
   });
 
 /**
- * Nobody listened there. A client that is about to listen lives already, and one in another container shares our folder and not our
- * processes: so it goes only when its pid is dead, and nobody listens still.
+ * Removes the socket of a dead client. The pid is checked first, because a client about to listen is already running. The socket is
+ * checked again, because a client in another container can share the folder but not the process list.
  */
 export const removeStale = async ({ pid, path }: FoundSocket): Promise<void> => {
   if (isProcessAlive(pid) || (await isListening(path))) return;
   try {
     rmSync(path, { force: true });
   } catch {
-    // In a folder that cannot be written, or not a socket at all: it stays, and nobody is told of a client there.
+    // The folder is not writable, or the path is not a socket. The file stays, and no client is reported for it.
   }
 };

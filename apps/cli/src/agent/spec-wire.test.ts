@@ -45,8 +45,8 @@ const spec: NamedSpec = {
   }),
 };
 
-describe('a tunnel on its way to a running client', () => {
-  it('arrives as it was meant, and its passwords and tokens do not travel', async () => {
+describe('a tunnel sent to a running client', () => {
+  it("arrives unchanged, and its policy's passwords and tokens are not sent", async () => {
     const text = JSON.stringify(await specToWire(spec));
     expect(text).not.toContain('918273645');
     const arrived = specFromWire(JSON.parse(text));
@@ -55,7 +55,7 @@ describe('a tunnel on its way to a running client', () => {
     expect(again).toBe(text);
   });
 
-  it('is taken by the keys of config.yml, too', () => {
+  it('can also be written with the keys of config.yml', () => {
     const arrived = { proto: 'http', name: 'shop', local_port: 3000, health_check: { type: 'http', path: '/up' } };
     expect(specFromWire(arrived)).toEqual(arrived);
     expect(() => specFromWire({ ...arrived, localPort: 1 })).toThrow('unknown key `localPort` for a tunnel');
@@ -65,7 +65,7 @@ describe('a tunnel on its way to a running client', () => {
     );
   });
 
-  it('has the names that commands and clients of version 0.1.0 know', async () => {
+  it('keeps the key names of clients of version 0.1.0', async () => {
     const text =
       '{"protocol":"https","name":"shop","localPort":3000,"localHost":"10.0.0.1","localTlsVerify":true,"subdomain":"shop","hostHeader":"keep",' +
       '"group":"g","groupKey":"the key of the group","healthCheck":{"type":"http","path":"/up","intervalSecs":5,"expect2xx":false},"services":{"some_name":4000}}';
@@ -84,7 +84,7 @@ describe('a tunnel on its way to a running client', () => {
     expect(() => specFromWire({ ...JSON.parse(text), healthCheck: [] })).toThrow('`healthCheck` must be');
   });
 
-  it('is refused for a policy that is none, and for one of another kind of tunnel', () => {
+  it('is refused with an invalid policy or with a policy for another kind of tunnel', () => {
     const plain = { protocol: 'http', name: 'a', localPort: 1 };
     expect(() => specFromWire({ ...plain, policy: { rules: [{ dny: true }] } })).toThrow('did you mean `deny`?');
     expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be a table, not a file');

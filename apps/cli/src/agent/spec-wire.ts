@@ -1,5 +1,6 @@
-// A tunnel to be added, on its way from the command that asks for it to the client that opens it. The client takes JSON by the keys of config.yml, and by the names
-// of the library. The command sends the names of the library, because after an upgrade the client may still be one of the version before.
+// Conversion of a tunnel between the command that adds the tunnel and the running client that opens the tunnel. The client accepts JSON
+// with the keys of config.yml or with the names of the library. Commands send the names of the library, because after an upgrade the
+// running client can still have the previous version.
 import { type ClientSpec, checkTunnelSpec, policyToSend } from '@tunnel/client';
 import {
   type LibraryTunnel,
@@ -12,12 +13,13 @@ import {
 } from '@tunnel/tunnel-spec';
 import { misuse } from '../io/problem-report.ts';
 
-/** A tunnel with a name. The command that asks for it knows the name, and the tunnel is removed by it. */
+/** A tunnel with a name. The name is known to the command that requests the tunnel, and is needed to remove the tunnel. */
 export type NamedSpec = ClientSpec & { readonly name: string };
 
 /**
- * The key of a group goes along, because only the user's own programs can open the socket. A policy goes as the edge would be sent it: no password, no
- * token, and no file that would be looked for from another folder.
+ * Converts a tunnel to the JSON sent to a running client. The group key is included, because only the user's own programs can open the
+ * socket. A policy is included in the form sent to the edge, without passwords, tokens, or file names that the client would look up from
+ * another folder.
  */
 export const specToWire = async (spec: NamedSpec): Promise<object> => {
   const { group_key } = spec;
@@ -29,7 +31,7 @@ export const specToWire = async (spec: NamedSpec): Promise<object> => {
   } as NamedSpec);
 };
 
-/** Throws a Fault for JSON that is no tunnel. */
+/** Converts received JSON to a tunnel. Throws a Fault if the JSON does not describe a valid tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw misuse('the tunnel must be a JSON object');
@@ -40,7 +42,7 @@ export const specFromWire = (json: unknown): NamedSpec => {
   const { proto, name, ...options } = 'proto' in json ? (json as NamedSpec) : specOfLibrary(json as LibraryTunnel);
   for (const [key, value] of Object.entries(options)) checkOption(key as SpecKey, value, nameOf);
   if (typeof name !== 'string' || name === '') throw misuse('the tunnel needs a `name`');
-  // p2p has secrets of its own, and commands of its own.
+  // p2p tunnels have separate secrets and commands.
   if (proto === 'p2p') throw misuse('publish p2p tunnels with `tunnel p2p publish`');
   const spec = { proto, name, ...options } as NamedSpec;
   checkTunnelSpec(spec, nameOf);
@@ -48,7 +50,7 @@ export const specFromWire = (json: unknown): NamedSpec => {
 };
 
 const checkOption = (key: SpecKey, value: unknown, nameOf: (key: SpecKey) => string): void => {
-  // A file would be looked for from the folder of the running client.
+  // A policy file name is rejected, because the running client would look up the file from its own folder.
   if (key === 'policy' && typeof value === 'string') throw misuse('`policy` must be a table, not a file');
   const parsed = optionOf(key).schema.safeParse(value);
   if (!parsed.success) {

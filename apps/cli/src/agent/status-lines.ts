@@ -1,11 +1,11 @@
-// How running clients are shown: a block for each, its tunnels in columns.
+// Terminal output for the status of running clients: a block for each client, with its tunnels in columns.
 import { oneLine } from '../io/problem-report.ts';
 import { bytesText, type Colours, columns, counted } from '../output/text.ts';
 import type { ClientStatus, TunnelStatus } from './answers.ts';
 
 export const NO_CLIENT = 'no client is running';
 
-/** `now`: epoch milliseconds. */
+/** Formats the status of clients. `now` is in epoch milliseconds. */
 export const clientLines = (clients: readonly ClientStatus[], now: number, colours: Colours): string[] => {
   if (clients.length === 0) return [NO_CLIENT];
   return clients.flatMap((client, index) => [...(index === 0 ? [] : ['']), ...blockOf(client, now, colours)]);
@@ -46,7 +46,7 @@ const cellsOf = (tunnel: TunnelStatus): string[] => [
   `${visitsText(tunnel)}, ${bytesText(tunnel.bytes_proxied)}`,
 ];
 
-/** Where a tunnel was asked for, if not in config.yml. */
+/** Labels for the origin of a tunnel. Tunnels from config.yml have no label. */
 const SOURCES: Readonly<Record<TunnelStatus['source'], string>> = {
   file: '',
   flags: 'from the command line',
@@ -72,7 +72,7 @@ const shade = (line: string, { state, healthy }: TunnelStatus, colours: Colours)
   return state === 'open' ? line : colours.yellow(line);
 };
 
-/** `3d 4h`, `12 min`, `5 s`: nobody counts the seconds of a month. */
+/** Formats a duration, such as `3 d 4 h`, `12 min` or `5 s`. Long durations leave out small units. */
 const ageText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds} s`;

@@ -1,4 +1,5 @@
-// The live tunnels of an account and their requests: by the login at the platform, which knows all regions, or by the API key at one edge.
+// Live tunnels of an account and their requests: from the platform with the user's sign-in, for all regions, or from one edge with the
+// API key.
 import {
   type CapturedRequest,
   collectCaptures,
@@ -18,17 +19,17 @@ import { ACCOUNT_TUNNELS_MAX, EdgeTunnels } from './edge-tunnels.ts';
 import { LoginFile } from './login-file.ts';
 import { PlatformLogin } from './platform-login.ts';
 
-/** tunnels that are asked for a request at the same time */
+/** Maximum tunnels queried for a request at the same time. */
 const ACCOUNT_TUNNELS_ASKED_AT_ONCE = 8;
 
-/** Whoever told it; null: not known. */
+/** A live tunnel, reported by the platform or by an edge. A null field is unknown to the reporting side. */
 export interface LiveTunnel {
   readonly tunnel_id: string;
   readonly name: string | null;
   readonly protocol: TunnelLogEntry['protocol'];
   readonly label: string;
   readonly public_url: string | null;
-  /** The computer. */
+  /** Name of the computer that runs the client. */
   readonly client_name: string | null;
   readonly region_id: string | null;
   readonly request_count: number;
@@ -38,11 +39,11 @@ export interface LiveTunnel {
 
 export interface AccountTunnels {
   live(): Promise<LiveTunnel[]>;
-  /** The newest `most` that are kept, newest first. */
+  /** Returns the newest `most` captured requests, newest first. */
   requests(tunnelId: string, most: number): Promise<readonly CapturedRequest[]>;
-  /** Settles with the new request. */
+  /** Replays a captured request. Resolves with the new request. */
   replay(tunnelId: string, requestId: string): Promise<CapturedRequest>;
-  /** Ends a live tunnel. Its client is told, and does not open it again. */
+  /** Closes a live tunnel. The client is notified, and does not open the tunnel again. */
   close(tunnelId: string): Promise<void>;
 }
 
@@ -55,20 +56,26 @@ export const addAccountFlags = (command: Command): Command =>
     .optionsGroup(FLAG_GROUPS.connection)
     .option('--api <url>', 'REST API of one edge, with the API key (default: the platform, with your sign-in)');
 
-/** Who names an edge or a key means them; else the login, and without one the key. */
+/**
+ * Chooses the source of live tunnels. A flag for an edge or an API key selects the edge. Otherwise the saved sign-in selects the
+ * platform. Without a sign-in, the API key selects the edge.
+ */
 export const openAccountTunnels = (flags: AccountFlags, io: Io): AccountTunnels => {
   const isEdgeMeant = [flags.api, flags.server, flags.token, flags.tokenFile].some((flag) => flag !== undefined);
   if (!isEdgeMeant && new LoginFile(io).exists()) return ofPlatform(PlatformLogin.open(io, flags));
   return ofEdge(edgeSource(flags, io));
 };
 
-/** Who asks by the API key. `isNamed`: somebody has said where the REST of the edge is; else it is beside the control plane. */
+/**
+ * Returns the settings for REST calls with the API key. `isNamed` is true if the address of the edge's REST API is configured. Otherwise
+ * the API is expected on the host of the control plane.
+ */
 export const keyHolder = (flags: AccountFlags, io: Io) => {
   const config = loadConfig(flags.config, io);
   const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
   const api = flags.api ?? config?.values.api_url;
   const proxyFor = resolveProxy(flags.proxy, config, io);
-  // Throws where the key would go out in clear.
+  // `address` throws if the API key would be sent unencrypted.
   return {
     token,
     caFile,
@@ -89,7 +96,7 @@ const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
     login.call(async (client) => {
       const found = new Map<string, TunnelLogEntry>();
       const { max: limit } = TUNNEL_LOG_LIMIT;
-      // What opens and ends meanwhile moves the pages: an entry may come twice.
+      // Tunnels that open or close during the loop shift the pages, so an entry can appear on two pages.
       for (let offset = 0; offset < ACCOUNT_TUNNELS_MAX; offset += limit) {
         const page = await client.tunnels({ state: 'active', limit, offset });
         for (const entry of page) found.set(entry.tunnel_id, entry);
@@ -140,11 +147,12 @@ const ofRest = (tunnel: EdgeTunnel): LiveTunnel => ({
 });
 
 /**
- * Sent again by whichever live tunnel has kept it. What another tunnel says is told only when none had it: a request that was sent must not
- * look as if it was not. An edge that does not answer may have it.
+ * Replays a request on the live tunnel that has captured the request. An error of another tunnel is reported only if no tunnel had the
+ * request, because a replayed request must not look like a failure. An edge that does not respond may have the request, so its error is
+ * kept while the remaining tunnels are tried.
  */
 export const replayAnywhere = async (source: AccountTunnels, requestId: string): Promise<CapturedRequest> => {
-  // In a path they would mean something else.
+  // An empty id, `.` or `..` would address another resource in a URL path.
   const isId = !/^\.{0,2}$/.test(requestId);
   const waiting = isId ? (await source.live()).filter(({ protocol }) => protocol === 'http') : [];
   let problem: Fault | null = null;
@@ -167,5 +175,5 @@ export const replayAnywhere = async (source: AccountTunnels, requestId: string):
   throw problem ?? new Fault('CLIENT_REQUEST_UNKNOWN', { request: requestId });
 };
 
-/** The tunnel may have ended meanwhile. */
+/** Error codes of a tunnel without the request. The tunnel itself may have ended in the meantime. */
 const NOT_HERE: ReadonlySet<string> = new Set(['CAPTURE_UNKNOWN', 'TUNNEL_UNKNOWN']);

@@ -1,8 +1,8 @@
-// Which live tunnel a person means: by its id, its address, its name or its label.
+// Selection of a live tunnel by id, address, name or label.
 import { Fault } from '@tunnel/errors';
 import type { LiveTunnel } from './account-tunnels.ts';
 
-/** What people call a tunnel by. */
+/** Fields that identify a tunnel to a user. */
 interface Named {
   readonly tunnel_id: string;
   readonly label: string;
@@ -10,12 +10,12 @@ interface Named {
   readonly public_url?: string | null | undefined;
 }
 
-/** More than one: the person has to say more. */
+/** Tunnels that match the user's text. If several tunnels match, the user must be more specific. */
 export type TunnelChoice<T extends Named = LiveTunnel> =
   | { readonly kind: 'one'; readonly tunnel: T }
   | { readonly kind: 'several'; readonly tunnels: readonly T[]; readonly fault: Fault };
 
-/** Throws when no tunnel fits. */
+/** Finds the tunnel that matches the user's text. Throws if no tunnel matches. */
 export const chooseTunnel = <T extends Named>(tunnels: readonly T[], wanted: string): TunnelChoice<T> => {
   const fitting = fittingTunnels(tunnels, wanted);
   const [only, ...others] = fitting;
@@ -25,7 +25,10 @@ export const chooseTunnel = <T extends Named>(tunnels: readonly T[], wanted: str
   return { kind: 'several', tunnels: fitting, fault };
 };
 
-/** An id is one tunnel's; the rest may be shared, by the members of a group, or by two computers that call theirs the same. */
+/**
+ * Returns all tunnels that match the user's text. An id belongs to one tunnel. Members of a group share an address, and tunnels on two
+ * computers can have the same name.
+ */
 export const fittingTunnels = <T extends Named>(tunnels: readonly T[], wanted: string): readonly T[] => {
   const byId = tunnels.find(({ tunnel_id: id }) => id === wanted);
   if (byId !== undefined) return [byId];
@@ -36,5 +39,5 @@ export const fittingTunnels = <T extends Named>(tunnels: readonly T[], wanted: s
   );
 };
 
-/** As it is pasted: with or without a slash at its end. */
+/** Normalizes a pasted address: drops trailing slashes and upper case. */
 const addressOf = (text: string): string => text.replace(/\/+$/, '').toLowerCase();

@@ -5,14 +5,14 @@ const LOCAL = '127.0.0.1:4040';
 const at = (api: string | undefined, server = LOCAL, tls?: boolean): string =>
   apiAddress({ api, server, tls }).url.href;
 
-it('beside the control plane unless somebody says else', () => {
+it('the API address defaults to the host of the control plane on port 4041', () => {
   expect(at(undefined)).toBe('http://127.0.0.1:4041/');
   expect(at(undefined, '[::1]:4999')).toBe('http://[::1]:4041/');
   expect(at('http://localhost:9')).toBe('http://localhost:9/');
   expect(at('https://edge.example.com/rest')).toBe('https://edge.example.com/rest');
 });
 
-it('a key goes to this machine, over TLS, or where clear text is allowed; nowhere else', () => {
+it('an API key goes only to this machine, over TLS, or where `tls: false` allows plain text', () => {
   for (const host of ['127.0.0.1', '127.9.9.9', '[::1]', 'localhost', '0x7f.1']) {
     expect(apiAddress({ api: `http://${host}:1`, server: LOCAL, tls: undefined }).loopbackOnly).toBe(true);
   }
@@ -31,7 +31,7 @@ it('a key goes to this machine, over TLS, or where clear text is allowed; nowher
   expect(at(undefined, 'edge.example.com:4040', false)).toBe('http://edge.example.com:4041/');
 });
 
-it('what is no address is refused', () => {
+it('an API address without http or https, or with a user name, is refused', () => {
   for (const api of ['edge:4041', 'ftp://edge', 'http://', 'http://a b'])
     expect(() => at(api)).toThrow('http or https');
   expect(() => at('http://key@127.0.0.1')).toThrow('without user name and password');

@@ -1,4 +1,4 @@
-// The REST of an edge: where it is, whether a key may go there, and its groups, with what can go wrong put into words.
+// The REST API of an edge: its address, the check that the API key may be sent there, the list of groups, and errors as text.
 import { isLoopbackHost, type ProxyFor, parseServerAddress } from '@tunnel/client';
 import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -7,18 +7,18 @@ import { misuse } from '../io/problem-report.ts';
 import { callHttp, faultOfCall, type HttpAnswer, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface ApiOptions {
-  /** --api, or `api_url` of config.yml. */
+  /** Address of the REST API, from --api or from `api_url` of config.yml. */
   readonly api: string | undefined;
-  /** host:port of the control plane: the REST is on the same host unless somebody says else. */
+  /** host:port of the control plane. The REST API is expected on the same host, unless `api` is set. */
   readonly server: string;
-  /** false: clear text is allowed. */
+  /** False if unencrypted connections are allowed. */
   readonly tls: boolean | undefined;
 }
 
 export interface ApiAddress {
-  /** Without a slash at its end. */
+  /** Base URL of the REST API. */
   readonly url: URL;
-  /** Clear text goes to this machine, and nowhere else. */
+  /** True if unencrypted connections are allowed only to this computer. */
   readonly loopbackOnly: boolean;
 }
 
@@ -41,7 +41,7 @@ const besideServer = (server: string): URL => {
   return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
 };
 
-/** An edge, and who asks it. */
+/** An edge with the credentials and connection settings for calls. */
 export interface EdgeSource {
   readonly address: ApiAddress;
   readonly token: Secret;
@@ -52,7 +52,7 @@ export interface EdgeSource {
 
 export interface ReadGroups {
   readonly groups: readonly GroupSummary[];
-  /** As the edge wrote it, with what a later version may tell more. */
+  /** The response as sent by the edge. A later version of the edge may send more fields. */
   readonly json: unknown;
 }
 
@@ -64,10 +64,10 @@ export const readGroups = async (source: EdgeSource, signal?: AbortSignal): Prom
 
 export interface EdgeCall<T> {
   readonly method: 'GET' | 'POST';
-  /** With its query. */
+  /** URL path with the query string. */
   readonly path: string;
   readonly answer: { safeParse(json: unknown): { success: true; data: T } | { success: false } };
-  /** What the answer is, for people. */
+  /** Name of the expected response in error messages, such as `list of groups`. */
   readonly what: string;
   readonly withinMs?: number;
 }
@@ -81,7 +81,7 @@ export const askEdge = async <T>(
   return understand(url, call, await answerOf(source, url, call, signal));
 };
 
-/** What is done, and answered with nothing. */
+/** Sends a command to an edge that responds without content (204). */
 export const tellEdge = async (
   source: EdgeSource,
   call: { readonly method: 'DELETE'; readonly path: string },
@@ -124,7 +124,7 @@ const understand = <T>(
   const parsed = answer.safeParse(json);
   if (status === 200 && parsed.success) return { value: parsed.data, json };
   const reason = status === 200 ? `the response is not a ${what}` : `the response was HTTP ${status}`;
-  // A proxy in front of an edge that is away.
+  // A status of 500 or above comes from a proxy in front of an unreachable edge.
   throw new Fault(status >= 500 ? 'CLIENT_API_UNREACHABLE' : 'CLIENT_NOT_AN_API', { url: url.origin, reason });
 };
 

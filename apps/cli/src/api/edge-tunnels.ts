@@ -1,4 +1,4 @@
-// The tunnels of an edge and their requests, by its REST and the API key.
+// Tunnels of an edge and their requests, from the edge's REST API with the API key.
 import {
   type AwaitedRequest,
   awaitedRequest,
@@ -18,13 +18,13 @@ import { Fault } from '@tunnel/errors';
 import { CLI_LIMITS } from '../limits.ts';
 import { askEdge, type EdgeCall, type EdgeSource, tellEdge } from './edge-api.ts';
 
-/** live tunnels that `tunnel list`, `requests` and `replay` read; more are not looked at */
+/** Maximum live tunnels read by `tunnel list`, `requests` and `replay`. Further tunnels are ignored. */
 export const ACCOUNT_TUNNELS_MAX = 10_000;
 
 export interface NextRequest {
   readonly method?: string | undefined;
   readonly pathContains?: string | undefined;
-  /** Of the answer before; null: from now on. */
+  /** Cursor of the previous response. Null waits for requests from now on. */
   readonly after: string | null;
   readonly seconds: number;
 }
@@ -40,7 +40,7 @@ export class EdgeTunnels {
     return this.#ask({ method: 'GET', path: '/api/status', answer: edgeStatus, what: 'status of an edge' }, signal);
   }
 
-  /** Newest first, as the platform has them. */
+  /** Returns the live tunnels newest first, in the same order as the platform. */
   async list(signal?: AbortSignal): Promise<readonly EdgeTunnel[]> {
     const call = { method: 'GET', path: '/api/tunnels', answer: edgeTunnels, what: 'list of tunnels' } as const;
     return (await this.#ask(call, signal)).slice(-ACCOUNT_TUNNELS_MAX).reverse();
@@ -54,7 +54,7 @@ export class EdgeTunnels {
     return tellEdge(this.#source, { method: 'DELETE', path: pathOf(id) }, signal);
   }
 
-  /** The newest `most` that are kept. */
+  /** Returns the newest `most` captured requests of a tunnel. */
   requests(id: string, most: number, signal?: AbortSignal): Promise<CaptureList> {
     return collectCaptures(({ limit, cursor }) => {
       const query = new URLSearchParams({ limit: String(limit), ...(cursor === undefined ? {} : { cursor }) });
@@ -63,7 +63,7 @@ export class EdgeTunnels {
     }, most);
   }
 
-  /** CAPTURE_UNKNOWN when it is not kept (any more). */
+  /** Returns a captured request. Rejects with CAPTURE_UNKNOWN if the request was never captured or has been dropped. */
   async request(id: string, requestId: string, signal?: AbortSignal): Promise<CapturedRequest> {
     const path = `${pathOf(id)}/requests/${segment(requestId, 'CAPTURE_UNKNOWN')}`;
     try {
@@ -77,7 +77,7 @@ export class EdgeTunnels {
     return found;
   }
 
-  /** The next that finishes; nothing is missed between two calls when the second one has the cursor of the first. */
+  /** Waits for the next request to finish. A second call with the cursor of the first call misses no request in between. */
   next(
     id: string,
     { method, pathContains, after, seconds }: NextRequest,
@@ -94,7 +94,7 @@ export class EdgeTunnels {
     return this.#ask({ method: 'GET', path, answer: awaitedRequest, what: 'request', withinMs }, signal);
   }
 
-  /** Settles with the new request. */
+  /** Replays a captured request. Resolves with the new request. */
   replay(id: string, requestId: string, signal?: AbortSignal): Promise<CapturedRequest> {
     const path = `${pathOf(id)}/requests/${segment(requestId, 'CAPTURE_UNKNOWN')}/replay`;
     const withinMs = CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS;
@@ -106,12 +106,15 @@ export class EdgeTunnels {
   }
 }
 
-/** It does not know the path: the edge is of before. */
+/** Returns true if the edge does not know the API path, because the edge has an older version. */
 export const isOfOldEdge = (error: unknown): boolean => error instanceof Fault && error.code === 'API_NOT_FOUND';
 
 const pathOf = (id: string): string => `/api/tunnels/${segment(id, 'TUNNEL_UNKNOWN')}`;
 
-/** What is empty, a dot or two, or the word for the request that comes next, would lead to another path: no id is like that. */
+/**
+ * Encodes an id for a URL path. Rejects an empty id, `.`, `..` and `next` (the path of the next request), which would address another
+ * resource. No real id has such a value.
+ */
 const segment = (id: string, otherwise: 'TUNNEL_UNKNOWN' | 'CAPTURE_UNKNOWN'): string => {
   if (/^(?:\.{0,2}|next)$/.test(id)) throw new Fault(otherwise);
   return encodeURIComponent(id);

@@ -10,7 +10,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** What is made of a server that has read a request and does this. */
+/** Calls a test server. The server runs `script` on the connection after the request has arrived. */
 const callTo = async (script: (socket: Socket) => void): Promise<HttpAnswer> => {
   server = await startTcpServer((socket) => socket.once('data', () => script(socket)));
   return callHttp(
@@ -34,11 +34,11 @@ it.each([
     'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
     'HTTP 101',
   ],
-])('a server that %s is an error, and nobody waits for more', async (_what, bytes, error) => {
+])('a server that %s causes an error at once', async (_what, bytes, error) => {
   await expect(callTo((socket) => void socket.end(bytes))).rejects.toThrow(error);
 });
 
-it('answers that are not the last are passed over, and no redirect is followed', async () => {
+it('interim responses are skipped and redirects are not followed', async () => {
   const answer = await callTo(
     (socket) =>
       void socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 2\r\n\r\nno'),

@@ -1,4 +1,4 @@
-// HTTP calls that carry a secret: nothing is written before it is known where the connection leads. No redirects.
+// HTTP calls that carry a secret. Nothing is sent before the destination of the connection is known. Redirects are not followed.
 import { type IncomingMessage, request as requestOver } from 'node:http';
 import { dialSocket, dialTimeoutMs, type Endpoint, type ProxyFor, readAuthorities } from '@tunnel/client';
 import { type ErrorCode, Fault } from '@tunnel/errors';
@@ -6,9 +6,9 @@ import { systemClock } from '@tunnel/runtime';
 import { misuse } from '../io/problem-report.ts';
 
 export interface HttpTrust {
-  /** Clear text goes to this machine, and nowhere else. */
+  /** True if unencrypted connections are allowed only to this computer. */
   readonly loopbackOnly: boolean;
-  /** What is said when it would have gone elsewhere. */
+  /** Creates the error for an unencrypted connection to another computer. */
   readonly refuseClearText: (host: string) => Fault;
   readonly caFile: string | undefined;
   readonly insecure: boolean;
@@ -19,7 +19,7 @@ export interface HttpCall {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** For those whose answer takes longer than others. */
+  /** Response timeout in milliseconds, for calls slower than the default of 10 seconds. */
   readonly withinMs?: number | undefined;
 }
 
@@ -29,28 +29,28 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** What a person gave with a flag. Throws a Fault for what is no address; `example` is one that is. */
+/** Parses a URL given with a flag. Throws a Fault for an invalid URL, with `example` as a valid URL in the message. */
 export const parseHttpUrl = (text: string, flag: string, example: string): URL => {
   const refuse = (why: string): Fault => misuse(`${flag} ${why}, such as ${example}.`);
   const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw refuse('must be an http or https URL');
-  // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.
+  // A password in a URL would end up in files, in logs and on the screen. Keys and passwords are passed in other ways.
   if (url.username !== '' || url.password !== '') throw refuse('must be a URL without user name and password');
   return url;
 };
 
-/** Without the brackets of an IPv6 address. */
+/** Returns the host of a URL. An IPv6 address has no brackets. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1');
 
 const ANSWER_WITHIN_MS = 10_000;
-/** Ten times what ten thousand members of pools take. */
+/** Maximum size of a response, ten times the size of a list with ten thousand group members. */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
 export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
   const endpoint = endpointOf(url, trust);
   const late = AbortSignal.timeout(dialTimeoutMs(endpoint, call.withinMs ?? ANSWER_WITHIN_MS));
   const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
-  // First the connection, then the head: a name such as localhost may lead anywhere.
+  // Connects before the request is written, because a name such as localhost can resolve to any address.
   const socket = await dialSocket(endpoint, {
     clock: systemClock,
     minTlsVersion: 'TLSv1.2',
@@ -70,7 +70,7 @@ export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?
   });
   return new Promise((resolve, reject) => {
     request.once('error', reject);
-    // Without a listener node closes the connection, and says nothing more.
+    // Without a listener for `upgrade`, Node.js closes the connection and reports nothing.
     request.once('upgrade', (response, upgraded) => {
       upgraded.destroy();
       reject(new Error(`the response was HTTP ${response.statusCode}`));
@@ -117,17 +117,17 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no response',
 };
 
-/** What tells that the other side speaks no TLS, or no HTTP. */
+/** Error codes of a server that does not speak TLS, or does not speak HTTP. */
 const WRONG_KIND = /^(EPROTO|HPE_.*|ERR_SSL_.*)$/;
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME/;
 
 export interface FailureCodes {
-  /** The other side speaks another language. */
+  /** Error code for a server that does not speak the expected protocol. */
   readonly wrongKind: ErrorCode;
   readonly unreachable: ErrorCode;
 }
 
-/** Why there was no answer at all. `shown`: the address as people know it. */
+/** Converts the error of a call without a response to a Fault. `shown` is the address in a form known to the user. */
 export const faultOfCall = (error: unknown, url: URL, shown: string, codes: FailureCodes): Fault => {
   if (error instanceof Fault) return error;
   const { code = '', name, message } = error as NodeJS.ErrnoException;

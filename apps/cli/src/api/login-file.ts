@@ -1,4 +1,4 @@
-// ~/.tunnel/session.json: where one is logged in, and the tokens of it.
+// The file ~/.tunnel/session.json: the platform where the user is signed in, and the tokens of the session.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Io } from '../io/io.ts';
@@ -11,11 +11,11 @@ export interface SavedLogin {
   readonly email: string;
   readonly refreshToken: string;
   readonly accessToken: string;
-  /** When the access token runs out, in milliseconds since the epoch. */
+  /** Expiry of the access token, in milliseconds since the epoch. */
   readonly accessUntil: number;
 }
 
-/** Where one is logged in, and the tokens of it. */
+/** The saved sign-in: platform, account and session tokens. */
 export class LoginFile {
   readonly path: string;
   readonly #io: Pick<Io, 'clock'>;
@@ -29,7 +29,7 @@ export class LoginFile {
     return existsSync(this.path);
   }
 
-  /** null: there is none, or nothing that can be used as one. */
+  /** Returns the saved sign-in. Returns null if the file does not exist or has no usable content. */
   read(): SavedLogin | null {
     let text: string;
     try {
@@ -64,13 +64,13 @@ export class LoginFile {
     }
   }
 
-  /** Each refresh uses up the token of the one before. */
+  /** Runs an action while no other process uses the file, because each token refresh invalidates the previous refresh token. */
   exclusively<T>(action: () => Promise<T>): Promise<T> {
     return withSingleInstanceLock(this.path, this.#io, action);
   }
 }
 
-/** A file that was torn or written by hand is as good as none: one logs in again. */
+/** Parses the content of the file. Returns null for a torn or hand-written file: the user signs in again, as without a file. */
 const parseLogin = (text: string): SavedLogin | null => {
   try {
     const value = JSON.parse(text) as Record<string, unknown>;

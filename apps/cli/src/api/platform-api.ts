@@ -1,4 +1,4 @@
-// The API of the platform: where it is, how it is trusted, and whether a password may go there.
+// The platform API: its address, its TLS settings, and the check that a password may be sent there.
 import { isLoopbackHost, type ProxyFor } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import type { Fault } from '@tunnel/errors';
@@ -7,9 +7,9 @@ import { misuse } from '../io/problem-report.ts';
 import { callHttp, faultOfCall, type HttpTrust, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface PlatformEndpoint {
-  /** Without a slash at its end. */
+  /** Base URL of the platform, without a trailing slash. */
   readonly url: string;
-  /** Somebody said that clear text may go to another machine. */
+  /** True if the user has allowed unencrypted connections to another computer. */
   readonly clearTextAllowed: boolean;
   readonly caFile: string | undefined;
   readonly insecure: boolean;
@@ -17,7 +17,9 @@ export interface PlatformEndpoint {
 
 export const DEFAULT_PLATFORM = 'http://localhost:8080';
 
-/** Refuses what is no address, and clear text to elsewhere. */
+/**
+ * Checks the platform's address. Rejects an invalid URL, and an unencrypted connection to another computer without the user's permission.
+ */
 export const checkPlatform = (platform: PlatformEndpoint): PlatformEndpoint => {
   const url = parseHttpUrl(platform.url, '--platform', DEFAULT_PLATFORM);
   if (isClearTextElsewhere(url, platform)) throw clearText(url.host);

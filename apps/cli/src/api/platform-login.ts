@@ -1,4 +1,4 @@
-// The login at a platform: renewed for the calls that need it, by one process at a time.
+// The user's sign-in at a platform. Access tokens are renewed when a call needs a token, by one process at a time.
 import type { ProxyFor } from '@tunnel/client';
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -7,14 +7,14 @@ import type { Io } from '../io/io.ts';
 import { LoginFile, type SavedLogin } from './login-file.ts';
 import { checkPlatform, platformClient } from './platform-api.ts';
 
-/** The contract's; nothing inside the token is relied on. */
+/** Lifetime of an access token according to the platform's contract. The client does not look inside the token. */
 const ACCESS_TOKEN_MS = 15 * 60_000;
-/** So long before its end an access token is renewed rather than tried. */
+/** Remaining lifetime below which an access token is renewed instead of used. */
 const ACCESS_MARGIN_MS = 30_000;
 
 export const accessUntilFrom = (now: number): number => now + ACCESS_TOKEN_MS;
 
-/** Calls to the platform as the one who is logged in: access is renewed when it has run out, by one process at a time. */
+/** Calls the platform as the signed-in user. Renews an expired access token; only one process renews at a time. */
 export class PlatformLogin {
   readonly #file: LoginFile;
   readonly #io: Pick<Io, 'clock'>;
@@ -28,7 +28,7 @@ export class PlatformLogin {
     this.#proxyFor = proxyFor;
   }
 
-  /** Throws when nobody is logged in here. */
+  /** Opens the saved sign-in. Throws if the user is not signed in on this computer. */
   static open(io: Io, flags: ProxyFlags): PlatformLogin {
     const file = new LoginFile(io);
     return new PlatformLogin(file, known(file.read()), io, proxyOfAccount(flags, io));
@@ -38,7 +38,10 @@ export class PlatformLogin {
     return this.#saved.platform.url;
   }
 
-  /** What `ask` was refused for a lack of access was not done, so that it can be asked again. */
+  /**
+   * Runs `ask` with a valid access token. If the token is rejected, the platform has done nothing, so `ask` runs again with a renewed
+   * token.
+   */
   async call<T>(ask: (client: PlatformClient) => Promise<T>, withinMs?: number): Promise<T> {
     if (!this.#isFresh(this.#saved)) await this.#renew();
     try {
@@ -54,7 +57,10 @@ export class PlatformLogin {
     }
   }
 
-  /** Another process may have renewed it meanwhile: then its tokens are taken, and ours are not shown again. */
+  /**
+   * Renews the access token. If another process has just renewed the token, the saved tokens are used, and the outdated refresh token is
+   * not sent again.
+   */
   async #renew(): Promise<void> {
     const before = this.#saved;
     await this.#file.exclusively(async () => {
@@ -88,7 +94,7 @@ export class PlatformLogin {
 
   #isFresh({ accessUntil }: SavedLogin): boolean {
     const left = accessUntil - this.#io.clock.now();
-    // More than it can have: the clock was set back, or the file is somebody's own.
+    // A remaining lifetime above the maximum means that the clock was set back, or that the file was written by hand.
     return left > ACCESS_MARGIN_MS && left <= ACCESS_TOKEN_MS;
   }
 }

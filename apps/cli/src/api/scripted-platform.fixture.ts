@@ -1,4 +1,4 @@
-// A platform for tests of the commands: a real HTTP server that keeps one account in memory and answers as the contract says.
+// A platform for tests of the commands: a real HTTP server that keeps an account in memory and responds as the API contract requires.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +18,7 @@ interface Ask {
 
 type Refusal = { readonly status: number; readonly code: string; readonly error: string };
 
-/** Refuses the next call whose path begins so, once. */
+/** A scripted answer for the next call to a path with this prefix, used once. */
 interface Trap {
   readonly path: string;
   readonly answer: (response: ServerResponse) => void;
@@ -38,7 +38,7 @@ const refusals = {
 
 export class ScriptedPlatform {
   readonly asks: Ask[] = [];
-  /** Tokens that still count; each refresh uses one up, at once and without a grace. */
+  /** Refresh tokens that are still valid. A refresh invalidates its token at once, without a grace period. */
   readonly refreshTokens = new Set<string>();
   readonly accessTokens = new Set<string>();
   keys: Record<string, unknown>[] = [];
@@ -49,12 +49,12 @@ export class ScriptedPlatform {
   regions: Record<string, unknown>[] = [];
   reservations: Record<string, unknown>[] = [];
   domains: Record<string, unknown>[] = [];
-  /** At each look at one, by hand or by the platform itself. */
+  /** Called on each check of a domain, whether the user or the platform started the check. */
   onDomainLook: (domain: Record<string, unknown>) => void = () => {};
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
   suspended = false;
-  /** While a key is made. */
+  /** Called while an API key is created. */
   onCreate: () => void = () => {};
   url = '';
   #made = 0;
@@ -190,7 +190,10 @@ export class ScriptedPlatform {
     send(response, action === undefined || method === 'POST' ? 200 : 404, found);
   }
 
-  /** What is released is listed for its days of grace; what the test calls gone at once has the label `gone`. */
+  /**
+   * Serves reservations. A released reservation stays listed during its grace period, except a reservation labeled `gone`, which
+   * disappears at once.
+   */
   #reservations({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
     if (method === 'GET') return send(response, 200, this.reservations);
     if (method === 'POST') {
@@ -231,7 +234,7 @@ const send = (response: ServerResponse, status: number, body: unknown, headers: 
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 };
 
-/** The cursor is the number of requests on the pages before. */
+/** A page of captured requests. The cursor is the number of requests on the previous pages. */
 const capturesPage = (tunnelId: string, all: readonly unknown[], path: string): object => {
   const query = new URL(path, 'http://platform').searchParams;
   const from = Number(query.get('cursor') ?? 0);
@@ -349,7 +352,7 @@ export interface LoggedIn {
   close(): Promise<void>;
 }
 
-/** A home folder from which one is logged in at a platform of its own. */
+/** Creates a home folder with a login at a scripted platform. */
 export const logIn = async (): Promise<LoggedIn> => {
   const home = await temporaryDirectory();
   const platform = await ScriptedPlatform.start();

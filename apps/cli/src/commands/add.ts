@@ -39,7 +39,10 @@ export const addTunnelCommand = (io: Io, finish: Finish): Command => {
   return command;
 };
 
-/** Its help names the flags that describe the tunnel. What they mean is in the help of the command that has them, too. */
+/**
+ * Creates the command for one kind of tunnel. The help only names the flags that describe the tunnel. Their descriptions are in the help
+ * of the publishing command, such as `tunnel http`.
+ */
 const addKindCommand = (kind: KindName): Command => {
   const command = describingCommand(kind);
   const flags = command.options.map(({ long }) => long ?? '');
@@ -79,7 +82,7 @@ const add = async (kind: KindName, target: Target, flags: AddFlags, io: Io): Pro
   io.stdout.write(`${flags.json === true ? JSON.stringify(ready) : oneLine(String(ready['public_url']))}\n`);
   const warnings = Array.isArray(ready['warnings']) ? ready['warnings'] : [];
   for (const warning of warnings) io.stderr.write(`warning: ${oneLine(String(warning))}\n`);
-  // Written only once the edge has accepted the tunnel.
+  // The tunnel is saved only after the edge has accepted it.
   if (saved !== null) saveTunnelEntry(client.status.config ?? defaultConfigPath(io), spec.name, saved, io);
   return EXIT.endedAsAsked;
 };

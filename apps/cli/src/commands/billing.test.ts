@@ -22,8 +22,8 @@ const billing = async (
 
 const lastBody = (): unknown => JSON.parse(platform.asks.at(-1)?.body ?? '');
 
-describe('the state', () => {
-  it.each([[[]], [['status']]])('is shown by %j', async (args) => {
+describe('the billing state', () => {
+  it.each([[[]], [['status']]])('is printed by `tunnel billing` with arguments %j', async (args) => {
     const { code, io } = await billing(args);
     expect([code, io.err()]).toEqual([0, '']);
     expect(platform.paths()).toEqual(['GET /billing', 'GET /billing/usage']);
@@ -31,24 +31,24 @@ describe('the state', () => {
     expect(io.out()).toContain('$12.40 so far, $3.00 at least');
   });
 
-  it('tells how much of a cap below the minimum is used', async () => {
+  it('shows the used share of a spend cap that is below the minimum charge', async () => {
     Object.assign(platform.billing, { estimated_mtd_cents: 300, spend_cap_cents: 100 });
     platform.usedCents = 123;
     expect((await billing()).io.out()).toContain('123 %: reached, tunnels are stopped\n');
   });
 
-  it.each([[['--json']], [['status', '--json']]])('is the answer itself with %j', async (args) => {
+  it.each([[['--json']], [['status', '--json']]])("is printed as the platform's JSON with %j", async (args) => {
     const { io } = await billing(args, { isTTY: true });
     expect(JSON.parse(io.out())).toEqual(platform.billing);
   });
 
-  it('has colours on a terminal, unless NO_COLOR is set', async () => {
+  it('is colored on a terminal unless NO_COLOR is set', async () => {
     expect((await billing([], { isTTY: true })).io.out()).toContain('\u001b[');
     expect((await billing([], { isTTY: true, env: { NO_COLOR: '1' } })).io.out()).not.toContain('\u001b[');
   });
 });
 
-describe('the cap', () => {
+describe('the spend cap', () => {
   it.each([
     ['20', 2000, 'Spend cap: $20.00 a month.\n'],
     ['20.50', 2050, 'Spend cap: $20.50 a month.\n'],
@@ -64,22 +64,25 @@ describe('the cap', () => {
     expect(lastBody()).toEqual({ spend_cap_cents: cents });
   });
 
-  it('is printed as JSON on demand', async () => {
+  it('is printed as JSON with --json', async () => {
     expect((await billing(['cap', 'none', '--json'])).io.out()).toBe('{"spend_cap_cents":null}\n');
   });
 
-  it.each(['-1', '20.505', '1e3', '20,50', '', 'null', '99999999999999'])('is not %j', async (amount) => {
-    const { code, io } = await billing(['cap', '--', amount]);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('Use US dollars (20, 20.50), or none.')]);
-    expect(platform.asks).toEqual([]);
-  });
+  it.each(['-1', '20.505', '1e3', '20,50', '', 'null', '99999999999999'])(
+    'cannot be set to %j: exit 2 without a request',
+    async (amount) => {
+      const { code, io } = await billing(['cap', '--', amount]);
+      expect([code, io.err()]).toEqual([2, expect.stringContaining('Use US dollars (20, 20.50), or none.')]);
+      expect(platform.asks).toEqual([]);
+    },
+  );
 
-  it('needs an amount', async () => {
+  it('requires an amount', async () => {
     const { code, io } = await billing(['cap']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining('missing argument: amount.')]);
   });
 
-  it('is told in the words of the platform when the plan is free', async () => {
+  it("is refused on a free plan with the platform's message and a hint", async () => {
     const error = 'spend caps are for pay-as-you-go plans; usage is free on the plan `free`';
     const body = { error, code: 'BILLING_CAP_NOT_PAYG', request_id: 'req-1' };
     platform.trap('/billing', 400, JSON.stringify(body), { 'content-type': 'application/json' });
@@ -88,20 +91,20 @@ describe('the cap', () => {
   });
 });
 
-describe('the portal', () => {
-  it('is a link, alone on the standard output', async () => {
+describe('the billing portal', () => {
+  it('is printed as a link and nothing else on stdout', async () => {
     const { code, io } = await billing(['portal']);
     expect([code, io.err(), io.out()]).toEqual([0, '', 'https://billing.example/p/1\n']);
     expect(platform.paths()).toEqual(['POST /billing/portal']);
     expect(lastBody()).toEqual({ return_url: `${platform.url}/app/` });
   });
 
-  it('leads back to where it is told to', async () => {
+  it('returns to the URL given with --return-url', async () => {
     await billing(['portal', '--return-url', 'https://app.example.com/x']);
     expect(lastBody()).toEqual({ return_url: 'https://app.example.com/x' });
   });
 
-  it('ends with 5 while the payment processor is away', async () => {
+  it('exits with 5 while the payment processor is unreachable', async () => {
     const body = {
       error: 'the payment processor cannot be reached right now',
       code: 'BILLING_PROCESSOR_AWAY',
@@ -114,12 +117,15 @@ describe('the portal', () => {
   });
 });
 
-it.each([[[]], [['cap']], [['portal']], [['status']]])('%j has help with an example', async (args) => {
-  const { code, io } = await billing([...args, '--help']);
-  expect([code, io.out()]).toEqual([0, expect.stringContaining('Examples:\n  $ tunnel billing')]);
-});
+it.each([[[]], [['cap']], [['portal']], [['status']]])(
+  '`tunnel billing` with %j has help with an example',
+  async (args) => {
+    const { code, io } = await billing([...args, '--help']);
+    expect([code, io.out()]).toEqual([0, expect.stringContaining('Examples:\n  $ tunnel billing')]);
+  },
+);
 
-it('does not know other words', async () => {
+it('an unknown subcommand of `tunnel billing` is refused without a request', async () => {
   expect((await billing(['pay'])).code).toBe(2);
   expect(platform.asks).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// `tunnel billing`: what the account that is logged in pays, its spend cap, and the way to the billing portal.
+// `tunnel billing`: shows the costs of the signed-in account, sets its spend cap, and opens the billing portal.
 import type { BillingStatus } from '@tunnel/contract';
 import { Command, InvalidArgumentError } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
@@ -77,7 +77,7 @@ const capCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-/** In an object: commander takes a parsed null for an argument that was not given. */
+/** A parsed spend cap. The cap is inside an object, because commander takes a parsed null for a missing argument. */
 interface Cap {
   readonly cents: number | null;
 }

@@ -1,4 +1,4 @@
-// `tunnel close` by the login, at a platform of the test, and by the API key, at a real edge.
+// `tunnel close` with a login at a scripted platform, and with an API key at a real edge.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ const tunnel = (id: string, more: Record<string, unknown> = {}): Record<string, 
   ...more,
 });
 
-describe('by the login', () => {
+describe('`tunnel close` with a login', () => {
   let login: LoggedIn;
   let platform: ScriptedPlatform;
 
@@ -43,7 +43,7 @@ describe('by the login', () => {
   };
   const left = (): unknown[] => platform.tunnels.map(({ tunnel_id: id }) => id);
 
-  it('closes the tunnel of an id, and every tunnel of a name', async () => {
+  it('closes the tunnel with a given id, and every tunnel with a given name', async () => {
     expect(await close(['tun_db', '--yes'])).toEqual({ code: 0, out: 'db (laptop): closed\n', err: '' });
     expect(left()).toEqual(['tun_web', 'tun_web2']);
     const both = await close(['web', 'https://web.tunnels.example/', '--yes']);
@@ -55,13 +55,13 @@ describe('by the login', () => {
     ['y\r', 'web (laptop): closed\nweb (server): closed\n', ['tun_db']],
     ['n\r', 'Nothing closed.\n', ['tun_web', 'tun_web2', 'tun_db']],
     ['\r', 'Nothing closed.\n', ['tun_web', 'tun_web2', 'tun_db']],
-  ])('shows the tunnels and asks at a terminal: %j', async (typed, out, rest) => {
+  ])('lists the tunnels and asks for confirmation at a terminal: %j', async (typed, out, rest) => {
     const ran = await close(['web'], { stdin: typing(typed) });
     expect([ran.code, ran.out, left()]).toEqual([0, out, rest]);
     expect(ran.err).toMatch(/tun_web\n.*tun_web2\n.*Close 2 tunnels\? \[y\/N\] /);
   });
 
-  it('needs --yes where no question can be asked', async () => {
+  it('requires --yes without a terminal', async () => {
     const ran = await close(['web']);
     expect([ran.code, ran.err, left()]).toEqual([
       2,
@@ -71,7 +71,7 @@ describe('by the login', () => {
     expect(left()).toHaveLength(3);
   });
 
-  it('ends with 1 when nothing matched, and closes the others when something did', async () => {
+  it('exits with 1 when no tunnel matched, and otherwise closes the tunnels that matched', async () => {
     const none = await close(['nope', '--yes']);
     expect([none.code, none.out]).toEqual([1, '']);
     expect(none.err).toContain("tunnel: you have no open tunnel 'nope'\n  List your tunnels with `tunnel list`.");
@@ -79,7 +79,7 @@ describe('by the login', () => {
     expect([some.code, some.out, some.err]).toEqual([0, 'db (laptop): closed\n', none.err]);
   });
 
-  it('closes the others when the edge of one is away', async () => {
+  it("exits with 5 when one tunnel's edge is unreachable, and closes the other tunnels", async () => {
     const away = { error: 'region fra does not answer', code: 'EDGE_AWAY', request_id: 'req-1' };
     platform.trap('/tunnels/tun_web', 502, JSON.stringify(away));
     const ran = await close(['web', '--yes']);
@@ -94,7 +94,7 @@ describe('by the login', () => {
   });
 });
 
-it('closes by key at the edge: the client says so, does not open it again, goes on with another and ends with 4 after the last', async () => {
+it('`tunnel close` with an API key: the client reports the closed tunnel, keeps its other tunnel and exits with 4 after the last', async () => {
   const home = await temporaryDirectory();
   const service = createServer((_, response) => void response.end('ok')).listen(0, '127.0.0.1');
   await once(service, 'listening');
@@ -115,7 +115,7 @@ it('closes by key at the edge: the client says so, does not open it again, goes 
     await eventually(() => expect(events('ready')).toHaveLength(1));
     const adding = makeTestIo({ home: home.path });
     expect(await run(['add', 'http', port, '--name', 'second'], adding)).toBe(0);
-    // Another account cannot find it.
+    // The API key of another account cannot find the tunnel.
     expect((await close(['web'], 'bob')).code).toBe(1);
     expect(await close(['second'])).toMatchObject({ code: 0, out: expect.stringMatching(/^second \(.*\): closed\n$/) });
     await eventually(() =>

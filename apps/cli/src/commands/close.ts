@@ -1,4 +1,4 @@
-// `tunnel close`: ends live tunnels of the account, on whichever computer they run.
+// `tunnel close`: closes live tunnels of the account on any computer.
 import { Fault } from '@tunnel/errors';
 import { Command } from 'commander';
 import {
@@ -61,7 +61,7 @@ export const closeCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       finish(problem === null ? EXIT.endedAsAsked : exitCodeOf(problem));
     });
 
-/** Each tunnel once, however many of the words mean it. */
+/** Finds the tunnels for the typed words. A tunnel is listed once, even if several words match. */
 const matchAll = (live: readonly LiveTunnel[], wanted: readonly string[]) => {
   const found = wanted.map((word) => ({ word, fitting: fittingTunnels(live, word) }));
   return {
@@ -76,7 +76,7 @@ const confirm = async (tunnels: readonly LiveTunnel[], io: Io): Promise<boolean>
   return askYesOrNo(io, `Close ${counted(tunnels.length, 'tunnel', 'tunnels')}?`);
 };
 
-/** A tunnel whose edge does not answer does not keep the others open. */
+/** Closes tunnels. If the edge of a tunnel does not respond, the remaining tunnels are closed nevertheless. */
 const closeAll = async (source: AccountTunnels, tunnels: readonly LiveTunnel[], io: Io) => {
   const closed: LiveTunnel[] = [];
   let problem: Fault | null = null;
@@ -98,6 +98,6 @@ const tell = (fault: Fault, io: Io, about = ''): void => {
   io.stderr.write(`${[first.replace('tunnel: ', `tunnel: ${about}`), ...rest].join('\n')}\n`);
 };
 
-/** With the computer, because two computers can call their tunnels the same. */
+/** Returns the name of a tunnel and its computer, because two computers can have tunnels with the same name. */
 const titleOf = ({ name, label, client_name: computer }: LiveTunnel): string =>
   oneLine(`${name ?? label}${computer === null ? '' : ` (${computer})`}`);

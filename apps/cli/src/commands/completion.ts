@@ -1,4 +1,4 @@
-// `tunnel completion SHELL`: prints what a shell needs to complete commands, flags, and names of tunnels.
+// `tunnel completion SHELL`: prints the script for a shell to complete commands, flags, and names of tunnels.
 import { Argument, Command } from 'commander';
 import type { CommandWords } from '../completion/command-words.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';

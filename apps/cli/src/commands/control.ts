@@ -1,4 +1,4 @@
-// `tunnel remove`, `tunnel reload`, `tunnel stop`: changes of a running client, each one call to it.
+// `tunnel remove`, `tunnel reload`, `tunnel stop`: change a running client. A command makes a single call to the client.
 import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';

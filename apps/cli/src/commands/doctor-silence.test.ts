@@ -17,7 +17,7 @@ import { makeTestIo } from '../io/io.fixture.ts';
 let home: TemporaryDirectory;
 const closing: (() => unknown)[] = [];
 
-// All of them together: each only waits.
+// The tests of this file run concurrently, because they mostly wait for time limits.
 beforeAll(async () => {
   home = await temporaryDirectory();
 });
@@ -26,10 +26,13 @@ afterAll(async () => {
   await home.close();
 });
 
-/** A step of the doctor has 5 s, which is nearly half a second for what has to happen in it. */
+/** Runs 12 times faster than real time: the doctor's limit of 5 s per step leaves almost half a second for the real work. */
 const clock = new FastClock(12);
 
-/** What failed, and what was said of it. The bound is that of the command, with some room for a loaded machine. */
+/**
+ * Runs `tunnel doctor` and returns the failed checks with their details. The time limit is the command's limit, with a margin for a busy
+ * machine.
+ */
 const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detail'>[]> => {
   const io = makeTestIo({ home: home.path, clock });
   const since = clock.monotonic();
@@ -39,7 +42,7 @@ const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detai
   return checks.filter(({ status }) => status === 'fail').map(({ id, detail }) => ({ id, detail }));
 };
 
-/** Takes connections and says nothing, or less than is needed, or only that in TLS. */
+/** Starts a server that accepts connections and sends only `first`, which is empty by default. */
 const silentServer = async (first = ''): Promise<string> => {
   const server = await startTcpServer((socket) => {
     socket.resume();
@@ -49,25 +52,25 @@ const silentServer = async (first = ''): Promise<string> => {
   return `127.0.0.1:${server.port}`;
 };
 
-describe.concurrent('tunnel doctor, with nobody who answers', () => {
+describe.concurrent('tunnel doctor, with a silent server', () => {
   it.each([
     ['nothing', ''],
     ['half an answer', 'HTTP/1.1 200 OK\r\nDate:'],
-  ])('names a server that says %s', async (_what, first) => {
+  ])('reports the edge check when the server sends %s', async (_what, first) => {
     const server = await silentServer(first);
     const [failure, ...others] = await failuresOf('--server', server);
     expect(failure).toEqual({ id: 'edge', detail: `cannot reach ${server}: no response within 5 s` });
     expect(others).toEqual([]);
   });
 
-  it('names a handshake that does not end', async () => {
+  it('reports the TLS check when the handshake does not finish', async () => {
     const server = await silentServer();
     expect(await failuresOf('--server', server, '--tls')).toEqual([
       { id: 'tls', detail: `cannot reach ${server}: no response within 5 s` },
     ]);
   });
 
-  it('names a server that is silent after the handshake', async () => {
+  it('reports the edge check when the server is silent after the TLS handshake', async () => {
     const server = createTlsServer(testCertificate(), (socket) => void socket.on('error', () => {}).resume());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     closing.push(() => server.close());
@@ -77,7 +80,7 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     ]);
   });
 
-  it('names the key when it is not answered', async () => {
+  it('reports the key check when the server never answers the key', async () => {
     const server = createServer((_request, response) => response.end());
     server.on('upgrade', (request, socket) => {
       const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
@@ -95,14 +98,14 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     ]);
   });
 
-  it('names a proxy', async () => {
+  it('reports the proxy check when the proxy is silent, without its password', async () => {
     const proxy = await silentServer();
     expect(await failuresOf('--server', '127.0.0.1:1', '--proxy', `http://me:password@${proxy}`)).toEqual([
       { id: 'proxy', detail: `cannot reach the proxy http://${proxy}: no response within 5 s` },
     ]);
   });
 
-  it('says that it was stopped, not that all is well', async () => {
+  it('exits with 130 on Ctrl-C and says that it stopped before all checks were done', async () => {
     const io = makeTestIo({ home: home.path });
     const server = await startTcpServer((socket) => {
       socket.resume();

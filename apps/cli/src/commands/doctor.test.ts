@@ -67,7 +67,7 @@ const checkOf = ({ checks }: Diagnosis, id: Check['id']): Check => checks.find((
 const plainFlags = (edge: Edge): string[] => ['--server', `127.0.0.1:${edge.addresses.control.port}`];
 
 describe('tunnel doctor', () => {
-  it('finds nothing wrong with a right set-up, and measures it', async () => {
+  it('runs every check against a correct setup and measures latency and bandwidth', async () => {
     const edge = await edgeOf({ limits: { udp_port_range: [31_740, 31_749] } });
     const io = makeTestIo({ home: home.path });
     const token = fileOf('key', 'admin');
@@ -97,7 +97,7 @@ describe('tunnel doctor', () => {
     expect(io.out()).not.toContain('admin"');
   });
 
-  it('names a port on which nobody listens, and looks no further', async () => {
+  it('reports a refused connection and skips the later checks', async () => {
     const gone = await startTcpServer(() => {});
     await gone.close();
     const found = await diagnosed(['--server', `127.0.0.1:${gone.port}`, '--token', 'admin']);
@@ -107,14 +107,14 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'edge')).toMatchObject({ status: 'skip', detail: 'skipped: fix connection first' });
   });
 
-  it('names a wrong key, and never shows it', async () => {
+  it('reports a wrong API key without printing it', async () => {
     const edge = await edgeOf();
     const found = await diagnosed([...plainFlags(edge), '--token', 'wrong-key-of-mine']);
     expect(withStatus(found, 'fail')).toEqual(['key']);
     expect(found.io.out()).not.toContain('wrong-key-of-mine');
   });
 
-  it('looks at everything that needs no key when there is none', async () => {
+  it('still runs the checks that need no API key when the key is missing', async () => {
     const edge = await edgeOf();
     const found = await diagnosed(plainFlags(edge));
     expect(withStatus(found, 'fail')).toEqual(['key_file']);
@@ -122,13 +122,13 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'key').status).toBe('skip');
   });
 
-  it('warns of a key file that others may read', async () => {
+  it('warns about a key file that other users can read', async () => {
     const edge = await edgeOf();
     const found = await diagnosed([...plainFlags(edge), '--token-file', fileOf('key', 'admin', 0o644)]);
     expect(checkOf(found, 'key_file')).toMatchObject({ status: 'warn', hint: `chmod 600 ${join(home.path, 'key')}` });
   });
 
-  it('names an expired certificate', async () => {
+  it('reports an expired certificate', async () => {
     const { cert, key } = expiredCertificate();
     const tls = { cert_path: fileOf('cert.pem', cert), key_path: fileOf('key.pem', key) };
     const edge = await edgeOf({ tls });
@@ -137,7 +137,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'tls').detail).toContain('expired');
   });
 
-  it('tells a good certificate with its issuer and ALPN', async () => {
+  it('shows issuer and ALPN protocol of a valid certificate', async () => {
     const { cert, key } = testCertificate();
     const tls = { cert_path: fileOf('cert.pem', cert), key_path: fileOf('key.pem', key) };
     const edge = await edgeOf({ tls });
@@ -146,7 +146,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'tls').detail).toMatch(/TLSv1\.3, issued by .*ALPN tunnel\/1/);
   });
 
-  it('names the setting when the server speaks TLS and the client does not', async () => {
+  it('suggests --tls when the server speaks TLS and the client does not', async () => {
     const { cert, key } = testCertificate();
     const edge = await edgeOf({ tls: { cert_path: fileOf('cert.pem', cert), key_path: fileOf('key.pem', key) } });
     const found = await diagnosed([...plainFlags(edge), '--token', 'admin']);
@@ -154,7 +154,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'edge').hint).toContain('--tls');
   });
 
-  it('names a clock that is ten minutes off', async () => {
+  it('reports a clock that is ten minutes off', async () => {
     const edge = await edgeOf();
     const liar = await lyingServer(edge.addresses.control.port, 10 * 60_000);
     const found = await diagnosed(['--server', `127.0.0.1:${liar.port}`, '--token', 'admin']);
@@ -163,7 +163,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'carriers').status).toBe('ok');
   });
 
-  it('names a proxy that wants another password, and does not show the one it has', async () => {
+  it('reports a proxy that rejects the password, without printing the password', async () => {
     const edge = await edgeOf();
     const proxy: TestProxy = await startConnectProxy({ credentials: 'alice:right' });
     closing.push(() => proxy.close());
@@ -173,7 +173,7 @@ describe('tunnel doctor', () => {
     expect(found.io.out()).not.toContain('wrong-password');
   });
 
-  it('goes through a proxy that is well', async () => {
+  it('passes all checks through a working proxy', async () => {
     const edge = await edgeOf();
     const proxy = await startConnectProxy();
     closing.push(() => proxy.close());
@@ -189,7 +189,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'carriers').detail).toBe('4 of 4 open');
   });
 
-  it('sees that somebody on the way opens TLS', async () => {
+  it('warns when a proxy intercepts TLS', async () => {
     const { cert, key } = testCertificate();
     const edge = await edgeOf({ tls: { cert_path: fileOf('cert.pem', cert), key_path: fileOf('key.pem', key) } });
     const proxy = await startConnectProxy({ opensTls: companyCertificate() });
@@ -205,7 +205,7 @@ describe('tunnel doctor', () => {
     expect(withStatus(found, 'fail')).toEqual([]);
   });
 
-  it('names a service that is not there, beside one that is', async () => {
+  it('reports a local service that is down, next to one that is up', async () => {
     const edge = await edgeOf();
     const alive: TcpServer = await startTcpServer(() => {});
     closing.push(() => alive.close());
@@ -220,7 +220,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'targets').detail).toBe(`db 127.0.0.1:${dead.port}: connection refused`);
   });
 
-  it('looks at folders, too', async () => {
+  it('reports a missing folder of a file tunnel', async () => {
     const edge = await edgeOf();
     mkdirSync(join(home.path, 'dist'));
     const config = fileOf(
@@ -231,7 +231,7 @@ describe('tunnel doctor', () => {
     expect(checkOf(found, 'targets').detail).toMatch(/^gone files:.*gone: no such folder$/);
   });
 
-  it('names the line of a bad config file, and needs nothing else', async () => {
+  it('reports the line of an invalid config file, without any network check', async () => {
     const config = fileOf('config.yml', 'servr: example.com\n');
     const found = await diagnosed(['--config', config]);
     expect(withStatus(found, 'fail')).toEqual(['config']);
@@ -239,14 +239,14 @@ describe('tunnel doctor', () => {
     expect(withStatus(found, 'ok')).toEqual([]);
   });
 
-  it('names what is no edge', async () => {
+  it('reports a web server that is not an edge', async () => {
     const web = createServer((_request, response) => response.end('a web server'));
     await listening(web);
     const found = await diagnosed(['--server', `127.0.0.1:${(web.address() as AddressInfo).port}`, '--token', 'admin']);
     expect(withStatus(found, 'fail')).toEqual(['edge']);
   });
 
-  it('draws the way for people, with the one thing to do first', async () => {
+  it('draws the path to the visitors, with the first problem to fix', async () => {
     const gone = await startTcpServer(() => {});
     await gone.close();
     const io = makeTestIo({ home: home.path, env: { LANG: 'de_DE.UTF-8', NO_COLOR: '1' } });
@@ -256,7 +256,7 @@ describe('tunnel doctor', () => {
     expect(io.out()).not.toContain('\u001b');
   });
 
-  it('draws with letters where nothing else can be shown', async () => {
+  it('draws in ASCII when the locale allows nothing else', async () => {
     const gone = await startTcpServer(() => {});
     await gone.close();
     const io = makeTestIo({ home: home.path, env: { LC_ALL: 'C' } });
@@ -275,7 +275,7 @@ const listening = async (server: Server): Promise<void> => {
   });
 };
 
-/** An edge behind a server that says another time. */
+/** Starts a server in front of an edge that sends a wrong time in the Date header. */
 const lyingServer = async (port: number, aheadMs: number): Promise<{ readonly port: number }> => {
   const server = createServer((asked, response) => {
     const forwarded = request({

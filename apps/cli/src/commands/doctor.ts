@@ -1,4 +1,4 @@
-// `tunnel doctor`: looks at everything between a local service and its visitors, and says what is in the way.
+// `tunnel doctor`: checks the whole path between a local service and its visitors, and reports problems.
 import { onSignals } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { addServerFlags, type ServerFlags } from '../config/flags.ts';

@@ -20,7 +20,7 @@ const VALID = { ...DOMAIN.certificate, state: 'valid', issuer: 'Test CA', not_af
 const [CNAME] = DOMAIN.records;
 const VERIFIED = { ...DOMAIN, state: 'verified', certificate: VALID, records: [{ ...CNAME, found: true }] };
 
-/** Whoever waits for the next look waits for a moment. */
+/** The system clock with pauses shortened to 1 ms, so that waiting for the next check takes no time. */
 const quick: Clock = {
   now: () => systemClock.now(),
   monotonic: () => systemClock.monotonic(),
@@ -40,8 +40,8 @@ const domains = async (args: string[], options: Partial<TestIoOptions> = {}): Pr
 
 const refusal = (code: string, error: string): string => JSON.stringify({ error, code, request_id: 'r' });
 
-describe('domains', () => {
-  it('lists each with its state, its certificate or its records, and its use', async () => {
+describe('`tunnel domains`', () => {
+  it('lists each domain with state, use, and certificate or missing records', async () => {
     platform.domains = [
       { ...VERIFIED, active_tunnels: 2 },
       { ...DOMAIN, id: 'dom-2', name: '*.b\u001b[2Jg.example', wildcard: true },
@@ -67,18 +67,18 @@ describe('domains', () => {
     }
   });
 
-  it('--json prints the list as the platform wrote it, and asks for nothing else', async () => {
+  it("prints the platform's list unchanged with --json, after a single request", async () => {
     platform.domains = [{ ...DOMAIN, of_a_later_version: 1 }];
     const { io } = await domains(['--json']);
     expect(JSON.parse(io.out())).toEqual(platform.domains);
     expect(platform.paths()).toEqual(['GET /domains']);
   });
 
-  it('says what to do when there is none', async () => {
+  it('says how to add a domain when the account has none', async () => {
     expect((await domains([])).io.out()).toBe('no domains\n  Add a domain: tunnel domains add shop.example.com\n');
   });
 
-  it('needs a login', async () => {
+  it('requires a login for every subcommand', async () => {
     await run(['logout'], makeTestIo({ home: login.home.path }));
     for (const args of [[], ['add', 'a.b'], ['check', 'a.b'], ['show', 'a.b'], ['remove', 'a.b', '--yes']]) {
       const { code, io } = await domains(args);
@@ -87,8 +87,8 @@ describe('domains', () => {
   });
 });
 
-describe('domains add', () => {
-  it('prints the records to set, each field in a column, and what to type next', async () => {
+describe('`tunnel domains add`', () => {
+  it('prints the DNS records to create in columns, and the next command', async () => {
     const { code, io } = await domains(['add', 'shop.example.com']);
     expect([code, io.out().split('\n')]).toEqual([
       0,
@@ -110,25 +110,25 @@ describe('domains add', () => {
     ['Shop.Example.COM.', { name: 'shop.example.com' }],
     ['bücher.example', { name: 'xn--bcher-kva.example' }],
     ['*.Bücher.example', { name: '*.xn--bcher-kva.example' }],
-  ])('%s is asked for in the form that names have', async (typed, body) => {
+  ])('normalizes the name %s before sending it', async (typed, body) => {
     await domains(['add', typed]);
     expect(JSON.parse(platform.asks[0]?.body ?? '')).toEqual(body);
   });
 
-  it('--no-certificate says so, and --json prints what the platform gives', async () => {
+  it("sends --no-certificate, and --json prints the platform's answer", async () => {
     const { io } = await domains(['add', 'shop.example.com', '--no-certificate', '--json']);
     expect(JSON.parse(platform.asks[0]?.body ?? '')).toEqual({ name: 'shop.example.com', certificate: false });
     expect(JSON.parse(io.out())).toEqual({ ...DOMAIN, certificate: null });
   });
 
-  it('shows an international name in its letters, too', async () => {
+  it('also shows an international name in Unicode', async () => {
     expect((await domains(['add', 'bücher.example'])).io.out()).toContain('xn--bcher-kva.example (bücher.example): ');
   });
 
   it.each([
     [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that you own'],
     [403, 'DOMAIN_LIMIT', 'domain limit of 3 reached', 'Remove an unused domain (`tunnel domains remove'],
-  ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
+  ])("exits with 2 on %i %s, with the platform's message and the next step", async (status, code, error, next) => {
     platform.trap('/domains', status, refusal(code, error));
     const ran = await domains(['add', 'shop.example.com']);
     expect([ran.code, ran.io.err()]).toEqual([2, expect.stringContaining(error)]);
@@ -136,8 +136,8 @@ describe('domains add', () => {
   });
 });
 
-describe('domains add --wait', () => {
-  /** What each look finds, the last one from then on. */
+describe('`tunnel domains add --wait`', () => {
+  /** Sets the result of each check of the domain. The last result repeats. */
   const looks = (...found: object[]): void => {
     let at = 0;
     platform.onDomainLook = (domain) => {
@@ -146,7 +146,7 @@ describe('domains add --wait', () => {
     };
   };
 
-  it('tells each step once, and ends with 0 when the certificate is valid', async () => {
+  it('reports each step once, and exits with 0 when the certificate is valid', async () => {
     const ordering = { ...DOMAIN.certificate, state: 'ordering' };
     looks(
       { last_error: 'no record with the token was found' },
@@ -166,24 +166,24 @@ describe('domains add --wait', () => {
       '  Use it: tunnel http 3000 --domain shop.example.com',
       '',
     ]);
-    // The first one at once, because somebody waits.
+    // The first check is requested at once, because the user is waiting.
     expect(platform.paths().slice(0, 3)).toEqual(['POST /domains', 'POST /domains/dom-1/check', 'GET /domains/dom-1']);
   });
 
-  it('waits for no certificate where none is wanted', async () => {
+  it('waits for no certificate with --no-certificate', async () => {
     looks({ state: 'verified', records: VERIFIED.records });
     const { code, io } = await domains(['add', 'shop.example.com', '--no-certificate', '--wait', '--json']);
     expect([code, JSON.parse(io.out())]).toEqual([0, { ...VERIFIED, certificate: null }]);
   });
 
-  it('ends with 1 when it has failed; one that had failed before is looked for again', async () => {
+  it('exits with 1 when the check fails, and checks again a domain that had failed before', async () => {
     platform.domains = [{ ...DOMAIN, state: 'failed' }];
     looks({ state: 'pending' }, { state: 'failed', last_error: 'no record with the token was found' });
     const { code, io } = await domains(['add', 'shop.example.com', '--wait']);
     expect([code, io.out()]).toEqual([1, expect.stringContaining('  failed: no record with the token was found\n')]);
   });
 
-  it('goes on over a platform that is away for a moment, and over one that was looked at just now', async () => {
+  it('keeps waiting when the platform is briefly away or has checked a moment ago', async () => {
     looks({}, VERIFIED);
     platform.trap('/domains/dom-1/check', 429, refusal('DOMAIN_CHECK_TOO_SOON', 'too soon'));
     platform.trap('/domains/dom-1', 503, refusal('DATABASE_AWAY', 'the database is away'));
@@ -191,14 +191,14 @@ describe('domains add --wait', () => {
     expect(code).toBe(0);
   });
 
-  it('Ctrl-C ends the wait and nothing else: exit 130', async () => {
+  it('exits with 130 on Ctrl-C, and the domain stays added', async () => {
     const { io, code } = start(['add', 'shop.example.com', '--wait']);
     await eventually(() => expect(platform.paths()).toContain('GET /domains/dom-1'));
     io.signal('SIGINT');
     expect([await code, io.err(), platform.domains.length]).toEqual([130, '', 1]);
   });
 
-  it('Ctrl-C between two looks ends the wait without another look', async () => {
+  it('stops on Ctrl-C between two checks without checking again', async () => {
     const clock: Clock = {
       ...quick,
       setTimeout: (callback, ms) => {
@@ -213,7 +213,7 @@ describe('domains add --wait', () => {
   });
 });
 
-describe('domains show and check', () => {
+describe('`tunnel domains show` and `check`', () => {
   beforeEach(() => {
     platform.domains = [
       {
@@ -235,7 +235,7 @@ describe('domains show and check', () => {
     ];
   });
 
-  it('show the certificate and its problem of one that is verified', async () => {
+  it('show the certificate of a verified domain and its last error', async () => {
     const { io } = await domains(['show', 'SHOP.example.com.']);
     expect(io.out()).toMatch(/^shop\.example\.com: verified, checked 2030-01-0/);
     expect(io.out()).toMatch(
@@ -243,7 +243,7 @@ describe('domains show and check', () => {
     );
   });
 
-  it('show what is missing of one that is waited for', async () => {
+  it('show the missing DNS records of a pending domain', async () => {
     const { io } = await domains(['show', 'example.com']);
     expect(io.out().split('\n')).toEqual(
       expect.arrayContaining([
@@ -254,12 +254,12 @@ describe('domains show and check', () => {
     );
   });
 
-  it('say how one that has lapsed comes back', async () => {
+  it('show how to recover a lapsed domain', async () => {
     const { io } = await domains(['show', '*.shop.example.com']);
     expect(io.out()).toContain("  Once the records exist: tunnel domains check '*.shop.example.com'\n");
   });
 
-  it('check looks now, and shows what it found', async () => {
+  it('check at once with `check`, and show the result', async () => {
     platform.onDomainLook = (domain) => Object.assign(domain, VERIFIED, { id: 'dom-2', name: 'example.com' });
     const { code, io } = await domains(['check', 'example.com']);
     expect([code, platform.paths()]).toEqual([0, ['GET /domains', 'POST /domains/dom-2/check']]);
@@ -269,7 +269,7 @@ describe('domains show and check', () => {
     );
   });
 
-  it('check asks again where the platform has just looked by itself, and gives up after some times', async () => {
+  it('retry a check that came too soon, and give up after a few attempts', async () => {
     const soon = refusal('DOMAIN_CHECK_TOO_SOON', 'looked at a moment ago: try again in 5 s');
     for (let times = 0; times < 2; times += 1) platform.trap('/domains/dom-2/check', 429, soon);
     const { code, io } = await domains(['check', 'example.com']);
@@ -282,7 +282,7 @@ describe('domains show and check', () => {
   it.each([
     ['shpo.example.com', "you have no domain 'shpo.example.com'. Did you mean shop.example.com?"],
     ['Elsewhere.test', "you have no domain 'elsewhere.test'. Add it: `tunnel domains add elsewhere.test`."],
-  ])('%s: says what there is', async (typed, words) => {
+  ])('refuse the unknown domain %s with a suggestion', async (typed, words) => {
     for (const args of [
       ['show', typed],
       ['check', typed],
@@ -294,7 +294,7 @@ describe('domains show and check', () => {
   });
 });
 
-describe('domains remove', () => {
+describe('`tunnel domains remove`', () => {
   beforeEach(() => {
     platform.domains = [
       { ...VERIFIED, active_tunnels: 1 },
@@ -308,7 +308,7 @@ describe('domains remove', () => {
     ['Shop.Example.com', ' SHOP.example.com. \r', 'Removed shop.example.com.', ['dom-2']],
     ['bücher.example', 'Bücher.example\r', 'Removed xn--bcher-kva.example.', ['dom-1']],
     ['shop.example.com', 'y\r', 'Nothing removed.\n', ['dom-1', 'dom-2']],
-  ])('%s asks for the name at a terminal: %j', async (typed, answer, out, ids) => {
+  ])('%s asks to type the name at a terminal: %j', async (typed, answer, out, ids) => {
     const { code, io } = await domains(['remove', typed], { stdin: typing(answer) });
     expect([code, io.out(), left()]).toEqual([0, expect.stringContaining(out), ids]);
     expect(io.err()).toMatch(
@@ -316,7 +316,7 @@ describe('domains remove', () => {
     );
   });
 
-  it('needs --yes where nobody can be asked', async () => {
+  it('requires --yes without a terminal', async () => {
     const { code, io } = await domains(['remove', 'shop.example.com']);
     expect([code, io.err(), platform.asks]).toEqual([
       2,

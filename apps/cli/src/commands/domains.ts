@@ -1,4 +1,4 @@
-// `tunnel domains`: host names of the account's own, the DNS records that prove them, and their certificates.
+// `tunnel domains`: custom domains of the account, the DNS records that prove ownership, and certificates.
 import { asciiDomain } from '@tunnel/client';
 import type { OwnDomainView } from '@tunnel/contract';
 import { Fault, nearestWord } from '@tunnel/errors';
@@ -13,11 +13,13 @@ import { listenForStop, pause } from '../io/until-stopped.ts';
 import { domainDetails, domainLines, progressLines, typedName, useLine } from '../output/domains.ts';
 import { coloursOf, counted } from '../output/text.ts';
 
-/** from one look of `tunnel domains add --wait` to the next: the platform looks at the DNS, at its own pace */
+/** Interval between two queries of `tunnel domains add --wait`. The platform checks the DNS records at its own pace. */
 export const DOMAIN_LOOK_EVERY_MS = 1000;
-/** until `tunnel domains check` asks again for a domain that was looked at a moment ago; the platform has the same 5 s */
+/**
+ * Wait before `tunnel domains check` repeats the check of a domain that was checked a moment ago. The platform has the same limit of 5 s.
+ */
 const DOMAIN_CHECK_AGAIN_MS = 5000;
-/** so often in all: the looks of the platform itself come in between */
+/** Maximum attempts of `tunnel domains check`. Automatic checks of the platform come in between. */
 const DOMAIN_CHECK_TRIES = 4;
 
 type Finish = (code: ExitCode) => void;
@@ -110,7 +112,7 @@ const print = (domain: OwnDomainView, json: boolean | undefined, io: Io): void =
   io.stdout.write(`${lines.join('\n')}\n`);
 };
 
-/** Each record, state and step of the certificate is told once, when it comes. */
+/** Waits until the domain is ready or has failed. Prints every found record, new state, and step of the certificate once. */
 const waitFor = async (
   added: OwnDomainView,
   login: PlatformLogin,
@@ -122,7 +124,8 @@ const waitFor = async (
     if (json !== true && lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
   };
   tell(['', `Waiting for ${oneLine(added.name)}. Press Ctrl-C to stop waiting; the domain stays added.`]);
-  // What has failed is looked for again because somebody asks, and what is new need not wait for its first look.
+  // The first check runs immediately. A failed domain is otherwise not checked again, and a new domain would wait for its first automatic
+  // check.
   let now = isReady(added) ? added : await lookNow(added, login);
   tell(progressLines(added, now));
   while (!isReady(now) && now.state !== 'failed' && !stop.aborted) {
@@ -138,7 +141,10 @@ const waitFor = async (
   return now.state === 'failed' ? EXIT.unexpected : exitCodeOfSignal('SIGINT');
 };
 
-/** A platform that is away for a moment comes back; whoever waits has said that they have the time. */
+/**
+ * Returns an error handler for the wait. A platform that is briefly unreachable is queried again, because a user who passes --wait has
+ * time.
+ */
 const stillThere =
   (before: OwnDomainView) =>
   (error: unknown): OwnDomainView => {
@@ -149,7 +155,7 @@ const stillThere =
 const isReady = ({ state, certificate }: OwnDomainView): boolean =>
   state === 'verified' && (certificate === null || certificate.state === 'valid' || certificate.state === 'renewing');
 
-/** One that was looked at a moment ago is as good as looked at. */
+/** Checks a domain now. If the domain was checked a moment ago, returns the known state. */
 const lookNow = (domain: OwnDomainView, login: PlatformLogin): Promise<OwnDomainView> =>
   login
     .call((client) => client.checkDomain(domain.id))
@@ -178,7 +184,10 @@ const checkCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-/** The platform looks by itself, too, and after each look nobody can ask for another one for some seconds. null: Ctrl-C. */
+/**
+ * Checks a domain now, and retries while checks are too frequent: the platform also checks automatically, and rejects further checks for
+ * some seconds after a check. Returns null after Ctrl-C.
+ */
 const look = async (id: string, login: PlatformLogin, io: Io): Promise<OwnDomainView | null> => {
   const stop = listenForStop(io);
   for (let tries = 1; ; tries += 1) {
@@ -243,7 +252,7 @@ const confirm = async (found: OwnDomainView, io: Io): Promise<boolean> => {
   return asciiDomain(answer.trim()) === found.name;
 };
 
-/** By the name as people type it. Throws a Fault that says what there is. */
+/** Finds a domain by its name as typed. Throws a Fault with a suggestion for an unknown name. */
 const findDomain = async (login: PlatformLogin, typed: string): Promise<OwnDomainView> => {
   const list = await login.call((client) => client.domains());
   const wanted = asciiDomain(typed);

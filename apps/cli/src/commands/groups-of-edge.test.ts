@@ -1,4 +1,4 @@
-// Groups as people see them, from real clients over a real edge: the command, the REST, the events and the metrics agree.
+// Groups with real clients on a real edge: the command, the API, the events and the metrics must agree.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -70,7 +70,7 @@ const series = async (name: string): Promise<number | undefined> => {
   return line === undefined ? undefined : Number(line.split(' ').at(-1));
 };
 
-it('each key sees its own members of a shared group, and hears when they fall ill and recover', async () => {
+it('each API key sees only its own members of a shared group, and gets events when they fail and recover', async () => {
   const alice = await join('alice', ['--health', 'http:/', '--health-interval', '0.1', '--health-max-failed', '1']);
   await join('bob', []);
   await eventually(async () =>
@@ -98,7 +98,7 @@ it('each key sees its own members of a shared group, and hears when they fall il
   status = 200;
   await eventually(() => expect(events().at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
 
-  // Its last member leaves: the stream ends, and the group is nobody's business of hers any more.
+  // When Alice's last member leaves, the event stream ends and the group disappears from her list.
   alice.io.signal('SIGTERM');
   expect(await alice.code).toBe(0);
   await reading;
@@ -106,7 +106,7 @@ it('each key sees its own members of a shared group, and hears when they fall il
   expect((await groupsOf('bob'))[0]).toMatchObject({ member_count: 1, healthy_count: 1 });
 });
 
-it('dispatches are the same everywhere', async () => {
+it('command, group members and metrics report the same number of dispatches', async () => {
   await join('alice', []);
   await join('alice', []);
   const { port } = edge.addresses.http;
@@ -122,7 +122,7 @@ it('dispatches are the same everywhere', async () => {
   expect(await series('tunnel_group_dispatches_total{group="shop",region="local"}')).toBe(5);
 });
 
-it('a drain does not wait for those who listen', async () => {
+it('a drain does not wait for listeners of group events', async () => {
   await join('alice', []);
   const watched = await fetch(`${api()}/api/groups/http/shop/events`, { headers: { authorization: 'Bearer admin' } });
   const before = performance.now();

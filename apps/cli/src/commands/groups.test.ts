@@ -16,7 +16,7 @@ let home: TemporaryDirectory;
 let server: Server;
 let api: string;
 let clock: FakeClock;
-/** What the edge answers. */
+/** The edge's next response. */
 let answer: { status: number; body: string };
 let asked: { url: string | undefined; key: string | undefined }[];
 const runs = new Runs();
@@ -68,7 +68,7 @@ const listen = async (port = 0): Promise<void> => {
   api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 };
 
-/** Also when it is closed already. */
+/** Closes the server. Does nothing if the server is already closed. */
 const close = (): Promise<void> =>
   new Promise((resolve) => {
     server.close(() => resolve());
@@ -93,8 +93,8 @@ const groupsOf = (args: string[] = [], options: Partial<TestIoOptions> = {}): St
   return runs.start(['groups', '--token', 'tnl_key', '--api', api, ...args], io);
 };
 
-describe('once', () => {
-  it('asks with the key, and shows a block for each group without colours', async () => {
+describe('`tunnel groups`', () => {
+  it('sends the API key, and prints a block for each group without colors', async () => {
     say(groups(7));
     const { io, code } = groupsOf();
     expect(await code).toBe(0);
@@ -102,7 +102,7 @@ describe('once', () => {
     expect(io.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 connections\n {2}laptop {2}web {2}.*\n$/);
   });
 
-  it('colours on a terminal, unless NO_COLOR is set', async () => {
+  it('uses colors on a terminal unless NO_COLOR is set', async () => {
     say(groups(7));
     const coloured = groupsOf([], { isTTY: true });
     const plain = groupsOf([], { isTTY: true, env: { NO_COLOR: '1' } });
@@ -111,13 +111,13 @@ describe('once', () => {
     expect(plain.io.out()).not.toContain('\u001b[');
   });
 
-  it('says what to do when there is none', async () => {
+  it('prints "no groups" for an empty list', async () => {
     const { io, code } = groupsOf();
     expect(await code).toBe(0);
     expect(io.out()).toMatch(/^no groups\n/);
   });
 
-  it('--json prints the list as the edge wrote it', async () => {
+  it("prints the edge's list unchanged with --json", async () => {
     const list = groups(7).map((group) => ({ ...group, of_a_later_version: 1 }));
     say(list);
     const { io, code } = groupsOf(['--json']);
@@ -125,14 +125,14 @@ describe('once', () => {
     expect(JSON.parse(io.out())).toEqual(list);
   });
 
-  it('finds the address in config.yml, below a path too', async () => {
+  it('takes the API address from config.yml, including a path', async () => {
     writeFileSync(join(home.path, 'c.yml'), `api_url: ${api}/rest/\nauth_token: of-the-file\n`);
     const io = makeTestIo({ home: home.path, clock });
     expect(await run(['pools', '--config', 'c.yml'], io)).toBe(0);
     expect(asked).toEqual([{ url: '/rest/api/groups', key: 'Bearer of-the-file' }]);
   });
 
-  it('asks a real edge, for the admin and for a stranger', async () => {
+  it('works against a real edge: the admin gets the list, an unknown key exits with 3', async () => {
     const config = loadServerConfig({
       env: {},
       overrides: { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } },
@@ -151,15 +151,15 @@ describe('once', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('ends with 5 when nobody is there', async () => {
+describe('a failing `tunnel groups`', () => {
+  it('exits with 5 when the connection is refused', async () => {
     await close();
     const { io, code } = groupsOf();
     expect(await code).toBe(5);
     expect(io.err()).toMatch(/^tunnel: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n/);
   });
 
-  it('and when a proxy says that the edge is away', async () => {
+  it('exits with 5 when a proxy answers 502', async () => {
     answer = { status: 502, body: '<html>' };
     expect(await groupsOf().code).toBe(5);
   });
@@ -169,7 +169,7 @@ describe('what goes wrong', () => {
     ['no JSON', { status: 200, body: 'hello' }, 'not a list of groups'],
     ['another server', { status: 404, body: 'nothing here' }, 'the response was HTTP 404'],
     ['a redirect, which would take the key along', { status: 302, body: '' }, 'the response was HTTP 302'],
-  ])('ends with 2 for %s', async (_, given, words) => {
+  ])('exits with 2 for %s', async (_, given, words) => {
     answer = given;
     const { io, code } = groupsOf();
     expect(await code).toBe(2);
@@ -177,13 +177,13 @@ describe('what goes wrong', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('TLS where there is none, and none where there is, are told', async () => {
+  it('exits with 2 when --api says https and the server does not speak TLS', async () => {
     const { io, code } = groupsOf(['--api', api.replace('http:', 'https:')]);
     expect(await code).toBe(2);
     expect(io.err()).toContain('does not speak TLS');
   });
 
-  it('over TLS the certificate must be trusted; --ca-file does, --insecure does not ask', async () => {
+  it('refuses an untrusted certificate unless --ca-file or --insecure is given', async () => {
     const { cert, key } = testCertificate();
     const tls = createTlsServer({ cert, key }, respond);
     await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
@@ -200,8 +200,8 @@ describe('what goes wrong', () => {
   });
 });
 
-describe('--watch', () => {
-  it('--json: a line for each change, and Ctrl-C ends with 0', async () => {
+describe('`tunnel groups --watch`', () => {
+  it('prints a JSON line for each change with --json, and exits with 0 on Ctrl-C', async () => {
     say(groups(1));
     const { io, code } = groupsOf(['--watch', '--json']);
     const dispatches = () =>
@@ -220,7 +220,7 @@ describe('--watch', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('--interval sets the pace', async () => {
+  it('polls at the pace of --interval', async () => {
     groupsOf(['--watch', '--interval', '7']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await clock.advance(6999);
@@ -229,7 +229,7 @@ describe('--watch', () => {
     await eventually(() => expect(asked).toHaveLength(2));
   });
 
-  it('draws in place on a terminal, no wider and no higher than it is', async () => {
+  it('redraws in place, within the width and height of the terminal', async () => {
     say(groups(1, 100));
     const { io } = groupsOf(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
     await eventually(() => expect(io.out()).toContain('1 connection'));
@@ -244,7 +244,7 @@ describe('--watch', () => {
     expect(io.out().slice(first.length)).toMatch(/^\r\u001b\[23Ashop.*\u001b\[K\n/);
   });
 
-  it('survives a restart of the edge, and says so', async () => {
+  it('survives a restart of the edge and reports it', async () => {
     say(groups(1));
     const { io, code } = groupsOf(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
@@ -266,7 +266,7 @@ describe('--watch', () => {
     expect(await code).toBe(0);
   });
 
-  it('ends with 3 when its key is revoked meanwhile, and with 5 when nobody ever was there', async () => {
+  it('exits with 3 when the key is revoked, and with 5 when the edge was never reachable', async () => {
     const { io, code } = groupsOf(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     say({ error: 'the key was revoked', code: 'AUTH_TOKEN_REVOKED', request_id: 'req_1' }, 401);
@@ -277,7 +277,7 @@ describe('--watch', () => {
     expect(await groupsOf(['--watch']).code).toBe(5);
   });
 
-  it('ends with 0 in the middle of a request, and when nobody reads its output', async () => {
+  it('exits with 0 during a request and when its output is closed', async () => {
     server.removeAllListeners('request');
     const hanging = groupsOf(['--watch']);
     await eventually(async () => expect(await connections()).toBe(1));
@@ -294,14 +294,14 @@ describe('--watch', () => {
 const connections = (): Promise<number> =>
   new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));
 
-describe('group-key', () => {
+describe('`tunnel group-key`', () => {
   const make = async (args: string[] = [], options: Partial<TestIoOptions> = {}) => {
     const io = makeTestIo({ home: home.path, ...options });
     expect(await run(['group-key', ...args], io)).toBe(0);
     return io;
   };
 
-  it('prints another key each time, alone on stdout, and how to use it beside it', async () => {
+  it('prints a new key each time on stdout, and the usage on stderr', async () => {
     const first = await make();
     const second = await make();
     expect(first.out()).toMatch(/^[\w-]{43}\n$/);
@@ -309,7 +309,7 @@ describe('group-key', () => {
     expect(first.err()).toMatch(
       /^On every computer in the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
     );
-    // A key that goes into a file is not on the screen as well.
+    // A key piped into a file must not appear on the screen.
     expect(first.err()).not.toContain(first.out().trim());
   });
 
@@ -322,14 +322,14 @@ describe('group-key', () => {
     ]);
   });
 
-  it('--json prints it for programs', async () => {
+  it('prints the key as JSON with --json', async () => {
     const io = await make(['--json']);
     expect(JSON.parse(io.out())).toEqual({ group_key: expect.stringMatching(/^[\w-]{43}$/) });
     expect(io.err()).toBe('');
   });
 });
 
-it('`pools` is the same command', async () => {
+it('`tunnel pools` is an alias of `tunnel groups`', async () => {
   say(groups(7));
   const io = makeTestIo({ home: home.path });
   expect(await run(['pools', '--token', 'tnl_key', '--api', api], io)).toBe(0);

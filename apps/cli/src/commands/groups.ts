@@ -1,4 +1,5 @@
-// `tunnel groups`: the load-balanced groups of an edge, once or as they change. `tunnel group-key`: the key that their members share.
+// `tunnel groups`: shows the load-balanced groups of an edge, once or continuously. `tunnel group-key`: generates the key shared by the
+// members of a group.
 import { Fault } from '@tunnel/errors';
 import { randomToken } from '@tunnel/runtime';
 import { Command, Option } from 'commander';
@@ -42,8 +43,8 @@ export const groupsCommand = (io: Io, finish: (code: ExitCode) => void): Command
     });
 
 /**
- * Ends when it is told to, or for a reason that waiting cannot heal. An edge that was there comes back; one that was never
- * reached is rather a mistake in the address.
+ * Shows the groups until the user stops the command, or until an error that a retry cannot fix. An edge that has responded before is
+ * expected to come back. An edge that never responded is probably a wrong address.
  */
 const watchGroups = async (source: EdgeSource, output: GroupOutput, everyMs: number, io: Io): Promise<void> => {
   const stop = listenForStop(io);
@@ -65,7 +66,7 @@ const watchGroups = async (source: EdgeSource, output: GroupOutput, everyMs: num
   }
 };
 
-/** What went wrong on the edge's side passes; what went wrong in here does not. */
+/** Returns true for an error that may pass: an error of the edge, not an internal error of this program. */
 const isPassing = (fault: Fault): boolean =>
   fault.retryable && (fault.code !== 'INTERNAL' || fault.cause === undefined);
 
@@ -88,7 +89,10 @@ export const groupKeyCommand = (io: Io, finish: (code: ExitCode) => void): Comma
 
 const GROUP_KEY_BYTES = 32;
 
-/** Beside the key, and not with it: the output is the key alone, so that it can go into a file. There it is not shown a second time. */
+/**
+ * Returns the instructions printed to stderr. stdout has only the key, so that the key can be redirected to a file. In this case the
+ * instructions do not show the key again.
+ */
 const useLines = (key: string, { stdout }: Io): string[] => [
   'On every computer in the group:',
   ...(stdout.isTTY === true ? [`  (umask 077 && echo ${key} > group-key)`] : ['  (save the key as group-key)']),

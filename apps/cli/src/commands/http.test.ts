@@ -43,7 +43,7 @@ const start = (args: string[], options: Partial<TestIoOptions> = {}): Started =>
   return runs.start(['http', localPort, ...args, ...flags], io);
 };
 
-/** A visitor; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
+/** Sends a visitor's request. Some systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 const visit = (url: unknown, path: string): Promise<{ status: number; text: string }> =>
   new Promise((resolve, reject) => {
     const { host, port } = new URL(String(url));
@@ -55,22 +55,22 @@ const visit = (url: unknown, path: string): Promise<{ status: number; text: stri
     sent.on('error', reject).end();
   });
 
-describe('tunnel start', () => {
-  it('opens what config.yml says of an http tunnel', async () => {
+describe('`tunnel start`', () => {
+  it('opens an http tunnel with the options from config.yml', async () => {
     const entry = `{proto: http, local_port: ${localPort}, subdomain: shop, host_header: app.test, capture: false}`;
     writeFileSync(join(home.path, 'tunnel.yml'), `tunnels:\n  web: ${entry}\n`);
     const io = makeTestIo({ home: home.path });
     runs.start(['start', '--config', 'tunnel.yml', '--json', ...flags], io);
     const ready = await eventOf(io, 'ready');
-    // Nothing is kept of its requests, so there is nothing to inspect.
+    // The tunnel captures no requests, so there is no inspector.
     expect(ready).toMatchObject({ name: 'web', inspect_url: null });
     expect((await visit(ready['public_url'], '/')).text).toBe('GET app.test');
     expect(await eventOf(io, 'request')).toMatchObject({ name: 'web', status: 200 });
   });
 });
 
-describe('tunnel http', () => {
-  it('publishes a local service by name, and tells of each request', async () => {
+describe('`tunnel http`', () => {
+  it('publishes a local service under a subdomain and reports each request', async () => {
     const { io, code } = start(['--subdomain', 'shop', '--json']);
     const ready = await eventOf(io, 'ready');
     expect(ready).toMatchObject({
@@ -98,7 +98,7 @@ describe('tunnel http', () => {
     expect(await code).toBe(0);
   });
 
-  it('carries a protocol that was switched to, and tells of the switch alone', async () => {
+  it('carries a protocol after an upgrade, and reports only the upgrade request', async () => {
     service.on('upgrade', (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
       socket.on('error', () => {});
@@ -123,7 +123,7 @@ describe('tunnel http', () => {
     expect(io.events().filter((one) => one['event'] === 'request')).toHaveLength(1);
   });
 
-  it('reaches a local service that speaks TLS', async () => {
+  it('reaches a local service over TLS, and checks its certificate unless told not to', async () => {
     const secure = createSecureServer(testCertificate(), (_request, response) => response.end('over TLS'));
     await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
     const plainPort = localPort;
@@ -142,13 +142,13 @@ describe('tunnel http', () => {
     secure.close();
   });
 
-  it('rewrites the Host when asked to', async () => {
+  it('rewrites the Host header with --host-header rewrite', async () => {
     const { io } = start(['--json', '--host-header', 'rewrite']);
     const ready = await eventOf(io, 'ready');
     expect((await visit(ready['public_url'], '/')).text).toBe(`GET 127.0.0.1:${localPort}`);
   });
 
-  it('shows people the URL, the inspector, and a line for each request', async () => {
+  it('prints the URL, the inspector and a line for each request', async () => {
     const { io } = start(['--subdomain', 'shop']);
     const url = await eventually(() => {
       const found = /^http-\d+: (http:\/\/shop\.localhost:\d+\/?) -> 127\.0\.0\.1:\d+$/m.exec(io.out());
@@ -160,7 +160,7 @@ describe('tunnel http', () => {
     await eventually(() => expect(io.out()).toMatch(/^\d\d:\d\d:\d\d GET \/missing 404 [\d.]+ ms$/m));
   });
 
-  it('draws requests above the block on a terminal', async () => {
+  it('draws requests above the status block on a terminal', async () => {
     const { io } = start(['--subdomain', 'shop'], { isTTY: true });
     const url = await eventually(() => {
       const found = /(http:\/\/shop\.localhost:\d+\/?) -> /.exec(io.out());
@@ -173,7 +173,7 @@ describe('tunnel http', () => {
     expect(io.out()).toMatch(/Inspector {3}http:\/\/127\.0\.0\.1:43\d\d\//);
   });
 
-  it('has no inspector and no line for requests when told so', async () => {
+  it('has neither inspector nor request lines with --no-inspect and --quiet', async () => {
     const { io } = start(['--json', '--no-inspect', '--quiet']);
     const ready = await eventOf(io, 'ready');
     expect(ready['inspect_url']).toBeNull();
@@ -181,12 +181,12 @@ describe('tunnel http', () => {
     expect(io.events().some((one) => one['event'] === 'request')).toBe(false);
   });
 
-  it('joins a group, probes the service, and tells when it goes and when it comes back', async () => {
+  it('joins a group, probes the service, and reports when the service fails and recovers', async () => {
     const { io } = start(
       ['--json', '--group', 'shop', '--group-key-env', 'KEY', '--health', 'http:/healthz', '--health-interval', '0.02'],
       { env: { KEY: 'very secret' } },
     );
-    // Its edge has groups off, and says so.
+    // Groups are off on this edge, and the edge warns about it.
     const warnings = ['load balancing is off on this edge: this tunnel is served alone'];
     expect(await eventOf(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings });
     expect(await eventOf(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
@@ -201,7 +201,7 @@ describe('tunnel http', () => {
     expect(io.out() + io.err()).not.toContain('very secret');
   });
 
-  it('ends with 4 and the words of the edge when its name is taken or reserved', async () => {
+  it("exits with 4 and the edge's message when the subdomain is in use", async () => {
     const first = start(['--subdomain', 'shop', '--json']);
     await eventOf(first.io, 'ready');
     const second = start(['--subdomain', 'shop', '--name', 'x']);

@@ -1,4 +1,4 @@
-// `tunnel init` with a real edge in the same process; answers are typed into the real questions.
+// `tunnel init` with a real edge in the same process. The tests type answers into the real prompts.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -29,8 +29,8 @@ afterEach(async () => {
 const testIo = (more: Partial<TestIoOptions> = {}): TestIo => makeTestIo({ home: home.path, ...more });
 const text = (): string => readFileSync(config, 'utf8');
 
-describe('without questions', () => {
-  it('writes the file for its owner alone, tries it and says the next command', async () => {
+describe('`tunnel init` without questions', () => {
+  it('writes config.yml with mode 0600, tests the connection and prints the next command', async () => {
     const io = testIo();
     const tunnels = ['--tunnel', 'web:http:3000', '--tunnel', 'my db:tcp:5432'];
     expect(await run(['init', '--yes', '--server', server, '--token-file', 'token', ...tunnels], io)).toBe(0);
@@ -44,14 +44,14 @@ describe('without questions', () => {
     expect(await run(['check'], testIo())).toBe(0);
   });
 
-  it('says the next command for a file elsewhere as it is to be typed', async () => {
+  it('prints the next command with a quoted path for a config file elsewhere', async () => {
     const io = testIo();
     const args = ['init', '--yes', '--server', server, '--token-file', 'token', '--config', "it's/my.yml"];
     expect(await run([...args, '--tunnel', 'web:http:3000'], io)).toBe(0);
     expect(io.out()).toContain(`Next: tunnel start --config '${home.path}/it'\\''s/my.yml'\n`);
   });
 
-  it('keeps a key that was given in a file of its own, and shows it nowhere', async () => {
+  it('saves a key given with --token in a separate file and never prints it', async () => {
     const io = testIo();
     expect(await run(['init', '--yes', '--server', server, '--token', 'admin'], io)).toBe(0);
     expect(text()).toContain('auth_token_file: key\n');
@@ -60,14 +60,14 @@ describe('without questions', () => {
     expect(io.out()).toContain('Next: tunnel http 3000\n');
   });
 
-  it('uses the key that `tunnel keys create --save` has left', async () => {
+  it('uses the key saved by `tunnel keys create --save`', async () => {
     mkdirSync(join(config, '..'));
     writeFileSync(join(config, '../key'), 'admin\n');
     expect(await run(['init', '--yes', '--server', server], testIo())).toBe(0);
     expect(text()).toContain('auth_token_file: key\n');
   });
 
-  it('leaves a file that is there alone, and keeps it with --force', async () => {
+  it('refuses to overwrite an existing config file, and keeps a copy with --force', async () => {
     mkdirSync(join(config, '..'));
     writeFileSync(config, '# mine\n');
     const io = testIo();
@@ -80,7 +80,7 @@ describe('without questions', () => {
     expect(text()).toContain('server:');
   });
 
-  it('a key that is refused: 3; a server that is not there: 5, at once; the file stays', async () => {
+  it('exits with 3 for a refused key and with 5 at once for an unreachable server, and keeps the file', async () => {
     const io = testIo();
     expect(await run(['init', '--yes', '--server', server, '--token', 'wrong'], io)).toBe(3);
     expect(io.err()).toMatch(/^tunnel: .*\n/);
@@ -106,7 +106,7 @@ describe('without questions', () => {
     [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],
     [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'Two tunnels are named a.'],
     [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'do not make a valid config.yml'],
-  ])('%j: 2, one line, and no file', async (args, words) => {
+  ])('exits with 2 and writes no file for %j', async (args, words) => {
     const io = testIo();
     expect(await run(['init', ...args], io)).toBe(2);
     expect(io.err()).toContain(words);
@@ -115,8 +115,8 @@ describe('without questions', () => {
   });
 });
 
-describe('at a terminal', () => {
-  /** Types each answer when its question has been asked. */
+describe('`tunnel init` at a terminal', () => {
+  /** Waits for the questions, and types the answers. */
   const type = async (io: TestIo, stdin: PassThrough, answers: readonly [string, string][]): Promise<void> => {
     for (const [question, answer] of answers) {
       await eventually(() => expect(io.err()).toContain(question));
@@ -128,7 +128,7 @@ describe('at a terminal', () => {
     return { io: testIo({ stdin }), stdin };
   };
 
-  it('asks for what is missing; the key is not seen', async () => {
+  it('asks for missing values and does not echo the key', async () => {
     const { io, stdin } = terminal();
     const code = run(['init'], io);
     await type(io, stdin, [
@@ -147,7 +147,7 @@ describe('at a terminal', () => {
     expect(io.err() + io.out()).not.toContain('admin');
   });
 
-  it('asks in whole lines at a terminal that does not know how wide it is', async () => {
+  it('prints whole questions at a terminal of unknown width', async () => {
     const { io, stdin } = terminal();
     Object.assign(io.stderr, { isTTY: true, columns: 0, rows: 0 });
     const code = run(['init'], io);
@@ -159,7 +159,7 @@ describe('at a terminal', () => {
     ['Ctrl-C', (stdin: PassThrough) => stdin.write('\u0003')],
     ['Ctrl-D', (stdin: PassThrough) => stdin.write('\u0004')],
     ['a terminal that is gone', (stdin: PassThrough) => stdin.end()],
-  ])('%s at a question ends it, and nothing is written', async (_, act) => {
+  ])('stops at %s during a question and writes no file', async (_, act) => {
     const { io, stdin } = terminal();
     const code = run(['init', '--server', server], io);
     await eventually(() => expect(io.err()).toContain('API key (from'));

@@ -1,4 +1,4 @@
-// `tunnel init`: writes the first config.yml, asks at a terminal for what is missing, and tries whether the server takes the key.
+// `tunnel init`: creates the first config.yml, asks at a terminal for missing values, and checks whether the server accepts the API key.
 import { existsSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { checkTunnelSpec, parseServerAddress } from '@tunnel/client';
@@ -82,7 +82,7 @@ const refusal = (check: () => void): string | null => {
 
 interface Answers {
   readonly server: string;
-  /** null: nothing is written of it; it comes from TUNNEL_API_KEY. */
+  /** API key for the config file. Null if no key is written, because the key comes from TUNNEL_API_KEY. */
   readonly key: { readonly file: string } | { readonly text: string } | null;
   readonly tunnels: readonly WantedTunnel[];
 }
@@ -103,7 +103,7 @@ const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answer
   return { server, key, tunnels };
 };
 
-/** What was given, then what is there, then what is asked for. */
+/** Returns the API key from flags, else from the environment or an existing key file, else from a question. */
 const keyOf = async (
   flags: InitFlags,
   file: string,
@@ -113,7 +113,7 @@ const keyOf = async (
   if (flags.token !== undefined) return { text: flags.token };
   if (flags.tokenFile !== undefined) {
     const given = pathFrom(io.cwd, flags.tokenFile, io.home);
-    // Before anything is written: one that cannot be read is no matter of the server.
+    // Reads the file before anything is written, so that an unreadable key file is not reported as a rejected key.
     readToken(given, '--token-file');
     return { file: given };
   }
@@ -150,7 +150,7 @@ const keyFileOf = (key: Answers['key'], folder: string): string | undefined => {
   return 'file' in key ? inFolder(folder, key.file) : 'key';
 };
 
-/** One that nobody can show again is not lost. */
+/** Writes the key file. A previous key is kept in another file, because no command can show the key again. */
 const writeKey = (file: string, key: string): void => {
   if (existsSync(file)) writePrivateFile(`${file}.old`, readFileSync(file, 'utf8'));
   writePrivateFile(file, `${key}\n`);
@@ -164,7 +164,7 @@ const keepOld = (file: string): void => {
   }
 };
 
-/** As config.yml reads paths: short for what is beside it. */
+/** Shortens a path for config.yml, which reads paths relative to its folder. Only a path inside the folder is shortened. */
 const inFolder = (folder: string, path: string): string => {
   const short = relative(folder, path);
   return short.startsWith('..') ? path : short;
@@ -172,7 +172,7 @@ const inFolder = (folder: string, path: string): string => {
 
 // ---- whether it works ----
 
-/** The file stays, whatever comes of it. */
+/** Connects with the new config file. The file stays even if the connection fails. */
 const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCode> => {
   const flags: ServerFlags = { config: file };
   const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
@@ -190,6 +190,6 @@ const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCo
   return EXIT.endedAsAsked;
 };
 
-/** For people to copy. */
+/** Quotes a word for a shell, in a command for the user to copy. */
 const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

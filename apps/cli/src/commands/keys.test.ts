@@ -28,8 +28,8 @@ const tunnel = async (args: string[], options: Partial<TestIoOptions> = {}): Pro
   return { code: await run(args, io), io };
 };
 
-describe('keys list', () => {
-  it('shows a line for each key, whatever its label holds', async () => {
+describe('`tunnel keys list`', () => {
+  it('prints one line for each key, even if a label has control characters', async () => {
     platform.keys.push({ ...KEY, id: 'key-2', label: 'a\u001b[2Jb\nc', last_used_at: null, tunnel_count: 1 });
     const { code, io } = await tunnel(['keys', 'list']);
     expect(code).toBe(0);
@@ -40,7 +40,7 @@ describe('keys list', () => {
     ]);
   });
 
-  it('is what `keys` shows without a word behind it', async () => {
+  it('is the default of `tunnel keys`', async () => {
     const alone = await tunnel(['keys']);
     const named = await tunnel(['keys', 'list']);
     expect([alone.code, alone.io.out()]).toEqual([0, named.io.out()]);
@@ -50,7 +50,7 @@ describe('keys list', () => {
   it.each([
     ['config.yml', 'auth_token: tnl_mine\n', {}],
     ['the environment', 'auth_token: tnl_other\n', { TUNNEL_API_KEY: 'tnl_mine' }],
-  ])('marks the key of this computer, from %s, and shows how many tunnels are open with it', async (_, text, env) => {
+  ])('marks the key of this computer, from %s, and shows how many tunnels use it', async (_, text, env) => {
     platform.keys.push({ ...KEY, id: 'key-2', label: 'ci', token_hash: sha256Hex('tnl_mine'), active_tunnels: 2 });
     writeFileSync(join(home.path, '.tunnel', 'config.yml'), text);
     const { io } = await tunnel(['keys'], { env });
@@ -61,7 +61,7 @@ describe('keys list', () => {
     ]);
   });
 
-  it('marks none while the key of this computer cannot be read', async () => {
+  it('marks no key while the key of this computer cannot be read', async () => {
     writeFileSync(join(home.path, '.tunnel', 'config.yml'), 'auth_token_file: gone\n');
     const { code, io } = await tunnel(['keys']);
     expect([code, io.out()]).toEqual([0, expect.stringMatching(/^key-1 {2}laptop {2}used 20/)]);
@@ -72,37 +72,37 @@ describe('keys list', () => {
     expect(io.out().split('\n')[0]).toMatch(/^key-1 {2}laptop {2}used 20.*…$/);
   });
 
-  it('--json prints the list as the platform wrote it', async () => {
+  it("prints the platform's list unchanged with --json", async () => {
     const { io } = await tunnel(['keys', 'list', '--json']);
     expect(JSON.parse(io.out())).toEqual([{ ...KEY, of_a_later_version: 1 }]);
   });
 
-  it('says what to do when there is none', async () => {
+  it('says how to create a key when the account has none', async () => {
     platform.keys = [];
     expect((await tunnel(['keys', 'list'])).io.out()).toMatch(/^no keys\n {2}Create a key: tunnel keys create/);
   });
 
-  it('refuses an answer of another form', async () => {
+  it('refuses a response of unexpected shape', async () => {
     platform.trap('/keys', 200, '{"keys":[]}');
     const { code, io } = await tunnel(['keys', 'list']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining('unexpected response to GET /keys')]);
   });
 });
 
-describe('keys create', () => {
-  it('prints the key alone on stdout', async () => {
+describe('`tunnel keys create`', () => {
+  it('prints only the key on stdout', async () => {
     const { code, io } = await tunnel(['keys', 'create', '--label', 'ci']);
     expect([code, io.out()]).toEqual([0, 'tnl_new\n']);
     expect(io.err()).toContain("Copy this key now. You won't see it again.");
     expect(platform.keys[0]?.['label']).toBe('ci');
   });
 
-  it('--json prints id and key', async () => {
+  it('prints id and key with --json', async () => {
     const { io } = await tunnel(['keys', 'create', '--label', 'ci', '--json']);
     expect(JSON.parse(io.out())).toEqual({ id: 'key-new', token: 'tnl_new' });
   });
 
-  it('needs a label, and tells what the platform has against it', async () => {
+  it("requires a label, and prints the platform's objection to it", async () => {
     expect((await tunnel(['keys', 'create'])).code).toBe(2);
     const refusal = { error: 'label: must have 1 to 100 characters', code: 'API_BAD_REQUEST', request_id: 'r' };
     platform.trap('/keys', 400, JSON.stringify(refusal));
@@ -111,14 +111,14 @@ describe('keys create', () => {
   });
 });
 
-describe('keys create --save', () => {
+describe('`tunnel keys create --save`', () => {
   const folder = (): string => join(home.path, '.tunnel');
   const config = (): string => join(folder(), 'config.yml');
   const read = (name: string): string => readFileSync(join(folder(), name), 'utf8');
   const create = (options: Partial<TestIoOptions> = {}) =>
     tunnel(['keys', 'create', '--label', 'laptop', '--save'], options);
 
-  it('keeps the key in a file of its own, and shows it nowhere', async () => {
+  it('saves the key in a separate file with mode 0600 and does not print it', async () => {
     const { code, io } = await create();
     expect([code, io.out(), io.err()]).toEqual([0, 'API key saved to ~/.tunnel/key.\n', '']);
     expect([read('key'), read('config.yml')]).toEqual(['tnl_new\n', 'auth_token_file: key\n']);
@@ -130,10 +130,10 @@ describe('keys create --save', () => {
     ['a quoted key', 'auth_token: "tnl #old" # mine\n', 'auth_token_file: key # mine\n', 'tnl #old\n'],
     ['another file', "auth_token_file: '/etc/key'\n", 'auth_token_file: key\n', null],
     ['no key', '', 'auth_token_file: key\n', null],
-  ])('changes that line of config.yml alone: %s', async (_name, before, after, old) => {
+  ])("changes only the key's line of config.yml: %s", async (_name, before, after, old) => {
     const head = '# my tunnels\nserver: edge.example.com:4040\n';
     const tail = '# the shop\ntunnels:\n  web: { proto: http, local_port: 3000 } # dev';
-    // Without a line of its own it comes last, and the file had no line break at its end.
+    // If config.yml has no line for the key, the new line is appended last. The file here ends without a line break.
     writeFileSync(config(), before === '' ? head + tail : head + before + tail, { mode: 0o644 });
     expect((await create()).code).toBe(0);
     expect(read('config.yml')).toBe(before === '' ? `${head}${tail}\n${after}` : head + after + tail);
@@ -142,7 +142,7 @@ describe('keys create --save', () => {
     expect(loadClientConfig({ file: config(), env: {} }).auth_token_file).toBe('key');
   });
 
-  it('leaves config.yml alone when it names the file already, and keeps the key before it', async () => {
+  it('leaves a config.yml that already names the key file, and keeps the previous key', async () => {
     writeFileSync(config(), '{ auth_token_file: ./key }');
     writeFileSync(join(folder(), 'key'), 'tnl_before\n');
     const { io } = await create();
@@ -154,7 +154,7 @@ describe('keys create --save', () => {
     ]);
   });
 
-  it('makes no key when config.yml has a form that it does not change', async () => {
+  it('creates no key when config.yml has a form that the command cannot edit', async () => {
     writeFileSync(config(), '{ server: "127.0.0.1:4040", auth_token: tnl_old }\n');
     const { code, io } = await create();
     expect([code, io.err()]).toEqual([
@@ -165,14 +165,14 @@ describe('keys create --save', () => {
     expect(platform.paths()).not.toContain('POST /keys');
   });
 
-  it('makes no key when config.yml is wrong anyhow', async () => {
+  it('creates no key when config.yml is invalid', async () => {
     writeFileSync(config(), 'sever: x\n');
     const { code, io } = await create();
     expect([code, io.err()]).toEqual([2, expect.stringContaining('unknown key `sever`')]);
     expect(platform.paths()).not.toContain('POST /keys');
   });
 
-  it('writes through a link', async () => {
+  it('writes to the target of a symbolic link', async () => {
     mkdirSync(join(home.path, 'dotfiles'));
     writeFileSync(join(home.path, 'dotfiles', 'config.yml'), '# mine\n');
     symlinkSync('../dotfiles/config.yml', config());
@@ -181,8 +181,8 @@ describe('keys create --save', () => {
     expect(readFileSync(join(home.path, 'dotfiles', 'key'), 'utf8')).toBe('tnl_new\n');
   });
 
-  it('prints a key that could not be kept, for it cannot be shown again', async () => {
-    // The key is to go where a folder came in the way after the look.
+  it('prints a key that could not be saved, because it cannot be shown again', async () => {
+    // A folder appears at the path of the key file after the command has checked the path.
     const io = makeTestIo({ home: home.path });
     platform.keys = [];
     const inTheWay = join(folder(), 'key');
@@ -191,24 +191,24 @@ describe('keys create --save', () => {
     expect([io.out(), io.err()]).toEqual(['tnl_new\n', expect.stringContaining('cannot use')]);
   });
 
-  it('notes that the environment wins', async () => {
+  it('warns that TUNNEL_API_KEY takes precedence', async () => {
     const { io } = await create({ env: { TUNNEL_API_KEY: 'other' } });
     expect(io.err()).toContain('TUNNEL_API_KEY is set');
   });
 });
 
-describe('keys revoke', () => {
+describe('`tunnel keys revoke`', () => {
   it.each([
     ['y\r', 0, 'API key revoked.\n', 0],
     ['n\r', 0, 'Nothing revoked.\n', 1],
     ['\r', 0, 'Nothing revoked.\n', 1],
-  ])('asks first at a terminal: %j', async (typed, code, out, left) => {
+  ])('asks for confirmation at a terminal: %j', async (typed, code, out, left) => {
     const ran = await tunnel(['keys', 'revoke', 'key-1'], { stdin: typing(typed) });
     expect([ran.code, ran.io.out(), platform.keys.length]).toEqual([code, out, left]);
     expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? Its tunnels will close. [y/N] ');
   });
 
-  it('needs --yes where nobody can be asked', async () => {
+  it('requires --yes without a terminal', async () => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key-1']);
     expect([code, io.err(), platform.keys.length]).toEqual([
       2,
@@ -219,7 +219,7 @@ describe('keys revoke', () => {
     expect(platform.keys).toEqual([]);
   });
 
-  it.each([['--yes'], []])('knows no such key: %j', async (...flags: string[]) => {
+  it.each([['--yes'], []])('reports an unknown key id, with flags %j', async (...flags: string[]) => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key/9', ...flags], { stdin: typing('y\r') });
     expect([code, io.err()]).toEqual([2, expect.stringContaining('no such key\n  List your keys: `tunnel keys list`')]);
     if (flags.length > 0) expect(platform.paths()).toContain('DELETE /keys/key%2F9');

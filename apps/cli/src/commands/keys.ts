@@ -1,4 +1,4 @@
-// `tunnel keys`: the API keys of the account that is logged in.
+// `tunnel keys`: lists, creates and revokes API keys of the signed-in account.
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
@@ -56,7 +56,10 @@ const lookOf = (io: Io): KeyLook => ({
   colours: coloursOf(io),
 });
 
-/** The hash of the key that tunnels of this computer use; null: they have none, or it cannot be read. A list does without it. */
+/**
+ * Returns the hash of the API key used by tunnels of this computer. Returns null if there is no key, or if the key cannot be read; the
+ * list of keys then marks no key.
+ */
 const usedKeyHash = (io: Io): string | null => {
   try {
     return sha256Hex(findToken({}, loadConfig(undefined, io), io).token.reveal());

@@ -1,4 +1,4 @@
-// `tunnel list`, `requests` and `replay` of whoever is logged in: at a platform of the test.
+// `tunnel list`, `tunnel requests` and `tunnel replay` with a login at a scripted platform.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run } from '../all-commands.ts';
@@ -60,8 +60,8 @@ const outcome = async (args: string[], options?: Partial<TestIoOptions>) => {
   return { code: await code, out: io.out(), err: io.err() };
 };
 
-describe('tunnel list', () => {
-  it('has the URL and the computer of every live tunnel, whichever region it is in', async () => {
+describe('`tunnel list`', () => {
+  it('shows the URL and the computer of every open tunnel in every region', async () => {
     platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp', region_id: 'nyc', client_name: 'server' })];
     const { code, out, err } = await outcome(['list']);
     expect([code, err]).toEqual([0, '']);
@@ -74,7 +74,7 @@ describe('tunnel list', () => {
     expect(db).toMatch(/server +3 connections, 4\.1 kB/);
   });
 
-  it('cuts no address on a narrow terminal', async () => {
+  it('never cuts a public URL, even on a narrow terminal', async () => {
     platform.tunnels = [tunnel('web')];
     const { out } = await outcome(['list'], { isTTY: true, columns: 40 });
     const [first, second] = out.split('\n');
@@ -83,24 +83,24 @@ describe('tunnel list', () => {
     expect(second?.length).toBeLessThan(40);
   });
 
-  it('reads all pages', async () => {
+  it('reads all pages of a long list', async () => {
     platform.tunnels = Array.from({ length: 250 }, (_, at) => tunnel(`web-${at}`));
     expect(JSON.parse((await outcome(['list', '--json'])).out)).toHaveLength(250);
     expect(platform.asks).toHaveLength(3);
   });
 
-  it('says what to do without one, and as JSON is an empty list', async () => {
+  it('says how to open a tunnel when there is none, and prints [] with --json', async () => {
     expect((await outcome(['list'])).out).toBe('No open tunnels.\n  Open a tunnel: tunnel http 3000\n');
     expect((await outcome(['list', '--json'])).out).toBe('[]\n');
   });
 
-  it('moves no cursor with what others call things', async () => {
+  it('strips control characters from names, computers and URLs', async () => {
     platform.tunnels = [tunnel('web', { name: 'a\u001b[2J', client_name: 'b\r\nc', public_url: 'd\u009b2J' })];
     expect((await outcome(['list'])).out).not.toMatch(/[\u001b\u009b\r]/);
   });
 });
 
-describe('tunnel requests', () => {
+describe('`tunnel requests`', () => {
   beforeEach(() => {
     platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp' })];
     platform.captures.set('tun_web', [request('req_2', { status: 500 }), request('req_1', { replay_of: 'req_0' })]);
@@ -116,7 +116,7 @@ describe('tunnel requests', () => {
     ]);
   });
 
-  it('in a pipe has its columns below each other, whatever the paths are, and cuts none', async () => {
+  it('aligns its columns in a pipe for any path length, and cuts no path', async () => {
     const long = `/${'x'.repeat(90)}`;
     const paths = ['/', '/a/longer/path', long].map((path, at) =>
       request(`req_${at}`, { path, method: at === 1 ? 'GET' : 'DELETE', duration_ms: 10 ** (at + 1) }),
@@ -130,7 +130,7 @@ describe('tunnel requests', () => {
     ]);
   });
 
-  it('says which rule turned a request away', async () => {
+  it('names the rule that rejected a request', async () => {
     const by = (index: number) => ({
       policy: { answered_by: { index, name: null, action: 'deny' }, matched: [], user: null },
     });
@@ -148,12 +148,12 @@ describe('tunnel requests', () => {
     ]);
   });
 
-  it('is one JSON object a line for programs, with all that was captured', async () => {
+  it('prints one JSON object per line with --json, including everything captured', async () => {
     const { out } = await outcome(['requests', 'web', '--json', '-n', '1']);
     expect(JSON.parse(out)).toEqual(request('req_2', { status: 500 }));
   });
 
-  it('lists those that fit when there are several, and ends with 2', async () => {
+  it('lists the matching tunnels and exits with 2 when a name is ambiguous', async () => {
     platform.tunnels = [tunnel('web'), tunnel('web', { tunnel_id: 'tun_other', client_name: 'server' })];
     const { code, out, err } = await outcome(['requests', 'web']);
     expect([code, out]).toEqual([2, '']);
@@ -162,7 +162,7 @@ describe('tunnel requests', () => {
     expect((await outcome(['requests', 'tun_other'])).code).toBe(0);
   });
 
-  it('ends with 2 for a tunnel that is not there, and for one without requests', async () => {
+  it('exits with 2 for an unknown tunnel and for a tcp tunnel', async () => {
     const unknown = await outcome(['requests', 'shop']);
     expect([unknown.code, unknown.err]).toEqual([
       2,
@@ -172,13 +172,13 @@ describe('tunnel requests', () => {
     expect([other.code, other.err]).toEqual([2, "tunnel: 'db' is a tcp tunnel: only http tunnels capture requests.\n"]);
   });
 
-  it('says when there was none', async () => {
+  it('says "No requests yet" for a tunnel without requests', async () => {
     platform.tunnels = [tunnel('web', { request_count: 0 })];
     platform.captures.clear();
     expect((await outcome(['requests', 'web'])).out).toBe('No requests yet\n');
   });
 
-  it('-f shows what comes, each once when it has its outcome, and ends with Ctrl-C', async () => {
+  it('with -f prints each new request once, after it has finished, and ends with 0 on Ctrl-C', async () => {
     const clock = new FakeClock();
     const { io, code } = start(['requests', 'web', '-f', '-n', '1'], { clock });
     const ids = (): string[] => [...io.out().matchAll(/ (req_\d)( replay)?$/gm)].map((match) => match[1] ?? '');
@@ -203,7 +203,7 @@ describe('tunnel requests', () => {
     expect([await code, io.err()]).toEqual([0, '']);
   });
 
-  it('-f shows nothing as new that was there before, and says when more came than are kept', async () => {
+  it('with -f prints no older request as new, and warns when the edge has dropped some', async () => {
     const many = (from: number): Record<string, unknown>[] =>
       Array.from({ length: 200 }, (_, at) => request(`req_${from + 199 - at}`));
     platform.captures.set('tun_web', many(100));
@@ -228,7 +228,7 @@ describe('tunnel requests', () => {
     expect(await code).toBe(0);
   });
 
-  it('-n goes back to the oldest request that is kept, however many pages that takes, and no further', async () => {
+  it('with -n reads as many pages as needed, back to the oldest kept request, and accepts at most 200', async () => {
     platform.captures.set(
       'tun_web',
       Array.from({ length: 200 }, (_, at) => request(`req_${200 - at}`)),
@@ -246,13 +246,13 @@ describe('tunnel requests', () => {
     expect((await outcome(['requests', '--help'])).out).toMatch(/up\s+to\s+200/);
   });
 
-  it('of a tunnel that keeps none says so', async () => {
+  it('says that capture is off when a tunnel keeps no requests', async () => {
     platform.tunnels = [tunnel('web', { request_count: 5 })];
     platform.captures.clear();
     expect((await outcome(['requests', 'web'])).out).toBe('Capture is off for this tunnel.\n');
   });
 
-  it('-f says once that the region is away, and goes on', async () => {
+  it('with -f reports an unreachable region once and keeps following', async () => {
     const clock = new FakeClock();
     const { io, code } = start(['requests', 'web', '-f'], { clock });
     await eventually(() => expect(io.out()).toContain('req_2'));
@@ -274,13 +274,13 @@ describe('tunnel requests', () => {
   });
 });
 
-describe('tunnel replay', () => {
+describe('`tunnel replay`', () => {
   beforeEach(() => {
     platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp' }), tunnel('api')];
     platform.captures.set('tun_api', [request('req_7', { status: 201 })]);
   });
 
-  it('sends the request again from the tunnel that has it, and asks no tunnel that has none', async () => {
+  it('replays the request on the tunnel that captured it, and never asks a tcp tunnel', async () => {
     const { code, out } = await outcome(['replay', 'req_7']);
     expect([code, out]).toEqual([0, 'Replayed: 201 in 8.0 ms. New id: req_new\n']);
     expect(platform.paths().some((path) => path.includes('tun_db'))).toBe(false);
@@ -288,18 +288,18 @@ describe('tunnel replay', () => {
     expect(JSON.parse(json.out)).toMatchObject({ id: 'req_new', replay_of: 'req_7' });
   });
 
-  it('says that it was sent, whatever another tunnel has to say', async () => {
+  it("succeeds even when another tunnel's requests cannot be read", async () => {
     const busy = JSON.stringify({ error: 'too many replays', code: 'RATE_LIMITED', request_id: 'r' });
     platform.trap('/usage/tunnels/tun_web/requests', 429, busy);
     expect(await outcome(['replay', 'req_7'])).toMatchObject({ code: 0, err: '' });
   });
 
-  it.each(['', '.', '..'])('asks nobody for what is no id: %j', async (id) => {
+  it.each(['', '.', '..'])('refuses %j as an id without a request', async (id) => {
     expect((await outcome(['replay', id])).code).toBe(2);
     expect(platform.asks).toEqual([]);
   });
 
-  it('ends with 2 when none has it; a region that is away may have it', async () => {
+  it('exits with 2 when no tunnel has the request, and with 5 when an unreachable region may have it', async () => {
     const unknown = await outcome(['replay', 'req_8']);
     expect([unknown.code, unknown.err]).toEqual([
       2,
@@ -312,7 +312,7 @@ describe('tunnel replay', () => {
   });
 });
 
-it('on a terminal each part of a request stands below the other, and no line is wider', async () => {
+it('`tunnel requests` on a terminal aligns its columns and stays within the width', async () => {
   platform.tunnels = [tunnel('web')];
   const long = request('req_26jzv6vuad2_3', { path: `/${'long/'.repeat(40)}`, at: new Date().toISOString() });
   platform.captures.set('tun_web', [long, request('req_1', { replay_of: 'req_0' })]);

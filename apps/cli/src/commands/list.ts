@@ -1,4 +1,4 @@
-// `tunnel list`: the live tunnels of the account, on every computer.
+// `tunnel list`: lists the live tunnels of the account on all computers.
 import { Command } from 'commander';
 import { type AccountFlags, addAccountFlags, openAccountTunnels } from '../api/account-tunnels.ts';
 import { FLAG_GROUPS } from '../config/flags.ts';
@@ -31,7 +31,7 @@ export const listCommand = (io: Io, finish: (code: ExitCode) => void): Command =
       finish(EXIT.endedAsAsked);
     });
 
-/** As wide as the terminal, if there is one. */
+/** Returns the layout for lists of tunnels, with the width of the terminal if there is one. */
 export const listLook = (io: Io): ListLook => ({
   now: io.clock.now(),
   width: io.stdout.isTTY === true ? io.stdout.columns || 80 : null,

@@ -33,8 +33,8 @@ const save = (change: Record<string, unknown>): void =>
 const logIn = (args: string[] = [], stdin = piping(`${PASSWORD}\n`)) =>
   tunnel(['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', '--no-key', ...args], { stdin });
 
-describe('login', () => {
-  it('keeps the session for its owner alone, and says where and who', async () => {
+describe('`tunnel login`', () => {
+  it('saves the session in a file with mode 0600, and prints the platform and the account', async () => {
     const { code, io } = await logIn();
     expect([code, io.out(), io.err()]).toEqual([0, `Signed in to ${platform.url} as ${EMAIL}.\n`, '']);
     expect(saved()).toMatchObject({
@@ -49,7 +49,7 @@ describe('login', () => {
     expect(platform.asks[0]?.headers['user-agent']).toMatch(/^tunnel\//);
   });
 
-  it('asks at the terminal, and shows nothing of the password, pasted at once too', async () => {
+  it('asks at the terminal and never echoes the password, even if it is pasted in one piece', async () => {
     const { code, io } = await tunnel(['login', '--platform', platform.url, '--no-key'], {
       stdin: typing(`${EMAIL}\r${PASSWORD}\r`),
     });
@@ -61,7 +61,7 @@ describe('login', () => {
     expect(io.out()).not.toContain(PASSWORD);
   });
 
-  /** Types each password when it is asked for. */
+  /** Waits for the prompts, and types the passwords. */
   const typePasswords = async (...passwords: string[]): Promise<{ code: number; io: TestIo }> => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     const io = makeTestIo({ home: home.path, stdin });
@@ -73,7 +73,7 @@ describe('login', () => {
     return { code: await code, io };
   };
 
-  it('asks again for a wrong password, and ends with the third', async () => {
+  it('asks again after a wrong password, and exits with 3 after the third', async () => {
     const right = await typePasswords('guess', 'another guess', PASSWORD);
     expect(right.code).toBe(0);
     expect(right.io.err().split('Incorrect email or password. Try again.\n')).toHaveLength(3);
@@ -83,7 +83,7 @@ describe('login', () => {
     expect(wrong.io.err()).not.toContain('three');
   });
 
-  it('offers who was logged in before, and ends that session at the platform', async () => {
+  it('offers the previous email address, and ends the previous session on the platform', async () => {
     await logIn();
     const { code, io } = await tunnel(['login', '--no-key'], { stdin: typing(`\r${PASSWORD}\r`) });
     expect(code).toBe(0);
@@ -92,7 +92,7 @@ describe('login', () => {
     expect([...platform.refreshTokens]).toEqual(['refresh-2']);
   });
 
-  it('finds the platform in config.yml, below a path too', async () => {
+  it("takes the platform's URL from config.yml, including a path", async () => {
     writeFileSync(join(home.path, 'c.yml'), `platform_url: ${platform.url}/base/\n`);
     platform.trap('/base/auth/login', 404, 'not here');
     const { code, io } = await tunnel(['login', '--config', 'c.yml', '--email', EMAIL, '--password-stdin'], {
@@ -102,7 +102,7 @@ describe('login', () => {
     expect(io.err()).toContain(`${platform.url}/base is not a platform API: the server responded with status 404`);
   });
 
-  it('ends with 130 at Ctrl-C, and with 2 when nothing is typed', async () => {
+  it('exits with 130 on Ctrl-C, and with 2 when the input ends', async () => {
     const asked = ['login', '--platform', platform.url];
     expect((await tunnel(asked, { stdin: typing('\u0003') })).code).toBe(130);
     const { code, io } = await tunnel(asked, { stdin: typing('') });
@@ -117,12 +117,12 @@ describe('login', () => {
     [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
     [['--platform', 'http://me:pw@127.0.0.1'], 'must be a URL without user name and password'],
     [['--platform', 'http://192.0.2.1:8080'], 'your password would be sent to 192.0.2.1:8080 unencrypted'],
-  ])('%j ends with 2 and says why', async (args, words) => {
+  ])('exits with 2 and says why for %j', async (args, words) => {
     const { code, io } = await tunnel(['login', ...args]);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);
   });
 
-  it('says 3 for a wrong password, 6 for a suspended account, with a hint each', async () => {
+  it('exits with 3 for a wrong password and with 6 for a suspended account', async () => {
     const wrong = await logIn([], piping('guess'));
     expect([wrong.code, wrong.io.err()]).toEqual([
       3,
@@ -133,7 +133,7 @@ describe('login', () => {
     expect(() => saved()).toThrow('ENOENT');
   });
 
-  it('says 5 when nobody answers or a proxy does, and shows the id of a request that went wrong', async () => {
+  it('exits with 5 when the platform is unreachable, and prints the request id of a server error', async () => {
     platform.trap('/auth', 502, '<html>');
     expect((await logIn()).code).toBe(5);
     platform.trap('/auth', 500, JSON.stringify({ error: 'oh', code: 'INTERNAL', request_id: 'req-77' }));
@@ -144,7 +144,7 @@ describe('login', () => {
     expect([away.code, away.io.err()]).toEqual([5, expect.stringContaining('connection refused')]);
   });
 
-  it('takes a password to no other address', async () => {
+  it('does not follow a redirect with the password', async () => {
     let reached = 0;
     const other = createServer((_request, response) => {
       reached += 1;
@@ -159,8 +159,8 @@ describe('login', () => {
   });
 });
 
-describe('logout', () => {
-  it('ends the session there and here; 0 also when there is none', async () => {
+describe('`tunnel logout`', () => {
+  it('ends the session on the platform and on this computer, and exits with 0 without a session too', async () => {
     await logIn();
     expect((await tunnel(['logout'])).io.out()).toBe(`Signed out of ${platform.url}.\n`);
     expect(platform.refreshTokens.size).toBe(0);
@@ -169,7 +169,7 @@ describe('logout', () => {
     expect([again.code, again.io.out()]).toEqual([0, 'Not signed in.\n']);
   });
 
-  it('forgets the session also when the platform is away, and says so with 5', async () => {
+  it('deletes the local session even if the platform is unreachable, and exits with 5', async () => {
     await logIn();
     await platform.stop();
     const { code, io } = await tunnel(['logout']);
@@ -178,16 +178,16 @@ describe('logout', () => {
   });
 });
 
-describe('the session', () => {
+describe('the saved session', () => {
   const LIST = ['keys', 'list', '--json'];
 
-  it('is used as long as its access holds', async () => {
+  it('is used as long as its access token is valid', async () => {
     await logIn();
     expect((await tunnel(LIST)).code).toBe(0);
     expect(platform.paths()).toEqual(['POST /auth/login', 'GET /keys']);
   });
 
-  it('is renewed before it runs out, and the successor is kept', async () => {
+  it('is refreshed before its access token expires, and the new tokens are saved', async () => {
     await logIn();
     save({ access_token_until: new Date(Date.now() + 10_000).toISOString() });
     expect((await tunnel(LIST)).code).toBe(0);
@@ -196,14 +196,14 @@ describe('the session', () => {
     expect(Date.parse(saved()['access_token_until'] ?? '')).toBeGreaterThan(Date.now() + 14 * 60_000);
   });
 
-  it('is renewed when the platform refuses the access, and the call is made again', async () => {
+  it('is refreshed when the platform rejects the access token, and the call is repeated', async () => {
     await logIn();
     platform.accessTokens.clear();
     expect((await tunnel(LIST)).code).toBe(0);
     expect(platform.paths().slice(1)).toEqual(['GET /keys', 'POST /auth/refresh', 'GET /keys']);
   });
 
-  it('is renewed once by commands that run at the same time', async () => {
+  it('is refreshed only once by six commands that run at the same time', async () => {
     await logIn();
     save({ access_token_until: new Date(0).toISOString() });
     const runs = await Promise.all(Array.from({ length: 6 }, () => tunnel(LIST)));
@@ -216,7 +216,7 @@ describe('the session', () => {
     ['none', () => {}, 'not signed in\\.'],
     ['an ended one', () => platform.refreshTokens.clear(), 'has ended\\.'],
     ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not signed in\\.'],
-  ])('%s gives 3 and the hint to log in', async (name, change, words) => {
+  ])('gives exit code 3 and the hint to run `tunnel login` when the session is %s', async (name, change, words) => {
     if (name !== 'none') {
       await logIn();
       platform.accessTokens.clear();
@@ -226,13 +226,13 @@ describe('the session', () => {
     expect([code, io.err()]).toEqual([3, expect.stringMatching(new RegExp(`${words} Run .tunnel login.\\.\n$`))]);
   });
 
-  it('of a suspended account gives 6', async () => {
+  it('gives exit code 6 when the account is suspended', async () => {
     await logIn();
     platform.suspended = true;
     expect((await tunnel(LIST)).code).toBe(6);
   });
 
-  it('does not go in clear to another machine because a file says so', async () => {
+  it('is not sent unencrypted to another host, even if the session file names it', async () => {
     await logIn();
     save({ platform_url: 'http://192.0.2.1:8080' });
     const { code, io } = await tunnel(LIST);

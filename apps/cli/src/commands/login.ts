@@ -1,5 +1,5 @@
-// `tunnel login`: starts a session at a platform, keeps it for the commands that ask there, and sets up this computer for tunnels.
-// `tunnel logout`: ends it at the platform, and forgets it here in any case.
+// `tunnel login`: starts a session at a platform, saves the session for other commands, and sets up this computer for tunnels. `tunnel
+// logout`: ends the session at the platform, and always removes the session from this computer.
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ProxyFor } from '@tunnel/client';
@@ -26,10 +26,10 @@ interface LoginFlags extends SetupFlags {
   readonly key: boolean;
 }
 
-/** How often a wrong password can be typed before the command ends. */
+/** Maximum attempts to type the password before the command ends. */
 const PASSWORD_TRIES = 3;
 
-/** The platform takes up to 1024 bytes. */
+/** Maximum size of a password on stdin. The platform accepts up to 1024 bytes. */
 const PASSWORD_MAX_BYTES = 4096;
 
 const EXAMPLES = `
@@ -70,15 +70,16 @@ export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       finish(EXIT.endedAsAsked);
     });
 
-/** Who it is. */
+/** Signs in and saves the session. Resolves with the email address of the account. */
 const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
   const file = new LoginFile(io);
   const before = file.read();
-  // With a key to save it may be about to be written.
+  // If this command saves an API key, it may create the config file given by --config.
   const isNew = flags.key && flags.config !== undefined && !existsSync(configPath(flags.config, io));
   const config = isNew ? null : loadConfig(flags.config, io);
   const platform = checkPlatform(choosePlatform(flags, config, before, io));
-  // Where it cannot be kept there is to be no session: nobody could end it.
+  // Takes the lock of the session file before signing in: if the file cannot be written, no session must be started, because no command
+  // could end the session.
   await file.exclusively(async () => {});
   const proxyFor = resolveProxy(flags.proxy, config, io);
   const client = platformClient(platform, proxyFor);
@@ -96,7 +97,7 @@ const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
   return user.email;
 };
 
-/** What was said about the trust in a platform holds for the next login there. */
+/** Returns the platform to sign in to. TLS settings and permissions from the last sign-in to the same platform still apply. */
 const choosePlatform = (
   flags: LoginFlags,
   config: LoadedConfig | null,
@@ -132,7 +133,10 @@ interface TypedCredentials {
 
 const INSTEAD = 'Add --email and --password-stdin.';
 
-/** Asks at the terminal for what the flags do not say. A wrong password is asked for again there; the prompt is closed during each call, so that Ctrl-C ends that. */
+/**
+ * Signs in with the flags, and asks at the terminal for missing values. After a wrong password, asks for the password again. The prompt
+ * is closed during a call, so that Ctrl-C ends the call.
+ */
 const signIn = async <T>(
   logInWith: (credentials: TypedCredentials) => Promise<T>,
   { email: given, passwordStdin }: LoginFlags,
@@ -160,7 +164,7 @@ const signIn = async <T>(
   }
 };
 
-/** A line break at its end is the file's, not the password's. */
+/** Reads the password from stdin. A line break at the end belongs to the file, not to the password. */
 const readPassword = async ({ stdin }: Io): Promise<string> => {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -177,7 +181,9 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
   return password;
 };
 
-/** The session before it would live on for a month, and nobody could use it any more. */
+/**
+ * Saves the new session and ends the previous session at the same platform, which would otherwise stay valid for a month without any use.
+ */
 const replaceLogin = async (file: LoginFile, login: SavedLogin, proxyFor: ProxyFor): Promise<void> => {
   const before = await file.exclusively(async () => {
     const found = file.read();
@@ -185,7 +191,7 @@ const replaceLogin = async (file: LoginFile, login: SavedLogin, proxyFor: ProxyF
     return found;
   });
   if (before === null || before.platform.url !== login.platform.url) return;
-  // Best effort: the login itself has succeeded.
+  // Best effort, because the sign-in itself has succeeded.
   await platformClient(login.platform, proxyFor)
     .logOut(before.refreshToken)
     .catch(() => {});
@@ -205,10 +211,11 @@ export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command
     .option('--config <file>', 'Config file with the API key (default: ~/.tunnel/config.yml)')
     .addHelpText('after', '\nExamples:\n  $ tunnel logout\n  $ tunnel logout --revoke-key')
     .action(async (flags: LogoutFlags) => {
-      // First, while there is a session to do it with; when it fails, one is still logged in and can try again.
+      // The API key is revoked first, while there is a session for the call. After a failure the user is still signed in, and can try
+      // again.
       if (flags.revokeKey === true) await endSavedKey(flags, io);
       const file = new LoginFile(io);
-      // Also what is no session any more may hold a token.
+      // A file without a valid session can still contain a token, so the file is removed in any case.
       const ended = file.exists() ? await file.exclusively(() => endLogin(file, proxyOfAccount(flags, io))) : null;
       if (ended === null) {
         io.stdout.write('Not signed in.\n');
@@ -235,7 +242,7 @@ const endSavedKey = async (flags: LogoutFlags, io: Io): Promise<void> => {
 
 interface Ended {
   readonly login: SavedLogin;
-  /** Why the platform does not know. */
+  /** Reason why the session could not be ended at the platform. Null on success. */
   readonly problem: Fault | null;
 }
 

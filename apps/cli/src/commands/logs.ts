@@ -1,4 +1,4 @@
-// `tunnel logs`: what a running client has said lately, and with -f what it says from now on.
+// `tunnel logs`: prints the recent log of a running client, and with -f also new entries.
 import { edgeAnswerText } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import type { LogEntry } from '../agent/answers.ts';
@@ -51,10 +51,10 @@ export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =
 
 const jsonLines = ({ event }: LogEntry): string[] => (event === null ? [] : [JSON.stringify(event)]);
 
-/** Most names have room in it: the lines of requests are aligned from the first one on. */
+/** Minimum columns of tunnel names. Most names fit, so that the lines of requests are aligned from the first line on. */
 const NAME_LEAST = 12;
 
-/** What a client has said, with its moment in front; requests in columns, whatever their tunnels are called. */
+/** Formats a client's log entries with their time. Requests are aligned in columns, even with tunnel names of different lengths. */
 class LogLines {
   readonly #io: Pick<Io, 'stdout' | 'clock'>;
   #nameWidth = NAME_LEAST;
@@ -71,7 +71,7 @@ class LogLines {
     return first === undefined ? [] : [`${moment}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
   }
 
-  /** At a terminal the time is enough for what was said today. */
+  /** Formats the time of a log entry. On a terminal, entries of today show only the time. */
   #momentText(at: string): string {
     const moment = momentText(at);
     const [today = ''] = momentText(new Date(this.#io.clock.now()).toISOString()).split(' ');
@@ -86,10 +86,13 @@ class LogLines {
   }
 }
 
-/** Of `999 ms local`. */
+/** Columns of a duration such as `999 ms local`. */
 const LOCAL_WIDTH = 14;
 
-/** A request of a client's log; null: the event is none. Its time has a name, because `tunnel requests` shows another one. */
+/**
+ * Returns the request of a log event, or null if the event is not about a request. The duration is marked as `local`, because `tunnel
+ * requests` shows the total duration at the edge.
+ */
 const loggedRequest = (event: JsonEvent): LineFacts | null => {
   if (event.event !== 'request' && event.event !== 'edge_answered') return null;
   const aborted = event['aborted'] === true;

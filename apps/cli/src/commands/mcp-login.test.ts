@@ -1,4 +1,4 @@
-// `tunnel mcp` with a login: the tools that ask the platform.
+// `tunnel mcp` with a login: the platform's tools.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EMAIL, KEY, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
 import { McpSession } from '../mcp/mcp-session.fixture.ts';
@@ -19,7 +19,7 @@ afterEach(async () => {
   await login.close();
 });
 
-it('what was used, by day, and the labels of keys: never a key', async () => {
+it('with a login, the MCP tools return daily usage, account limits and labels of API keys', async () => {
   expect(await session.tools()).toEqual(expect.arrayContaining(['get_usage', 'list_keys']));
   const usage = await session.call('get_usage', { days: 7 });
   expect([usage.refusal, usage.data]).toMatchObject([null, { summary: { plan: 'free' }, days: platform.chart }]);
@@ -36,7 +36,7 @@ it('what was used, by day, and the labels of keys: never a key', async () => {
   expect(platform.paths()).toContain('GET /usage/tunnels?state=closed&limit=6');
 });
 
-it('a platform that is away is named, and so is a session that has ended', async () => {
+it('with a login, the MCP tools report an expired session and an unreachable platform', async () => {
   platform.accessTokens.clear();
   platform.refreshTokens.clear();
   expect((await session.call('list_keys')).refusal).toMatch(/^CLIENT_LOGIN_NEEDED: .* Next: .*tunnel login/);

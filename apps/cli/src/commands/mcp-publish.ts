@@ -1,4 +1,4 @@
-// `tunnel mcp-publish -- COMMAND`: a stdio MCP server at a public URL. What runs it is loaded when it is needed.
+// `tunnel mcp-publish -- COMMAND`: publishes a stdio MCP server at a public URL. The code that runs the server is loaded on demand.
 import { Command } from 'commander';
 import { addConnectionFlags, FLAG_GROUPS } from '../config/flags.ts';
 import { tunnelOptions } from '../config/tunnel-flags.ts';

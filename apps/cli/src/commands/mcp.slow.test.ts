@@ -1,4 +1,4 @@
-// `tunnel mcp` at a real edge in the same process: what a model can do with it, and what it cannot.
+// `tunnel mcp` with a real edge in the same process: what a model can do and what is refused.
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type Server } from 'node:http';
@@ -87,8 +87,8 @@ const opened = async (session: McpSession, more: object = {}): Promise<Called['d
   return data;
 };
 
-describe('a model', () => {
-  it('opens a tunnel, waits for a request, reads it, sends it again, and closes; with the end of stdin all is gone', async () => {
+describe('a model that uses `tunnel mcp`', () => {
+  it('opens a tunnel, waits for a request, reads and replays it, and closes; at the end of stdin every tunnel closes', async () => {
     const session = await open(['--log-file', 'mcp.log']);
     const tunnel = await opened(session, { name: 'web', subdomain: 'shop' });
     expect(tunnel).toMatchObject({ name: 'web', protocol: 'http', local: `127.0.0.1:${port}`, warnings: [] });
@@ -98,7 +98,7 @@ describe('a model', () => {
       name: 'wait_for_request',
       arguments: { tunnel: 'web', method: 'post', path_contains: 'hook' },
     });
-    // It waits as soon as the edge has the call; the second of these may come before that.
+    // The wait starts when the edge has received the call. The visit to /hook can be earlier, so both visits are repeated.
     await eventually(async () => {
       await visit(tunnel['public_url'], '/other');
       await visit(tunnel['public_url'], '/hook?n=1');
@@ -139,7 +139,7 @@ describe('a model', () => {
     expect(log).not.toContain('alice');
   });
 
-  it('may open what the owner allows, and nothing is asked of the edge for the rest', async () => {
+  it('may publish only allowed targets, and a refused target causes no connection to the edge', async () => {
     const session = await open(['--allow', '127.0.0.1:1', `localhost:${port}`], {
       connect: () => Promise.reject(new Error('connected')),
     });
@@ -155,7 +155,7 @@ describe('a model', () => {
     expect(refusal).toMatch(/^INTERNAL/);
   });
 
-  it('cannot open its inspector or the management ports of an edge on this machine, however they are written', async () => {
+  it('cannot publish the inspector or the management ports of an edge on this machine under any host name', async () => {
     const session = await open(['--allow', '127.0.0.1:1024-65535']);
     const { data } = await session.call('open_tunnel', { protocol: 'http', local_port: port });
     const inspector = Number(new URL(String(data['inspect_url'])).port);
@@ -167,7 +167,7 @@ describe('a model', () => {
     }
   });
 
-  it('finds a line that was added to config.yml meanwhile', async () => {
+  it('gets changes of `mcp.allow` in config.yml without a restart', async () => {
     mkdirSync(join(home.path, '.tunnel'));
     const file = join(home.path, '.tunnel', 'config.yml');
     writeFileSync(file, 'mcp: { allow: [] }');
@@ -180,7 +180,7 @@ describe('a model', () => {
     expect((await session.call('open_tunnel', target)).refusal).toMatch(/^CONFIG_.*config\.yml:1/);
   });
 
-  it('has ten tunnels and no more, also when it asks for all of them at once; names that it does not give are made', async () => {
+  it('can open ten tunnels and no more, even with 14 calls at once, and unnamed tunnels get different names', async () => {
     const session = await open();
     const asked = Array.from({ length: 14 }, () =>
       session.call('open_tunnel', { protocol: 'http', local_port: port, ttl_secs: 3600 }),
@@ -199,7 +199,7 @@ describe('a model', () => {
     );
   });
 
-  it('publishes tcp, udp and p2p; the secret of p2p is the environment’s alone', async () => {
+  it('publishes tcp, udp and p2p, and the p2p secret comes only from the environment', async () => {
     const session = await open([], { env: { TUNNEL_API_KEY: 'alice', TUNNEL_P2P_SECRET: P2P_SECRET } });
     const tcp = await opened(session, { protocol: 'tcp' });
     const socket = createConnection({ host: '127.0.0.1', port: Number(new URL(String(tcp['public_url'])).port) });
@@ -217,7 +217,7 @@ describe('a model', () => {
     );
   });
 
-  it('sees and closes what another client of the account has open, and nothing of another account', async () => {
+  it("sees and closes tunnels of its account's other clients, but none of another account", async () => {
     const alice = await open();
     const other = await open();
     const bob = await open([], { env: { TUNNEL_API_KEY: 'bob' } });
@@ -229,14 +229,14 @@ describe('a model', () => {
     expect((await bob.call('list_tunnels')).data).toMatchObject({ tunnels: [] });
     expect((await other.call('get_tunnel', { tunnel: 'mine' })).data).toMatchObject({ tunnel: { tunnel_id: id } });
     expect((await other.call('close_tunnel', { tunnel: 'mine' })).data).toMatchObject({ tunnel_id: id });
-    // Its own client hears of it, and has room again.
+    // Alice's client learns that the tunnel was closed, and can open another tunnel.
     await eventually(async () =>
       expect((await alice.call('get_status')).data).toMatchObject({ client: { tunnels: [] } }),
     );
     await opened(alice, { name: 'mine' });
   });
 
-  it('cancels: a wait ends at once, and a tunnel that was on its way is not open', async () => {
+  it('can cancel calls: a wait ends without an answer, and a tunnel that was opening is closed', async () => {
     const session = await open();
     await opened(session, { name: 'web' });
     const waiting = session.send('tools/call', {
@@ -254,7 +254,7 @@ describe('a model', () => {
     expect(session.messages.filter(({ id }) => id === waiting || id === opening)).toEqual([]);
   });
 
-  it('has an answer to each call that it does not cancel, and nothing is left of any of them', async () => {
+  it('gets one answer for each uncanceled call, and no timers or sockets are left behind', async () => {
     const clock = countedClock();
     const session = await open([], { clock });
     await opened(session, { name: 'web' });
@@ -278,18 +278,18 @@ describe('a model', () => {
     await eventually(
       () => {
         expect(clock.live()).toBe(before.timers);
-        // Those of before may have gone meanwhile.
+        // Sockets opened before the calls may have closed meanwhile.
         expect(sockets()).toBeLessThanOrEqual(before.sockets);
       },
       { timeoutMs: 20_000 },
     );
-    // Of a cancelled one the answer may have been on its way; of the others there is one each.
+    // A canceled call may still get its answer if the answer was already on the way. Every other call gets exactly one answer.
     const answered = session.messages.flatMap(({ id }) => (id !== undefined && sent.includes(id) ? [id] : []));
     expect(new Set(answered).size).toBe(answered.length);
     expect(sent.filter((id) => !cancelled.has(id) && !answered.includes(id))).toEqual([]);
   });
 
-  it('is told by name what is wrong with its arguments', async () => {
+  it('gets an error with the name of the invalid argument', async () => {
     const session = await open();
     const call = (args: object): Promise<Called> => session.call('open_tunnel', args);
     expect((await call({ protocol: 'http', local_port: '3000' })).refusal).toContain('local_port');
@@ -309,8 +309,8 @@ describe('a model', () => {
   });
 });
 
-describe('without', () => {
-  it('key, network and login the server starts, lists its tools, and says what is missing when it is needed', async () => {
+describe('`tunnel mcp` with missing rights', () => {
+  it('starts without key, network and login, lists its tools, and reports the missing part on the call that needs it', async () => {
     const session = await open([], { env: {} });
     const tools = await session.tools();
     expect(tools).toHaveLength(11);
@@ -333,7 +333,7 @@ describe('without', () => {
     expect((await session.call('list_keys')).refusal).toMatch(/^CLIENT_LOGIN_NEEDED/);
   });
 
-  it('permission to change anything, the tools that would do not exist', async () => {
+  it('offers no tools that open, close or replay in read-only mode', async () => {
     mkdirSync(join(home.path, '.tunnel'));
     writeFileSync(join(home.path, '.tunnel', 'config.yml'), 'mcp: { read_only: true }');
     for (const flags of [['--read-only'], []]) {
@@ -349,8 +349,8 @@ describe('without', () => {
   });
 });
 
-describe('the server', () => {
-  it('is known to `tunnel status` from its first tunnel on, and ends with `tunnel stop`', async () => {
+describe('the `tunnel mcp` process', () => {
+  it('appears in `tunnel status` after its first tunnel, and ends with `tunnel stop`', async () => {
     const session = await open();
     const status = async (): Promise<unknown> => {
       const io = makeTestIo({ home: home.path });
@@ -365,7 +365,7 @@ describe('the server', () => {
     expect(await liveTunnels()).toEqual([]);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s, calls under way and all', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('exits with 0 on %s, even with calls in progress', async (signal) => {
     const session = await open();
     await opened(session, { name: 'web' });
     session.send('tools/call', { name: 'wait_for_request', arguments: { tunnel: 'web' } });
@@ -375,13 +375,13 @@ describe('the server', () => {
     expect(await liveTunnels()).toEqual([]);
   });
 
-  it('ends when nobody reads its answers any more', async () => {
+  it('exits with 0 when its stdout is closed', async () => {
     const session = await open();
     session.io.closeStdout();
     expect(await session.code).toBe(0);
   });
 
-  it('says on stderr what it cannot take, before it begins', async () => {
+  it('exits with 2 and an error on stderr for invalid flags', async () => {
     for (const [flags, words] of [
       [['--allow', '127.0.0.1'], /'127\.0\.0\.1' is not a valid target/],
       [['--allow', '*:80'], /is not a valid target/],

@@ -1,4 +1,4 @@
-// `tunnel mcp`: a server of the Model Context Protocol on the standard streams. The protocol itself is loaded when it runs.
+// `tunnel mcp`: runs an MCP (Model Context Protocol) server on the standard streams. The code of the protocol is loaded on demand.
 import { Command } from 'commander';
 import { loadConfig } from '../config/file.ts';
 import { addServerFlags, FLAG_GROUPS } from '../config/flags.ts';
@@ -38,7 +38,7 @@ export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
     .addHelpText('after', EXAMPLES)
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {
       const { serveMcp } = await import('../mcp/serve-mcp.ts');
-      // What is not understood is said now, to a person, and not to a model that asks for a tunnel later.
+      // An invalid target is reported to the user now, not to a model that requests a tunnel later.
       if (allow !== undefined) (await import('../mcp/wanted-tunnel.ts')).allowedTargets(allow);
       const rules = () => loadConfig(flags.config, io)?.values.mcp;
       const isReadOnly = readOnly ?? rules()?.read_only ?? false;

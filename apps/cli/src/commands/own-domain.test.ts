@@ -1,4 +1,4 @@
-// Tunnels at a domain of one's own, from the command line to a real edge in the same process.
+// Tunnels at a custom domain, from the command line to a real edge in the same process.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,12 +33,12 @@ const start = (args: string[]): Started => {
   return runs.start([...args, ...flags], io);
 };
 
-describe('--domain', () => {
+describe('a tunnel with --domain', () => {
   it.each([
     ['http', '3000'],
     ['http', 'https://localhost:3443'],
     ['files', 'site'],
-  ])('%s %s at a domain that is not proven is refused, with the command that proves it: exit 4', async (...typed) => {
+  ])('%s %s at an unverified domain exits with 4 and names the command that verifies the domain', async (...typed) => {
     mkdirSync(join(home.path, 'site'));
     const { io, code } = start([...typed, '--domain', 'Other.Example.com.']);
     expect(await code).toBe(4);
@@ -46,12 +46,12 @@ describe('--domain', () => {
     expect(io.err()).toContain('  Verify the domain first: `tunnel domains add other.example.com`.\n');
   });
 
-  it('of a wildcard is quoted in that command', async () => {
+  it('quotes a wildcard domain in that command', async () => {
     const { io, code } = start(['http', '3000', '--domain', '*.other.example.com']);
     expect([await code, io.err()]).toEqual([4, expect.stringContaining("`tunnel domains add '*.other.example.com'`")]);
   });
 
-  it('tells programs the same', async () => {
+  it('reports the same code and next step in --json', async () => {
     const { io, code } = start(['http', '3000', '--domain', 'other.example.com', '--json']);
     expect(await code).toBe(4);
     expect(io.events().find(({ event }) => event === 'error')).toMatchObject({
@@ -60,7 +60,7 @@ describe('--domain', () => {
     });
   });
 
-  it('that is no host name is refused in words: exit 4', async () => {
+  it('exits with 4 for a name that is not a valid host name', async () => {
     const { io, code } = start(['http', '3000', '--domain', 'localhost']);
     expect([await code, io.err()]).toEqual([4, expect.stringContaining("domain 'localhost' is not valid")]);
   });
@@ -70,19 +70,19 @@ describe('--domain', () => {
     ['files', '.'],
     ['tls', '8443'],
     ['mcp-publish', 'cat'],
-  ])('beside --subdomain is a mistake of %s %s: exit 2', async (command, target) => {
+  ])('and --subdomain exits with 2 for %s %s', async (command, target) => {
     const args = [command, '--domain', 'shop.example.com', '--subdomain', 'shop', target];
     const { io, code } = start(args);
     expect([await code, io.err()]).toEqual([2, 'tunnel: use --domain or --subdomain, not both.\n']);
   });
 
-  it('of a tcp tunnel is a mistake: exit 2', async () => {
+  it('exits with 2 for tcp', async () => {
     expect(await start(['tcp', '22', '--domain', 'shop.example.com']).code).toBe(2);
   });
 });
 
-describe('domain in config.yml', () => {
-  it('is asked for, and its refusal does not keep the others closed', async () => {
+describe('a tunnel with `domain` in config.yml', () => {
+  it('is refused if the domain is unverified, while other tunnels of the file open', async () => {
     const entries = [
       'web: { proto: http, local_port: 3000, domain: other.example.com }',
       'api: { proto: http, local_port: 3001 }',

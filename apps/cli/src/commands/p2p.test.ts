@@ -67,7 +67,7 @@ const echoed = async (port: number, bytes: Buffer): Promise<string> => {
 type Backend = NonNullable<EdgeDeps['backend']>;
 type Revoke = Parameters<Backend['onRevoked']>[0];
 
-/** Takes every key as the key of one account, and revokes it when told to. */
+/** Creates a backend that accepts every API key as a key of the same account, and can revoke keys. */
 const revocableBackend = (): { backend: Backend; revoke: Revoke } => {
   const listeners = new Set<Revoke>();
   const nothing = (): void => {};
@@ -93,7 +93,7 @@ const revocableBackend = (): { backend: Backend; revoke: Revoke } => {
   return { backend, revoke };
 };
 
-it('a subscriber whose key is revoked says so and ends with 3', async () => {
+it('a p2p subscriber with a revoked key reports it and exits with 3', async () => {
   const { backend, revoke } = revocableBackend();
   const other = await startEdge({ udp: { ports: [0, 0] } }, { backend });
   const keyed = (key: string) => ['--server', `127.0.0.1:${other.addresses.control.port}`, '--token', key];
@@ -110,8 +110,8 @@ it('a subscriber whose key is revoked says so and ends with 3', async () => {
   await other.stop({ drainMs: 0 });
 });
 
-describe('tunnel p2p', () => {
-  it('publishes and connects: ready with its fields, then direct on this machine, byte for byte', async () => {
+describe('`tunnel p2p`', () => {
+  it('publishes and connects: data arrives unchanged over the relay and over a direct path', async () => {
     const publisher = publish();
     expect(await eventOf(publisher.io, 'ready')).toMatchObject({
       role: 'publish',
@@ -146,7 +146,7 @@ describe('tunnel p2p', () => {
     expect(publisher.io.out() + subscriber.io.out() + publisher.io.err()).not.toContain(SECRET);
   });
 
-  it('people read the path and its reason', async () => {
+  it('prints the path and its reason for people', async () => {
     const publisher = start(['p2p', 'publish', 'office-db', String(echo.port), ...flags, '--no-direct']);
     await eventually(() =>
       expect(publisher.io.out()).toContain(`office-db: p2p://office-db -> 127.0.0.1:${echo.port}`),
@@ -157,7 +157,7 @@ describe('tunnel p2p', () => {
     await eventually(() => expect(publisher.io.out()).toMatch(/office-db: 127\.0\.0\.1:\d+ joined/));
   });
 
-  it('a udp service, over the relay alone', async () => {
+  it('carries a udp service over the relay', async () => {
     const service = await startUdpEcho();
     start(['p2p', 'publish', 'dns', String(service.port), '--udp', '--no-direct', ...flags]);
     const { io } = start(['p2p', 'connect', 'dns', '--udp', '--listen', '127.0.0.1:0', ...flags, '--json']);
@@ -171,7 +171,7 @@ describe('tunnel p2p', () => {
     await service.close();
   });
 
-  it('another kind of service: exit 4 at once with the words of the edge', async () => {
+  it('exits with 4 at once when the published service is of another kind', async () => {
     await eventOf(publish().io, 'ready');
     const { io, code } = connect('--udp', '--wait');
     expect(await code).toBe(4);
@@ -179,7 +179,7 @@ describe('tunnel p2p', () => {
     expect(io.err().split('is a tcp service')).toHaveLength(2);
   });
 
-  it('an edge that has it switched off: exit 4 at once', async () => {
+  it('exits with 4 at once when the edge has p2p switched off', async () => {
     const other = await startEdge({ p2p: { enabled: false } });
     const there = ['--server', `127.0.0.1:${other.addresses.control.port}`, '--token', 'admin'];
     for (const args of [
@@ -193,20 +193,20 @@ describe('tunnel p2p', () => {
     await other.stop({ drainMs: 0 });
   });
 
-  it('a taken name: exit 4', async () => {
+  it('exits with 4 when the p2p name is in use', async () => {
     await eventOf(publish().io, 'ready');
     const { io, code } = publish();
     expect(await code).toBe(4);
     expect(io.err()).toContain("p2p name 'office-db' is already in use");
   });
 
-  it('a taken port: exit 2, and one line that names it', async () => {
+  it('exits with 2 and names the port when the listen port is in use', async () => {
     const { io, code } = start(['p2p', 'connect', 'office-db', '--listen', String(echo.port), ...flags]);
     expect(await code).toBe(2);
     expect(io.err()).toContain(`port ${echo.port} on 127.0.0.1 is already in use (listen_port)`);
   });
 
-  it('secret: 43 characters of base64url, another one each time, and nothing else', async () => {
+  it('prints with `secret` a new value of 43 base64url characters each time', async () => {
     const one = start(['p2p', 'secret']);
     const two = start(['p2p', 'secret']);
     expect([await one.code, await two.code]).toEqual([0, 0]);
@@ -231,7 +231,7 @@ describe('tunnel p2p', () => {
       'cannot read the p2p secret from x',
     ],
     ['the secret itself as a flag', ['publish', 'a', '1', '--secret', SECRET], SECRET, "unknown option '--secret'"],
-  ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, secret, words) => {
+  ])('exits with 2 before connecting for %s', async (_, args, secret, words) => {
     const env = { TUNNEL_P2P_SECRET: secret };
     const { io, code } = start(['p2p', ...args, '--server', '127.0.0.1:1', '--token', 'x'], { env });
     expect(await code).toBe(2);
@@ -239,7 +239,7 @@ describe('tunnel p2p', () => {
     if (secret !== '') expect(io.err()).not.toContain(secret);
   });
 
-  it('explains itself with examples', async () => {
+  it('has help with examples for each subcommand', async () => {
     for (const [command, words] of [
       [['p2p'], ['publish', 'connect', 'secret', '$ tunnel p2p secret > secret']],
       [
@@ -259,7 +259,7 @@ describe('tunnel p2p', () => {
 });
 
 describe('p2p in config.yml', () => {
-  it('both roles are opened beside other kinds, and checked', async () => {
+  it('opens publisher and subscriber next to other tunnels, and passes `tunnel check`', async () => {
     const file = join(home.path, 'tunnel.yml');
     writeFileSync(
       file,
@@ -282,7 +282,7 @@ describe('p2p in config.yml', () => {
     expect(check.io.out()).toContain('theirs: p2p office-db (tcp) at 127.0.0.1:0');
   });
 
-  it('a short secret in the file: exit 2, also by check', async () => {
+  it('exits with 2 for a secret that is too short, also in `tunnel check`', async () => {
     const file = join(home.path, 'tunnel.yml');
     writeFileSync(file, 'tunnels:\n  a: { proto: p2p, p2p_publish: a, p2p_secret: short, local_port: 1 }\n');
     for (const command of [['check'], ['start', '--server', '127.0.0.1:1', '--token', 'x']]) {

@@ -1,4 +1,5 @@
-// `tunnel p2p publish`, `tunnel p2p connect`: a local service between two clients, through the edge or direct. `tunnel p2p secret`: what they share.
+// `tunnel p2p publish`, `tunnel p2p connect`: share a local service between two clients, through the edge or directly. `tunnel p2p
+// secret`: generates the secret of both clients.
 import { checkPeerOptions, localText } from '@tunnel/client';
 import { pathFrom, readSecretText } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
@@ -120,7 +121,10 @@ const secretCommand = (io: Io, finish: Finish): Command =>
 
 const VARIABLE = 'TUNNEL_P2P_SECRET';
 
-/** Reads the secret of a p2p name from a file or an environment variable. A line break at the end is kept; callers cut it off. Throws a Fault. */
+/**
+ * Reads the secret of a p2p name from a file or an environment variable. A line break at the end is kept; callers cut off the line break.
+ * Throws a Fault.
+ */
 const findSecret = ({ secretFile, secretEnv }: PeerFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
   if (secretFile !== undefined && secretEnv !== undefined) {
     throw misuse('use --secret-file or --secret-env, not both.');

@@ -29,8 +29,8 @@ const type = async (args: readonly string[], options: Partial<TestIoOptions> = {
   return { code, out: io.out(), err: io.err() };
 };
 
-describe('tunnel policy check', () => {
-  it('says that a file is good', async () => {
+describe('`tunnel policy check`', () => {
+  it('confirms a valid file and counts its rules', async () => {
     expect(await type(['check', 'shop.yml', '--services', 'api'])).toEqual({
       code: 0,
       out: 'shop.yml is good: 3 rules\n',
@@ -38,7 +38,7 @@ describe('tunnel policy check', () => {
     });
   });
 
-  it('warns of what is hardly meant', async () => {
+  it('warns about a likely mistake', async () => {
     writeFileSync(
       join(home.path, 'cors.yml'),
       '- auth: { basic: { users: { a: b } } }\n- cors: { origins: "https://a.example" }\n',
@@ -85,7 +85,7 @@ it.each([
   `- request_headers: { set: { Authorization: "Bearer {${PLANTED}}" } }`,
   `login: { issuer: ${PLANTED}, client_id: x, client_secret: ${PLANTED} }\nrules: []`,
   `- auth: { basic: { users: { anna: "${PLANTED}`,
-])('no refusal repeats a secret, wherever it stands: %s', async (text) => {
+])('`tunnel policy check` never prints a secret in its error: %s', async (text) => {
   writeFileSync(join(home.path, 'wrong.yml'), text);
   const { code, out, err } = await type(['check', 'wrong.yml']);
   expect([code, out]).toEqual([2, '']);
@@ -93,10 +93,10 @@ it.each([
   expect(err).not.toContain(PLANTED);
 });
 
-describe('tunnel policy test', () => {
+describe('`tunnel policy test`', () => {
   const test = (...args: string[]) => type(['test', 'shop.yml', '--services', 'api', '--request', ...args]);
 
-  it('explains each rule in a line, and the outcome in the last', async () => {
+  it('explains each rule on a line, and the outcome on the last line', async () => {
     expect(await test('GET /admin')).toEqual({
       code: 0,
       out: [
@@ -110,7 +110,7 @@ describe('tunnel policy test', () => {
     });
   });
 
-  it('says how a request passes, and to which service', async () => {
+  it('prints the request after rewriting and the service it reaches', async () => {
     const { code, out } = await test('GET /api/x?y', '--address', '10.1.2.3');
     expect([code, out.split('\n').at(-2)]).toEqual([0, 'passes as GET /api/x?y']);
     const credentials = Buffer.from('anna:918273645').toString('base64');
@@ -118,7 +118,7 @@ describe('tunnel policy test', () => {
     expect(routed.out).toContain('passes as GET /api/x?y to api\n');
   });
 
-  it('prints the same as JSON', async () => {
+  it('prints the outcome and the trace as JSON with --json', async () => {
     const { out } = await test('GET /admin', '--json');
     expect(JSON.parse(out)).toEqual({
       outcome: 'answer',
@@ -141,7 +141,7 @@ describe('tunnel policy test', () => {
     ['GET /admin', 'pass', 1],
     ['GET /admin', '403', 1],
     ['GET /open/x', 'pass', 0],
-  ])('%s with --expect %s ends with %i', async (request, expectation, code) => {
+  ])('for %s with --expect %s exits with %i', async (request, expectation, code) => {
     const ended = await test(request, '--expect', expectation);
     expect(ended.code).toBe(code);
     expect(ended.err).toBe(code === 0 ? '' : `tunnel: expected ${expectation}, got 401\n`);
@@ -153,34 +153,34 @@ describe('tunnel policy test', () => {
     ['a header that is none', ['GET /', '--header', '918273645']],
     ['an address that is none', ['GET /', '--address', 'here']],
     ['a body that is not there', ['GET /', '--body-file', 'nowhere']],
-  ])('%s is a matter of usage', async (_, args) => {
+  ])('exits with 2 for %s', async (_, args) => {
     const { code, err } = await test(...args);
     expect(code).toBe(2);
     expect(err).not.toContain('918273645');
   });
 
-  it('needs a request', async () => {
+  it('requires --request', async () => {
     expect(await type(['test', 'shop.yml'])).toMatchObject({ code: 2 });
   });
 });
 
-describe('tunnel policy hash', () => {
+describe('`tunnel policy hash`', () => {
   const LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}\n$/;
 
-  it('hashes what is piped', async () => {
+  it('hashes a password from a pipe', async () => {
     const { code, out, err } = await type(['hash'], { stdin: piping('correct horse\n') });
     expect([code, err]).toEqual([0, '']);
     expect(out).toMatch(LINE);
   });
 
-  it('hashes what is typed, and echoes nothing of it', async () => {
+  it('hashes a typed password without echoing it', async () => {
     const { code, out, err } = await type(['hash'], { stdin: typing('correct horse\n') });
     expect(code).toBe(0);
     expect(out).toMatch(LINE);
     expect(out + err).not.toContain('horse');
   });
 
-  it('is a line that `users` takes', async () => {
+  it('prints a hash that `users` accepts', async () => {
     const { out } = await type(['hash'], { stdin: piping('pass word') });
     writeFileSync(join(home.path, 'made.yml'), `- auth: { basic: { users: { anna: "${out.trim()}" } } }\n`);
     const header = `Authorization: Basic ${Buffer.from('anna:pass word').toString('base64')}`;
@@ -188,13 +188,13 @@ describe('tunnel policy hash', () => {
     expect(tested.code).toBe(0);
   });
 
-  it('refuses what is no UTF-8 text: no browser sends it so', async () => {
+  it('refuses a password that is not UTF-8, because browsers send UTF-8', async () => {
     const { code, out, err } = await type(['hash'], { stdin: piping(Buffer.from([0x70, 0xe4, 0x73, 0x73])) });
     expect([code, out]).toEqual([2, '']);
     expect(err).toContain('the password is not UTF-8 text.');
   });
 
-  it('refuses nothing at all', async () => {
+  it('refuses an empty password', async () => {
     expect(await type(['hash'], { stdin: piping('\n') })).toMatchObject({ code: 2, out: '' });
   });
 });

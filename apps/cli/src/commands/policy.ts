@@ -1,4 +1,4 @@
-// `tunnel policy check|test|hash`: the rules of a tunnel tried without a server. Nothing here connects to anything.
+// `tunnel policy check|test|hash`: checks the rules of a tunnel without a server. No code in this file opens a connection.
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
@@ -81,7 +81,7 @@ const askedRequest = (text: string): AskedRequest => {
   return { method, path };
 };
 
-/** Over IPv6 an address of IPv4 is that address. */
+/** Parses the address of a visitor. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 const visitorAddress = (text: string): string => {
   if (isIP(text) === 0) throw new InvalidArgumentError('Use an IP address.');
   return text.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
@@ -142,7 +142,7 @@ const testCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.unexpected);
     });
 
-/** Not repeated when it is none: it may hold a password. */
+/** Parses a request header. The error message does not repeat an invalid header, which can contain a password. */
 const headerOf = (text: string): readonly [string, string] => {
   const [, name, value] = /^([^:\s]+):[ \t]*(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw misuse("--header takes 'Name: value'.");
@@ -179,7 +179,7 @@ const answerText = ({ status, code, rule, location }: PolicyVerdict): string => 
   const what = ['answered', status, code, location === null ? null : `to ${oneLine(location)}`].filter(
     (part) => part !== null,
   );
-  if (rule === null) return `${what.join(' ')} by the login`;
+  if (rule === null) return `${what.join(' ')} by the sign-in flow`;
   return `${what.join(' ')} by rule ${rule.index}${rule.name === null ? '' : ` (${oneLine(rule.name)})`}`;
 };
 
@@ -217,7 +217,10 @@ const pipedPassword = async (io: Io): Promise<string> => {
   return textOf(Buffer.concat(parts)).replace(/\r?\n$/, '');
 };
 
-/** Another text than the one that was meant would be hashed, and nobody could log in by it. */
+/**
+ * Decodes a password as UTF-8. Invalid text is rejected, because replacement characters would be hashed instead of the intended password,
+ * and no visitor could sign in.
+ */
 const textOf = (bytes: Buffer): string => {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -1,4 +1,4 @@
-// The commands that publish one local service (`tunnel http 3000` and the like): what each kind takes, and how it runs.
+// The commands that publish one local service, such as `tunnel http 3000`: arguments and flags of each kind of tunnel, and the run.
 import { type ClientSpec, localText } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import { describeTunnel, type KindName, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
@@ -28,7 +28,7 @@ type AddFlags = (command: Command) => Command;
 interface TunnelKind {
   readonly description: string;
   readonly argument: readonly [name: string, help: string, read: (text: string) => Target];
-  /** Adds the flags of a run that not every kind has. */
+  /** Functions that add the run flags supported by this kind. Flags supported by all kinds are not included. */
   readonly runFlags: readonly AddFlags[];
   readonly page: Page;
 }
@@ -37,7 +37,7 @@ const HTTP_RUN_FLAGS = [addNewNameFlag, addRequestFlags, addOpenFlag, addComfort
 const HTTP_COMMON = ['--basic-auth-file', '--login', '--allow-cidr', '--open', '--server', '--config'];
 const CARRIED_COMMON = ['--name', '--allow-cidr', '--json', '--server', '--config'];
 
-/** In the order in which `tunnel add --help` lists them. */
+/** Kinds of tunnels, in the order of `tunnel add --help`. */
 const KINDS: Readonly<Record<KindName, TunnelKind>> = {
   http: {
     description: 'Publish a local website, API or webhook',
@@ -114,10 +114,10 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
 
 export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
-/** The command lines that a newcomer needs first. */
+/** Returns the example command lines for newcomers. */
 export const exampleLines = (kind: KindName): readonly string[] => KINDS[kind].page.examples.slice(0, 2);
 
-/** A command with the argument and the flags that describe a tunnel of this kind, and none of the connection. */
+/** Creates a command with the argument and the flags that describe a tunnel of this kind, without connection flags. */
 export const describingCommand = (kind: KindName): Command => {
   const { description, argument } = KINDS[kind];
   const command = new Command(kind).description(description).argument(...argument);
@@ -128,7 +128,7 @@ export const describingCommand = (kind: KindName): Command => {
   return command;
 };
 
-/** Flags that describe a tunnel and stand for no single key of config.yml. */
+/** Creates the flags that describe a tunnel but do not correspond to a single key of config.yml. */
 const ownOptions = (kind: KindName): Option[] => [
   new Option('--name <name>', `Name of the tunnel (default: ${kind}-${KINDS[kind].argument[0]})`).helpGroup(
     FLAG_GROUPS.address,
@@ -140,7 +140,7 @@ const ownOptions = (kind: KindName): Option[] => [
 type RunFlags = TunnelFlags & ConnectionFlags & RequestFlags & ComfortFlags;
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
-/** Makes the command that publishes a tunnel of this kind until it is told to stop. */
+/** Creates the command that publishes a tunnel of this kind until the user stops the command. */
 export const publishCommand =
   (kind: KindName): MakeCommand =>
   (io, finish) => {
@@ -156,7 +156,10 @@ export const publishCommand =
     });
   };
 
-/** Tells two clients apart: the same service under another name, or in another group, is another client. */
+/**
+ * Returns the key of the saved client state, which identifies the client. The same service under another name, or in another group, is
+ * another client.
+ */
 const stateKeyOf = (kind: KindName, spec: ClientSpec): string => {
   const host = kind === 'tcp' || kind === 'udp' ? [] : [spec.domain ?? spec.subdomain ?? ''];
   const group = kind === 'udp' ? [] : [spec.group ?? ''];

@@ -1,4 +1,4 @@
-// `tunnel ready`: whether the running client does what it was started for, for scripts and health checks.
+// `tunnel ready`: checks whether the tunnels requested at the client's start are open, for scripts and health checks.
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
@@ -31,7 +31,10 @@ export const readyCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       finish(reason === null ? EXIT.endedAsAsked : EXIT.unexpected);
     });
 
-/** null: it is. Else why not. A client that is not there yet may come; which one is meant does not become clearer by waiting. */
+/**
+ * Waits until the client is ready. Returns null if the client is ready, otherwise the reason. A client that is not running yet may start
+ * during the wait. An ambiguous choice between clients fails immediately, because waiting would not help.
+ */
 const waitUntilReady = async (flags: ReadyFlags, io: Io): Promise<string | null> => {
   const stop = listenForStop(io);
   const until = io.clock.monotonic() + flags.timeout * 1000;

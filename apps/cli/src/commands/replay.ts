@@ -1,4 +1,4 @@
-// `tunnel replay`: sends a captured request to the local service again, whichever live tunnel has it.
+// `tunnel replay`: sends a captured request to the local service again, through the live tunnel that captured the request.
 import { Command } from 'commander';
 import { type AccountFlags, addAccountFlags, openAccountTunnels, replayAnywhere } from '../api/account-tunnels.ts';
 import { FLAG_GROUPS } from '../config/flags.ts';

@@ -1,4 +1,4 @@
-// The tunnels and requests of an API key at a real edge, without a login: what the terminal, the inspector and the edge call a request is one id.
+// Tunnels and requests of an API key at a real edge, without a login. Terminal, inspector and edge use the same id for a request.
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -62,7 +62,7 @@ const ask = async (args: string[], key = 'alice'): Promise<{ code: number; out: 
   return { code, out: io.out(), err: io.err() };
 };
 
-it('lists, shows and replays what belongs to the key, and nothing of others', async () => {
+it('an API key lists, shows and replays only requests of its own tunnels', async () => {
   await visit('/hook?x=1');
   const { id } = await event('request');
   const [listed] = JSON.parse((await ask(['list', '--json'])).out) as Record<string, unknown>[];
@@ -85,7 +85,7 @@ it('lists, shows and replays what belongs to the key, and nothing of others', as
   expect(visits).toHaveLength(2);
 });
 
-it('takes no visitor’s word for being a replay', async () => {
+it("a visitor's replay header does not mark a request as a replay", async () => {
   for (const name of ['X-Tunnel-Replay', 'x_tunnel_replay']) await visit(`/${name}`, { [name]: 'req_1' });
   const events = await eventually(() => {
     const seen = running.io.events().filter((one) => one['event'] === 'request');
@@ -95,7 +95,7 @@ it('takes no visitor’s word for being a replay', async () => {
   expect(events.map((one) => one['replay_of'])).toEqual([null, null]);
 });
 
-it('asks for a login where there is neither a session nor a key', async () => {
+it('without session and API key the command asks for a login', async () => {
   const io = makeTestIo({ home: home.path });
   expect(await run(['list'], io)).toBe(2);
   expect(io.err()).toContain('Run `tunnel login`, or set TUNNEL_API_KEY.');

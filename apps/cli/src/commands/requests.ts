@@ -1,4 +1,4 @@
-// `tunnel requests`: the captured requests of a live tunnel, and with -f those that come.
+// `tunnel requests`: prints the captured requests of a live tunnel, and with -f also new requests.
 import { CAPTURE_LIST_LIMIT, CAPTURES_KEPT_MAX, type CapturedRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
@@ -19,7 +19,10 @@ import { CLI_LIMITS } from '../limits.ts';
 import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
 import { listLook } from './list.ts';
 
-/** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
+/**
+ * Maximum remembered ids of requests already printed by `tunnel requests -f`. An edge keeps fewer requests, so no request is printed
+ * twice.
+ */
 const REQUESTS_SEEN_MAX = 1000;
 
 interface RequestListFlags extends AccountFlags {
@@ -72,7 +75,7 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
         for (const line of text) io.stdout.write(`${line}\n`);
       };
       const shown = new ShownRequests(print);
-      // To follow, all that there are: what was before is not what comes.
+      // With --follow, all captured requests are fetched, so that earlier requests do not count as new.
       const most = follow === true ? CAPTURES_KEPT_MAX : Math.max(lines, CAPTURE_LIST_LIMIT.min);
       const first = await source.requests(id, most);
       shown.show(first.slice(0, lines), first);
@@ -83,18 +86,18 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
 
 const TOO_MANY = 'tunnel: note: some requests are not shown, because the edge keeps only the latest.';
 
-/** With --no-capture requests pass, and none is kept. */
+/** Returns the text for a tunnel without captured requests. With --no-capture, requests arrive but are not captured. */
 const nothingText = ({ request_count: count }: LiveTunnel): string =>
   count === 0 ? 'No requests yet' : 'Capture is off for this tunnel.';
 
-/** Ends when it is told to, or for a reason that waiting cannot heal. */
+/** Prints new requests until the user stops the command, or until an error that a retry cannot fix. */
 const followRequests = async (source: AccountTunnels, id: string, shown: ShownRequests, io: Io): Promise<void> => {
   const stop = listenForStop(io);
   let isLost = false;
   while (!stop.aborted) {
     try {
       let last = await source.requests(id, CAPTURE_LIST_LIMIT.default);
-      // None of them is known: there may be more that came since.
+      // No request of the list is known, so even more requests may have arrived since the last query.
       if (shown.isGap(last, CAPTURE_LIST_LIMIT.default)) {
         last = await source.requests(id, CAPTURES_KEPT_MAX);
         if (shown.isGap(last, CAPTURES_KEPT_MAX)) io.stderr.write(`${TOO_MANY}\n`);
@@ -111,17 +114,17 @@ const followRequests = async (source: AccountTunnels, id: string, shown: ShownRe
   }
 };
 
-/** Each request once, when it has its outcome, oldest first. */
+/** Prints every finished request once, oldest first. */
 export class ShownRequests {
   readonly #print: (requests: readonly CapturedRequest[]) => void;
-  /** Oldest first. */
+  /** Ids of printed requests, oldest first. */
   readonly #seen = new Set<string>();
 
   constructor(print: (requests: readonly CapturedRequest[]) => void) {
     this.#print = print;
   }
 
-  /** Newest first, as they are listed. `known`: all that was listed, printed or not. */
+  /** Prints the finished requests from a list sorted newest first. `known` also contains listed requests that are not to be printed. */
   show(requests: readonly CapturedRequest[], known = requests): void {
     const isOver = (request: CapturedRequest): boolean => request.duration_ms !== null;
     this.#print(requests.filter((request) => isOver(request) && !this.#seen.has(request.id)).reverse());
@@ -132,7 +135,10 @@ export class ShownRequests {
     }
   }
 
-  /** `limit`: how many were asked for. Before the first there is nothing to know them by. */
+  /**
+   * Returns true if requests may be missing between the known requests and the list. `limit` is the requested length of the list. While
+   * no request is known, only a full list can be incomplete.
+   */
   isGap(requests: readonly CapturedRequest[], limit: number): boolean {
     const isFull = requests.length >= limit || this.#seen.size > 0;
     return isFull && requests.length > 0 && requests.every(({ id }) => !this.#seen.has(id));

@@ -25,7 +25,7 @@ const asked = (): unknown[] =>
 
 const refusal = (code: string, error: string): string => JSON.stringify({ error, code, request_id: 'r' });
 
-describe('reserve', () => {
+describe('`tunnel reserve`', () => {
   it.each([
     [['shop'], { kind: 'subdomain', label: 'shop' }, '  Use it: tunnel http 3000 --subdomain shop'],
     [['--tcp'], { kind: 'tcp' }, '  Use it: tunnel tcp 22 --remote-port 20007'],
@@ -36,13 +36,13 @@ describe('reserve', () => {
       '  Use it: tunnel udp 53 --remote-port 20153',
     ],
     [['*.shop'], { kind: 'subdomain', label: '*.shop' }, "  Use it: tunnel http 3000 --subdomain '*.shop'"],
-  ])('asks for %j, and says how it is used', async (args, body, use) => {
+  ])('reserves %j and prints how to use it', async (args, body, use) => {
     const { code, io } = await tunnel(['reserve', ...args]);
     expect([code, asked()]).toEqual([0, [['/reservations', body]]]);
     expect(io.out().split('\n')).toEqual([expect.stringMatching(/^Reserved http:\/\/shop\.localhost:8000/), use, '']);
   });
 
-  it('--json prints the reservation as the platform wrote it', async () => {
+  it("prints the platform's reservation unchanged with --json", async () => {
     const { io } = await tunnel(['reserve', 'shop', '--json']);
     expect(JSON.parse(io.out())).toEqual({ ...RESERVATION, id: 'res-new' });
   });
@@ -54,7 +54,7 @@ describe('reserve', () => {
     [['--tcp', 'shop'], "invalid --tcp 'shop'. Use 1-65535."],
     [['tcp/20042'], "'tcp/20042' is a port. Use --tcp 20042."],
     [['shop', '--region', 'fra'], '--region is only for ports: names are reserved in every region.'],
-  ])('refuses %j in words, and asks nobody', async (args, words) => {
+  ])('refuses %j without a request', async (args, words) => {
     const { code, io } = await tunnel(['reserve', ...args]);
     expect([code, io.err(), platform.asks]).toEqual([2, expect.stringContaining(`tunnel: ${words}`), []]);
   });
@@ -65,7 +65,7 @@ describe('reserve', () => {
     [403, 'RESERVATION_LIMIT', 'reservation limit of 3 reached', 'Release an unused name or port'],
     [400, 'TUNNEL_SUBDOMAIN_INVALID', "subdomain 'www' is not valid: it is reserved", 'Use 1 to 63 lowercase letters'],
     [403, 'TUNNEL_CUSTOM_SUBDOMAIN', 'the plan `free` does not include custom subdomains', 'switch to a plan'],
-  ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
+  ])("exits with 2 on %i %s, with the platform's message and the next step", async (status, code, error, next) => {
     platform.trap('/reservations', status, refusal(code, error));
     const ran = await tunnel(['reserve', 'shop']);
     expect([ran.code, ran.io.err()]).toEqual([2, expect.stringContaining(error)]);
@@ -78,13 +78,13 @@ describe('reserve', () => {
       '--region is required because there are several',
     ],
     ["label: 'a.shop' needs no reservation", "'a.shop' needs no reservation\n  See `tunnel reserve --help`."],
-  ])('speaks of flags where the platform speaks of fields: %s', async (error, words) => {
+  ])("names flags in place of the platform's field names: %s", async (error, words) => {
     platform.trap('/reservations', 400, refusal('API_BAD_REQUEST', error));
     const { code, io } = await tunnel(['reserve', '--tcp']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(`tunnel: ${words}`)]);
   });
 
-  it('needs a login', async () => {
+  it('requires a login, and so do `reservations` and `release`', async () => {
     await tunnel(['logout']);
     for (const args of [['reserve', 'shop'], ['reservations'], ['release', 'shop', '--yes']]) {
       const { code, io } = await tunnel(args);
@@ -93,8 +93,8 @@ describe('reserve', () => {
   });
 });
 
-describe('reservations', () => {
-  it('shows a line for each with its state, its use and until when, then the limit and how to keep one', async () => {
+describe('`tunnel reservations`', () => {
+  it('shows each reservation with state, use and expiry, then the limit and how to keep a held name', async () => {
     platform.reservations = [
       { ...PORT, id: 'res-4', kind: 'udp', state: 'released', expires_at: LATER },
       { ...RESERVATION, id: 'res-3', label: 'b\u001b[2Jg', state: 'held', expires_at: LATER },
@@ -114,7 +114,7 @@ describe('reservations', () => {
     ]);
   });
 
-  it('counts names that the edge chose, and lists them with --all', async () => {
+  it('counts random names, and lists random names with --all', async () => {
     const held = {
       ...RESERVATION,
       id: 'res-5',
@@ -137,25 +137,25 @@ describe('reservations', () => {
     );
   });
 
-  it('--json prints the list as the platform wrote it, and asks for nothing else', async () => {
+  it("prints the platform's list unchanged with --json, after a single request", async () => {
     platform.reservations = [{ ...PORT, of_a_later_version: 1 }];
     const { io } = await tunnel(['reservations', '--json']);
     expect(JSON.parse(io.out())).toEqual(platform.reservations);
     expect(platform.paths()).toEqual(['GET /reservations']);
   });
 
-  it('says what to do when there is none', async () => {
+  it('says how to reserve a name when there is none', async () => {
     expect((await tunnel(['reservations'])).io.out()).toBe('no reservations\n  Reserve a name: tunnel reserve shop\n');
   });
 
-  it('refuses an answer of another form', async () => {
+  it('refuses a response of unexpected shape', async () => {
     platform.trap('/reservations', 200, '{}');
     const { code, io } = await tunnel(['reservations']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining('unexpected response to GET /reservations')]);
   });
 });
 
-describe('release', () => {
+describe('`tunnel release`', () => {
   beforeEach(() => {
     platform.reservations = [{ ...RESERVATION }, { ...PORT }];
   });
@@ -167,13 +167,13 @@ describe('release', () => {
     [['shop'], 'y\r', 'Nothing released.\n', ['reserved', 'reserved']],
     [['shop'], '\r', 'Nothing released.\n', ['reserved', 'reserved']],
     [['tcp/20042'], 'tcp/20042\r', 'Released tcp/20042.', ['reserved', 'released']],
-  ])('%j asks for the name at a terminal: %j', async (args, typed, out, left) => {
+  ])('with %j asks to type the name at a terminal: %j', async (args, typed, out, left) => {
     const { code, io } = await tunnel(['release', ...args], { stdin: typing(typed) });
     expect([code, io.out(), states()]).toEqual([0, expect.stringContaining(out), left]);
     expect(io.err()).toMatch(/^Release http:\/\/shop\.localhost:8000\? .*\n.*Type (shop|tcp\/20042) to confirm: /);
   });
 
-  it('needs --yes where nobody can be asked', async () => {
+  it('requires --yes without a terminal', async () => {
     const { code, io } = await tunnel(['release', 'shop']);
     expect([code, io.err(), states()]).toEqual([
       2,
@@ -184,7 +184,7 @@ describe('release', () => {
     expect(states()).toEqual(['released', 'reserved']);
   });
 
-  it('says what an open tunnel means for it, and nothing when it is gone at once', async () => {
+  it('says how long a name stays yours while a tunnel uses it, and nothing for a name released at once', async () => {
     platform.reservations = [
       { ...RESERVATION, active_tunnels: 1, grace_seconds: 604_800 },
       { ...PORT, label: 'gone' },
@@ -196,7 +196,7 @@ describe('release', () => {
     expect(await out('tcp/gone')).toBe('Released tcp/gone.\n');
   });
 
-  it('what is released already is not released again, and says until when', async () => {
+  it('does not release a released name a second time, and says until when it can be taken back', async () => {
     await tunnel(['release', 'shop', '--yes']);
     platform.asks.length = 0;
     const { code, io } = await tunnel(['release', 'shop', '--yes']);
@@ -212,12 +212,12 @@ describe('release', () => {
     [['elsewhere'], "you have no reservation 'elsewhere'. List your reservations: `tunnel reservations`."],
     [['tcp/20042', '--region', 'nyc'], "you do not have tcp/20042 in the region 'nyc'. Use --region fra."],
     [['shop', '--region', 'nyc'], "you do not have shop in the region 'nyc'. Names are reserved in every region"],
-  ])('%j: says what there is', async (args, words) => {
+  ])('refuses the unknown reservation %j with a suggestion', async (args, words) => {
     const { code, io } = await tunnel(['release', ...args, '--yes']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(`tunnel: ${words}`)]);
   });
 
-  it('a port of two regions needs the region', async () => {
+  it('requires --region for a port that is reserved in two regions', async () => {
     platform.reservations.push({ ...PORT, id: 'res-5', region_id: 'nyc' });
     const { code, io } = await tunnel(['release', 'tcp/20042', '--yes']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining('Use --region fra or --region nyc.')]);

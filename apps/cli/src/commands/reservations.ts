@@ -1,4 +1,4 @@
-// `tunnel reserve`, `tunnel reservations`, `tunnel release`: the names and ports that stay the account's, whether or not a tunnel is open.
+// `tunnel reserve`, `tunnel reservations`, `tunnel release`: names and ports that belong to the account, whether or not a tunnel is open.
 import type { NewReservation, Reservation } from '@tunnel/contract';
 import { Fault, nearestWord } from '@tunnel/errors';
 import { Command } from 'commander';
@@ -14,7 +14,7 @@ import { coloursOf } from '../output/text.ts';
 type Finish = (code: ExitCode) => void;
 
 interface ReserveFlags {
-  /** true: any free one. */
+  /** TCP port to reserve. True reserves any free port. */
   readonly tcp?: number | true;
   readonly udp?: number | true;
   readonly region?: string;
@@ -49,7 +49,7 @@ export const reserveCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-/** Throws a Fault for words that do not go together. */
+/** Converts argument and flags to a reservation. Throws a Fault for arguments that exclude each other. */
 const wantedOf = (name: string | undefined, { tcp, udp, region }: ReserveFlags): NewReservation => {
   if ([name, tcp, udp].filter((one) => one !== undefined).length > 1) {
     throw misuse('reserve one at a time: a name, --tcp or --udp.');
@@ -69,10 +69,13 @@ const wantedName = (name: string, region: string | undefined): NewReservation =>
   return { kind: 'subdomain', label: name };
 };
 
-/** As `tunnel reservations` shows a port. */
+/** Matches a port in the form shown by `tunnel reservations`, such as `tcp/20042`. */
 const PORT_NAME = /^(tcp|udp)\/(\d+)$/;
 
-/** The platform speaks of fields; and no tunnel was refused, so that no exit code may say so: what was typed has to change. */
+/**
+ * Rethrows an error of the platform as a usage error. The platform's message names fields instead of flags. A TUNNEL_ error would also
+ * lead to the exit code for rejected tunnels, although only the typed text is wrong.
+ */
 const rethrowInFlags = (error: unknown): never => {
   if (!(error instanceof Fault)) throw error;
   if (error.code === 'API_BAD_REQUEST') throw misuse(flagWords(error.message));
@@ -155,7 +158,7 @@ export const releaseCommand = (io: Io, finish: Finish): Command =>
         }
         await login.call((client) => client.release(found.id));
       }
-      // The answer has no body: until when it can be taken back is in the list.
+      // The response to a release has no body. The list has the time until which the name can be taken back.
       const left = (await list()).find(({ id }) => id === found.id);
       io.stdout.write(`${releasedLine(found, left)}\n`);
       finish(EXIT.endedAsAsked);
@@ -168,7 +171,7 @@ const confirm = async (found: Reservation, io: Io): Promise<boolean> => {
   return answer.trim().toLowerCase() === nameOf(found);
 };
 
-/** Throws a Fault that says which there are. */
+/** Finds the reservation for a typed name. Throws a Fault with a suggestion, or with the regions of the port. */
 const chooseReservation = (list: readonly Reservation[], typed: string, region: string | undefined): Reservation => {
   const wanted = typed.toLowerCase();
   const fitting = list.filter((one) => nameOf(one) === wanted);
@@ -191,7 +194,8 @@ const unknown = (
       : `Use ${regionFlags(elsewhere)}.`;
     return misuse(`you do not have ${wanted} in the region '${region}'. ${instead}`);
   }
-  // A number that is nearly another's is no slip of typing: only the same port is meant, or a name that is alike.
+  // A similar port number is not suggested, because it is unlikely to be a typing error. Only the same port number, or a similar name, is
+  // suggested.
   const number = PORT_NAME.exec(wanted)?.[2] ?? wanted;
   const port = list.find(({ kind, label }) => kind !== 'subdomain' && label === number);
   const names = list.filter(({ kind }) => kind === 'subdomain').map(nameOf);

@@ -1,4 +1,4 @@
-// `tunnel service`: keeps `tunnel start` running as a service of systemd, of this user or of the system.
+// `tunnel service`: keeps `tunnel start` running as a systemd service of this user or of the system.
 import { Fault } from '@tunnel/errors';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { wholeNumber } from '../config/flags.ts';

@@ -1,5 +1,5 @@
-// `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named, and reads it again when told to.
-// `tunnel check`: reads config.yml, says what it would open, connects to nothing.
+// `tunnel start [NAME…]`: opens all or the named tunnels of config.yml, and reloads the file on request. `tunnel check`: checks
+// config.yml and lists its tunnels without any connection.
 import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
 import { type ClientConfig, type ClientTunnel, loadClientConfig } from '@tunnel/config/client';
 import { readConfigText } from '@tunnel/config/layers';
@@ -59,7 +59,7 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     }
     const chosen = chooseTunnels(config, names, io);
     const settings = resolveSettings(flags, config, io);
-    // Two selections from one file are two clients; the same one in another order is not.
+    // Two selections of tunnels from one file are two clients. The same selection in another order is the same client.
     const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
     const from = { config: config.path, source: 'file' as const };
     // Watching begins before policies are read, so that no later change is missed.
@@ -115,8 +115,8 @@ const reloading = (
 const isWatched = ({ watch }: ClientConfig, flags: StartFlags): boolean => flags.watch === true || watch;
 
 /**
- * Throws for a file that `tunnel start` would refuse. Missing tunnels are no error, even named ones. The file was read once, so the checked text
- * is the text that is applied.
+ * Converts the config file for a reload. Throws for a file that `tunnel start` would reject. Missing tunnels are not an error, not even
+ * named tunnels. The file was read once, so the checked text is the applied text.
  */
 const contentOf = (
   { path, text, values }: { readonly path: string; readonly text: string; readonly values: ClientConfig },

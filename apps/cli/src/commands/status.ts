@@ -1,4 +1,5 @@
-// `tunnel status`: the running clients of this user and their tunnels, once or as they change. `tunnel` alone: what to do next.
+// `tunnel status`: shows the running clients of this user and their tunnels, once or continuously. `tunnel` without arguments: suggests
+// the next step.
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { findClients } from '../agent/choose-client.ts';
@@ -57,7 +58,7 @@ const watchStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
   }
 };
 
-/** Without a terminal the help says more than a hint. */
+/** Returns true for `tunnel` without arguments at a terminal. Without a terminal, the help is more useful than a suggestion. */
 export const isAlone = (args: readonly string[], io: Io): boolean => args.length === 0 && io.stdout.isTTY === true;
 
 const nextOf = (io: Io): string => {
@@ -66,7 +67,7 @@ const nextOf = (io: Io): string => {
   return isEmpty ? 'Publish a local port: tunnel http 3000' : 'Open the tunnels in config.yml: tunnel start';
 };
 
-/** What whoever types `tunnel` alone may want next. */
+/** Prints suggestions for the next step, for a user who types `tunnel` without arguments. */
 export const showNextStep = async (io: Io): Promise<ExitCode> => {
   const { clients } = await findClients(io);
   const config = defaultConfigPath(io);

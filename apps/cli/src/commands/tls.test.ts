@@ -42,8 +42,8 @@ const start = (args: string[]): Started => {
   return runs.start(args, io);
 };
 
-describe('tunnel tls', () => {
-  it('says where its visitors come to', async () => {
+describe('`tunnel tls`', () => {
+  it('reports the public address in --json', async () => {
     const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags, '--json']);
     const port = edge.addresses.https?.port;
     expect(await eventOf(io, 'ready')).toMatchObject({
@@ -56,14 +56,14 @@ describe('tunnel tls', () => {
     });
   });
 
-  it('says it to people, too', async () => {
+  it('prints the public address for people', async () => {
     const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags]);
     await eventually(() =>
       expect(io.out()).toContain(`tls://db.localhost:${edge.addresses.https?.port} -> 127.0.0.1:8443`),
     );
   });
 
-  it('of a group has the name of the group, unless it has another', async () => {
+  it("uses the group's name as the subdomain if --subdomain is missing", async () => {
     writeFileSync(join(home.path, 'key'), 'shared', { mode: 0o600 });
     const group = ['--group', 'pair', '--group-key-file', join(home.path, 'key'), '--health', 'tcp'];
     const { io } = start(['tls', '8443', ...group, ...flags, '--json']);
@@ -78,13 +78,13 @@ describe('tunnel tls', () => {
     [['--subdomain', 'a', '--domain', 'a.example.net'], 'use --domain or --subdomain, not both.'],
     [['--subdomain', 'a', '--health', 'http:/'], 'tls tunnels support only `--health tcp`.'],
     [['--subdomain', 'a', '--remote-port', '1'], "unknown option '--remote-port'"],
-  ])('with %j is a mistake: exit 2', async (typed, words) => {
+  ])('exits with 2 with %j', async (typed, words) => {
     const { io, code } = start(['tls', '8443', ...typed, ...flags]);
     expect(await code).toBe(2);
     expect(io.err()).toContain(words);
   });
 
-  it('at a domain that nobody has proven is refused: exit 4', async () => {
+  it('exits with 4 at an unverified domain and names the command that verifies the domain', async () => {
     const token = flags.map((flag) => (flag === 'admin' ? KEY : flag));
     const { io, code } = start(['tls', '8443', '--domain', 'db.example.net', ...token]);
     expect(await code).toBe(4);
@@ -94,7 +94,7 @@ describe('tunnel tls', () => {
 });
 
 describe('tls in config.yml', () => {
-  it('starts with the others', async () => {
+  it('is opened by `tunnel start`', async () => {
     const file = join(home.path, 'tunnel.yml');
     writeFileSync(
       file,

@@ -43,7 +43,7 @@ const start = (args: string[], options: Partial<TestIoOptions> = {}): Started =>
   return runs.start(args, io);
 };
 
-/** Asks until it is answered: a datagram may get lost, and nobody says so. */
+/** Sends the datagram repeatedly until a reply arrives, because a datagram can be lost silently. */
 const ask = async (port: number, text: string): Promise<string> => {
   const visitor = createSocket('udp4');
   visitors.push(visitor);
@@ -56,8 +56,8 @@ const ask = async (port: number, text: string): Promise<string> => {
   });
 };
 
-describe('tunnel udp', () => {
-  it('publishes a local service, says where and how its datagrams go, and ends with 0 on a signal', async () => {
+describe('`tunnel udp`', () => {
+  it('publishes a local service, reports address and datagram path, and exits with 0 on SIGINT', async () => {
     const { io, code } = start(['udp', String(echo.port), ...flags, '--json', '--drain-secs', '30']);
     const ready = await eventOf(io, 'ready');
     expect(ready).toMatchObject({
@@ -75,7 +75,7 @@ describe('tunnel udp', () => {
     expect(io.events().at(-1)).toMatchObject({ event: 'closed', exit_code: 0 });
   });
 
-  it('has the port, the name and the idle time that were asked for, and names visitors to the service', async () => {
+  it('uses the given port and name, and sends the service a PROXY v2 header', async () => {
     const service = await startUdpService(() => Buffer.from('ok'));
     const port = PORTS[0] + 5;
     const args = ['--remote-port', String(port), '--name', 'game', '--idle', '30', '--proxy-protocol', 'v2'];
@@ -89,13 +89,13 @@ describe('tunnel udp', () => {
     await service.close();
   });
 
-  it('a port outside of the range of the edge is refused: exit 4, with the words of the edge', async () => {
+  it("exits with 4 and the edge's message for a port outside the edge's range", async () => {
     const { io, code } = start(['udp', '53', '--remote-port', '99', ...flags]);
     expect(await code).toBe(4);
     expect(io.err()).toContain(`port 99 is not allowed: use ${PORTS[0]}-${PORTS[1]}`);
   });
 
-  it('is refused by an edge whose operator has switched it off: exit 4', async () => {
+  it('exits with 4 when the edge has udp switched off', async () => {
     const other = await startEdge({ udp: { enabled: false } });
     const { io, code } = start([
       'udp',
@@ -110,7 +110,7 @@ describe('tunnel udp', () => {
     await other.stop({ drainMs: 0 });
   });
 
-  it('tells of a service that is not there, and goes on', async () => {
+  it('reports a local service that is down, and works again when the service is back', async () => {
     const { port } = echo;
     await echo.close();
     const { io } = start(['udp', String(port), ...flags, '--json']);
@@ -134,13 +134,13 @@ describe('tunnel udp', () => {
     ['a group', ['--group', 'g'], "unknown option '--group'"],
     ['a subdomain', ['--subdomain', 'a'], "unknown option '--subdomain'"],
     ['a public port that is none', ['--remote-port', '0'], 'Use 1-65535.'],
-  ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, words) => {
+  ])('exits with 2 before connecting for %s', async (_, args, words) => {
     const { io, code } = start(['udp', '53', ...args, '--server', '127.0.0.1:1', '--token', 'x']);
     expect(await code).toBe(2);
     expect(io.err()).toContain(words);
   });
 
-  it('explains itself with an example', async () => {
+  it('has help with an example', async () => {
     const { io, code } = start(['udp', '--help']);
     expect(await code).toBe(0);
     for (const word of ['--remote-port', '--idle', '--proxy-protocol', '--local-host', '$ tunnel udp 53']) {
@@ -156,7 +156,7 @@ describe('udp in config.yml', () => {
     return file;
   };
 
-  it('is opened beside other kinds, each with its own keys alone', async () => {
+  it('is opened next to tunnels of other kinds, each with the keys of its protocol', async () => {
     const port = PORTS[0] + 7;
     const file = write(
       `  dns: { proto: udp, local_port: ${echo.port}, remote_port: ${port}, idle_secs: 60 }\n  db: { proto: tcp, local_port: 1 }\n  web: { proto: http, local_port: 2 }\n`,
@@ -176,7 +176,7 @@ describe('udp in config.yml', () => {
     ['proxy_protocol: v1', '`tunnels.dns.proxy_protocol` must be one of "v2", got "v1"'],
     ['group: g', 'groups exist for http and tcp tunnels only'],
     ['health_check: { type: tcp }', 'health_check exists for http and tcp tunnels only'],
-  ])('%s is refused at its line: exit 2', async (key, words) => {
+  ])('is refused with exit code 2 and the line for %s', async (key, words) => {
     const file = write(`  dns:\n    proto: udp\n    local_port: 53\n    ${key}\n`);
     for (const command of [['check'], ['start', '--server', '127.0.0.1:1', '--token', 'x']]) {
       const { io, code } = start([...command, '--config', file]);

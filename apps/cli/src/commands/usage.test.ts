@@ -21,14 +21,14 @@ const usage = async (
   return { code: await run(['usage', ...args], io), io };
 };
 
-it('asks for as many days as were wanted', async () => {
+it('`tunnel usage --days 7` asks the platform for 7 days', async () => {
   const { code, io } = await usage(['--days', '7']);
   expect([code, io.err()]).toEqual([0, '']);
   expect(platform.paths().sort()).toEqual(['GET /usage', 'GET /usage/chart?days=7', 'GET /usage/tunnels?limit=10']);
   expect(io.out()).toContain('  2030-01-01  31 requests  1 tunnel\n');
 });
 
-it('draws with colours on a terminal, unless NO_COLOR is set', async () => {
+it('`tunnel usage` uses colors on a terminal unless NO_COLOR is set', async () => {
   const coloured = await usage([], { isTTY: true });
   const plain = await usage([], { isTTY: true, env: { NO_COLOR: '1' } });
   expect(coloured.io.out()).toContain('\u001b[');
@@ -36,17 +36,17 @@ it('draws with colours on a terminal, unless NO_COLOR is set', async () => {
   expect(plain.io.out()).toContain('requests per day, last day\n  31 │███');
 });
 
-it('--json prints everything as one object', async () => {
+it('`tunnel usage --json` prints a single object with summary, chart and tunnels', async () => {
   const { io } = await usage(['--json'], { isTTY: true });
   expect(JSON.parse(io.out())).toMatchObject({ summary: { plan: 'free' }, chart: platform.chart, tunnels: [] });
 });
 
-it.each(['0', '91', 'x'])('refuses %s days', async (days) => {
+it.each(['0', '91', 'x'])('`tunnel usage` refuses %s days', async (days) => {
   const { code, io } = await usage(['--days', days]);
   expect([code, io.err()]).toEqual([2, expect.stringContaining('Use 1-90.')]);
 });
 
-it('renews once for all that it asks', async () => {
+it('`tunnel usage` refreshes the session only once for its requests', async () => {
   platform.accessTokens.clear();
   expect((await usage()).code).toBe(0);
   expect(platform.paths().filter((path) => path === 'POST /auth/refresh')).toHaveLength(1);

@@ -1,4 +1,4 @@
-// `tunnel usage`: what the account that is logged in has used, in sums, by day and by tunnel.
+// `tunnel usage`: shows the usage of the signed-in account in total, by day and by tunnel.
 import { CHART_DAYS } from '@tunnel/contract';
 import { Command, Option } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';

@@ -1,4 +1,4 @@
-// The completion of bash: one function, with the tree of commands as its branches.
+// The completion script for bash: a function with the tree of commands as branches.
 import type { CommandWords, Values, Word } from './command-words.ts';
 import { shellQuoted as quoted, type ShellSyntax, writeBranches } from './shell-branches.ts';
 

@@ -1,4 +1,5 @@
-// The words that can follow `tunnel`, from the tree of commands: commands, flags and the kinds of their values. The same for every shell.
+// The words that can follow `tunnel`, collected from the tree of commands: commands, flags and the kinds of values. Shared by the scripts
+// of all shells.
 import type { Argument, Command, Option } from 'commander';
 
 export interface Word {
@@ -6,16 +7,19 @@ export interface Word {
   readonly description: string;
 }
 
-/** The values of a flag or argument: a list of words, or the place where a shell finds them. `tunnel __complete` prints `names` and `clients`. */
+/**
+ * Values of a flag or argument: a list of words, or the place where a shell finds the values. `tunnel __complete` prints `names` and
+ * `clients`.
+ */
 export type Values = readonly string[] | 'anything' | 'files' | 'folders' | 'names' | 'clients';
 
 export interface Flag extends Word {
-  /** null for a flag without a value. */
+  /** Values of the flag. Null for a flag without a value. */
   readonly values: Values | null;
 }
 
 export interface CommandWords {
-  /** The words after `tunnel`, such as `keys create`. Empty for the program itself. */
+  /** Words of the command after `tunnel`, for example `keys create`. Empty for `tunnel` itself. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly flags: readonly Flag[];
@@ -33,7 +37,7 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
     {
       path: path.join(' '),
       commands: commands.map((below) => ({ text: below.name(), description: help.subcommandDescription(below) })),
-      // Flags that `tunnel add` hides in its help are completed as well.
+      // Flags hidden in the help of `tunnel add` are completed as well.
       flags: [...command.options.filter(({ hidden }) => hidden), ...help.visibleOptions(command)].flatMap(flagsOf),
       firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
       isRepeated: argument?.variadic ?? false,
@@ -43,13 +47,13 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
 };
 
 const flagsOf = (option: Option): Flag[] => {
-  // A flag with an optional value is completed as a flag without one: the next word can be another flag.
+  // A flag with an optional value is completed like a flag without a value, because the next word can be another flag.
   const values = option.required ? valuesOfFlag(option) : null;
   const texts = [option.long, option.short].filter((text) => text !== undefined && text !== null);
   return texts.map((text) => ({ text, description: option.description, values }));
 };
 
-/** Kinds of values by their placeholder in the help. */
+/** Kinds of values by the placeholder in the help. */
 const VALUES: Readonly<Record<string, Values>> = {
   file: 'files',
   dir: 'folders',
@@ -60,7 +64,7 @@ const VALUES: Readonly<Record<string, Values>> = {
 const valuesOfFlag = ({ argChoices, flags }: Option): Values =>
   argChoices ?? VALUES[/<([^>]+)>/.exec(flags)?.[1] ?? ''] ?? 'anything';
 
-/** Commands whose argument `name` is a tunnel in config.yml. */
+/** Commands with a tunnel of config.yml as their argument `name`. */
 const TAKES_NAMES: ReadonlySet<string> = new Set(['start', 'remove']);
 
 const valuesOfArgument = (argument: Argument, path: readonly string[]): Values => {
@@ -69,11 +73,14 @@ const valuesOfArgument = (argument: Argument, path: readonly string[]): Values =
   return VALUES[argument.name()] ?? 'anything';
 };
 
-/** `path|flag` of every flag that is followed by a value. */
+/** Returns `path|flag` for every flag with a value. */
 export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
   all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
 
-/** Positions (`path|flag`, or `path|` for the first argument) by the kind of their values. A script has one branch for each kind. */
+/**
+ * Groups positions (`path|flag`, or `path|` for the first argument) by the kind of their values. A completion script has a branch for
+ * each kind.
+ */
 export const positionsByValues = (
   all: readonly CommandWords[],
 ): Map<string, { values: Values; positions: string[] }> => {

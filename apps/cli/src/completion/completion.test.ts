@@ -30,8 +30,8 @@ const program = (): Command =>
       new Command('keys').addCommand(new Command('create').addArgument(new Argument('<what>').choices(['x']))),
     );
 
-describe('the words of the commands', () => {
-  it('are those of the tree, with what goes where', () => {
+describe('words for shell completion', () => {
+  it('follow the command tree, with the values of each flag and argument', () => {
     const words = commandWords(program());
     expect(words.map(({ path }) => path)).toEqual(['', 'start', 'keys', 'keys create']);
     expect(words[0]?.commands.map(({ text }) => text)).toEqual(['start', 'keys']);
@@ -54,7 +54,7 @@ describe('the words of the commands', () => {
     ]);
   });
 
-  it.each(['bash', 'zsh', 'fish'])('are in the script of %s, every command and none that is hidden', async (shell) => {
+  it.each(['bash', 'zsh', 'fish'])('appear in the script for %s: all commands except hidden ones', async (shell) => {
     const io = makeTestIo({ home: home.path });
     expect(await run(['completion', shell], io)).toBe(0);
     for (const command of ['http', 'start', 'service', 'completion', 'keys']) expect(io.out()).toContain(command);
@@ -62,7 +62,7 @@ describe('the words of the commands', () => {
     expect(io.out()).not.toContain('--supervised');
   });
 
-  it('are all flags that a command takes, those of `tunnel add` included, with their values', () => {
+  it('include every flag of every command, also for `tunnel add`, with their values', () => {
     const tree = buildProgram(makeTestIo({ home: home.path }), () => {});
     const words = commandWords(tree);
     const commandOf = (path: string): Command | undefined =>
@@ -87,19 +87,19 @@ describe('the words of the commands', () => {
     expect(values('add tcp', '--group-key-file')).toBe('files');
   });
 
-  it('of a shell that is not known are refused', async () => {
+  it('are refused for an unknown shell', async () => {
     expect(await run(['completion', 'tcsh'], makeTestIo({ home: home.path }))).toBe(2);
   });
 });
 
-describe('tunnel __complete', () => {
+describe('`tunnel __complete`', () => {
   const ask = (...args: string[]): string => {
     const io = makeTestIo({ home: home.path });
     complete(args, io);
     return io.out();
   };
 
-  it('names the tunnels of config.yml, or of the file on that line', () => {
+  it('lists the tunnels of config.yml or of the given file', () => {
     mkdirSync(join(home.path, '.tunnel'));
     writeFileSync(join(home.path, '.tunnel', 'config.yml'), 'tunnels:\n  web: {}\n  my db: {}\n  "a\\nb": {}\n');
     writeFileSync(join(home.path, 'other.yml'), 'tunnels: { zebra: {} }\n');
@@ -109,10 +109,10 @@ describe('tunnel __complete', () => {
     expect(ask('names', 'missing.yml')).toBe('');
   });
 
-  it('names running clients, and says nothing of what it does not know', () => {
+  it('lists running clients, and prints nothing for an unknown kind', () => {
     mkdirSync(join(home.path, '.tunnel', 'run'), { recursive: true, mode: 0o700 });
     writeFileSync(join(home.path, '.tunnel', 'run', `${process.pid}.sock`), '');
-    // No process has this number.
+    // No process has the pid 4194999.
     writeFileSync(join(home.path, '.tunnel', 'run', '4194999.sock'), '');
     expect(ask('clients')).toBe(`${process.pid}\n`);
     expect(ask('toString')).toBe('');

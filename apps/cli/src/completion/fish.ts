@@ -1,10 +1,10 @@
-// The completion of fish: one function, with the tree of commands as its branches, and what each word means beside it.
+// The completion script for fish: a function with the tree of commands as branches, and descriptions of the words.
 import type { CommandWords, Values, Word } from './command-words.ts';
 import { type ShellSyntax, writeBranches } from './shell-branches.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-/** `word<tab>what it means`, one a line. */
+/** Formats words as arguments of printf, which prints a line `word<tab>description` for every word. */
 const described = (words: readonly Word[]): string =>
   words.map(({ text, description }) => quoted(`${text}\t${description.replaceAll('\n', ' ')}`)).join(' ');
 

@@ -1,28 +1,29 @@
-// The tree of commands as the branches of a shell script. A shell says how it writes a branch; which branches there are is the same for all.
+// The tree of commands as branches of a completion script. The syntax of a branch depends on the shell; the set of branches is the same
+// for all shells.
 import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
 
-/** The syntax of one shell: how it quotes text and writes the branches of a completion script. */
+/** The syntax of one shell for quoted text and for the branches of a completion script. */
 export interface ShellSyntax {
   readonly quoted: (text: string) => string;
-  /** Between the alternatives of one pattern. */
+  /** Separator between the alternatives of a pattern. */
   readonly or: string;
-  /** The word `text` leads to another command. */
+  /** Formats the branch for the name of a subcommand. */
   readonly step: (pattern: string, at: string) => string;
-  /** The flags, or the commands, that can come next. */
+  /** Formats the branch with the possible next flags (below: the possible next commands). */
   readonly flags: (pattern: string, words: readonly Word[]) => string;
   readonly commands: (pattern: string, words: readonly Word[]) => string;
   readonly values: (pattern: string, values: Values) => string;
 }
 
-/** Lines and patterns to be put into a script. */
+/** Lines and patterns to insert into a completion script. */
 export interface Branches {
   readonly steps: string;
   readonly flags: string;
   readonly commands: string;
   readonly values: string;
-  /** Flags that are followed by a value. */
+  /** Pattern of the flags with a value. */
   readonly takesValue: string;
-  /** Commands whose argument can be repeated. */
+  /** Pattern of the commands with a repeatable argument. */
   readonly repeated: string;
 }
 
@@ -47,10 +48,10 @@ export const writeBranches = (all: readonly CommandWords[], syntax: ShellSyntax)
       [...positionsByValues(all).values()].map(({ values, positions }) => syntax.values(pattern(positions), values)),
     ),
     takesValue: pattern(flagsWithValues(all)),
-    // Where no argument can be repeated: a path that does not exist.
+    // Without a repeatable argument, the pattern has a path that does not exist, because a pattern must not be empty.
     repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
   };
 };
 
-/** As bash and zsh take it. */
+/** Quotes a text for bash and zsh. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

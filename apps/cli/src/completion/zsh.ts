@@ -1,8 +1,8 @@
-// The completion of zsh: one function, with the tree of commands as its branches, and what each word means beside it.
+// The completion script for zsh: a function with the tree of commands as branches, and descriptions of the words.
 import type { CommandWords, Values, Word } from './command-words.ts';
 import { shellQuoted as quoted, type ShellSyntax, writeBranches } from './shell-branches.ts';
 
-/** `word:what it means`, as _describe wants it. */
+/** Formats words as `word:description`, as expected by _describe. */
 const described = (words: readonly Word[]): string =>
   words
     .map(({ text, description }) => quoted(`${text.replaceAll(':', '\\:')}:${description.replaceAll('\n', ' ')}`))

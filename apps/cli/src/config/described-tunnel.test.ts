@@ -35,8 +35,8 @@ const described = (kind: KindName, ...args: string[]): DescribedTunnel => {
   return tunnel;
 };
 
-describe('the tunnel of a command line', () => {
-  it('has the options that were typed, and a name after its command and target', () => {
+describe('a tunnel described on the command line', () => {
+  it('has the typed options, and a name from its command and target', () => {
     expect(described('http', 'localhost:3000', '--subdomain', 'shop').spec).toMatchObject({
       proto: 'http',
       name: 'http-3000',
@@ -53,7 +53,7 @@ describe('the tunnel of a command line', () => {
     });
   });
 
-  it('has an entry of config.yml without defaults, without keys of other protocols and without secrets', () => {
+  it('becomes a config.yml entry without defaults, without keys of other protocols and without secrets', () => {
     const { spec, entry } = described(
       'tcp',
       '5432',
@@ -103,7 +103,7 @@ describe('the tunnel of a command line', () => {
     ['tcp', ['1', '--health', 'tcp', '--health-any-status'], '--health-any-status needs --health http:/path.'],
     ['files', ['none'], 'does not exist'],
     ['files', ['key'], 'is not a folder.'],
-  ])('%s %j is refused in the words of the command line', (kind, args, words) => {
+  ])('is refused with the names of flags for %s %j', (kind, args, words) => {
     expect(() => described(kind, ...args)).toThrow(words);
   });
 });

@@ -1,4 +1,4 @@
-// The tunnel that a command line describes: its entry of config.yml, and the same for the client.
+// The tunnel described by a command line: its entry for config.yml, and its spec for the client.
 import { statSync } from 'node:fs';
 import { type ClientSpec, localLabel } from '@tunnel/client';
 import type { ClientTunnel } from '@tunnel/config/client';
@@ -12,10 +12,10 @@ import { type TypedTarget, targetEntry } from './local-target.ts';
 import { guardEntryOf, guardSpecOf, type HttpGuardFlags } from './policy-flags.ts';
 import { entryOfFlags, type FlagEntry } from './tunnel-flags.ts';
 
-/** The commands that publish a tunnel of their own and that `tunnel add` takes. */
+/** Commands that publish a single tunnel, also accepted by `tunnel add`. */
 export type KindName = 'http' | 'files' | 'tcp' | 'tls' | 'udp';
 
-/** The flags with a meaning beyond the key of config.yml that they set. Every other flag goes by its row. */
+/** Flags with a meaning beyond the config key that they set. All other flags are handled by their option row. */
 export interface TunnelFlags extends HttpGuardFlags {
   readonly name?: string;
   readonly https?: boolean;
@@ -32,18 +32,21 @@ export interface TunnelFlags extends HttpGuardFlags {
   readonly healthMaxFailed?: number;
 }
 
-/** A port or socket, or the path of a folder. */
+/** Local target of a tunnel: a port or socket, or the path of a folder as a string. */
 export type Target = TypedTarget | string;
 
 type TunnelIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 
 export interface DescribedTunnel {
   readonly spec: ClientSpec & { readonly name: string };
-  /** The entry of config.yml, without defaults. Secrets stay where they are: their file or variable is named. Throws a Fault. */
+  /**
+   * Returns the tunnel's entry for config.yml, without defaults. Secrets stay in their file or variable, which the entry names. Throws a
+   * Fault.
+   */
   readonly entry: () => EntryKeys;
 }
 
-/** Throws a Fault or a ConfigProblem, in the words of the command line. */
+/** Converts a command line to a tunnel. Throws a Fault or a ConfigProblem that names the flags. */
 export const describeTunnel = (kind: KindName, target: Target, flags: TunnelFlags, io: TunnelIo): DescribedTunnel => {
   if (kind === 'tls') checkTlsFlags(flags);
   const leadsTo =
@@ -56,7 +59,7 @@ export const describeTunnel = (kind: KindName, target: Target, flags: TunnelFlag
   const { policy: _read, ...keys } = entry;
   const spec = {
     ...specOfEntry({ proto, ...keys, group_key: groupKey }),
-    // A host beside a socket is for the client to refuse.
+    // A host beside a socket is passed on, so that the client rejects the combination.
     ...(keys.local_host === undefined ? {} : { local_host: keys.local_host }),
     ...guardSpecOf(flags, io),
   } as ClientSpec;
@@ -66,7 +69,7 @@ export const describeTunnel = (kind: KindName, target: Target, flags: TunnelFlag
   };
 };
 
-/** The entry as config.yml would be read: with the defaults of its protocol. */
+/** Returns an entry as if read from config.yml: with the defaults of its protocol. */
 export const filledEntry = (proto: Proto, entry: FlagEntry): ClientTunnel => {
   const keys = OPTION_KEYS.filter((key) => hasOption(proto, key));
   return { proto, ...Object.fromEntries(keys.map((key) => [key, entry[key] ?? defaultOf(key)])) } as ClientTunnel;
@@ -79,7 +82,10 @@ const protoOf = (kind: KindName, target: Target, { https = false }: TunnelFlags)
   return target.scheme === 'https' || https ? 'https' : 'http';
 };
 
-/** On the command line the folder must exist already. The one in config.yml may be mounted later than the client starts. */
+/**
+ * Returns the path of the folder to publish. On the command line the folder must exist already. A folder in config.yml may be mounted
+ * later than the client starts.
+ */
 const folderOf = (given: string, io: TunnelIo): string => {
   const dir = pathFrom(io.cwd, given, io.home);
   const stat = statSync(dir, { throwIfNoEntry: false });
@@ -90,7 +96,7 @@ const folderOf = (given: string, io: TunnelIo): string => {
 
 const isTable = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** Both entries in one. A nested table in both has the keys of both. */
+/** Merges two entries. A nested table in both entries gets the keys of both tables. */
 const joined = (one: FlagEntry, other: FlagEntry): FlagEntry => {
   const both: Partial<Record<OptionKey, unknown>> = { ...one };
   for (const [key, value] of Object.entries(other) as [OptionKey, unknown][]) {
@@ -100,27 +106,27 @@ const joined = (one: FlagEntry, other: FlagEntry): FlagEntry => {
   return both;
 };
 
-/** Leaves out values that hold anyway, keys of other protocols, and the consent to a control socket where there is no socket. */
+/** Leaves out default values, keys of other protocols, and the permission for a control socket if the tunnel has no socket. */
 const withoutDefaults = (proto: Proto, entry: FlagEntry): FlagEntry =>
   Object.fromEntries(
     Object.entries(entry).filter(
       ([key, value]) =>
         hasOption(proto, key as OptionKey) &&
-        // A host beside a socket is refused, whichever host it is.
+        // A host beside a socket is kept even if it is the default host, so that the combination is rejected.
         (value !== defaultOf(key as OptionKey) || (key === 'local_host' && entry.local_socket !== undefined)) &&
         (key !== 'allow_control_socket' || entry.local_socket !== undefined),
     ),
   );
 
 const checkTlsFlags = ({ domain, subdomain, group, health }: TunnelFlags): void => {
-  // A group's name is its subdomain where no other is given.
+  // A group without a subdomain uses its name as the subdomain.
   if (domain === undefined && subdomain === undefined && group === undefined) {
     throw misuse('a tls tunnel needs --subdomain or --domain, because visitors are routed by host name.');
   }
   if (health?.type === 'http') throw misuse('tls tunnels support only `--health tcp`.');
 };
 
-/** Throws a Fault for two public hosts of one tunnel. */
+/** Throws a Fault if a tunnel has both a subdomain and a domain. */
 export const checkHostFlags = ({ subdomain, domain }: Pick<TunnelFlags, 'subdomain' | 'domain'>): void => {
   if (subdomain !== undefined && domain !== undefined) throw misuse('use --domain or --subdomain, not both.');
 };
@@ -142,7 +148,7 @@ const findGroupKey = (flags: TunnelFlags, io: TunnelIo): Secret | undefined => {
   return new Secret(text);
 };
 
-/** Throws a Fault for a health flag that has no effect without `--health`, because its user expects an effect. */
+/** Throws a Fault for a health flag that has no effect without `--health`, because the user expects an effect. */
 const checkHealthFlags = ({ health, ...flags }: TunnelFlags): void => {
   if (flags.healthAnyStatus === true && health?.type !== 'http') {
     throw misuse('--health-any-status needs --health http:/path.');

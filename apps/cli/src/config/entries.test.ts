@@ -33,7 +33,7 @@ const save = (name = 'web', entry: EntryKeys = WEB): string => {
 
 const LINES = '  web:\n    proto: http\n    local_port: 3000\n';
 
-test('a policy of rules is one line, and said already when it is there', () => {
+test('a policy of rules is saved on one line, and saving the same policy again changes nothing', () => {
   const policy = new OneLine({
     rules: [{ allow_addresses: ['10.0.0.0/8'] }, { auth: { basic: { users_file: '/u: x' } } }],
   });
@@ -43,7 +43,7 @@ test('a policy of rules is one line, and said already when it is there', () => {
   expect(() => save('web', { ...WEB, policy: new OneLine({ rules: [] }) })).toThrow("already has a tunnel 'web'");
 });
 
-describe('where the lines go', () => {
+describe('a new tunnel entry in config.yml', () => {
   it.each([
     ['an empty file', '', `tunnels:\n${LINES}`],
     ['a file without tunnels', 'server: a:1 # here\n', `server: a:1 # here\n\ntunnels:\n${LINES}`],
@@ -63,22 +63,22 @@ describe('where the lines go', () => {
       'tunnels:\n\n   # first\n   db:\n      proto: tcp\n      local_port: 1\n',
       `tunnels:\n\n   # first\n   db:\n      proto: tcp\n      local_port: 1\n${LINES.replace(/^/gm, ' ').trimEnd()}\n`,
     ],
-  ])('%s', (_what, before, after) => {
+  ])('goes into the right place: %s', (_what, before, after) => {
     writeFileSync(file, before);
     expect(save()).toBe(after);
   });
 
-  it('into a new file of its owner alone', () => {
+  it('creates a missing file with mode 0600', () => {
     expect(save()).toBe(`tunnels:\n${LINES}`);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('with the line breaks that the file has', () => {
+  it('uses the line breaks of the file', () => {
     writeFileSync(file, 'server: a:1\r\n');
     expect(save()).toBe(`server: a:1\r\n\r\ntunnels:\r\n${LINES.replaceAll('\n', '\r\n')}`);
   });
 
-  it('and where it has two kinds of them, every line keeps its own', () => {
+  it('leaves every line its line break when the file mixes two kinds', () => {
     const before = 'server: a:1\n';
     const after = '# end\r\nwatch: true\n';
     writeFileSync(file, `${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${after}`);
@@ -86,7 +86,7 @@ describe('where the lines go', () => {
     expect(save()).toBe(`${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${lines}${after}`);
   });
 
-  it('keeps the rights of the file, and a link a link', () => {
+  it('preserves the mode of the file and a symbolic link', () => {
     const real = join(folder.path, 'real.yml');
     writeFileSync(real, '# mine\n');
     chmodSync(real, 0o640);
@@ -97,31 +97,31 @@ describe('where the lines go', () => {
   });
 });
 
-describe('what is refused, and nothing is written', () => {
+describe('a refused tunnel entry changes no file', () => {
   it.each([
     ['tunnels on one line', 'tunnels: { db: { proto: tcp, local_port: 1 } }\n', 'Add this under `tunnels:` by hand'],
     ['an entry that says something else', 'tunnels:\n  web: { proto: tcp, local_port: 1 }\n', 'already'],
     ['a file that is not good', 'tunnels:\n  db: { proto: tcp }\n', 'local_port'],
-  ])('%s', (_what, before, words) => {
+  ])('for %s', (_what, before, words) => {
     writeFileSync(file, before);
     expect(() => save()).toThrow(words);
     expect(readFileSync(file, 'utf8')).toBe(before);
     expect(readdirSync(folder.path)).toEqual(['config.yml']);
   });
 
-  it('an entry that the file would be refused with', () => {
+  it('for an entry that makes the file invalid', () => {
     expect(() => save('web', { proto: 'http' })).toThrow('cannot edit');
     expect(existsSync(file)).toBe(false);
   });
 });
 
-test('an entry that is there and says the same is left as it is', () => {
+test('an existing entry with the same content is left unchanged', () => {
   const before = 'tunnels:\n  web: { local_port: 3000, proto: http, host_header: keep } # mine\n';
   writeFileSync(file, before);
   expect(save()).toBe(before);
 });
 
-test('whatever names and values are, the file says them, and every line before is there', () => {
+test('any name and value can be saved and read back, and all previous lines stay', () => {
   const before =
     '# head\nserver: a:1 # mine\ntunnels:\n  # of tunnels\n  db: { proto: tcp, local_port: 1 } # db\n# foot\ninsecure: true\n';
   const text = fc.oneof(

@@ -1,4 +1,4 @@
-// Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
+// Adds an entry to `tunnels` in config.yml. Every other line of the file stays unchanged, including comments and order.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
 import { PolicySource } from '@tunnel/config/policy';
@@ -13,7 +13,7 @@ export interface EntryKeys {
   readonly [key: string]: string | number | boolean | EntryKeys | OneLine | undefined;
 }
 
-/** A list or table that is written as JSON on one line, which is valid YAML. */
+/** A list or table written as JSON on one line, which is valid YAML. */
 export class OneLine {
   readonly value: object;
 
@@ -23,11 +23,11 @@ export class OneLine {
 }
 
 /**
- * Throws before anything is written: for an invalid file, another entry with the same name, and a layout of the file to which lines cannot be
- * added.
+ * Adds a tunnel to config.yml. Throws before writing if the file is invalid, if another tunnel has the name, or if lines cannot be added
+ * because of the file's layout.
  */
 export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
-  // The target of a symbolic link is written, so that the link stays.
+  // The target of a symbolic link is written, so that the link itself stays.
   const real = existsSync(file) ? realpathSync(file) : file;
   withConfigLock(real, () => addEntry(file, real, [name, entry], io));
 };
@@ -52,7 +52,7 @@ const addEntry = (
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
 };
 
-/** The text of a new file. */
+/** Returns the text of a new config file. */
 export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
   [
     ...Object.entries(keys).flatMap(([key, value]) =>
@@ -66,10 +66,10 @@ export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, Entr
 const TUNNELS = /^(tunnels|"tunnels"|'tunnels')[ \t]*:[ \t]*(\{[ \t]*\})?([ \t]*#.*)?$/;
 const STEP = '  ';
 
-/** Returns null for tunnels that are not written one below the other. */
+/** Returns the text of the file with an added entry. Returns null if the tunnels of the file are not written below each other. */
 const withEntry = (text: string, entry: readonly string[]): string | null => {
   const lineBreak = text.includes('\r\n') ? '\r\n' : '\n';
-  // Every line keeps its line break: a file can have both kinds.
+  // Every existing line keeps its line break, because a file can contain both kinds.
   const breaks = text.match(/\r?\n/g) ?? [];
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
@@ -81,12 +81,12 @@ const withEntry = (text: string, entry: readonly string[]): string | null => {
     const gap = lines.length > 0 && lines.at(-1) !== '' ? [''] : [];
     lines.push(...gap, 'tunnels:', ...indented(entry, STEP));
   } else {
-    // An empty table `{}` is removed, because entries follow on lines below.
+    // An empty table `{}` is removed, because entries follow on the lines below.
     lines[at] = (lines[at] ?? '').replace(/:[ \t]*\{[ \t]*\}/, ':');
     const below = lines.slice(at + 1);
     const next = below.findIndex((line) => /^[^\s#]/.test(line));
     const block = next < 0 ? below : below.slice(0, next);
-    // Comments at the margin belong to the key below them.
+    // Comments at the left margin belong to the key below the comment.
     const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
     const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
     added = at + 1 + length;
@@ -108,7 +108,7 @@ const entryLines = (name: string, entry: EntryKeys): string[] => [
   }),
 ];
 
-/** The entry on one line, for people to copy. */
+/** Formats the entry on one line, for the user to copy. */
 const flow = (entry: EntryKeys): string =>
   `{ ${Object.entries(entry)
     .filter(([, value]) => value !== undefined)
@@ -123,7 +123,7 @@ const flowValue = (value: EntryKeys[string]): string => {
 const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
   const { [name]: added, ...tunnels } = after.tunnels;
   if (added === undefined || !isSaidBy(added, entry)) return false;
-  // Secrets compare as masks. Their lines are not changed.
+  // All secrets compare as equal masks. Their lines are not changed by the edit.
   return before === null || JSON.stringify({ ...after, tunnels }) === JSON.stringify(before);
 };
 

@@ -1,4 +1,5 @@
-// config.yml as commands find it: the one that was named, or the one in the home folder; and a new text for it, tried before it is written.
+// Access to config.yml: the file given by --config, or the file in the home folder. A new text for the file is checked before it is
+// written.
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
@@ -10,12 +11,12 @@ import { fileFault, writePrivateFile } from '../io/private-files.ts';
 
 export interface LoadedConfig {
   readonly path: string;
-  /** SHA-256 of the text that the values were read from. */
+  /** SHA-256 of the text that contains the values. */
   readonly hash: string;
   readonly values: ClientConfig;
 }
 
-/** The file named by --config, which must be there, or the default one if it is. */
+/** Loads the config file. A file given by --config must exist. Returns null if the default file does not exist. */
 export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
   const path = configPath(flag, io);
   if (flag === undefined && !existsSync(path)) return null;
@@ -23,13 +24,16 @@ export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | nul
   return { path, hash: sha256Hex(text), values: loadClientConfig({ file: path, text, env: io.env, home: io.home }) };
 };
 
-/** Where it is, or would be. */
+/** Returns the path of the config file, whether or not the file exists. */
 export const configPath = (flag: string | undefined, io: Io): string =>
   flag === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flag, io.home);
 
 export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
-/** Read as the real one would be, from the same folder. null: it would be refused. */
+/**
+ * Checks a new text for the config file by loading the text from a temporary file in the same folder. Returns null if the text is
+ * invalid.
+ */
 export const tryConfig = (file: string, text: string, io: Pick<Io, 'env' | 'home'>): ClientConfig | null => {
   const aside = `${file}.${process.pid}.try`;
   try {

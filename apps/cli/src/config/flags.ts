@@ -1,4 +1,4 @@
-// The flags that commands share and that do not describe a tunnel: those of the connection to an edge, and those of the output.
+// Flags shared by commands that do not describe a tunnel: flags of the connection to an edge, and flags of the output.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 /** Flags for the address of the edge, its certificate and the API key. */
@@ -21,7 +21,7 @@ export interface ConnectionFlags extends ServerFlags {
   readonly drainSecs: number;
 }
 
-/** The headings of a command's help, in the order in which they come. */
+/** Headings in the help of a command, in display order. */
 export const FLAG_GROUPS = {
   address: 'Address:',
   service: 'Local service:',
@@ -33,7 +33,7 @@ export const FLAG_GROUPS = {
 } as const;
 
 export interface ServerFlagOptions {
-  /** Whether to add --token-file. `tunnel mcp-publish` has another flag of this name. */
+  /** Whether to add --token-file. `tunnel mcp-publish` has a different flag with the same name. */
   readonly hasTokenFile?: boolean;
 }
 
@@ -52,7 +52,10 @@ export const addServerFlags = (command: Command, { hasTokenFile = true }: Server
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)');
 };
 
-/** The URL is checked when a connection is made: commander would print it in its error, with a password that it contains. */
+/**
+ * The --proxy flag. The URL is checked when a connection is made, because an error of commander would print the URL with a password in
+ * it.
+ */
 export const PROXY_FLAG = ['--proxy <url>', 'Connect through this HTTP or SOCKS5 proxy, or none'] as const;
 
 export const addConnectionFlags = (command: Command, options: ServerFlagOptions = {}): Command =>
@@ -65,7 +68,7 @@ export const addConnectionFlags = (command: Command, options: ServerFlagOptions 
         .argParser(wholeNumber(0, 86_400)),
     );
 
-/** For commands whose tunnels get a random name or port from the edge. */
+/** Adds --new-name, for commands with tunnels that get a random name or port from the edge. */
 export const addNewNameFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.address).option('--new-name', 'Use a new random name or port');
 
@@ -88,7 +91,7 @@ export interface RequestFlags {
   readonly quiet?: boolean;
 }
 
-/** For commands that can open HTTP tunnels. */
+/** Adds the flags of commands that can open HTTP tunnels. */
 export const addRequestFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
@@ -108,6 +111,6 @@ export const addComfortFlags = (command: Command): Command =>
     .option('--qr', 'Show a QR code of the first public URL')
     .option('--log-file <file>', 'Also write the --json events to this file');
 
-/** For commands whose tunnels a browser can open. */
+/** Adds --open, for commands with tunnels that a browser can open. */
 export const addOpenFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.output).option('--open', 'Open the first HTTP tunnel in the browser');

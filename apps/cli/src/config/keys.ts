@@ -1,4 +1,4 @@
-// Sets keys at the top of config.yml, line by line: every other word of the file stays as it is, comments and order included.
+// Sets top-level keys of config.yml, line by line. All other text of the file stays unchanged, including comments and order.
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
@@ -18,27 +18,30 @@ export type ConfigKey =
   | 'auth_token_file'
   | 'auth_token';
 
-/** undefined: the key goes. A new `auth_token_file` takes the place of an `auth_token`, and the other way round. */
+/**
+ * Changes of top-level keys. The value undefined removes a key. A new `auth_token_file` replaces an `auth_token`, and a new `auth_token`
+ * replaces an `auth_token_file`.
+ */
 export type ConfigChanges = { readonly [key in ConfigKey]?: string | boolean | undefined };
 
-/** The file that is written: a link stays a link. */
+/** Returns the path of the config file to write. A symbolic link is resolved, so that the link itself stays. */
 export const writtenConfigPath = (flag: string | undefined, io: Io): string => {
   const named = configPath(flag, io);
   return existsSync(named) ? realpathSync(named) : named;
 };
 
-/** Throws when `saveConfigKeys` would, and writes nothing. */
+/** Throws the errors of `saveConfigKeys`, without writing the file. */
 export const checkConfigKeys = (file: string, changes: ConfigChanges, io: Pick<Io, 'env' | 'home'>): void =>
   void changedConfig(file, changes, io);
 
-/** Throws before anything is written: for a file that is not good, and for one that cannot be changed line by line. */
+/** Changes keys of the config file. Throws before writing if the file is invalid, or if it cannot be changed line by line. */
 export const saveConfigKeys = (file: string, changes: ConfigChanges, io: Pick<Io, 'env' | 'home'>): void =>
   withConfigLock(file, () => {
     const config = changedConfig(file, changes, io);
     if (config !== null) writePrivateFile(file, config.text, { mode: config.mode });
   });
 
-/** null: it says so already. */
+/** Returns the changed text of the file, or null if the file already has the values. */
 const changedConfig = (
   file: string,
   changes: ConfigChanges,
@@ -70,22 +73,22 @@ const withKey = (text: string, key: string, value: string | boolean | undefined)
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${set}\n`;
 };
 
-/** In a file of the usual form, with the comment that follows on it. A quoted value may hold a #. */
+/** Matches the line of a key in the usual layout, and the comment at its end. A quoted value can contain `#`. */
 const lineIn = (key: string): RegExp =>
   new RegExp(
     `^${KEY_WORDS.test(key) ? KEY_WORDS.source.slice(1, -1) : key}[ \\t]*:[ \\t]*(?:"(?:[^"\\\\\\n]|\\\\.)*"|'[^'\\n]*'|[^\\n]*?)([ \\t]+#[^\\n]*)?[ \\t]*$`,
     'm',
   );
 
-/** One key by two ways. */
+/** Matches `auth_token` and `auth_token_file`. The API key can come from either setting. */
 const KEY_WORDS = /^auth_token(?:_file)?$/;
 
 const lineOf = (key: string, value: string | boolean): string => `${key}: ${yamlScalar(value)}`;
 
-/** Words that YAML reads as something else than text, whatever its version. */
+/** Matches words that some version of YAML does not read as text. */
 const READ_OTHERWISE = /^(true|false|yes|no|on|off|y|n|null|nan|inf|\.|[-+.]?\d)/i;
 
-/** Plain where every reader of YAML takes it for the same text, in quotes else. */
+/** Formats a value for YAML. A text is unquoted if every YAML reader takes it as the same text, otherwise quoted. */
 export const yamlScalar = (value: string | number | boolean): string =>
   typeof value !== 'string' ||
   (/^[A-Za-z0-9_./-]+(:[A-Za-z0-9_./-]+)*$/.test(value) && !READ_OTHERWISE.test(value) && !value.startsWith('-'))
@@ -95,7 +98,10 @@ export const yamlScalar = (value: string | number | boolean): string =>
 const saysAll = (config: ClientConfig, changes: ConfigChanges): boolean =>
   Object.entries(changes).every(([key, value]) => config[key as ConfigKey] === value);
 
-/** Secrets compare as masks, their lines as they are. */
+/**
+ * Returns true if two configurations differ only in the changed keys. All secrets compare as equal masks; their lines are not changed by
+ * the edit.
+ */
 const isSameBut = (before: ClientConfig, after: ClientConfig, changes: ConfigChanges): boolean => {
   const isKey = Object.keys(changes).some((key) => KEY_WORDS.test(key));
   const rest = (config: ClientConfig): string =>
@@ -108,7 +114,7 @@ const isSameBut = (before: ClientConfig, after: ClientConfig, changes: ConfigCha
 const TRIES = 100;
 const TRY_EVERY_MS = 20;
 
-/** Of two commands that write at once neither loses what the other wrote. */
+/** Runs `write` with a lock on the file, so that two commands writing at the same time cannot lose each other's changes. */
 export const withConfigLock = <T>(file: string, write: () => T): T => {
   const lock = lockFile(file);
   try {
@@ -118,7 +124,7 @@ export const withConfigLock = <T>(file: string, write: () => T): T => {
   }
 };
 
-/** null: somebody holds it for longer than any of them writes. */
+/** Takes the lock of a file. Returns null if another process holds the lock for longer than any command writes. */
 const lockFile = (file: string): FileLock | null => {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

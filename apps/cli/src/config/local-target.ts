@@ -1,4 +1,4 @@
-// The target of a tunnel as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
+// The local target of a tunnel as typed by the user: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
 import { pathFrom } from '@tunnel/config/layers';
 import { InvalidArgumentError } from 'commander';
 import type { Io } from '../io/io.ts';
@@ -6,11 +6,11 @@ import { misuse } from '../io/problem-report.ts';
 
 export interface TypedTarget {
   readonly port?: number;
-  /** Absent: the host of --local-host. */
+  /** Typed host. If absent, the host of --local-host is used. */
   readonly host?: string;
-  /** The path of a Unix socket as it was given. */
+  /** Path of a Unix socket, as typed. */
   readonly socket?: string;
-  /** The scheme of a URL. */
+  /** Scheme of a typed URL. */
   readonly scheme?: 'http' | 'https';
 }
 
@@ -39,7 +39,7 @@ export const typedUrl = (text: string): TypedTarget => {
 export const typedAddressOrSocket = (text: string): TypedTarget =>
   targetOf(text, 'Use 1-65535, host:port or unix:PATH.', true);
 
-/** Reads the argument of commands that take no Unix socket. */
+/** Reads the argument of commands that do not accept a Unix socket. */
 export const typedAddress = (text: string): TypedTarget => targetOf(text, 'Use 1-65535 or host:port.', false);
 
 const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTarget => {
@@ -51,7 +51,7 @@ const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTar
 
 const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 
-/** The keys of config.yml for a target. `hostFlag`: the value of --local-host. Throws a Fault if the target has another host. */
+/** Returns the config keys for a local target. `hostFlag` is the value of --local-host. Throws a Fault if the target has another host. */
 export const targetEntry = (
   { port, host, socket }: TypedTarget,
   hostFlag: string | undefined,

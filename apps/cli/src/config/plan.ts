@@ -1,4 +1,4 @@
-// The entries of `tunnels` in config.yml as the client takes them: tunnels of this computer, and tunnels of others to connect to.
+// Conversion of `tunnels` in config.yml for the client: tunnels to publish, and tunnels of other clients to connect to.
 import { type ClientSpec, type ConnectPeerOptions, TunnelPolicy } from '@tunnel/client';
 import type { ClientTunnel } from '@tunnel/config/client';
 import { readPolicySource } from '@tunnel/config/policy';
@@ -7,7 +7,10 @@ import type { Io } from '../io/io.ts';
 
 export type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
-/** Tunnels to publish and peers to connect to. Reads the policies and the files that they name. Throws a Fault or a ConfigProblem. */
+/**
+ * Returns the tunnels to publish and the peers to connect to. Reads the policies, and the files named in policies. Throws a Fault or a
+ * ConfigProblem.
+ */
 export const planTunnels = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' | 'home'>, wait = false) => ({
   tunnels: published(entries).map(
     ([name, entry]) => ({ ...specOf(name, entry), ...policyOf(entry, io) }) as ClientSpec,
@@ -15,14 +18,14 @@ export const planTunnels = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' 
   peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
 });
 
-/** The tunnels without their policies, for code that looks only at their targets. */
+/** Returns the tunnels without their policies, for code that only needs the local targets. */
 export const planLocalTunnels = (entries: readonly NamedTunnel[]): ClientSpec[] =>
   published(entries).map((entry) => specOf(...entry));
 
 const published = (entries: readonly NamedTunnel[]): NamedTunnel[] =>
   entries.filter(([, { p2p_connect }]) => p2p_connect === undefined);
 
-/** Files that are read besides config.yml: a change of such a file is a change of its tunnel. */
+/** Returns the policy files named by tunnels. A change of such a file is a change of its tunnels. */
 export const policyFilesOf = (entries: readonly NamedTunnel[]): string[] => [
   ...new Set(entries.flatMap(([, { policy }]) => (typeof policy === 'string' ? [policy] : []))),
 ];
@@ -33,7 +36,7 @@ const policyOf = ({ policy }: ClientTunnel, { env, home }: Pick<Io, 'env' | 'hom
   return { policy: TunnelPolicy.of([source]) };
 };
 
-/** By the library's names. */
+/** Returns the connection options of a peer, with the option names of the client library. Empty for a published tunnel. */
 const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOptions[] => {
   if (entry.p2p_connect === undefined) return [];
   const { protocol: _protocol, allow: _allow, ...options } = libraryTunnelOf(specOfEntry(entry));

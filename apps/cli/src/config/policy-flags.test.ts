@@ -18,8 +18,8 @@ afterEach(() => home.close());
 const specOf = (flags: HttpGuardFlags) => guardSpecOf(flags, makeTestIo({ home: home.path }));
 const sentOf = (flags: HttpGuardFlags) => policyToSend({ proto: 'http', local_port: 1, ...specOf(flags) });
 
-describe('flags make rules', () => {
-  it('in one order, whatever order they were typed in, and those of the file come last', async () => {
+describe('rules from flags', () => {
+  it('have a fixed order, and the rules of the policy file come last', async () => {
     const sent = await sentOf({
       policy: 'policy.yml',
       responseHeader: ['X-B: two'],
@@ -51,16 +51,16 @@ describe('flags make rules', () => {
     expect(JSON.stringify(sent)).not.toContain('918273645');
   });
 
-  it('of a login alone let in whoever the provider vouches for', async () => {
+  it('allow every user of the provider when only --login is given', async () => {
     expect((await sentOf({ login: 'company' }))?.rules).toMatchObject([{ auth: { login: { anyone: true } } }]);
   });
 
-  it('are none where there are none', () => {
+  it('are empty without flags', () => {
     expect(specOf({})).toEqual({});
   });
 });
 
-describe('what is wrong is told by the name of the flag', () => {
+describe('an invalid value is reported with the name of its flag', () => {
   it.each<[string, HttpGuardFlags, string]>([
     ['a network', { denyCidr: ['10.0.0.0/33'] }, 'command line: `--deny-cidr` must be an address or a network'],
     ['a network to allow', { denyCidr: ['10.0.0.1'], allowCidr: ['x'] }, 'command line: `--allow-cidr` must be'],
@@ -76,7 +76,7 @@ describe('what is wrong is told by the name of the flag', () => {
     ['a header twice', { responseHeader: ['A: 1', 'A: 2'] }, '--response-header names A twice.'],
     ['a header of ours', { requestHeader: ['X-Tunnel-User: 918273645'] }, 'command line: `--request-header` must be'],
     ['a policy that is not there', { policy: 'nowhere.yml' }, 'cannot read nowhere.yml: no such file'],
-  ])('%s', (_, flags, says) => {
+  ])('for %s', (_, flags, says) => {
     let message = '';
     try {
       specOf(flags);
@@ -87,7 +87,7 @@ describe('what is wrong is told by the name of the flag', () => {
     expect(message).not.toContain('918273645');
   });
 
-  it('a second login', () => {
+  it('for a second login', () => {
     writeFileSync(join(home.path, 'policy.yml'), 'login: { provider: other }\nrules: []\n');
     expect(() => specOf({ login: 'company', policy: 'policy.yml' })).toThrow(
       'policy.yml:1: `login` must be given once',
@@ -95,10 +95,10 @@ describe('what is wrong is told by the name of the flag', () => {
   });
 });
 
-describe('what is written into config.yml', () => {
+describe('policy keys written to config.yml', () => {
   const entryOf = (flags: HttpGuardFlags) => guardEntryOf(flags, makeTestIo({ home: home.path }));
 
-  it('names files, and holds no secret', () => {
+  it('name files and contain no secret', () => {
     expect(entryOf({ policy: 'policy.yml' })).toEqual({ policy: join(home.path, 'policy.yml') });
     expect(entryOf({ basicAuthFile: 'users' })).toEqual({
       policy: { value: { rules: [{ auth: { basic: { users_file: join(home.path, 'users') } } }] } },

@@ -1,5 +1,5 @@
-// The flags that make rules of a policy. The rules come in a fixed order: denied networks, allowed networks, a rate limit, authentication, headers,
-// then the rules of --policy. Secrets are read from files, because a process list shows flags.
+// Flags that create rules of a policy. The rules have a fixed order: denied networks, allowed networks, a rate limit, authentication,
+// headers, then the rules of --policy. Secrets are read from files, because process lists show flags.
 import { type ClientSpec, TunnelPolicy } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { PolicySource, readPolicySource } from '@tunnel/config/policy';
@@ -10,7 +10,7 @@ import { OneLine } from './entries.ts';
 import { FLAG_GROUPS } from './flags.ts';
 import { repeated } from './tunnel-flags.ts';
 
-/** Flags of every public tunnel. */
+/** Policy flags of every public tunnel. */
 export interface GuardFlags {
   readonly policy?: string;
   readonly allowCidr?: readonly string[];
@@ -33,7 +33,7 @@ interface RateFlag {
   readonly per_secs: number;
 }
 
-/** Each use of the flag adds values, separated by commas. */
+/** Adds the comma-separated values of a flag to the values of its earlier uses. */
 const several = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   ...text.split(',').map((part) => part.trim()),
@@ -45,7 +45,10 @@ const rate = (text: string): RateFlag => {
   return { requests: Number(requests), per_secs: Number(seconds) };
 };
 
-/** Flags of every public tunnel, then those of tunnels that carry requests. `--policy` itself is an option of the tunnel. */
+/**
+ * Creates the rule flags of every public tunnel. Tunnels with requests also have the flags below. `--policy` itself is defined by an
+ * option row.
+ */
 const connectionRules = (): Option[] => [
   ruleFlag('--allow-cidr <network>', 'Allow only these addresses (repeatable)', several),
   ruleFlag('--deny-cidr <network>', 'Reject these addresses (repeatable)', several),
@@ -67,7 +70,7 @@ const ruleFlag = <T>(flags: string, help: string, read?: (text: string, before: 
   return read === undefined ? option : option.argParser(read);
 };
 
-/** The flags that make rules of a policy, for a command that publishes requests or only connections. */
+/** Creates the flags for policy rules. `carriesRequests` adds the flags for requests, beside the flags for connections. */
 export const guardOptions = (carriesRequests: boolean): Option[] => [
   ...connectionRules(),
   ...(carriesRequests ? requestRules() : []),
@@ -75,7 +78,7 @@ export const guardOptions = (carriesRequests: boolean): Option[] => [
 
 type PolicyIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 
-/** The policy of a tunnel: the rules that the flags make, then those of --policy. Throws a Fault or a ConfigProblem. */
+/** Returns the policy of a tunnel: the rules of the flags, then the rules of --policy. Throws a Fault or a ConfigProblem. */
 export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<ClientSpec, 'policy'> => {
   const sources = policySourcesOf(flags, io);
   return sources.length === 0 ? {} : { policy: TunnelPolicy.of(sources) };
@@ -91,7 +94,7 @@ const policySourcesOf = (flags: HttpGuardFlags, io: PolicyIo): PolicySource[] =>
   ];
 };
 
-/** A rule with the keys of a policy file, and the flag that error messages name for it. */
+/** A rule with the keys of a policy file, and the flag named by error messages about the rule. */
 interface FlagRule {
   readonly rule: Readonly<Record<string, unknown>>;
   readonly flag: string;
@@ -116,7 +119,10 @@ const flagRules = (flags: HttpGuardFlags, io: PolicyIo): MadeRules => {
   return { login: login === undefined ? null : { provider: login }, rules };
 };
 
-/** One rule for all methods of authentication: a visitor needs one of them. Paths are absolute, because --save writes the rule into a file in another folder. */
+/**
+ * Returns a single rule for all methods of authentication, because a visitor needs only one method. Paths are absolute, because --save
+ * writes the rule into a file in another folder.
+ */
 const authOf = (flags: HttpGuardFlags, io: PolicyIo): object | null => {
   const { basicAuthFile, serviceTokenFile, login, loginEmail: emails, loginDomain: domains } = flags;
   const pathOf = (file: string): string => pathFrom(io.cwd, file, io.home);
@@ -134,7 +140,7 @@ const authOf = (flags: HttpGuardFlags, io: PolicyIo): object | null => {
 const withoutNothing = (table: object): object =>
   Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
 
-/** Error messages do not contain the typed value: a header can be a secret. */
+/** Creates the rule of a header flag. Error messages do not contain the typed value, because a header can be a secret. */
 const headerRule = (action: string, flag: string, given: readonly string[] | undefined): FlagRule[] => {
   if (given === undefined) return [];
   const set: Record<string, string> = {};
@@ -177,7 +183,10 @@ const policyOfFlags = ({ login, rules }: MadeRules): object => {
   return login === null ? { rules: list } : { login, rules: list };
 };
 
-/** `policy` of config.yml: the rules that the flags make, or the file that --policy names. Throws a Fault for both, because the key holds one. */
+/**
+ * Returns `policy` for config.yml: the rules of the flags, or the file given by --policy. Throws a Fault if both are given, because the
+ * key holds only one value.
+ */
 export const guardEntryOf = (flags: HttpGuardFlags, io: PolicyIo): { readonly policy?: string | OneLine } => {
   const made = flagRules(flags, io);
   if (made.rules.length === 0)

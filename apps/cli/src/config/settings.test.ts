@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => home.close());
 
-/** Nobody is connected to: what would have been asked for is kept. */
+/** An Io that never connects: the requested connection options are stored in `asked`. */
 const testIo = (env: Record<string, string> = {}, fault = new Fault('AUTH_TOKEN_INVALID')): TestIo =>
   makeTestIo({
     home: home.path,
@@ -38,7 +38,7 @@ const write = (name: string, text: string): string => {
 const tokenOf = (options: ConnectOptions | undefined): string | undefined =>
   options?.token instanceof Secret ? options.token.reveal() : options?.token;
 
-describe('bad usage', () => {
+describe('command-line usage', () => {
   it.each([
     [[], 'Usage: tunnel'],
     [['nonsense'], "tunnel: unknown command 'nonsense'."],
@@ -82,7 +82,7 @@ describe('bad usage', () => {
     [['keys', 'revoke'], 'tunnel: missing argument: id.\n  See `tunnel keys revoke --help`.\n'],
     [['keys', 'create'], 'tunnel: --label is required.\n'],
     [['logout', 'more'], 'too many arguments'],
-  ])('%j ends with 2 and says why', async (args, words) => {
+  ])('exits with 2 and an error on stderr for %j', async (args, words) => {
     const io = testIo();
     expect(await run(args, io)).toBe(2);
     expect(io.err()).toContain(words);
@@ -90,7 +90,7 @@ describe('bad usage', () => {
     expect(io.err()).not.toMatch(/\n\s+at /);
   });
 
-  it('shows help and version on stdout, with an example for every command', async () => {
+  it('prints examples for every command with --help, and the version with --version', async () => {
     const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'groups', 'group-key'];
     const ofAccounts = ['login', 'logout', 'usage', 'keys', 'keys list', 'keys create', 'keys revoke'];
     for (const command of [...ofTunnels, ...ofAccounts]) {
@@ -105,8 +105,8 @@ describe('bad usage', () => {
   });
 });
 
-describe('the key', () => {
-  it('comes from the flags before the environment before the file', async () => {
+describe('the API key', () => {
+  it('comes from the flags before the environment before config.yml', async () => {
     write('.tunnel/config.yml', 'auth_token: from-file\n');
     write('key', 'from-token-file\n');
     await run(['tcp', '80', '--token', 'from-flag'], testIo({ TUNNEL_API_KEY: 'from-env' }));
@@ -116,27 +116,27 @@ describe('the key', () => {
     expect(asked.map(tokenOf)).toEqual(['from-flag', 'from-token-file', 'from-env', 'from-file']);
   });
 
-  it('is never printed', async () => {
+  it('is never printed, even with TUNNEL_DEBUG=1', async () => {
     const io = testIo({ TUNNEL_DEBUG: '1' });
     await run(['tcp', '80', '--token', 'tnl_very_secret'], io);
     expect(io.out() + io.err()).not.toContain('tnl_very_secret');
   });
 });
 
-describe('settings', () => {
-  it('have the defaults of the contract', async () => {
+describe('client settings', () => {
+  it('have the documented defaults', async () => {
     await run(['tcp', '80', '--token', 't'], testIo());
     expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
     expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
   });
 
-  it('have the name that the computer is given, else none: the client knows it', async () => {
+  it('contain the client name only if --client-name is given', async () => {
     await run(['http', 'localhost:80', '--token', 't'], testIo());
     await run(['tcp', '80', '--token', 't', '--client-name', 'build box'], testIo());
     expect(asked.map((options) => options?.clientName)).toEqual([undefined, 'build box']);
   });
 
-  it('of the file give way to flags; its paths are seen from its folder', async () => {
+  it('are taken from flags before the config file, and paths in the file start at its folder', async () => {
     write('conf/tunnel.yml', 'server: edge.test:1\ntls: true\nca_file: ca.pem\nauth_token_file: key\n');
     write('conf/key', 'k');
     await run(['tcp', '80', '--config', 'conf/tunnel.yml'], testIo());
@@ -146,7 +146,7 @@ describe('settings', () => {
     expect(asked[1]).toMatchObject({ server: 'other:2', tls: false });
   });
 
-  it('keep different things in different resume slots', async () => {
+  it('use a separate resume state for each set of tunnels, in any order', async () => {
     write('.tunnel/config.yml', 'tunnels:\n  a: {proto: tcp, local_port: 1}\n  b: {proto: tcp, local_port: 2}\n');
     for (const args of [
       ['tcp', '1'],
@@ -167,14 +167,14 @@ describe('settings', () => {
 });
 
 describe('config.yml', () => {
-  it('is refused at its line', async () => {
+  it('is refused with the line of the unknown key', async () => {
     write('.tunnel/config.yml', 'server: a:1\nservr: b\n');
     const io = testIo();
     expect(await run(['start'], io)).toBe(2);
     expect(io.err()).toMatch(/config\.yml:2: unknown key `servr`/);
   });
 
-  it('without the tunnel asked for names those it has', async () => {
+  it('is refused before connecting if the requested tunnel is missing', async () => {
     write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
     const io = testIo();
     expect(await run(['start', 'web'], io)).toBe(2);
@@ -190,7 +190,7 @@ describe('config.yml', () => {
   });
 });
 
-describe('a connection that fails', () => {
+describe('a failed connection', () => {
   it.each([
     ['AUTH_TOKEN_INVALID', 3],
     ['AUTH_TOKEN_REVOKED', 3],
@@ -207,13 +207,13 @@ describe('a connection that fails', () => {
     ['CLIENT_CERTIFICATE', 2],
     ['CLIENT_NOT_AN_EDGE', 2],
     ['CONTROL_VERSION_UNSUPPORTED', 1],
-  ] as const)('with %s ends with %i', async (code, exit) => {
+  ] as const)('with %s exits with %i', async (code, exit) => {
     const io = testIo({}, new Fault(code, { server: 'edge:1', reason: 'because' }));
     expect(await run(['tcp', '80', '--token', 't'], io)).toBe(exit);
     expect(io.err().split('\n')[0]).toMatch(/^tunnel: \S/);
   });
 
-  it('unexpectedly ends with 1, in one line, with the stack only when asked for', async () => {
+  it('exits with 1 on an unexpected error, and prints the stack only with TUNNEL_DEBUG=1', async () => {
     const surprise = new TypeError('cannot read x of undefined') as unknown as Fault;
     const quiet = testIo({}, surprise);
     expect(await run(['tcp', '80', '--token', 't'], quiet)).toBe(1);
@@ -225,7 +225,7 @@ describe('a connection that fails', () => {
     expect(loud.err()).toMatch(/\n\s+at /);
   });
 
-  it('is an event and a line in --json', async () => {
+  it('is reported as an event and as a line on stderr with --json', async () => {
     const io = testIo();
     await run(['tcp', '80', '--token', 't', '--json'], io);
     expect(io.events()).toMatchObject([

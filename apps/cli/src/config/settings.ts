@@ -1,4 +1,4 @@
-// What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
+// Connection settings from the command line, the environment and config.yml: server, API key, proxy, and the files for state and log.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
@@ -16,13 +16,13 @@ export interface ConnectionSettings {
   readonly tls: boolean | undefined;
   readonly insecure: boolean;
   readonly caFile: string | undefined;
-  /** null: direct. */
+  /** Proxy for the connection to the server. Null for a direct connection. */
   readonly proxy: Proxy | null;
-  /** Beside config.yml, so that a restart finds its resume secret. */
+  /** State folder beside config.yml, where a restarted client finds its resume secret. */
   readonly stateDir: string;
-  /** --log-file, else `log_file`. */
+  /** Path of the log file, from --log-file or else from `log_file` of config.yml. */
   readonly logFile: string | undefined;
-  /** --client-name; left out: the client takes the host name. */
+  /** Display name of the computer, from --client-name. Default: the host name. */
   readonly clientName?: string;
 }
 
@@ -30,7 +30,7 @@ const DEFAULT_SERVER = '127.0.0.1:4040';
 
 type SettingsFlags = ServerFlags & Pick<ComfortFlags, 'logFile'> & Partial<Pick<ConnectionFlags, 'clientName'>>;
 
-/** For people: `~/.tunnel/key`. */
+/** Formats a path for display, such as `~/.tunnel/key`. */
 export const shownPath = (path: string, { home }: Pick<Io, 'home'>): string =>
   path.startsWith(`${home}${sep}`) ? `~${path.slice(home.length)}` : path;
 
@@ -39,7 +39,7 @@ export const resolveSettings = (flags: SettingsFlags, config: LoadedConfig | nul
   token: findToken(flags, config, io).token,
 });
 
-/** All that needs no key. */
+/** Returns the connection settings that do not need an API key. */
 export const resolveServer = (
   flags: SettingsFlags,
   config: LoadedConfig | null,
@@ -62,20 +62,23 @@ export const resolveServer = (
 
 const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
-/** --log-file, then `log_file` of the file. */
+/** Returns the path of the log file, from --log-file or else from `log_file` of config.yml. */
 export const findLogFile = (flag: string | undefined, config: LoadedConfig | null, io: Io): string | undefined => {
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
   return file === undefined ? undefined : inFolder(folderOf(config, io), file, io);
 };
 
-/** Of what the client does inside: nothing, unless somebody looks for a mistake. */
+/** Creates the logger for internals of the client. Silent unless TUNNEL_DEBUG=1 is set for debugging. */
 export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
   const level = env['TUNNEL_DEBUG'] === '1' ? 'debug' : 'silent';
   return createLogger({ level, format: 'human', stream: process.stderr });
 };
 
-/** --proxy, then `proxy` of the file, then the environment. The file's user and password go with whichever it is, when its URL has none. */
+/**
+ * Chooses the proxy: --proxy, then `proxy` of config.yml, then the environment. If the URL has no user and password, `proxy_auth_file` of
+ * config.yml supplies them.
+ */
 export const resolveProxy = (flag: string | undefined, config: LoadedConfig | null, io: Io): ProxyFor => {
   const fromFile = config?.values.proxy.reveal() ?? '';
   const authFile = config?.values.proxy_auth_file;
@@ -93,10 +96,10 @@ export interface ProxyFlags {
   readonly config?: string;
 }
 
-/** For commands that need nothing else of config.yml: it is read when the first connection is made. */
+/** Chooses the proxy for commands that need nothing else from config.yml. The file is read when the first connection is made. */
 export const proxyOfAccount = (flags: ProxyFlags, io: Io): ProxyFor => {
   const { config } = flags;
-  // With `keys create --save` it may be about to be written.
+  // With `keys create --save`, the command may be about to create the config file.
   const isThere = config !== undefined && existsSync(inFolder(io.cwd, config, io));
   return (target) => resolveProxy(flags.proxy, loadConfig(isThere ? config : undefined, io), io)(target);
 };
@@ -111,13 +114,13 @@ const readProxyAuth = (file: string): Secret => {
 
 export interface FoundToken {
   readonly token: Secret;
-  /** Who gave it, for people. */
+  /** Display name of the key's source, such as `--token` or `TUNNEL_API_KEY`. */
   readonly source: string;
-  /** Whose mode says who may read it; null: it came by another way. */
+  /** File that contains the key, for a check of the file's mode. Null if the key does not come from a file. */
   readonly file: string | null;
 }
 
-/** --token and --token-file, then TUNNEL_API_KEY, then the file. */
+/** Returns the API key from --token or --token-file, then from TUNNEL_API_KEY, then from config.yml. */
 export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
     throw misuse('use --token or --token-file, not both.');
@@ -156,5 +159,5 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'the path is a folder',
 };
 
-/** Paths in config.yml are seen from its folder, those of flags from where one stands. */
+/** Resolves a path. Paths in config.yml are relative to the file's folder. Paths in flags are relative to the working directory. */
 const inFolder = (folder: string, path: string, io: Io): string => pathFrom(folder, path, io.home);

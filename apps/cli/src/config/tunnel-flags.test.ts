@@ -11,7 +11,7 @@ const typed = (command: TunnelCommand, args: readonly string[]): object => {
   return entryOfFlags(command, parser.parse(args, { from: 'user' }).opts(), IO);
 };
 
-describe('flags stand for keys of config.yml', () => {
+describe('flags of a tunnel command become keys of config.yml', () => {
   it.each<[TunnelCommand, string[], object]>([
     ['http', [], {}],
     ['http', ['--subdomain', 'shop', '--host-header', 'rewrite'], { subdomain: 'shop', host_header: 'rewrite' }],
@@ -42,7 +42,7 @@ describe('flags stand for keys of config.yml', () => {
     ],
     ['p2p connect', ['--listen', '0'], { listen_port: 0 }],
     ['p2p publish', ['--allow', 'anyone', '--secret-env', 'S'], { p2p_allow: 'anyone', p2p_secret_env: 'S' }],
-  ])('of %s: %j', (command, args, entry) => expect(typed(command, args)).toEqual(entry));
+  ])('for %s with %j', (command, args, entry) => expect(typed(command, args)).toEqual(entry));
 
   it.each<[TunnelCommand, string[], string]>([
     ['tcp', ['--remote-port', '0'], 'Use 1-65535.'],
@@ -58,14 +58,14 @@ describe('flags stand for keys of config.yml', () => {
     ['p2p connect', [], "required option '--listen <[host:]port>' not specified"],
     ['udp', ['--subdomain', 'a'], "unknown option '--subdomain'"],
     ['files', ['--local-host', 'a'], "unknown option '--local-host'"],
-  ])('of %s: %j is refused', (command, args, words) => expect(() => typed(command, args)).toThrow(words));
+  ])('for %s, and %j is refused', (command, args, words) => expect(() => typed(command, args)).toThrow(words));
 });
 
-it('no flag takes a secret itself', () => {
+it('no flag takes a secret as its value', () => {
   for (const key of ['group_key', 'p2p_secret'] as const) expect(optionOf(key).flag).toBeUndefined();
 });
 
-it('the common flags of a command are flags that it has', () => {
+it('the common flags of a command are a subset of its flags', () => {
   for (const command of ['http', 'files', 'tcp', 'tls', 'udp', 'p2p publish', 'p2p connect'] as const) {
     const flags = tunnelOptions(command).map(({ long }) => long);
     expect(flags).toEqual(expect.arrayContaining(commonTunnelFlags(command)));

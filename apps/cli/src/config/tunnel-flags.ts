@@ -1,4 +1,4 @@
-// The flags that describe a tunnel, from the rows of its options: what a command takes, and the entry of config.yml that they stand for.
+// Flags that describe a tunnel, derived from the option rows: the flags of a command, and the config entry for the typed flags.
 import { pathFrom } from '@tunnel/config/layers';
 import {
   defaultOf,
@@ -15,13 +15,13 @@ import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { FLAG_GROUPS, wholeNumber } from './flags.ts';
 
-/** What commander has read of a command line, by the names of the flags in camel case. */
+/** Flags parsed by commander, by the flag's name in camel case. */
 export type TypedFlags = Readonly<Record<string, unknown>>;
 
-/** Keys of config.yml for one tunnel, without `proto`, its target and secrets. */
+/** Config keys of one tunnel, without `proto`, local target and secrets. */
 export type FlagEntry = Readonly<Partial<Record<OptionKey, unknown>>>;
 
-/** One flag, and the key of config.yml that it sets. A key of a nested table has a field. */
+/** A flag and the config key that the flag sets. `field` is the key inside a nested table, or null. */
 interface FlagRow {
   readonly key: OptionKey;
   readonly field: string | null;
@@ -55,11 +55,11 @@ const rowsOf = (command: TunnelCommand): readonly FlagRow[] =>
 
 const longOf = ({ key, field, flag }: FlagRow): string => `--${flag.long ?? (field ?? key).replaceAll('_', '-')}`;
 
-/** The flags that a command takes from the rows. */
+/** Creates the flags of a command from the option rows. */
 export const tunnelOptions = (command: TunnelCommand): Option[] =>
   rowsOf(command).map((row) => optionFor(row, command));
 
-/** The long names of a command's flags that its short help (`-h`) shows. */
+/** Returns the long names of the flags shown by a command's short help (`-h`). */
 export const commonTunnelFlags = (command: TunnelCommand): string[] =>
   rowsOf(command)
     .filter(({ flag }) => flag.isCommon)
@@ -72,7 +72,7 @@ const optionFor = (row: FlagRow, command: TunnelCommand): Option => {
     helpFor?.[command] ?? help,
   );
   option.helpGroup(FLAG_GROUPS[heading]);
-  // Only the text is for commander: a flag that was not typed has no value here.
+  // commander only displays the default. A flag that was not typed has no value.
   if (showsDefault) option.default(undefined, String(defaultOf(row.key)));
   if (value.kind === 'choice') option.choices(choicesFor?.[command] ?? value.values);
   const read = readerOf(value);
@@ -80,10 +80,10 @@ const optionFor = (row: FlagRow, command: TunnelCommand): Option => {
   return option.makeOptionMandatory(value.kind === 'listen');
 };
 
-/** What a value was after the uses of the flag before this one. */
+/** Values from earlier uses of the same flag. */
 type Before = readonly string[] | undefined;
 
-/** null: the text is the value. */
+/** Returns the parser for a flag's text, or null if the text is the value. */
 const readerOf = (value: FlagValue): ((text: string, before: Before) => unknown) | null => {
   if (value.kind === 'whole') return wholeNumber(value.from, value.to);
   if (value.kind === 'seconds') return seconds(value.to);
@@ -114,10 +114,10 @@ const listenAddress = (text: string): { listen_host?: string; listen_port: numbe
   return { ...(host === undefined ? {} : { listen_host: host.replace(/^\[|\]$/g, '') }), listen_port: Number(port) };
 };
 
-/** Each use of the flag adds one value; a comma is part of the value. */
+/** Adds one value for each use of a flag. A comma is part of the value. */
 export const repeated = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
 
-/** The keys of config.yml that the typed flags stand for, in the order of the rows. Throws a Fault. */
+/** Converts typed flags to config keys, in the order of the option rows. Throws a Fault. */
 export const entryOfFlags = (command: TunnelCommand, flags: TypedFlags, io: Pick<Io, 'cwd' | 'home'>): FlagEntry => {
   const entry: Record<string, unknown> = {};
   for (const row of rowsOf(command)) {
@@ -134,7 +134,7 @@ export const entryOfFlags = (command: TunnelCommand, flags: TypedFlags, io: Pick
   return entry;
 };
 
-/** undefined: the flag was not typed. */
+/** Returns the value of a flag, or undefined if the flag was not typed. */
 const valueOf = (row: FlagRow, flags: TypedFlags, io: Pick<Io, 'cwd' | 'home'>): unknown => {
   const { value } = row.flag;
   const typed = flags[new Option(longOf(row)).attributeName()];

@@ -1,11 +1,11 @@
-// The watch of a file: what happened before it began is told as well.
+// The watch of the config file also reports a change that happened before the watch started.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { ConfigWatch } from './watch.ts';
 
-it('tells of a change between the reading of the file and the beginning of the watch, once', async () => {
+it('a config file that changes between reading and the start of the watch is reported once', async () => {
   const folder = await temporaryDirectory();
   const file = join(folder.path, 'rules.yml');
   const clock = new FakeClock();
@@ -26,7 +26,7 @@ it('tells of a change between the reading of the file and the beginning of the w
   }
 });
 
-it('tells of nothing where nothing has changed', async () => {
+it('an unchanged config file is not reported', async () => {
   const folder = await temporaryDirectory();
   const file = join(folder.path, 'rules.yml');
   const clock = new FakeClock();

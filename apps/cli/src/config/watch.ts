@@ -1,27 +1,30 @@
-// Tells when the content of a file has changed, and keeps the watches of a run: config.yml, and the policies that it names.
+// Detection of changed file content, and the watched files of a run: config.yml, and the policy files named in config.yml.
 import { type FSWatcher, lstatSync, readFileSync, realpathSync, watch as watchFolder } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Clock, sha256Hex, type Timer } from '@tunnel/runtime';
 import type { LoadedConfig } from './file.ts';
 
-/** An editor's several writes are one change. */
+/** Quiet time before a change is reported, so that several writes by an editor count as one change. */
 const QUIET_MS = 300;
 
 export interface ConfigWatchOptions {
   readonly file: string;
   readonly clock: Pick<Clock, 'setTimeout'>;
   readonly onChange: () => void;
-  /** It cannot be watched, or no more. */
+  /** Called if the file cannot be watched, or can no longer be watched. */
   readonly onTrouble: (error: NodeJS.ErrnoException) => void;
 }
 
-/** Watches the folder, not the file: editors write a new one and rename it. For a link: its own folder, and the folder of the file that it leads to. */
+/**
+ * Watches a file through its folder, because editors write a new file and rename it. For a symbolic link, both the link's folder and the
+ * folder of the link's target are watched.
+ */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions;
-  /** By folder. */
+  /** File system watchers by folder. */
   readonly #watchers = new Map<string, FSWatcher>();
   #quiet: Timer | null = null;
-  /** Of what was last told of, or there at the start; a file that is gone is no content. */
+  /** Hash of the content last reported, or of the content at the start. Null for a missing file, which has no content. */
   #hash: string | null;
 
   constructor(options: ConfigWatchOptions) {
@@ -29,7 +32,7 @@ export class ConfigWatch {
     this.#hash = hashOf(options.file);
   }
 
-  /** Somebody else has just read the file, and this is the SHA-256 of what it says. */
+  /** Records content that other code has just read, given as SHA-256, so that this content is not reported as a change. */
   seen(hash: string): void {
     this.#hash = hash;
   }
@@ -37,14 +40,14 @@ export class ConfigWatch {
   start(): void {
     const isNew = this.#watchers.size === 0;
     const folders = foldersOf(this.#options.file);
-    // The link may lead elsewhere by now.
+    // The symbolic link may have a new target in another folder.
     for (const [folder, watcher] of this.#watchers) {
       if (folders.has(folder)) continue;
       watcher.close();
       this.#watchers.delete(folder);
     }
     for (const folder of folders) if (!this.#watchers.has(folder)) this.#watch(folder);
-    // A change between reading the file and watching its folder causes no event.
+    // A change between reading the file and watching its folder causes no event, so the content is checked once more.
     if (isNew && this.#watchers.size > 0) this.#lookSoon();
   }
 
@@ -71,7 +74,8 @@ export class ConfigWatch {
 
   #onEvent(name: string | null): void {
     const { file } = this.#options;
-    // A link may lead anywhere: what changes beside it counts too, and must not put off the look for ever, as a log in this folder would.
+    // The target of a symbolic link can have any name, so changes of other files in the folder also cause a check. Such changes do not
+    // postpone a pending check, because a busy log file in the folder would postpone it forever.
     if (name !== null && name !== basename(file) && (this.#quiet !== null || !isLink(file))) return;
     this.#lookSoon();
   }
@@ -98,7 +102,7 @@ const foldersOf = (file: string): ReadonlySet<string> => {
   try {
     if (isLink(file)) folders.add(dirname(realpathSync(file)));
   } catch {
-    // It leads nowhere just now: a change of the link itself is seen.
+    // The symbolic link has no target at the moment. A change of the link itself is still seen.
   }
   return folders;
 };
@@ -107,14 +111,14 @@ const isLink = (file: string): boolean => lstatSync(file, { throwIfNoEntry: fals
 
 const hashOf = (file: string): string | null => {
   try {
-    // As config files are read: without the mark that some editors begin with.
+    // Reads the file in the same way as config files are read: without the byte order mark added by some editors.
     return sha256Hex(readFileSync(file, 'utf8').replace(/^\uFEFF/, ''));
   } catch {
     return null;
   }
 };
 
-/** The files that a run goes by: config.yml, and the policies that it names. */
+/** The watched files of a run: config.yml, and the policy files named in config.yml. */
 export class WatchedFiles {
   readonly #watchOf: (file: string) => ConfigWatch;
   readonly #config: ConfigWatch;
@@ -127,7 +131,7 @@ export class WatchedFiles {
     this.#config.seen(config.hash);
   }
 
-  /** The run begins, or has carried out what config.yml says. */
+  /** Starts or stops watching. Called at the start of a run, and after config.yml has been applied. */
   watch(isWanted: boolean, policies: readonly string[]): void {
     if (!isWanted) return this.stop();
     this.#isWatching = true;
@@ -140,17 +144,17 @@ export class WatchedFiles {
     this.#start();
   }
 
-  /** Before they are read: what changes from then on is told when they are watched. */
+  /** Records the content of policy files before they are read. A later change is reported once the files are watched. */
   remember(policies: readonly string[]): void {
     for (const file of policies) if (!this.#policies.has(file)) this.#policies.set(file, this.#watchOf(file));
   }
 
-  /** config.yml has just been read: the SHA-256 of what it says. */
+  /** Records the SHA-256 of config.yml after the file has been read. */
   seen(hash: string): void {
     this.#config.seen(hash);
   }
 
-  /** Watches the policy files that config.yml names. A file with a mistake is watched as well, because its author will correct it. */
+  /** Watches the policy files named in config.yml. A file with an error is watched as well, because its author will correct the error. */
   reads(policies: readonly string[]): void {
     if (!this.#isWatching) return;
     this.remember(policies);

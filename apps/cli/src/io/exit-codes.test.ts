@@ -10,6 +10,6 @@ it.each<[number, readonly ErrorCode[]]>([
   [EXIT.notReached, ['CLIENT_SERVER_UNREACHABLE']],
   [EXIT.accountClosed, ['ACCOUNT_PAST_DUE', 'SPEND_CAP_REACHED']],
   [EXIT.unexpected, ['INTERNAL']],
-])('%i is the exit code of %j', (exitCode, codes) => {
+])('exit code %i belongs to the errors %j', (exitCode, codes) => {
   expect(codes.map((code) => exitCodeOf(new Fault(code)))).toEqual(codes.map(() => exitCode));
 });

@@ -1,4 +1,4 @@
-// The exit codes of the contract, and which fault gives which.
+// The exit codes of the CLI's contract, and the exit code for each fault.
 import type { ErrorCode, Fault } from '@tunnel/errors';
 
 export const EXIT = {
@@ -13,7 +13,7 @@ export const EXIT = {
 
 export type ExitCode = number;
 
-/** A key, a password or a session: whoever asks has to show another one. */
+/** Error codes of a rejected key, password or session. The user needs other credentials. */
 const KEY_REFUSED: readonly ErrorCode[] = [
   'AUTH_TOKEN_INVALID',
   'AUTH_TOKEN_REVOKED',
@@ -23,13 +23,13 @@ const KEY_REFUSED: readonly ErrorCode[] = [
   'CLIENT_LOGIN_NEEDED',
 ];
 
-/** Said by a proxy: the server was not reached, and asking again at once would be answered the same. */
+/** Error codes of a proxy. The server was not reached, and an immediate retry would fail in the same way. */
 const PROXY_SAYS_NO: readonly ErrorCode[] = ['CLIENT_PROXY_AUTH', 'CLIENT_PROXY_REFUSED'];
 
-/** Closed to traffic, with the reason in its own words; those that begin with ACCOUNT_ are too. */
+/** Error codes of an account closed to traffic, in addition to all codes that begin with ACCOUNT_. */
 const ACCOUNT_CLOSED: readonly ErrorCode[] = ['SPEND_CAP_REACHED'];
 
-/** Wrong settings: the same command gives the same answer until someone changes it. */
+/** Error codes of wrong settings. The same command fails in the same way until a setting is changed. */
 const USAGE: readonly ErrorCode[] = [
   'AUTH_TOKEN_MISSING',
   'CLIENT_KEY_MISSING',
@@ -62,13 +62,13 @@ const USAGE: readonly ErrorCode[] = [
   'BILLING_CAP_NOT_PAYG',
 ];
 
-/** Families of codes that say no to what was typed or written: a setting, an own domain. */
+/** Prefixes of error codes that reject user input: a setting, or a custom domain. */
 const REFUSES_TYPED: readonly string[] = ['CONFIG_', 'DOMAIN_'];
 
-/** Families of codes that say no to a tunnel or to a peer. */
+/** Prefixes of error codes that reject a tunnel or a peer connection. */
 const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'POLICY_', 'CLIENT_EDGE_TOO_OLD'];
 
-/** A fault that retrying could have healed only ends a client when its first start was over time. */
+/** Returns the exit code for a fault. A retryable fault ends a client only if its first start has taken too long. */
 export const exitCodeOf = (fault: Fault): ExitCode => {
   if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
   if (ACCOUNT_CLOSED.includes(fault.code) || fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
@@ -79,5 +79,5 @@ export const exitCodeOf = (fault: Fault): ExitCode => {
   return EXIT.unexpected;
 };
 
-/** Ended at once by a second signal, in the shell's way of saying so. */
+/** Returns the exit code of a program ended immediately by a second signal, in the convention of shells. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): ExitCode => (signal === 'SIGINT' ? 130 : 143);

@@ -24,18 +24,18 @@ const COMMANDS = below(
 );
 const PAGES = COMMANDS.filter(([, command]) => command.summary() !== '').map(([words]) => words);
 
-/** Rows of a terminal, less the one of the next prompt. */
+/** Rows of a terminal, minus a row for the next prompt. */
 const SCREEN_LINES = 23;
 
-describe('-h of a command with many options', () => {
-  it('is there for every command that opens tunnels', () => {
+describe('the short help (-h)', () => {
+  it('exists for every command that opens tunnels', () => {
     expect(PAGES.map((words) => words.join(' ')).sort()).toEqual(
       ['files', 'http', 'mcp-publish', 'p2p connect', 'p2p publish', 'start', 'tcp', 'tls', 'udp'].sort(),
     );
   });
 
   it.each(PAGES.map((words) => [words.join(' '), words] as const))(
-    '%s fits a screen of 80 columns',
+    'fits a screen of 80 columns for `%s`',
     async (_, words) => {
       const lines = (await printed([...words, '-h'])).trimEnd().split('\n');
       expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(SCREEN_LINES);
@@ -44,7 +44,7 @@ describe('-h of a command with many options', () => {
   );
 
   it.each(PAGES.map((words) => [words.join(' '), words] as const))(
-    '%s has the options that --help begins with',
+    'lists the first options of --help in the same order for `%s`',
     async (_, words) => {
       const brief = flagsIn(await printed([...words, '-h']));
       const whole = flagsIn(await printed([...words, '--help']));
@@ -53,7 +53,7 @@ describe('-h of a command with many options', () => {
     },
   );
 
-  it('of the program lists the common commands on a screen', async () => {
+  it('lists only the common commands for `tunnel`, and fits a screen', async () => {
     const help = await printed(['-h']);
     expect(help.trimEnd().split('\n').length).toBeLessThanOrEqual(SCREEN_LINES);
     expect(help).toContain('  http <port> ');
@@ -62,13 +62,13 @@ describe('-h of a command with many options', () => {
   });
 });
 
-describe('--help', () => {
+describe('the full help (--help)', () => {
   it.each(COMMANDS.map(([words, command]) => [words.join(' '), words, command] as const))(
-    'of %s lists every option once, and its count where it says one',
+    'lists every option of `%s` once, and states the right number of options',
     async (_, words, command) => {
       const help = await printed([...words, '--help']);
       const visible = command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);
-      // A list of the flags of another command has no text beside them.
+      // Lines that only list flags of another command are not entries of this help.
       const listed = flagsIn(help.replaceAll(/^ {2}--\S+(?: --\S+)+$/gm, ''));
       expect([...listed].sort()).toEqual([...visible, '--help'].sort());
       for (const { long } of command.options) expect(help).toMatch(new RegExp(`^ {2}(?:\\S+ )*${long}(?:\\s|$)`, 'm'));
@@ -77,24 +77,24 @@ describe('--help', () => {
     },
   );
 
-  it('puts a flag that is too long for its column on a line of its own', async () => {
+  it('puts a flag that is wider than its column on a separate line', async () => {
     expect(await printed(['http', '--help'])).toMatch(/\n {2}--rate-limit <requests\/seconds>\n {31}Maximum/);
   });
 
-  it.each([30, 45, 60, 75])('breaks descriptions at blanks in a terminal of %i columns', async (columns) => {
+  it.each([30, 45, 60, 75])('breaks descriptions at spaces in a terminal of %i columns', async (columns) => {
     const lines = (await printed(['start', '--help'], columns)).split('\n');
     for (const line of lines)
       if (!line.includes('$ tunnel') && !/^\S/.test(line)) expect(line.length, line).toBeLessThanOrEqual(columns);
     expect(lines.join(' ').replaceAll(/\s+/g, ' ')).toContain('Use new random names and ports');
   });
 
-  it('wins over -h, and `tunnel help` shows the same', async () => {
+  it('takes precedence over -h, and `tunnel help` prints the same', async () => {
     const whole = await printed(['tcp', '--help']);
     expect(await printed(['tcp', '-h', '--help'])).toBe(whole);
     expect(await printed(['help', 'tcp'])).toBe(whole);
   });
 
-  it.each([20, 40, 79, 80, 100, 300])('prints every flag at %i columns', async (columns) => {
+  it.each([20, 40, 79, 80, 100, 300])('lists every flag of `tunnel http` at %i columns', async (columns) => {
     expect(flagsIn(await printed(['http', '--help'], columns))).toEqual(flagsIn(await printed(['http', '--help'])));
   });
 });

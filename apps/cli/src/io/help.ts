@@ -1,12 +1,13 @@
-// How the program prints help. `--help` lists everything. A command with a page also has `-h`: its examples and common options, on one screen.
+// The help of the program. `--help` lists everything. A command with a page also has `-h`, which shows examples and common options on one
+// screen.
 import type { EventEmitter } from 'node:events';
 import { type Argument, type Command, Help, type HelpConfiguration, Option } from 'commander';
 import type { Io } from './io.ts';
 
-/** Maximum columns of a help text, however wide the terminal is. */
+/** Maximum columns of a help text, even on a wider terminal. */
 const HELP_COLUMNS = 100;
 
-/** Columns for flags and commands. A longer one gets a line of its own, so that descriptions keep their room at 80 columns. */
+/** Columns for flags and commands. A longer flag gets a separate line, so that descriptions keep their room at 80 columns. */
 const TERM_COLUMNS = 27;
 
 /** Minimum columns for descriptions beside flags. A narrower terminal shows descriptions below the flags. */
@@ -15,24 +16,24 @@ const DESCRIPTION_COLUMNS = 20;
 /** Columns used by the left margin and by the gap before a description. */
 const ITEM_MARGIN = 4;
 
-/** Heading of the options that `-h` shows. */
+/** Heading of the options shown by `-h`. */
 const COMMON_HEADING = 'Options:';
 
-/** Examples that stand above the options and are part of `-h`. */
+/** Number of examples above the options, also shown by `-h`. */
 const FIRST_EXAMPLES = 2;
 
 export interface Page {
   /** Long flags of the options to show first, without a heading for their subject. */
   readonly common: readonly string[];
-  /** Command lines without the prompt; the first two are the ones a newcomer needs. */
+  /** Command lines without the prompt. The first two lines are for newcomers. */
   readonly examples: readonly string[];
-  /** Text at the end of the whole help. */
+  /** Text at the end of the full help. */
   readonly note?: string;
 }
 
 /**
- * Gives a command with many options a page: examples and common options first, all others below their headings. The description then contains
- * the first examples and the summary does not, which is how `hasPage` knows the command.
+ * Gives a command with many options a page: examples and common options first, other options below their headings. The description then
+ * contains the first examples, and the summary does not. `hasPage` recognizes the command by its summary.
  */
 export const addPage = (command: Command, { common, examples, note }: Page): Command => {
   for (const option of command.options) if (common.includes(option.long ?? '')) option.helpGroup(COMMON_HEADING);
@@ -48,13 +49,13 @@ const hasPage = (command: Command): boolean => command.summary() !== '';
 
 const isCommon = ({ helpGroupHeading = COMMON_HEADING }: Option): boolean => helpGroupHeading === COMMON_HEADING;
 
-/** Whether these arguments ask for the short help. */
+/** Returns true if the arguments request the short help. */
 export const isBriefHelp = (args: readonly string[]): boolean => args.includes('-h') && !args.includes('--help');
 
 export const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
   isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
 
-/** The option that prints the help of this command, below no other heading than that of the common options. */
+/** Creates the option that prints a command's help. The option is listed below the heading of the common options. */
 export const helpOption = (command: Command): Option =>
   new Option('-h, --help', helpText(command)).helpGroup(COMMON_HEADING);
 
@@ -64,7 +65,10 @@ const helpText = (command: Command): string => {
   return `Show common options (-h) or all ${command.options.length} (--help)`;
 };
 
-/** Which commands and options the help lists, and how. `common`: names of the commands that the short help of the program lists. */
+/**
+ * Configures the commands and options listed by the help, and their layout. `common` has the names of the commands in the program's short
+ * help.
+ */
 export const helpConfiguration = (isBrief: boolean, common: readonly string[]): HelpConfiguration => ({
   visibleCommands(command) {
     const all = Help.prototype.visibleCommands.call(this, command);
@@ -76,7 +80,7 @@ export const helpConfiguration = (isBrief: boolean, common: readonly string[]): 
     if (!hasPage(command)) return all;
     return isBrief ? first : [...first, ...all.filter((option) => !isCommon(option))];
   },
-  // Groups come in the order of their first visible item; commander goes by the order in which options were added.
+  // Groups are listed in the order of their first visible item. commander would use the order in which options were added.
   groupItems(_added, visible, groupOf) {
     const groups = new Map<string, typeof visible>();
     for (const item of visible) {
@@ -85,7 +89,7 @@ export const helpConfiguration = (isBrief: boolean, common: readonly string[]): 
     }
     return groups;
   },
-  // Every command takes options: saying so in each line of a list makes the lines long.
+  // Commands are listed without `[options]`, because every command takes options and the repeated text makes the lines long.
   subcommandTerm: (command) =>
     [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(argumentTerm)].join(' '),
   optionDescription: ({ description, argChoices, defaultValue, defaultValueDescription, required }) => {
@@ -115,7 +119,10 @@ const argumentTerm = (argument: Argument): string => {
   return argument.required ? `<${name}>` : `[${name}]`;
 };
 
-/** Ends the short help after the common options. commander keeps the texts below them as listeners, which its types do not say. */
+/**
+ * Ends the short help after the common options. commander stores the texts below the options as listeners, which its types do not
+ * declare.
+ */
 export const endBriefHelp = (command: Command): void => {
   if (hasPage(command)) (command as unknown as EventEmitter).removeAllListeners('afterHelp');
 };

@@ -1,4 +1,4 @@
-// The Io of a run under test: what it prints is kept, signals are sent by hand, the home folder is the test's.
+// The Io of a test run: collects the output, lets the test send signals, and uses the test's home folder.
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { connect } from '@tunnel/client';
@@ -8,7 +8,7 @@ import type { Io, TextInput } from './io.ts';
 export interface TestIo extends Io {
   readonly out: () => string;
   readonly err: () => string;
-  /** Lines of stdout as JSON events. */
+  /** The lines of stdout, parsed as JSON events. */
   readonly events: () => Record<string, unknown>[];
   signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void;
   closeStdout(): void;
@@ -20,12 +20,12 @@ export interface TestIoOptions {
   readonly connect?: typeof connect;
   readonly clock?: Clock;
   readonly isTTY?: boolean;
-  /** What comes on stdin; nothing unless told. */
+  /** Input on stdin. Empty by default. */
   readonly stdin?: TextInput;
   readonly columns?: number;
 }
 
-/** A person who types this, as fast as it is read. */
+/** A terminal with a person who types the text as fast as the program reads. */
 export const typing = (text: string): TextInput => Object.assign(piping(text), { isTTY: true });
 
 export const piping = (text: string | Buffer): PassThrough => {
@@ -58,7 +58,7 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
     },
     stdoutClosed,
     beforeCrash: () => {},
-    // Also what goes into the temporary folder stays with the test.
+    // TMPDIR keeps temporary files inside the test's folder.
     env: { TMPDIR: options.home, ...options.env },
     home: options.home,
     hostName: 'test-computer',

@@ -1,4 +1,4 @@
-// Everything the program touches of the world around it, so that a test can stand in for all of it; and its own version.
+// All access of the program to the world around it, so that a test can replace any part, and the version of the program.
 import type { connect } from '@tunnel/client';
 import type { Clock, SignalSource } from '@tunnel/runtime';
 
@@ -7,7 +7,7 @@ export interface TextOutput {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
-  /** Bytes that are written and that nobody has taken yet. */
+  /** Bytes written by the program and not read yet. */
   readonly writableLength?: number | undefined;
 }
 
@@ -19,13 +19,13 @@ export interface Io {
   readonly stdin: TextInput;
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;
-  /** Settles when nobody reads stdout any more. */
+  /** Resolves when the reader of stdout has closed the pipe. */
   readonly stdoutClosed: Promise<void>;
-  /** `last` is called before the words of a crash are written. */
+  /** Registers a function to call before the message of a crash is printed. */
   readonly beforeCrash: (last: () => void) => void;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** What this computer is called. */
+  /** Host name of this computer. */
   readonly hostName: string;
   readonly cwd: string;
   readonly clock: Clock;
@@ -33,7 +33,7 @@ export interface Io {
   readonly connect: typeof connect;
 }
 
-/** Put in by the bundler; sources that run unbundled (tests) have none. */
+/** Version of the program, defined by the bundler. Undefined for sources that run unbundled, such as tests. */
 declare const __TUNNEL_VERSION__: string | undefined;
 
 export const VERSION = typeof __TUNNEL_VERSION__ === 'string' ? __TUNNEL_VERSION__ : '0.0.0-dev';

@@ -1,11 +1,11 @@
-// Files with secrets in them: read by their owner alone, never seen half written.
+// Files with secrets: readable only by their owner, and never visible in a half-written state.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { writeAtomicSync } from '@tunnel/runtime';
 
 export interface WriteOptions {
-  /** Of the file; its owner's alone unless told. */
+  /** Mode of the file. Default: accessible only to the owner. */
   readonly mode?: number;
 }
 

@@ -1,24 +1,30 @@
-// Puts what went wrong into words: one line that says what, one that says what to do next. Never a stack, unless asked for.
+// Error messages for the terminal: one line with the problem, one line with the next step, and a stack trace only on request.
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
-/** A refusal that has words in the catalogue, or undefined for anything unexpected. */
+/** Returns an error as a fault of the catalogue, or undefined for an unexpected error. */
 export const faultOf = (error: unknown): Fault | undefined => {
   if (error instanceof Fault) return error.code === 'INTERNAL' && error.cause !== undefined ? undefined : error;
   return undefined;
 };
 
-/** A command that cannot be run as it was typed. `reason`: a sentence that begins with a small letter, because it is printed behind `tunnel: `. */
+/**
+ * Creates the fault for a command that cannot run as typed. `reason` is a sentence with a lower-case first letter, because it is printed
+ * after `tunnel: `.
+ */
 export const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
 
 interface CommandWords {
   readonly message?: string;
-  /** From the refusal's own words: an edge sends hardly any values. undefined: the hint of the catalogue is as good. */
+  /**
+   * Hint for the user. A function reads the fault's message, because an edge sends hardly any values; if it returns undefined, the hint
+   * of the catalogue is used.
+   */
   readonly hint?: string | ((fault: Fault) => string | undefined);
 }
 
-/** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
+/** Messages and hints for people who type commands. The catalogue addresses programs that call an API over HTTP. */
 const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   CLIENT_KEY_MISSING: { message: 'no API key.' },
   AUTH_TOKEN_INVALID: { message: 'invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
@@ -56,7 +62,10 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
 
 const SHARE_HINT = ' To balance visitors between both tunnels, start both with --group (see `tunnel group-key`).';
 
-/** Which tunnel of the own account has the name, and what to do about it; undefined: the edge names none, so it may be anybody's. */
+/**
+ * Returns a hint with the user's own tunnel that uses a name, and the command to close it. Returns undefined if the edge does not report
+ * a tunnel, because the name may belong to another account.
+ */
 const heldNameHint = ({ message, values }: Fault, share: string): string | undefined => {
   const { held_by: tunnel, held_by_client: computer } = values;
   if (tunnel === undefined) return undefined;
@@ -64,34 +73,42 @@ const heldNameHint = ({ message, values }: Fault, share: string): string | undef
   return `Your tunnel '${tunnel}'${where} uses it. To close that tunnel: \`tunnel close ${namedIn(message)}\`.${share}`;
 };
 
-/** The first name in quotes, to be typed again; what a shell would read otherwise is left for people to fill in. */
+/**
+ * Returns the first quoted name of a message, for use in a command line. A name with special characters for the shell becomes a
+ * placeholder for the user to fill in.
+ */
 const namedIn = (message: string): string => {
   const name = /'([^']{1,300})'/.exec(message)?.[1] ?? '';
   if (/^[\w.-]+$/.test(name)) return name;
   return /^\*\.[\w.-]+$/.test(name) ? `'${name}'` : 'HOST';
 };
 
-/** Wrong words: what the command takes is in its help. */
+/** Error codes of a mistyped command. The correct use is in the command's help. */
 const MISUSE: ReadonlySet<ErrorCode> = new Set(['CLIENT_USAGE', 'API_BAD_REQUEST']);
 
 const IS_SENTENCE = /[.?]$/;
 
-/** An edge's own words come without the values that our hint would need; half a hint is worse than none. */
+/**
+ * Returns the hint for a fault, or undefined. A hint with unfilled placeholders is left out: messages of an edge come without values, and
+ * half a hint is worse than no hint.
+ */
 export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
-  // A whole sentence says by itself what to do.
+  // A message that is a whole sentence already says what to do.
   if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
   const own = COMMAND_WORDS[fault.code]?.hint;
   const hint = (typeof own === 'function' ? own(fault) : own) ?? fault.next;
   return hint === '' || /\{\w+\}/.test(hint) ? undefined : hint;
 };
 
-/** Two short sentences are one line; what is no sentence keeps its hint below it. */
+/**
+ * Adds a hint to a message. After a whole sentence, the hint follows on the same line. After a fragment, the hint goes on the next line.
+ */
 const withHint = (line: string, hint: string | undefined): string[] => {
   if (hint === undefined) return [line];
   return IS_SENTENCE.test(line) ? [`${line} ${oneLine(hint)}`] : [line, `  ${oneLine(hint)}`];
 };
 
-/** `path`: the command that was typed, for the pointer to its help. */
+/** Formats a fault for the terminal. `path` is the typed command, for a reference to its help. */
 export const problemLines = (fault: Fault, path?: string): string[] => {
   const message = oneLine(COMMAND_WORDS[fault.code]?.message ?? fault.message);
   const hint = hintOf(fault, path);
@@ -113,10 +130,10 @@ export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, pa
   return fault === undefined ? EXIT.unexpected : exitCodeOf(fault);
 };
 
-/** What commander says, as a person would. Later rules see what earlier ones made. */
+/** Replacements that turn messages of commander into natural sentences. A rule is applied to the result of the rules before. */
 const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^error: /, ''],
-  // What was typed is repeated, but no password of a URL.
+  // The message repeats the typed text, but not the password of a URL.
   [/:\/\/[^\s/']*@/, '://…@'],
   [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "invalid $2 '$1'."],
   [/^invalid port '(?=https?:\/\/)/i, "invalid URL '"],
@@ -138,11 +155,14 @@ const textOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error);
 };
 
-/** Control characters, ends of lines and paragraphs, and signs that turn the direction of what follows. */
+/** Matches control characters, line and paragraph separators, and characters that change the direction of text. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu;
 
-/** What nearly every text is: nothing in it steers, and no blank stands at its ends. */
+/** Matches nearly every text: printable ASCII without a space at either end, so that nothing needs to be replaced. */
 const PLAIN = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** An edge's message may hold anything; a line of ours stays a line, and moves no cursor. */
+/**
+ * Makes a text safe to print on one line. A message of an edge can contain any characters; after this call the text cannot break the line
+ * or move the cursor.
+ */
 export const oneLine = (text: string): string => (PLAIN.test(text) ? text : text.replace(STEERING, ' ').trim());

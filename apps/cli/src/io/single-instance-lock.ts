@@ -1,4 +1,4 @@
-// One process at a time: the others wait until the holder of a lock file is done, and give up after a while.
+// A lock file for one process at a time. Other processes wait for the holder, and give up after a while.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
@@ -6,13 +6,13 @@ import { type FileLock, takeLock } from '@tunnel/runtime';
 import type { Io } from './io.ts';
 import { fileFault } from './private-files.ts';
 
-/** A holder asks the platform a few times; a request gives up after 10 s. */
+/** Maximum wait for the lock. A holder sends a few requests to the platform, and a request times out after 10 s. */
 const LOCK_PATIENCE_MS = 15_000;
 const LOCK_LOOK_MS = 50;
-/** Of a holder on another machine that shares the home folder. */
+/** Age from which a lock held on another computer, which shares the home folder, counts as abandoned. */
 const FOREIGN_LOCK_STALE_MS = 60_000;
 
-/** `file`: what is guarded. */
+/** Runs an action while no other process holds the lock. `file` is the protected file. */
 export const withSingleInstanceLock = async <T>(
   file: string,
   { clock }: Pick<Io, 'clock'>,

@@ -1,10 +1,10 @@
-// Questions to the person at the terminal. They go to the error channel, so that the output can be piped.
+// Questions to the user at the terminal. Questions are printed to stderr, so that stdout can be piped.
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import type { Io } from './io.ts';
 import { misuse } from './problem-report.ts';
 
-/** Ctrl-C at a question. */
+/** The error after Ctrl-C at a question. */
 export class Interrupted extends Error {}
 
 interface Waiting {
@@ -20,7 +20,7 @@ export class TerminalPrompt {
   #waiting: Waiting | null = null;
   #end: Error | null = null;
 
-  /** `instead`: how one answers without a terminal, a sentence. */
+  /** Creates a prompt. `instead` is a sentence about how to answer without a terminal. */
   constructor(io: Pick<Io, 'stdin' | 'stderr'>, instead: string) {
     requireTerminal(io, instead);
     this.#io = io;
@@ -40,7 +40,7 @@ export class TerminalPrompt {
     return this.#question(question, true);
   }
 
-  /** Nothing of the answer is seen. */
+  /** Asks a question without echoing the answer. */
   askSecret(question: string): Promise<string> {
     return this.#question(question, false);
   }
@@ -54,7 +54,7 @@ export class TerminalPrompt {
       return await new Promise<string>((resolve, reject) => {
         const early = this.#early.shift();
         this.#echoes = echoes;
-        // Readline knows the prompt, so that editing a long answer does not draw over it.
+        // Readline must know the prompt, so that editing a long answer does not overwrite the prompt.
         this.#lines.setPrompt(echoes ? question : '');
         if (!echoes) this.#io.stderr.write(question);
         if (early !== undefined) {
@@ -66,13 +66,13 @@ export class TerminalPrompt {
         this.#lines.prompt();
       });
     } finally {
-      // The line break that ended the answer was not echoed with a hidden one.
+      // The line break after a hidden answer was not echoed.
       if (!echoes || this.#end !== null) this.#io.stderr.write('\n');
     }
   }
 
   #take(line: string): void {
-    // Until the next question says else: what is pasted after an e-mail address is a password.
+    // Echo stays off until the next question, because the text pasted after an email address is a password.
     this.#echoes = false;
     if (this.#waiting === null) this.#early.push(line);
     else this.#waiting.resolve(line);
@@ -86,7 +86,7 @@ export class TerminalPrompt {
   }
 }
 
-/** How a question of a command is answered without a terminal. */
+/** Advice for a command that asks for confirmation without a terminal. */
 export const ADD_YES = 'Add --yes to confirm.';
 
 export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
@@ -94,7 +94,7 @@ export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): 
   throw misuse(`this command needs a terminal. ${instead}`);
 };
 
-/** With one prompt that is closed in any case: an open one keeps the terminal in its own mode. */
+/** Runs `ask` with a prompt, and always closes the prompt. An open prompt keeps the terminal in raw mode. */
 export const withPrompt = async <T>(
   io: Pick<Io, 'stdin' | 'stderr'>,
   instead: string,
@@ -108,7 +108,7 @@ export const withPrompt = async <T>(
   }
 };
 
-/** Asks for yes or no. Every answer but `y` and `yes` is a no. */
+/** Asks a yes-or-no question. Every answer except `y` and `yes` means no. */
 export const askYesOrNo = async (io: Pick<Io, 'stdin' | 'stderr'>, question: string): Promise<boolean> => {
   const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`${question} [y/N] `));
   return /^y(es)?$/i.test(answer.trim());

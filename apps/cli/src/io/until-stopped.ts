@@ -1,20 +1,20 @@
-// How a command that goes on is told to end: Ctrl-C, a signal, a reader that went away, or a word; and a pause that this ends.
+// Stop requests to a long-running command: Ctrl-C, a signal, a closed stdout, or a call. Also has a pause that a stop request ends.
 import { onSignals } from '@tunnel/runtime';
 import { type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
 export interface Stop {
-  /** Aborted by the first signal, when nobody reads our output any more, or by word. */
+  /** Aborts on the first signal, when the reader of stdout has closed the pipe, or when `ask` is called. */
   readonly asked: AbortSignal;
   ask(): void;
-  /** Settles at a second signal. */
+  /** Resolves on a second signal. */
   readonly atOnce: Promise<ExitCode>;
 }
 
-/** Under npm one Ctrl-C arrives twice. */
+/** Time in which a repeated signal counts as the same signal. Under npm, one Ctrl-C arrives twice. */
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
-/** Of what takes its time to end. */
+/** Listens for stop requests, for a command that needs time to end. */
 export const listenForStops = (io: Io): Stop => {
   const asked = new AbortController();
   let endAtOnce: (code: ExitCode) => void = () => {};
@@ -33,7 +33,10 @@ export const listenForStops = (io: Io): Stop => {
   return { asked: asked.signal, ask: () => asked.abort(), atOnce };
 };
 
-/** Of what just shows something. Nothing of it follows: what the terminal has echoed of Ctrl-C is wiped out. */
+/**
+ * Listens for a stop request, for a command that only shows output and prints nothing afterwards. Erases the `^C` that the terminal has
+ * echoed.
+ */
 export const listenForStop = (io: Io): AbortSignal => {
   const { asked } = listenForStops(io);
   const wipe = (): void => void (io.stdout.isTTY === true && io.stdout.write('\r\u001b[K'));

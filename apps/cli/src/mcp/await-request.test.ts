@@ -27,12 +27,12 @@ const captured = (id: string, more: Partial<CapturedRequest> = {}): CapturedRequ
   ...more,
 });
 
-/** Pauses of a second are over at once. */
+/** The system clock without pauses: every timer fires at once. */
 const HASTY: Clock = { ...systemClock, setTimeout: (fn) => systemClock.setTimeout(fn, 0) };
 
 let server: Server;
 let asked: URL[];
-/** One for each call, in their order; the last goes on for ever. */
+/** The edge's answers, in the order of the calls. The last answer repeats. */
 let answers: (readonly [status: number, body: unknown])[];
 let held: ServerResponse[];
 
@@ -68,8 +68,8 @@ const none = (cursor: string) => [200, { request: null, cursor }] as const;
 const found = (request: CapturedRequest) => [200, { request, cursor: null }] as const;
 const refused = (status: number, code: string) => [status, { error: code, code, request_id: 'r-1' }] as const;
 
-describe('a wait for a request', () => {
-  it('is one long poll after the other, each with the cursor of the one before', async () => {
+describe('waiting for a request', () => {
+  it('sends one long poll after the other, each with the cursor of the previous answer', async () => {
     answers = [none('c-1'), none('c-2'), found(captured('req_1'))];
     expect(await wait({ method: 'POST', pathContains: '/hook?a=1&b' })).toMatchObject({ id: 'req_1' });
     expect(asked.map(({ pathname }) => pathname)).toEqual(Array(3).fill('/api/tunnels/tun_a/requests/next'));
@@ -81,7 +81,7 @@ describe('a wait for a request', () => {
     });
   });
 
-  it('asks for no more than is left of its time', async () => {
+  it('asks the edge to wait no longer than the remaining time', async () => {
     answers = [none('c-1')];
     const clock = new FakeClock();
     server.on('request', () => void clock.advance(20_000));
@@ -89,7 +89,7 @@ describe('a wait for a request', () => {
     expect(asked.map(({ searchParams }) => searchParams.get('timeout_secs'))).toEqual(['30', '25', '5']);
   });
 
-  it('goes on when an edge that has answered is away for a moment, and ends when it never did', async () => {
+  it('continues when a known edge is briefly away, and fails when the edge never answered', async () => {
     answers = [none('c-1'), refused(503, 'EDGE_SHUTTING_DOWN'), found(captured('req_1'))];
     expect(await wait()).toMatchObject({ id: 'req_1' });
     expect(asked.at(-1)?.searchParams.get('after')).toBe('c-1');
@@ -97,12 +97,12 @@ describe('a wait for a request', () => {
     await expect(wait()).rejects.toMatchObject({ code: 'EDGE_SHUTTING_DOWN' });
   });
 
-  it('ends when the tunnel does', async () => {
+  it('fails when the tunnel closes', async () => {
     answers = [none('c-1'), refused(410, 'TUNNEL_CLOSED')];
     await expect(wait()).rejects.toMatchObject({ code: 'TUNNEL_CLOSED' });
   });
 
-  it('ends at once with its caller, and hangs up', async () => {
+  it('stops at once when the caller cancels, and closes the connection', async () => {
     answers = [[0, null]];
     const abort = new AbortController();
     const waiting = wait({}, abort.signal);
@@ -113,7 +113,7 @@ describe('a wait for a request', () => {
     await closed;
   });
 
-  it('looks at the list where the edge is of before: what finishes from then on, and was wanted', async () => {
+  it('polls the request list on an older edge, and returns the first matching request that finishes', async () => {
     const list = (...requests: CapturedRequest[]) => [200, { tunnel_id: 'tun_a', requests, truncated: false }] as const;
     const old = captured('req_1');
     const underWay = captured('req_2', { duration_ms: null, status: null });

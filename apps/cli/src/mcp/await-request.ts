@@ -1,5 +1,5 @@
-// Waiting for a request of a tunnel, however long: one long poll after the other, each with the cursor of the one before. At an edge of
-// before, which has none of that, by looking at what it keeps.
+// Waiting for a request of a tunnel for any length of time: successive long polls, each with the cursor of the previous response. An
+// older edge without long polls is polled for its list of captured requests instead.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type EdgeTunnels, isOfOldEdge } from '../api/edge-tunnels.ts';
@@ -16,7 +16,7 @@ export interface AwaitedRequest {
 
 type Wait = (filter: AwaitedRequest) => Promise<CapturedRequest | null>;
 
-/** The first that finishes from now on; null: none did in time. Rejects when `signal` is aborted. */
+/** Returns the first matching request that finishes from now on, or null if the time runs out. Rejects when `signal` is aborted. */
 export const awaitRequest = async (
   edge: EdgeTunnels,
   filter: AwaitedRequest,
@@ -46,7 +46,7 @@ const pollLong =
         if (request !== null) return request;
         after = cursor;
       } catch (error) {
-        // An edge that has answered once comes back, and knows by the cursor what we have seen.
+        // An edge that has responded before will come back. The cursor tells the edge which requests have been seen.
         if (signal.aborted || after === null || !isPassing(error)) throw error;
         await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, signal, io);
       }
@@ -61,7 +61,7 @@ const pollList =
   (edge: EdgeTunnels, signal: AbortSignal, io: Pick<Io, 'clock'>): Wait =>
   async ({ tunnelId, withinMs, ...filter }) => {
     const until = io.clock.monotonic() + withinMs;
-    // Those that are under way now finish from now on.
+    // Returns finished requests. A request in progress now is missing from the first list, and counts as new once finished.
     const finished = async (): Promise<CapturedRequest[]> =>
       (await edge.requests(tunnelId, CAPTURE_LIST_LIMIT.max, signal)).requests.filter(
         (request) => request.duration_ms !== null,

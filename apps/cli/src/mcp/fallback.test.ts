@@ -10,7 +10,7 @@ const inClear = new Fault('CLIENT_USAGE', { reason: 'the API key would go out in
 const off = new Fault('API_NOT_FOUND');
 const unknown = new Fault('TUNNEL_UNKNOWN');
 
-describe('the other is asked', () => {
+describe('a tool call falls back between edge and platform', () => {
   it.each([
     ['after a refused connection', refused, true, true],
     ['after an answer that was lost, unless it must not happen twice', lost, true, false],
@@ -25,7 +25,7 @@ describe('the other is asked', () => {
   });
 });
 
-it('of two failures the likelier way is told, and an answer before any', () => {
+it("after two failures the error of the likelier server is reported, and a server's answer before all", () => {
   expect(likelierError(refused, late)).toBe(refused);
   expect(likelierError(refused, inClear)).toBe(refused);
   expect(likelierError(inClear, lost)).toBe(lost);

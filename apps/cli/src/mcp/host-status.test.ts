@@ -3,7 +3,7 @@ import { makeTestIo } from '../io/io.fixture.ts';
 import type { RunningClient } from '../run/hooks/running-client.ts';
 import { hostStatus } from './host-status.ts';
 
-it('shows the latency to the edge in tenths of a millisecond once it is measured', async () => {
+it('the MCP status shows the measured latency to the edge with one decimal, and null before', async () => {
   const session = { id: 'ses_1', regionId: 'local', latencyMs: null as number | null, carriers: 2 };
   const running = {
     plan: { config: null, settings: { server: 'edge.example:443' } },

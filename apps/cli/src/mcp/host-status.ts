@@ -1,5 +1,5 @@
-// What a model is told of where it works: the account and its limits, the edge, this client, what it may open. A part that does not answer
-// says so in its place: the others are worth knowing all the same.
+// The status shown to a model: account and limits, edge, client, and allowed targets. A part that does not respond is reported as a
+// problem in its place, because the other parts are still useful.
 
 import type { EdgeStatus, PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -13,7 +13,7 @@ import { MCP_TUNNELS_MAX } from './limits.ts';
 
 export interface StatusSources {
   readonly io: Io;
-  /** null: no tunnel was asked for so far. */
+  /** The running client. Null until the client has connected. */
   readonly running: RunningClient | null;
   readonly allow: readonly string[];
   readonly edge: () => Promise<EdgeStatus>;
@@ -48,7 +48,7 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
   };
 };
 
-/** From elsewhere the REST of an edge is out of reach; a client that is connected knows it all the same. */
+/** Returns the status of the edge. If the edge's REST API is out of reach, a connected client still knows the region. */
 const edgeFields = async ({ edge, edgeUrl, running }: StatusSources) => {
   try {
     const url = edgeUrl();
@@ -61,7 +61,7 @@ const edgeFields = async ({ edge, edgeUrl, running }: StatusSources) => {
   }
 };
 
-/** By the login; without one by what the edge has said of the key. */
+/** Returns the account of the user's sign-in. Without a sign-in, returns the account reported by the edge for the API key. */
 const accountFields = async ({ io, running, account }: StatusSources) => {
   const session = running?.client?.session ?? null;
   const known = {

@@ -1,5 +1,6 @@
-// The tools' host on this machine: tunnels opened in this process, everything else asked by the API key of the edge or the platform, or by
-// `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
+// The host of the MCP tools on this computer. Tunnels are opened in this process. All other calls go to the edge or the platform with the
+// API key, or to the platform with the sign-in of `tunnel login`. Keys and addresses are looked up for each call, so that a sign-in needs
+// no restart of the server.
 import {
   CAPTURES_KEPT_MAX,
   type CapturedRequest,
@@ -35,7 +36,7 @@ import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientFlags, type ModelClientOptions } from './model-client.ts';
 import { PlatformTools } from './platform-tools.ts';
 
-/** tunnels that are asked of the platform; its tool gives no more at once */
+/** Maximum tunnels requested from the platform. The platform's tool returns no more at once. */
 const PLATFORM_TUNNELS_MAX = 100;
 
 export interface LocalHostFlags extends ModelClientFlags {
@@ -44,11 +45,11 @@ export interface LocalHostFlags extends ModelClientFlags {
 
 export interface LocalHostOptions extends Omit<ModelClientOptions, 'flags' | 'allow'> {
   readonly flags: LocalHostFlags;
-  /** null: nobody has said anything. */
+  /** Returns the allowed targets, or null if the user has set none. */
   readonly allow: () => readonly string[] | null;
 }
 
-/** All but the list of tools, which is known before this is loaded. */
+/** Implements the tools. The list of tools is missing, because the server knows the list before this class is loaded. */
 export class LocalHost implements Omit<ToolHost, 'tools'> {
   readonly #flags: LocalHostFlags;
   readonly #io: Io;
@@ -65,7 +66,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   listTunnels: ToolHost['listTunnels'] = ({ state, limit }, call) =>
     inWords(call, async () => {
       if (state === 'active') return this.#listLive(limit, call);
-      // One more than are shown: then there are more. A whole page says as much as it can.
+      // Requests one tunnel more than shown, to find out whether there are more. A full page of maximum size counts as truncated.
       const query = { state: 'closed', limit: Math.min(limit + 1, TUNNEL_LOG_LIMIT.max) } as const;
       const tunnels = await this.#platform(call, (client) => client.tunnels(query));
       const truncated = tunnels.length > limit || tunnels.length === TUNNEL_LOG_LIMIT.max;
@@ -81,7 +82,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
           platform: (platform) => platform.get(id, call.signal),
         });
       } catch (error) {
-        // One that has ended, or lives elsewhere: the platform knows it.
+        // The tunnel has ended or belongs to another edge. The platform still knows the tunnel.
         if (!isUnknown(error) || !new LoginFile(this.#io).exists()) throw error;
       }
       return this.#platform(call, (client) => client.tunnel(id));
@@ -193,7 +194,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     });
   }
 
-  /** No call is under way any more. */
+  /** Closes all tunnels. Called when no tool call is in progress. */
   close(): Promise<void> {
     return this.#client.closeAll();
   }
@@ -209,8 +210,9 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   }
 
   /**
-   * Of whoever can be reached. The REST of an edge is there on its own machine, or where somebody has named it; from elsewhere the platform
-   * knows what it knows, of all regions. A connected client has been told where that is; one that is not connects when nothing else is left.
+   * Calls the edge or the platform, depending on which is in reach. The REST API of an edge is in reach on the edge's own computer, or at
+   * a configured address. From elsewhere, the platform responds with its data about all regions. A connected client has received the
+   * platform's address from its edge. A client that is not connected connects only if the edge's REST API fails.
    */
   async #ask<T>(call: ToolCall, { edge, platform, isOnce = false }: Answerers<T>): Promise<T> {
     const { isNamed, address, ...holder } = keyHolder(this.#flags, this.#io);
@@ -240,7 +242,10 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     return unlessAborted(PlatformLogin.open(this.#io, this.#flags).call(ask), call.signal);
   }
 
-  /** An id as it is: of a tunnel that has ended, requests are kept for a while. A name is looked up among those that live. */
+  /**
+   * Returns the id of a tunnel. An id is used unchanged, because the requests of an ended tunnel are kept for a while. A name is looked
+   * up among live tunnels.
+   */
   async #idOf(tunnel: string, call: ToolCall): Promise<string> {
     const own = this.#client.find(tunnel)?.tunnel?.tunnelId;
     if (own !== undefined) return own;
@@ -253,7 +258,10 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
 interface Answerers<T> {
   readonly edge: (edge: EdgeTunnels) => Promise<T>;
   readonly platform: (platform: PlatformTools) => Promise<T>;
-  /** It must not happen twice: another is asked only when the first cannot have done it. */
+  /**
+   * True if the call must not be carried out twice. The other side is then called only if the first side cannot have carried out the
+   * call.
+   */
   readonly isOnce?: boolean;
 }
 
@@ -271,7 +279,9 @@ const onlyOne = (tunnels: readonly ShownTunnel[], wanted: string): Pick<ShownTun
   }
 };
 
-/** Whatever refuses does so with a Fault: problems of config.yml have words, too. A call that is over needs none. */
+/**
+ * Runs a tool call and converts its errors to Faults, including problems of config.yml. An aborted call rejects with the abort's reason.
+ */
 const inWords = async <T>({ signal }: ToolCall, run: () => Promise<T>): Promise<T> => {
   try {
     signal.throwIfAborted();

@@ -15,7 +15,7 @@ const parsed = (...texts: readonly string[]): AllowedTarget[] =>
     return target;
   });
 
-describe('what a model may publish', () => {
+describe('targets that a model may publish', () => {
   const usual = parsed(...ALLOWED_BY_DEFAULT);
 
   it.each([
@@ -26,7 +26,7 @@ describe('what a model may publish', () => {
     ['::1', 3000],
     ['[::1]', 3000],
     ['0:0:0:0:0:0:0:1', 3000],
-  ])('is by default any port of this machine from 1024 on: %s %i', (host, port) => {
+  ])('include by default any port of this machine from 1024: %s %i', (host, port) => {
     expect(isTargetAllowed(usual, host, port)).toBe(true);
   });
 
@@ -53,11 +53,11 @@ describe('what a model may publish', () => {
     ['[127.0.0.1]', 3000],
     ['[[::1]]', 3000],
     ['::1%lo', 3000],
-  ])('is nothing else: %s %i', (host, port) => {
+  ])('exclude by default %s %i', (host, port) => {
     expect(isTargetAllowed(usual, host, port)).toBe(false);
   });
 
-  it('is what the owner says instead: one port, a range, all ports of a host', () => {
+  it("are replaced by the owner's list: a single port, a port range or all ports of a host", () => {
     const allowed = parsed('127.0.0.1:3000', 'db.lan:5432-5440', 'NAS.lan:*', '[fd00::0:1]:80', '192.168.1.5:443');
     const isAllowed = (host: string, port: number): boolean => isTargetAllowed(allowed, host, port);
     expect([isAllowed('localhost', 3000), isAllowed('localhost', 3001)]).toEqual([true, false]);
@@ -80,12 +80,12 @@ describe('what a model may publish', () => {
   });
 
   it.each(['', '3000', ':3000', '127.0.0.1', '127.0.0.1:', '127.0.0.1:0', '127.0.0.1:65536', '127.0.0.1:5-4'])(
-    'is not written as %s',
+    'cannot be written as %s',
     (text) => expect(parseAllowedTarget(text)).toBeNull(),
   );
 
   it.each(['*:3000', 'a b:1', 'http://a:1', 'a@b:1', '[zz]:1', '[127.0.0.1]:1', '::1:80', '127.0.0.1:1-2-3', 'a:-1'])(
-    'nor as %s',
+    'cannot be written with another syntax either: %s',
     (text) => expect(parseAllowedTarget(text)).toBeNull(),
   );
 
@@ -96,11 +96,11 @@ describe('what a model may publish', () => {
     ['[::ffff:127.0.0.1]', '127.0.0.1'],
     ['::ffff:7f00:1', '127.0.0.1'],
     ['127.0.0.1', '127.0.0.1'],
-  ])('is dialled in the spelling that was judged: %s', (asked, dialled) => {
+  ])('are dialed in the same normalized form that was checked: %s', (asked, dialled) => {
     expect([plainHost(asked), isTargetAllowed(usual, asked, 3000)]).toEqual([dialled, true]);
   });
 
-  it('has one plain spelling, which is its own', () => {
+  it('are normalized only once: a normalized host stays the same', () => {
     const part = fc.constantFrom('localhost', '127.0.0.1', '::1', '::ffff:', '[', ']', '.', '%', '0', 'A', ':');
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
@@ -113,7 +113,7 @@ describe('what a model may publish', () => {
     expect(odd.map(plainHost)).toEqual(odd);
   });
 
-  it('covers exactly its ports, whatever they are', () => {
+  it('cover exactly the ports of their range', () => {
     const port = fc.integer({ min: 1, max: 65_535 });
     fc.assert(
       fc.property(port, port, port, (one, other, asked) => {
@@ -125,7 +125,7 @@ describe('what a model may publish', () => {
     );
   });
 
-  it('takes any text without falling over, and whatever it takes has ports in their range', () => {
+  it('are parsed from any text without an exception, and have a valid port range', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const target = parseAllowedTarget(text);

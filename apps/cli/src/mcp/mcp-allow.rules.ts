@@ -1,22 +1,22 @@
-// What a model may publish of this machine and its network: the targets that its owner has allowed, as they are written, and whether one of
-// them covers a target. Whatever is not understood covers nothing.
+// The rules for targets that a model may publish from this computer and its network: parses the targets allowed by the owner, and checks
+// a target against the allowed targets. Text that cannot be parsed allows no target.
 import ipaddr from 'ipaddr.js';
 
 export interface AllowedTarget {
-  /** As `sameHost` has it. */
+  /** Host in the spelling of `sameHost`. */
   readonly host: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** Without a word of the owner: what a person started on this machine, and nothing that the system runs. */
+/** Targets allowed without a setting: ports used by programs of the user, without the ports of system services. */
 export const ALLOWED_BY_DEFAULT: readonly string[] = ['127.0.0.1:1024-65535'];
 
 const TARGET =
   /^(?:\[(?<address>[0-9a-f:.]+)\]|(?<host>[^\s:/@?#*[\]]+)):(?:(?<every>\*)|(?<from>\d{1,5})(?:-(?<to>\d{1,5}))?)$/i;
 const PORT_MAX = 65_535;
 
-/** `host:port`, `host:from-to`, `host:*`; an IPv6 address in brackets. null: it is none of these. */
+/** Parses `host:port`, `host:from-to` or `host:*`, with an IPv6 address in brackets. Returns null for any other text. */
 export const parseAllowedTarget = (text: string): AllowedTarget | null => {
   const { address, host = address, every, from, to = from } = TARGET.exec(text)?.groups ?? {};
   if (host === undefined) return null;
@@ -32,9 +32,9 @@ export const isTargetAllowed = (allowed: readonly AllowedTarget[], host: string,
 };
 
 /**
- * The host as it is judged, which is how it has to be dialled: another spelling of it might lead a resolver elsewhere. Odd spellings of an
- * address (127.1, 0x7f000001, 127.0.0.1 with a dot behind it) stay names that nobody has allowed: which address a resolver makes of them is
- * not for us to guess.
+ * Returns the spelling of a host used for the check. The same spelling must be dialed, because a resolver could resolve another spelling
+ * differently. Unusual spellings of an address (127.1, 0x7f000001, 127.0.0.1 with a dot behind it) remain names that no rule allows,
+ * because the resolver's interpretation cannot be predicted.
  */
 export const plainHost = (host: string): string => {
   const lower = host.toLowerCase();
@@ -43,14 +43,14 @@ export const plainHost = (host: string): string => {
     const parsed = ipaddr.IPv6.parse(address);
     return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toString();
   }
-  // What stands in brackets is no name: without its dot it might be an address.
+  // Text in brackets is not a name, so its trailing dot stays: without the dot, the text might be an address.
   const name = lower.replace(/(?<=[^.\]])\.$/, '');
   return ipaddr.isValid(name) ? lower : name;
 };
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '::1']);
 
-/** One spelling for each host: `localhost` and `::1` count as 127.0.0.1. */
+/** Returns the same spelling for all spellings of a host. `localhost` and `::1` count as 127.0.0.1. */
 const sameHost = (host: string): string => {
   const plain = plainHost(host);
   return LOOPBACK_NAMES.has(plain) ? '127.0.0.1' : plain;

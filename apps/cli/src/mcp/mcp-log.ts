@@ -1,4 +1,4 @@
-// Who hears of what happens while a model works: people on stderr of what goes wrong, the log file of all of it, its calls too.
+// Reports about the work of a model: problems on stderr for people, and all events and tool calls in the log file.
 import type { StatusEvent } from '@tunnel/client';
 import type { ToolOutcome } from '@tunnel/mcp/tools';
 import { loadConfig } from '../config/file.ts';
@@ -22,7 +22,7 @@ export const openMcpLog = (flags: { readonly logFile?: string; readonly config?:
   const file: EventLog | null = path === undefined ? null : openEventLog(path, io, warn);
   return {
     outputs: [new Warnings(io), ...(file === null ? [] : [new JsonEvents(io.clock, (event) => file.write(event))])],
-    // Which tunnel or request was meant; what was captured is nowhere in it.
+    // The input shows which tunnel or request was used. Captured content is never logged.
     toolCalled: ({ tool, outcome, input, fault }) =>
       file?.write({
         event: 'tool_call',
@@ -36,7 +36,7 @@ export const openMcpLog = (flags: { readonly logFile?: string; readonly config?:
   };
 };
 
-/** Problems, and that the edge is away and back; what goes well is nobody's business here. */
+/** Prints problems, and the loss and return of the connection to the edge. Successful events are not printed. */
 class Warnings extends LineOutput {
   readonly #stderr: Io['stderr'];
 
@@ -48,7 +48,7 @@ class Warnings extends LineOutput {
   override onStatus(event: StatusEvent): void {
     super.onStatus(event);
     if (event.type === 'reconnecting' || event.type === 'reconnected') this.#say([`tunnel: ${eventLine(event)}`]);
-    // For good: the next tunnel that is asked for connects anew.
+    // The client has closed permanently. A new client connects for the next requested tunnel.
     if (event.type === 'closed' && event.fault !== undefined) this.#say(problemLines(event.fault));
   }
 

@@ -1,4 +1,4 @@
-// A model's program at the other end of `tunnel mcp` in the same process: asks, and has its answers.
+// An MCP host at the other end of `tunnel mcp` in the same process: sends calls and collects the answers.
 import { PassThrough } from 'node:stream';
 import { type Clock, systemClock, type Timer } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -13,7 +13,7 @@ interface Message {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** What a tool gave: its data, or its line of refusal. */
+/** The result of a tool call: the data, or the text of the refusal. */
 export interface Called {
   readonly data: Record<string, unknown>;
   readonly refusal: string | null;
@@ -47,7 +47,7 @@ export class McpSession {
     this.#stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method, params })}\n`);
   }
 
-  /** Returns its id. */
+  /** Sends a request and returns the request's id. */
   send(method: string, params: object = {}): number {
     this.#lastId += 1;
     this.#stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: this.#lastId, method, params })}\n`);
@@ -82,7 +82,7 @@ export class McpSession {
     this.tell('notifications/cancelled', { requestId });
   }
 
-  /** Ends stdin, and settles with the exit code. */
+  /** Ends stdin, and resolves with the exit code. */
   end(): Promise<number> {
     this.#stdin.end();
     return this.code;
@@ -96,7 +96,7 @@ export const calledOf = ({ result, error }: Message): Called => {
   return { data: (result['structuredContent'] ?? {}) as Called['data'], refusal: isError ? (first?.text ?? '') : null };
 };
 
-/** The system's, and how many timers of it run. */
+/** The system clock, with a count of the running timers. */
 export const countedClock = (): Clock & { live(): number } => {
   const running = new Set<object>();
   const count = (timer: Timer): Timer => {

@@ -1,4 +1,4 @@
-// The tunnels of a model when things do not go in order: at a real edge in the same process.
+// Tunnels of a model in unusual orders of events, with a real edge in the same process.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
@@ -47,7 +47,7 @@ const live = async (): Promise<string[]> => {
   return ((await answer.json()) as { name: string }[]).map(({ name }) => name);
 };
 
-/** The system's, whose timers of this length run out when they are told to. */
+/** The system clock, except that timers of exactly this length are held until the test fires them. */
 const clockWith = (heldMs: number): Clock & { held: Set<() => void> } => {
   const held = new Set<() => void>();
   return {
@@ -61,21 +61,21 @@ const clockWith = (heldMs: number): Clock & { held: Set<() => void> } => {
   };
 };
 
-describe('a name that is taken', () => {
-  it('is refused, and the tunnel that has it stays open', async () => {
+describe('a tunnel name in use', () => {
+  it('is refused, and the existing tunnel stays open', async () => {
     const session = await open();
     await session.call('open_tunnel', web());
     for (const more of [{}, { protocol: 'tcp' }]) {
       expect((await session.call('open_tunnel', web(more))).refusal).toMatch(/already has a tunnel 'web'/);
     }
-    // Whatever had been asked of the edge before this has been done.
+    // After this call every earlier request to the edge has been processed.
     await session.call('open_tunnel', web({ name: 'other' }));
     expect((await live()).sort()).toEqual(['other', 'web']);
   });
 });
 
-describe('a tunnel with a time', () => {
-  it('ends when it has run out, and its name is free', async () => {
+describe('a tunnel with `ttl_secs`', () => {
+  it('closes when its time has passed, and its name can be used again', async () => {
     const clock = clockWith(61_000);
     const session = await open({ clock });
     await session.call('open_tunnel', web({ ttl_secs: 61 }));
@@ -87,7 +87,7 @@ describe('a tunnel with a time', () => {
     expect([clock.held.size, await live()]).toEqual([0, ['web']]);
   });
 
-  it('keeps its own, also when another of its name has just been closed', async () => {
+  it('keeps its own timer when a tunnel of the same name has just been closed', async () => {
     const clock = clockWith(61_000);
     const session = await open({ clock });
     for (let round = 0; round < 5; round += 1) {
@@ -104,8 +104,8 @@ describe('a tunnel with a time', () => {
   });
 });
 
-describe('a connection', () => {
-  it('that was made when its caller had just left is closed, and the next call makes its own', async () => {
+describe('a connection of the MCP server', () => {
+  it('is closed if its caller canceled meanwhile, and the next call connects again', async () => {
     const made: Client[] = [];
     const session = await open({
       connect: async (options) => {
@@ -125,7 +125,7 @@ describe('a connection', () => {
 });
 
 describe('a config.yml that becomes unreadable', () => {
-  it('is said to each call until it is good again, and ends nothing', async () => {
+  it('is reported on each call until it is valid again, and the MCP server keeps running', async () => {
     const session = await open();
     mkdirSync(join(home.path, '.tunnel'), { recursive: true });
     const file = join(home.path, '.tunnel', 'config.yml');
@@ -138,8 +138,8 @@ describe('a config.yml that becomes unreadable', () => {
   });
 });
 
-describe('the doctor', () => {
-  it('is run as `tunnel doctor --json` has it, one progress a check, and no secret in any of it', async () => {
+describe('the tool run_doctor', () => {
+  it('returns all checks of `tunnel doctor`, reports progress for each, and prints no secret', async () => {
     const env = {
       TUNNEL_API_KEY: KEY,
       TUNNEL_P2P_SECRET: 'a secret of sixteen bytes and more',

@@ -1,5 +1,6 @@
-// The client behind a model's tunnels: connected when the first of them is asked for, or the platform is to be found, known to `tunnel status` from then on, and closed with
-// the server. Its tunnels are counted, and end by themselves when they were given a time.
+// The client for a model's tunnels. Connects when the first tunnel is requested, or when the platform's address is needed. Afterwards the
+// client is listed by `tunnel status`, and closes with the MCP server. The number of tunnels is limited, and a tunnel with a time to live
+// closes automatically.
 
 import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
@@ -17,7 +18,7 @@ import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running
 import { MCP_DRAIN_MS, MCP_TUNNELS_MAX } from './limits.ts';
 import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
 
-/** the answer of the edge to a tunnel that a model asked for; then it is given up */
+/** Timeout for the edge's response to a tunnel requested by a model. Afterwards the tunnel is given up. */
 const MCP_OPEN_TIMEOUT_MS = 30_000;
 
 export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
@@ -25,11 +26,11 @@ export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSec
 export interface ModelClientOptions {
   readonly flags: ModelClientFlags;
   readonly io: Io;
-  /** What may be opened, as it is written now. */
+  /** Returns the currently allowed targets. */
   readonly allow: () => readonly string[];
-  /** Whoever shows or keeps what happens. */
+  /** Outputs that show or log events. */
   readonly outputs: readonly Partial<Output>[];
-  /** `tunnel stop` means the whole server. */
+  /** Called for `tunnel stop`, which stops the whole MCP server. */
   readonly onStop: () => void;
 }
 
@@ -41,7 +42,7 @@ interface Connected {
 export class ModelClient {
   readonly #options: ModelClientOptions;
   readonly #connecting: SingleFlight<Connected>;
-  /** Of tunnels that were given a time. */
+  /** Timers of the tunnels with a time to live. */
   readonly #endings = new Map<Tunnel, Timer>();
   #connected: Connected | null = null;
 
@@ -50,18 +51,21 @@ export class ModelClient {
     this.#connecting = new SingleFlight((signal) => this.#connect(signal));
   }
 
-  /** null until it is connected. */
+  /** The running client. Null until the client is connected. */
   get running(): ClientRun | null {
     return this.#connected?.running ?? null;
   }
 
-  /** Where the platform of the account is, as the edge says that has taken our key; null: it says nothing. */
+  /**
+   * Returns the URL of the account's platform, as reported by the edge that has accepted the API key. Returns null if the edge reports no
+   * platform.
+   */
   async platformUrl({ signal }: ToolCall): Promise<string | null> {
     const { running } = this.#connected ?? (await this.#connecting.run(signal));
     return running.client?.session?.dashboardUrl?.replace(/\/app\/?$/, '') ?? null;
   }
 
-  /** By its id or its name. */
+  /** Finds a tunnel by id or by name. */
   find(tunnel: string): RunningTunnel | undefined {
     const own = this.running?.tunnels ?? [];
     return own.find((entry) => entry.tunnel?.tunnelId === tunnel) ?? own.find(({ name }) => name === tunnel);
@@ -71,7 +75,7 @@ export class ModelClient {
     const { io, allow } = this.#options;
     const wanted = wantedTunnel(input, allow(), io);
     const { running } = this.#connected ?? (await this.#connecting.run(signal));
-    // From here to the asking nothing waits: who comes at the same time counts, too.
+    // There is no `await` between this check and the request, so that simultaneous calls count toward the limit.
     this.#refuseOverLimit(running);
     const spec = { ...wanted.spec, name: freeName(wanted, running) };
     const tunnel = await this.#answeredInTime(running.open(spec, 'mcp'), spec.name, running, signal);
@@ -87,12 +91,12 @@ export class ModelClient {
     };
   }
 
-  /** Settles when the edge has confirmed it. */
+  /** Closes a tunnel. Resolves when the edge has confirmed the end of the tunnel. */
   async close(name: string): Promise<void> {
     await this.running?.remove(name, 'removed');
   }
 
-  /** Visitors that are being served have a moment. */
+  /** Closes the client with all tunnels. Current visitors have a moment to finish. */
   async closeAll(): Promise<void> {
     await this.#connected?.close();
   }
@@ -103,7 +107,10 @@ export class ModelClient {
     if (own.length >= limit) throw new Fault('MCP_TUNNEL_LIMIT', { limit });
   }
 
-  /** Nobody waits for it any more: it is not to open behind their back. */
+  /**
+   * Waits for the edge's response to a tunnel. After a timeout or an aborted call, the tunnel is removed, because a tunnel without a
+   * waiting caller must not open.
+   */
   async #answeredInTime(
     opening: Promise<Tunnel>,
     name: string,
@@ -129,7 +136,7 @@ export class ModelClient {
     try {
       return await Promise.race([opening, givenUp]);
     } catch (error) {
-      // What was refused has left nothing; its name may be that of another, which stays.
+      // A rejected tunnel has left nothing to remove, and its name may belong to another tunnel that must stay open.
       if (!wasRefused) void running.remove(name, 'removed');
       throw error;
     } finally {
@@ -143,7 +150,10 @@ export class ModelClient {
     this.#endings.set(tunnel, this.#options.io.clock.setTimeout(end, seconds * 1000));
   }
 
-  /** By what there is, and not by the name that has ended: the next tunnel may have it already. */
+  /**
+   * Cancels the timers of closed tunnels. Compares tunnels instead of names, because the next tunnel may already have the name of a
+   * closed tunnel.
+   */
   #forgetEndings(running: ClientRun): void {
     const open = new Set(running.tunnels.flatMap(({ state, tunnel }) => (state === 'closing' ? [] : (tunnel ?? []))));
     for (const [tunnel, timer] of this.#endings) {
@@ -171,7 +181,7 @@ export class ModelClient {
       stop: onStop,
       watchRequests: watchRequests(output),
     });
-    // Nothing is kept for a later run: with the server all of them end.
+    // Connects without a state folder, because all tunnels end with the server, and a later run does not resume any tunnel.
     const { stateDir: _, ...where } = settings;
     const client = await io.connect({
       ...where,
@@ -183,7 +193,7 @@ export class ModelClient {
       onStatus: (event) => {
         running.onStatus(event);
         output.onStatus(event);
-        // One that was open and is over: its name is free, and it counts no more.
+        // An open tunnel has ended. Its removal frees the name, and the tunnel no longer counts toward the limit.
         const isOver = event.type === 'tunnel-error' && event.final && event.tunnel.tunnelId !== '';
         if (isOver) void running.remove(event.tunnel.name, 'removed');
       },
@@ -198,12 +208,12 @@ export class ModelClient {
         await agent?.close?.();
       },
     };
-    // The caller that waited for the tunnel has gone, and the next caller may open its own: this one would never be closed.
+    // The caller that waited for the client has gone, and the next caller may connect another client. This client would never be closed.
     if (signal.aborted) {
       await connected.close();
       signal.throwIfAborted();
     }
-    // The key was revoked, or the edge refuses it now: the next tunnel tries anew.
+    // The API key was revoked, or the edge now rejects the key. The next tunnel connects a new client.
     void client.closed.then(() => {
       for (const timer of this.#endings.values()) timer.cancel();
       this.#endings.clear();
@@ -224,7 +234,7 @@ const planWithoutTunnels = (settings: TunnelRun['settings'], config: string | nu
   tunnels: [],
 });
 
-/** Two tunnels to one port differ by a number, unless the model gave them names. */
+/** Returns a free name for a tunnel. Two tunnels to the same port get different numbers, unless the model has named the tunnels. */
 const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string => {
   const name = nameOf(spec);
   const taken = new Set(running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name));
@@ -234,7 +244,7 @@ const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string =
   return `${name}-${number}`;
 };
 
-/** Requests are seen from the first tunnel on that carries any. */
+/** Creates the observer of requests, which starts with the first tunnel that carries requests. */
 const watchRequests = (output: Output): ClientRunOptions['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
   return (client, { proto }) => {

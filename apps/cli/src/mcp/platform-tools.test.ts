@@ -1,4 +1,4 @@
-// The platform's tools, as a scripted platform answers them: what comes back, what is refused, and where the key does not go.
+// The platform's MCP tools against a scripted platform: results, refusals, and the use of the API key.
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { CapturedRequest } from '@tunnel/contract';
@@ -68,7 +68,7 @@ const REQUEST: CapturedRequest = {
 };
 const never = new AbortController().signal;
 
-it('waits with the key and the filter, and gives the request, or none', async () => {
+it('waiting through the platform sends the API key and the filter, and returns a request or null', async () => {
   answer = told({ request: REQUEST, waited_ms: 5, untrusted: true });
   expect(await tools().next('tun_a', { method: 'POST', path_contains: '/hook' }, 60_000, never)).toEqual(REQUEST);
   const args = { tunnel: 'tun_a', method: 'POST', path_contains: '/hook', timeout_secs: 60 };
@@ -77,14 +77,14 @@ it('waits with the key and the filter, and gives the request, or none', async ()
   expect(await tools().next('tun_a', {}, 60_000, never)).toBeNull();
 });
 
-it('a list has the times of its lines', async () => {
+it('requests listed by the platform keep their times', async () => {
   const { id, method, path, status, duration_ms, at } = REQUEST;
   const line = { id, method, path, status, duration_ms };
   answer = told({ requests: [{ ...line, time: at }], truncated: true, untrusted: true });
   expect(await tools().requests('tun_a', never)).toEqual({ requests: [{ ...line, at }], truncated: true });
 });
 
-it('a failure of a tool is that fault, whatever hint stood behind it', async () => {
+it('a failed tool of the platform becomes an error with its code and message, without the hint', async () => {
   answer = failed('TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels to see the existing tunnels.');
   await expect(tools().get('tun_b', never)).rejects.toMatchObject({
     code: 'TUNNEL_UNKNOWN',
@@ -92,7 +92,7 @@ it('a failure of a tool is that fault, whatever hint stood behind it', async () 
   });
 });
 
-it('a refused key is that fault', async () => {
+it("an API key rejected by the platform is reported with the platform's message", async () => {
   answer = says(401, { error: 'the API key is not accepted', code: 'AUTH_TOKEN_INVALID', request_id: 'req_1' });
   await expect(tools().list(10, never)).rejects.toMatchObject({ message: 'the API key is not accepted' });
 });
@@ -104,12 +104,12 @@ it.each([
   ['no result', says(200, { jsonrpc: '2.0', id: 1 })],
   ['another shape', told({ tunnels: [{ tunnel_id: 7 }] })],
   ['no data', says(200, { result: { content: [] } })],
-])('%s is no answer of a platform', async (_, wrong) => {
+])('%s as a response counts as an unreachable platform', async (_, wrong) => {
   answer = wrong;
   await expect(tools().list(10, never)).rejects.toMatchObject({ code: 'CLIENT_PLATFORM_UNREACHABLE' });
 });
 
-it('a call that is given up ends at once, with its own reason', async () => {
+it("a canceled call ends at once with the caller's reason", async () => {
   answer = () => {};
   const stop = new AbortController();
   const waiting = tools().next('tun_a', {}, 60_000, stop.signal);

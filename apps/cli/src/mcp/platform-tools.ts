@@ -1,5 +1,6 @@
-// The tools of the platform's /mcp, called with the API key: what a client behind a firewall can ask of its account, whose edge shows its REST
-// to nobody outside. The key goes where the edge that has taken it says, and nowhere in clear.
+// The tools of the platform's /mcp, called with the API key. Used if the edge's REST API is closed to outside clients, so that a client
+// behind a firewall can still query its account. The API key is sent only to the platform reported by the edge that has accepted the key,
+// and never unencrypted.
 import {
   apiError,
   type CapturedRequest,
@@ -15,13 +16,13 @@ import type { EdgeSource } from '../api/edge-api.ts';
 import { callHttp, faultOfCall } from '../api/http-call.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
-/** requests of a tunnel that are asked of the platform; its tool gives no more at once */
+/** Maximum requests of a tunnel requested from the platform. The platform's tool returns no more at once. */
 const PLATFORM_REQUESTS_MAX = 50;
 
-/** How the key is shown; its address is the edge's, and not used. */
+/** The API key with connection settings. The address belongs to the edge, and is left out. */
 export type KeyHolder = Pick<EdgeSource, 'token' | 'caFile' | 'insecure' | 'proxyFor'>;
 
-/** Whatever a schema of the contract reads. */
+/** A schema of the contract that parses values of type T. */
 interface Reader<T> {
   safeParse(value: unknown): { success: true; data: T } | { success: false };
 }
@@ -40,7 +41,7 @@ export class PlatformTools {
   readonly #url: URL;
   readonly #holder: KeyHolder;
 
-  /** `url`: that of the platform, without a slash at its end. */
+  /** `url` is the address of the platform, without a trailing slash. */
   constructor(url: string, holder: KeyHolder) {
     this.#url = new URL(`${url}/mcp`);
     this.#holder = holder;
@@ -81,7 +82,7 @@ export class PlatformTools {
     return this.#read(replayedRequest, told['request']);
   }
 
-  /** The first that finishes from now on; null: none did in time. */
+  /** Returns the first matching request that finishes from now on, or null if the time runs out. */
   async next(
     tunnel: string,
     filter: RequestFilter,
@@ -147,7 +148,10 @@ export class PlatformTools {
 
 const FAILURES = { wrongKind: 'CLIENT_NOT_A_PLATFORM', unreachable: 'CLIENT_PLATFORM_UNREACHABLE' } as const;
 
-/** `CODE: message Next: hint`; the hint is put into words anew. */
+/**
+ * Converts an error text of the form `CODE: message Next: hint` to a Fault. The hint is dropped, because the fault gets a hint of the
+ * CLI.
+ */
 const faultOfLine = (text: string): Fault => {
   const [, code = '', message = text] = /^([A-Z0-9_]+): (.*?)(?: Next: .*)?$/s.exec(text) ?? [];
   return Fault.fromWire(code, message);

@@ -1,5 +1,5 @@
-// `tunnel mcp` as it runs: the protocol on the standard streams, and an end that leaves nothing behind. What opens tunnels and asks edges is
-// loaded with the first call that needs it: a list of tools is there at once.
+// The course of `tunnel mcp`: MCP over the standard streams, and a shutdown that leaves nothing behind. The code that opens tunnels and
+// calls edges is loaded with the first call that needs the code, so that the list of tools is available immediately.
 
 import { Console } from 'node:console';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -14,20 +14,20 @@ import type { LocalHost, LocalHostFlags } from './local-host.ts';
 import type { McpLog } from './mcp-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
 
-/** from the end of stdin, or a signal, to the end of the process, whatever the edge does */
+/** Maximum time from the end of stdin, or from a signal, to the end of the process, even if the edge does not respond. */
 const MCP_CLOSE_TIMEOUT_MS = 2000;
-/** how often it is looked whether the program that started the server is still there */
+/** Interval of the check whether the program that started the server is still running. */
 const MCP_PARENT_LOOK_EVERY_MS = 1000;
 
 export interface McpRun {
   readonly flags: LocalHostFlags;
   readonly readOnly: boolean;
-  /** What may be opened, as it is written now; null: nobody has said anything. */
+  /** Returns the currently allowed targets, or null if the user has set none. */
   readonly allow: () => readonly string[] | null;
 }
 
 export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
-  // stdout is the protocol's alone, whatever a library has to say.
+  // stdout is reserved for the protocol, so console output of libraries goes to stderr.
   const { console } = globalThis;
   globalThis.console = new Console(process.stderr, process.stderr);
   try {
@@ -39,7 +39,7 @@ export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
 
 const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   const stop = listenForStops(io);
-  // A terminal that hangs up is no host that has gone.
+  // SIGHUP is ignored, because a closed terminal does not mean that the MCP host has exited.
   io.signals.on('SIGHUP', () => {});
   const loaded = loadOnce(run, io, () => stop.ask());
   const host = lazyHost(io, loaded.get);
@@ -65,7 +65,7 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   });
   parent.cancel();
   const late = new AbortController();
-  // A slow reader has a moment, too; one that reads nothing is not waited for any longer.
+  // Waits a moment for a slow reader of the responses, but not longer for a reader that reads nothing.
   const read = Promise.race([transport.flushed(), pause(MCP_DRAIN_MS, late.signal, io)]);
   const closing = server.close().then(() => Promise.all([loaded.close(), read]));
   await Promise.race([closing, pause(MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
@@ -80,7 +80,7 @@ interface Loaded {
   close(): Promise<void>;
 }
 
-/** Once it is good: what was not (a config.yml that cannot be read) is tried again with the next call. */
+/** Loads the host of the tools once. A failed load, such as with an unreadable config.yml, is repeated with the next call. */
 const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
   const load = async (): Promise<{ host: LocalHost; log: McpLog }> => {
     const [{ LocalHost }, { openMcpLog }, { faultOf }] = await Promise.all([
@@ -112,7 +112,7 @@ const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
   };
 };
 
-/** A login that comes or goes while the server runs is seen at the next listing. */
+/** Tools that need a sign-in. A sign-in or sign-out while the server runs takes effect with the next listing of tools. */
 const WITH_LOGIN: ReadonlySet<ToolName> = new Set(['get_usage', 'list_keys']);
 const WITHOUT_LOGIN: ReadonlySet<ToolName> = new Set(TOOL_NAMES.filter((name) => !WITH_LOGIN.has(name)));
 const ALL: ReadonlySet<ToolName> = new Set(TOOL_NAMES);
@@ -139,7 +139,10 @@ const lazyHost = (io: Io, get: () => Promise<LocalHost>): ToolHost => {
   };
 };
 
-/** A host that is killed closes our stdin, unless one of its other children holds the pipe, or a shell stands in between. */
+/**
+ * Calls `onGone` when the parent process has exited. A killed host closes stdin of this process, but not if another child of the host
+ * holds the pipe, or if a shell runs in between.
+ */
 const watchParent = (io: Io, onGone: () => void): { cancel(): void } => {
   const parent = process.ppid;
   const timer = io.clock.setInterval(() => {

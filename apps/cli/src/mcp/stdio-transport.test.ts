@@ -45,7 +45,7 @@ const answers = (): { id: unknown; error: { code: number; message: string } }[] 
 const ping = (id: number | string): string => `${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n`;
 
 describe('a line on stdin', () => {
-  it('is a message, however it was cut into pieces', async () => {
+  it('is one message, even if it arrives in pieces', async () => {
     const bytes = Buffer.from(
       `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { text: 'žluť€😀' } })}\n`,
     );
@@ -55,7 +55,7 @@ describe('a line on stdin', () => {
     expect(out).toBe('');
   });
 
-  it('with a carriage return, or with nothing in it, is as good', async () => {
+  it('may end with a carriage return, and empty lines are skipped', async () => {
     await say('\r\n', '\n', ping(1).replace('\n', '\r\n'));
     expect([taken.length, out]).toEqual([1, '']);
   });
@@ -66,7 +66,7 @@ describe('a line on stdin', () => {
     '\u0000',
     '{"jsonrpc":"2.0","id":1,"method":"a\u0000"}',
     '\ufffd\ufffe',
-  ])('that is broken is answered with -32700, and the next one is read: %j', async (line) => {
+  ])('is answered with -32700 if the JSON is invalid, and the next line is read: %j', async (line) => {
     await say(`${line}\n${ping(7)}`);
     expect(answers()).toMatchObject([{ id: null, error: { code: -32_700 } }]);
     expect(taken).toMatchObject([{ id: 7 }]);
@@ -81,13 +81,13 @@ describe('a line on stdin', () => {
     ['{"jsonrpc":"1.0","id":"x","method":"ping"}', 'x'],
     ['{"jsonrpc":"2.0","id":{},"method":"ping"}', null],
     ['{"jsonrpc":"2.0","id":6,"method":7}', 6],
-  ])('that is no message is answered with -32600, by its id if it has one: %s', async (line, id) => {
+  ])('is answered with -32600 and the id if the message is invalid: %s', async (line, id) => {
     await say(`${line}\n${ping(7)}`);
     expect(answers()).toMatchObject([{ id, error: { code: -32_600 } }]);
     expect(taken).toMatchObject([{ id: 7 }]);
   });
 
-  it('of a MiB is read, one over the bound is answered and not kept', async () => {
+  it('may have 1 MiB, and a longer line above the limit is dropped with an error', async () => {
     await say(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'a'.repeat(1024 * 1024) } })}\n`);
     expect(taken).toHaveLength(1);
     const piece = 'b'.repeat(MCP_LINE_MAX_BYTES / 2);
@@ -97,8 +97,8 @@ describe('a line on stdin', () => {
   });
 });
 
-describe('calls under way', () => {
-  it('are bounded; one that is answered or cancelled makes room', async () => {
+describe('calls in progress', () => {
+  it('are limited, and an answered or canceled call makes room for another', async () => {
     for (let id = 0; id < MCP_CALLS_MAX; id += 1) stdin.write(ping(id));
     await say(ping('over'));
     expect(answers()).toMatchObject([{ id: 'over', error: { code: -32_000 } }]);
@@ -111,7 +111,7 @@ describe('calls under way', () => {
     ).toHaveLength(2);
   });
 
-  it('have an id each', async () => {
+  it('must have different ids', async () => {
     await say(ping(1), ping(1), ping('1'));
     expect(answers()).toMatchObject([{ id: 1, error: { code: -32_600 } }]);
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
@@ -119,7 +119,7 @@ describe('calls under way', () => {
     expect(taken).toMatchObject([{ id: 1 }, { id: '1' }, { id: 1 }]);
   });
 
-  it('whose answers nobody reads keep further ones from being read, until somebody does', async () => {
+  it('pause reading from stdin while stdout is full', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
     await transport.send({ jsonrpc: '2.0', id: 2, result: {} });
@@ -132,8 +132,8 @@ describe('calls under way', () => {
   });
 });
 
-describe('a host that does not read', () => {
-  it('has the rest of its lines taken in their order, one answer at a time', async () => {
+describe('a host that does not read stdout', () => {
+  it('gets the remaining lines processed in order, one per drain', async () => {
     transport.onmessage = (message) => {
       taken.push(message);
       void transport.send({ jsonrpc: '2.0', id: (message as { id: number }).id, result: {} });
@@ -149,7 +149,7 @@ describe('a host that does not read', () => {
     expect(taken).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }, { id: 4 }, { id: 5 }]);
   });
 
-  it('is not waited for at the end of stdin', async () => {
+  it('does not delay the end of stdin', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
     await say(ping(2));
@@ -158,7 +158,7 @@ describe('a host that does not read', () => {
     expect(taken).toEqual([]);
   });
 
-  it('has only so much of what it says kept', async () => {
+  it('can fill only a limited buffer until stdin is paused', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
     await say(Buffer.alloc(MCP_HELD_MAX_BYTES - 1, ' '));
@@ -172,8 +172,8 @@ describe('a host that does not read', () => {
   });
 });
 
-describe('the end', () => {
-  it('waits until all that was said has been taken', async () => {
+describe('the end of the stdio transport', () => {
+  it('waits until stdout has taken all output', async () => {
     const stdout = new PassThrough({ highWaterMark: 10 });
     const slow = new StdioTransport({ stdin, stdout });
     await slow.flushed();
@@ -193,7 +193,7 @@ describe('the end', () => {
     expect(read.split('\n')).toHaveLength(3);
   });
 
-  it('of stdin is told, and leaves no listener behind once it is closed', async () => {
+  it('follows the end of stdin, and closing removes its listeners', async () => {
     let isEnded = false;
     void transport.ended.then(() => {
       isEnded = true;
@@ -209,7 +209,7 @@ describe('the end', () => {
     expect(out).toBe('');
   });
 
-  it('comes also by an error of stdin', async () => {
+  it('also follows an error of stdin', async () => {
     stdin.destroy(new Error('gone'));
     await transport.ended;
   });

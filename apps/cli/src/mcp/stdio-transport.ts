@@ -1,33 +1,37 @@
-// MCP over the standard streams: one message a line, each way. What is no message is answered and passed over: a broken line ends nothing.
+// MCP over the standard streams, with one message per line in both directions. An invalid line gets an error response and is skipped, so
+// that a broken line does not end the connection.
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import type { Io } from '../io/io.ts';
 
-/** one message on stdin: an argument of a MiB is refused by its tool, in words */
+/** Maximum size of a message on stdin. An argument of 1 MiB still reaches its tool, which rejects the argument with a clear message. */
 export const MCP_LINE_MAX_BYTES = 4 * 1024 * 1024;
-/** Bytes read from stdin while the MCP client does not read stdout. The end of stdin may lie behind them. */
+/**
+ * Maximum bytes read from stdin while the MCP client does not read stdout. Reading continues up to the limit, because the end of stdin may
+ * follow.
+ */
 export const MCP_HELD_MAX_BYTES = 1024 * 1024;
-/** calls under way; each of them answers with 256 KiB at most */
+/** Maximum calls in progress. A response has at most 256 KiB. */
 export const MCP_CALLS_MAX = 256;
 
-/** The codes of JSON-RPC 2.0, and one of those that it leaves to servers. */
+/** Error codes of JSON-RPC 2.0. `busy` is from the range reserved for servers. */
 const CODE = { parse: -32_700, invalid: -32_600, busy: -32_000 } as const;
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Settles when nothing more will come in. */
+  /** Resolves when no more input can arrive. */
   readonly ended: Promise<void>;
   readonly #stdin: NodeJS.ReadableStream;
   readonly #stdout: Io['stdout'];
-  /** The beginning of a line whose end has not come. */
+  /** Parts of an incomplete line. */
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** Of one that is too long: the rest of it is not kept. */
+  /** True while the rest of a line over the size limit is skipped. */
   #isSkipping = false;
-  /** Ids of requests that were taken and not answered. */
+  /** Ids of accepted requests without a response. */
   readonly #underWay = new Set<unknown>();
-  /** Nobody takes our answers: what comes in meanwhile is not looked at. */
+  /** True while the host does not read responses. New input is then held without processing. */
   #isFull = false;
   #held: Buffer[] = [];
   #heldBytes = 0;
@@ -63,7 +67,7 @@ export class StdioTransport implements Transport {
     this.onclose?.();
   }
 
-  /** Settles when all that was said has been taken, or nobody will: a process that ends before loses the rest of a line. */
+  /** Resolves when all output has been read, or can no longer be read. A process that ends earlier loses the rest of a line. */
   async flushed(): Promise<void> {
     const stdout = this.#stdout as Partial<Pick<NodeJS.WriteStream, 'writableLength'>> &
       Pick<NodeJS.WriteStream, 'write'>;
@@ -78,7 +82,7 @@ export class StdioTransport implements Transport {
     if (!this.#isFull) return this.#read(bytes);
     this.#held.push(bytes);
     this.#heldBytes += bytes.length;
-    // Some is taken in all the same: behind it the end may come, and is not to wait for a host that reads nothing.
+    // Some input is read even now, because the end of stdin may follow, and must be noticed even if the host reads nothing.
     if (this.#heldBytes >= MCP_HELD_MAX_BYTES) this.#stdin.pause();
   };
 
@@ -140,7 +144,7 @@ export class StdioTransport implements Transport {
       return this.#refuse(CODE.invalid, 'the line is not a JSON-RPC 2.0 message', idOf(json));
     }
     if ('method' in message && 'id' in message) {
-      // Two of one id would count as one, and their answers could not be told apart.
+      // Two requests with the same id would count as one request, and their responses could not be told apart.
       if (this.#underWay.has(message.id)) {
         return this.#refuse(CODE.invalid, 'a call with this id is in progress', message.id);
       }
@@ -150,7 +154,7 @@ export class StdioTransport implements Transport {
       }
       this.#underWay.add(message.id);
     }
-    // A call that is cancelled is not answered.
+    // A canceled call gets no response.
     if ('method' in message && message.method === 'notifications/cancelled') {
       this.#underWay.delete(message.params?.['requestId']);
     }
@@ -162,7 +166,10 @@ export class StdioTransport implements Transport {
     this.#write({ jsonrpc: '2.0', id, error: { code, message } });
   }
 
-  /** Who does not read answers has no more of his questions taken: else they would pile up here. */
+  /**
+   * Writes a message. While the host does not read responses, no more requests are accepted, because their responses would pile up in
+   * memory.
+   */
   #write(message: object): void {
     if (this.#stdout.write(`${JSON.stringify(message)}\n`) !== false) return;
     const stdout = this.#stdout as Partial<Pick<NodeJS.WriteStream, 'once'>>;

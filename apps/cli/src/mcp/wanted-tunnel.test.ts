@@ -10,8 +10,8 @@ const wanted = (
   io: object = { env: {} },
 ) => wantedTunnel({ protocol: 'http', local_port: 3000, ...input }, allow, io as { env: typeof env });
 
-describe('what a model asks to open', () => {
-  it('is refused with the line that would allow it', () => {
+describe('a tunnel that a model asks for', () => {
+  it('is refused for a target outside the list, with the flag that would allow it', () => {
     expect(() => wanted({ local_host: '10.0.0.5', local_port: 80 })).toThrow(
       expect.objectContaining({
         code: 'MCP_TARGET_NOT_ALLOWED',
@@ -23,13 +23,13 @@ describe('what a model asks to open', () => {
     expect(() => wanted({}, [])).toThrow(expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }));
   });
 
-  it('before anything else is looked at', () => {
+  it('is checked against the list before any other field', () => {
     expect(() => wanted({ protocol: 'p2p', local_port: 22, p2p_name: '?' })).toThrow(
       expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }),
     );
   });
 
-  it('is dialled as it was judged', () => {
+  it('is dialed at the same normalized host that was checked', () => {
     expect(wanted({ local_host: '[::1]' }).spec.local_host).toBe('::1');
     expect(wanted({ local_host: 'LOCALHOST.' }).spec.local_host).toBe('localhost');
     for (const local_host of ['127.0.0.1.', 'localhost..', '[localhost]']) {
@@ -37,7 +37,7 @@ describe('what a model asks to open', () => {
     }
   });
 
-  it('is a tunnel as the client takes it', () => {
+  it('becomes a tunnel spec of the client', () => {
     const input = { subdomain: 'shop', host_header: 'rewrite', name: 'web' };
     expect(wanted(input)).toEqual({
       spec: {
@@ -69,11 +69,11 @@ describe('what a model asks to open', () => {
     [{ protocol: 'tcp', subdomain: 'x' }, /subdomain/],
     [{ protocol: 'tls' }, /needs a domain or a subdomain/],
     [{ subdomain: 'a', domain: 'a.example.com' }, /not both/],
-  ] as const)('is refused in words when it cannot work: %j', (input, words) => {
+  ] as const)('is refused with a reason when its fields are invalid: %j', (input, words) => {
     expect(() => wanted(input)).toThrow(words);
   });
 
-  it('is published to peers with the secret of the environment alone', () => {
+  it('gets a p2p secret only from the environment', () => {
     const input = { protocol: 'p2p', p2p_name: 'office', p2p_service: 'udp' } as const;
     expect(() => wanted(input)).toThrow(expect.objectContaining({ code: 'MCP_P2P_SECRET_MISSING' }));
     const { spec, isNamed } = wanted(input, ALLOWED_BY_DEFAULT, { env });
@@ -82,7 +82,7 @@ describe('what a model asks to open', () => {
   });
 });
 
-it('without a word of the owner, config.yml allows what the rule does', () => {
+it('by default config.yml allows the default targets and is not read-only', () => {
   const { mcp } = loadClientConfig({ file: '/nowhere/config.yml', text: '{}', env: {}, home: '/nowhere' });
   expect([mcp.allow, mcp.read_only]).toEqual([ALLOWED_BY_DEFAULT, false]);
 });

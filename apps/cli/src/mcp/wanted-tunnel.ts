@@ -1,4 +1,4 @@
-// What a model asks to open, as the client takes it: first whether it may, then what it is.
+// Conversion of a tunnel requested by a model to a spec for the client, after a check that the model may publish the target.
 import { type ClientSpec, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp/tools';
@@ -10,11 +10,11 @@ import { type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } fr
 
 export interface WantedTunnel {
   readonly spec: ClientSpec;
-  /** A name that was not given can be another. */
+  /** True if the model has named the tunnel. A default name can be replaced by another name. */
   readonly isNamed: boolean;
 }
 
-/** Throws a Fault; nothing was dialled then, and nothing asked of the edge. */
+/** Checks and converts the tunnel. Throws a Fault before any connection to the target, and before any request to the edge. */
 export const wantedTunnel = (
   input: OpenTunnelInput,
   allow: readonly string[],
@@ -27,7 +27,7 @@ export const wantedTunnel = (
     throw new Fault('MCP_TARGET_NOT_ALLOWED', { target, allowed: allow.join(', ') || 'nothing' });
   }
   const secret = proto === 'p2p' ? { p2p_secret: secretOf(env) } : {};
-  // The tool has the keys of config.yml, but for the name of a p2p tunnel.
+  // The tool has the keys of config.yml, except for the name of a p2p tunnel.
   const options: Partial<Record<SpecKey, unknown>> = { ...input, local_host, p2p_publish: p2p_name, ...secret };
   const given = SPEC_KEYS.filter((key) => options[key] !== undefined).map((key) => [key, options[key]]);
   const named = name === undefined ? {} : { name };
@@ -36,7 +36,7 @@ export const wantedTunnel = (
   return { spec, isNamed: (input.name ?? input.p2p_name) !== undefined };
 };
 
-/** Throws a Fault for the first that is none. */
+/** Parses allowed targets. Throws a Fault for the first invalid target. */
 export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
   texts.map((text) => {
     const target = parseAllowedTarget(text);
@@ -44,7 +44,7 @@ export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
     throw misuse(`'${text}' is not a valid target. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`);
   });
 
-/** The secret comes only from the server's own environment: a model neither knows it nor chooses it. */
+/** Returns the p2p secret, which comes only from the environment of the MCP server. A model neither knows nor chooses the secret. */
 const secretOf = (env: Io['env']): Secret => {
   const secret = env['TUNNEL_P2P_SECRET'] ?? '';
   if (secret === '') throw new Fault('MCP_P2P_SECRET_MISSING');

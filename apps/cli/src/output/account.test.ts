@@ -8,8 +8,8 @@ import { chartLines, dollarsText, momentText, parseCents } from './text.ts';
 const days = (values: number[]) =>
   values.map((value, at) => ({ date: `2030-01-${String(at + 1).padStart(2, '0')}`, value }));
 
-describe('a chart', () => {
-  it('has a column for each day, as high as its share of the highest', () => {
+describe('a usage chart', () => {
+  it('has a column for each day, scaled to the highest value', () => {
     expect(chartLines('requests per day', days([0, 8, 16, 32, 1]), { width: 18, colours: PLAIN })).toEqual([
       'requests per day, last 5 days',
       '  32 │      █',
@@ -21,7 +21,7 @@ describe('a chart', () => {
     ]);
   });
 
-  it('leaves out the oldest days where there is no room, and says so', () => {
+  it('drops the oldest days when there is no room, and states the number of days shown', () => {
     const [title, ...rows] = chartLines('x', days(Array.from({ length: 31 }, (_, at) => at)), {
       width: 20,
       colours: PLAIN,
@@ -31,7 +31,7 @@ describe('a chart', () => {
     expect(rows.at(-1)).toBe('      01-19   01-31');
   });
 
-  it.each([[[]], [[0]], [[0, 0]], [[5]]])('stands for %j too', (values) => {
+  it.each([[[]], [[0]], [[0, 0]], [[5]]])('is also drawn for the values %j', (values) => {
     for (const width of [1, 20, 200]) {
       const lines = chartLines('x', days(values), { width, colours: PLAIN });
       expect(lines.join('\n')).not.toMatch(/NaN|undefined/);
@@ -68,8 +68,8 @@ const USAGE: Usage = {
   ],
 };
 
-describe('usage', () => {
-  it('is a list that can be searched where there is no terminal', () => {
+describe('the usage report', () => {
+  it('is a plain list without a terminal', () => {
     const lines = usageLines(USAGE, { width: null, colours: PLAIN });
     expect(lines.slice(0, 6)).toEqual([
       'plan free: 1 of 3 tunnels open',
@@ -82,7 +82,7 @@ describe('usage', () => {
     expect(lines.at(-1)).toMatch(/^ {2}tcp {2}20007 {2}2030-.* {2}open {2}1 connection {2}4.1 kB {2}local$/);
   });
 
-  it('begins with the first day that has something, and says when none has', () => {
+  it('starts with the first day that has usage, and says "No usage yet" if there is none', () => {
     const empty = (date: string) => ({ date, tunnels: 0, requests: 0, bytes: 0 });
     const chart = [empty('2029-12-30'), empty('2029-12-31'), ...USAGE.chart, empty('2030-01-03')];
     const daysOf = (points: typeof chart): string[] =>
@@ -93,7 +93,7 @@ describe('usage', () => {
     expect(daysOf(chart.slice(0, 2))).toEqual(['No usage yet']);
   });
 
-  it('has two charts on a terminal, and no line is wider', () => {
+  it('has two charts on a terminal and stays within its width', () => {
     for (const width of [30, 60, 200]) {
       const lines = usageLines(USAGE, { width, colours: PLAIN });
       expect(lines).toContain('requests per day, last 2 days');
@@ -102,7 +102,7 @@ describe('usage', () => {
     }
   });
 
-  it('says when there is no limit, and when there was no tunnel', () => {
+  it('omits an unlimited tunnel limit, and says "No tunnels yet" for an empty list', () => {
     const summary = { ...USAGE.summary, tunnel_limit: null };
     const lines = usageLines({ ...USAGE, summary, tunnels: [] }, { width: null, colours: PLAIN });
     expect([lines[0], lines.at(-1)]).toEqual(['plan free: 1 tunnel open', 'No tunnels yet']);
@@ -119,7 +119,7 @@ const rowOf = (name: string, more: Partial<BillingStatus> = {}, usedCents?: numb
     ?.slice(`  ${name}`.length)
     .trim() ?? '';
 
-it('says all of a plan that is paid for', () => {
+it('the billing report shows all fields of a paid plan', () => {
   expect(linesOf()).toEqual([
     'plan payg: pay as you go',
     '  this month (UTC)  $12.40 so far, $3.00 at least',
@@ -130,12 +130,12 @@ it('says all of a plan that is paid for', () => {
   ]);
 });
 
-it('names the card, and says that nothing is real in test mode', () => {
+it('the billing report names the card, and marks test mode', () => {
   expect(rowOf('payment method', { payment_method: { brand: 'visa', last4: '4242' } })).toBe('visa •••• 4242');
   expect(linesOf({ test_mode: true })[0]).toBe('plan payg: pay as you go (test mode, no real charges)');
 });
 
-it('says little of a plan that is free', () => {
+it('the billing report of a free plan shows only the payment method and a canceled subscription', () => {
   const free = {
     billing_model: 'free',
     plan_name: 'free',
@@ -146,7 +146,7 @@ it('says little of a plan that is free', () => {
   expect(linesOf({ ...free, subscription_status: 'canceled' })).toContain('  subscription    canceled');
 });
 
-describe('the cap', () => {
+describe('the spend cap in the billing report', () => {
   it.each([
     [null, 1240, 'none'],
     [0, 0, '$0.00: no usage allowed'],
@@ -156,7 +156,7 @@ describe('the cap', () => {
     [100_000, 301, '$1000.00  █░░░░░░░░░░░░░░░░░░░ 0 % ($3.01 of usage)'],
     [2000, 1999, '$20.00  ███████████████████░ 99 % ($19.99 of usage)'],
     [2000, 9000, '$20.00  ████████████████████ 450 %: reached, tunnels are stopped'],
-  ])('of %j with %j used is %s', (spend_cap_cents, used, text) => {
+  ])('of %j with %j used is shown as %s', (spend_cap_cents, used, text) => {
     expect(rowOf('spend cap', { spend_cap_cents }, used)).toBe(text);
   });
 });
@@ -165,11 +165,11 @@ it.each([
   ['past_due', 'past due: the last payment failed (see `tunnel billing portal`)'],
   ['canceled', 'canceled: changes to the free plan when the period ends'],
   [null, 'none'],
-] as const)('a subscription that is %s is said in words', (subscription_status, text) => {
+] as const)('the subscription state %s is shown as text', (subscription_status, text) => {
   expect(rowOf('subscription', { subscription_status })).toBe(text);
 });
 
-it('no line is wider than the terminal', () => {
+it('the billing report stays within the width of the terminal', () => {
   for (const width of [30, 60, 200]) {
     const lines = billingLines(
       { status: { ...PAYG, subscription_status: 'past_due' }, usedCents: 1240 },
@@ -179,7 +179,7 @@ it('no line is wider than the terminal', () => {
   }
 });
 
-it('dollars and cents are the same both ways', () => {
+it('amounts of money are formatted and parsed back without loss', () => {
   for (const cents of [0, 1, 9, 10, 29, 57, 99, 100, 1999, 123_456, 99_999_999_999_999]) {
     expect(parseCents(dollarsText(cents))).toBe(cents);
   }

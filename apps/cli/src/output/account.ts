@@ -1,4 +1,4 @@
-// What the platform tells of an account, in lines for people: its keys, what it has used, what it pays.
+// Account data from the platform as lines for people: API keys, usage and billing.
 import { protocolTraits } from '@tunnel/client';
 import {
   type ApiToken,
@@ -12,9 +12,9 @@ import { oneLine } from '../io/problem-report.ts';
 import { bytesText, type Colours, chartLines, columns, counted, cutVisible, dollarsText, momentText } from './text.ts';
 
 export interface KeyLook {
-  /** SHA-256 of the key that tunnels of this computer use; null: none is known. */
+  /** SHA-256 of the API key used by tunnels of this computer. Null if no key is known. */
   readonly usedHash: string | null;
-  /** null: no terminal. */
+  /** Width of the terminal. Null without a terminal. */
   readonly width: number | null;
   readonly colours: Colours;
 }
@@ -30,7 +30,7 @@ export const keyLines = (keys: readonly ApiToken[], { usedHash, width, colours }
   });
 };
 
-/** What matters most comes first: a narrow terminal cuts the end. */
+/** Returns the cells of an API key, the most important cells first, because a narrow terminal cuts off the end of a line. */
 const keyCells = (key: ApiToken, own: readonly string[]): string[] => [
   oneLine(key.id),
   oneLine(key.label),
@@ -42,7 +42,7 @@ const keyCells = (key: ApiToken, own: readonly string[]): string[] => [
 ];
 
 const DAY_CHARS = 'YYYY-MM-DD'.length;
-/** The platform writes the last use once a minute. */
+/** Length of a time without seconds, because the platform updates the last use once a minute. */
 const MINUTE_CHARS = 'YYYY-MM-DD hh:mm'.length;
 
 const useText = ({ active_tunnels: live = 0, last_used_at: used }: ApiToken): string => {
@@ -57,7 +57,7 @@ export interface Usage {
 }
 
 export interface UsageLook {
-  /** null: no terminal, so a list that can be searched stands for the charts. */
+  /** Width of the terminal. Null without a terminal; a searchable list then replaces the charts. */
   readonly width: number | null;
   readonly colours: Colours;
 }
@@ -91,7 +91,7 @@ const dayCharts = (chart: readonly UsageChartPoint[], width: number, colours: Co
   ];
 };
 
-/** From the first day on that has something: a young account is no month of zeros. */
+/** Lists the usage per day, from the first day with usage, so that a new account does not show a month of zeros. */
 const dayList = (chart: readonly UsageChartPoint[]): string[] => {
   const first = chart.findIndex(({ requests, tunnels, bytes }) => requests + tunnels + bytes > 0);
   if (first === -1) return ['No usage yet'];
@@ -130,18 +130,21 @@ const visitsText = ({ protocol, request_count: count }: TunnelLogEntry): string 
 
 export interface BillingFacts {
   readonly status: BillingStatus;
-  /** Of this month. Up to the minimum the estimate does not tell it, and only usage counts for the cap. */
+  /**
+   * Usage of this month in cents. Up to the monthly minimum the estimate does not show the usage, and only usage counts for the spend
+   * cap.
+   */
   readonly usedCents: number;
 }
 
 export interface BillingLook {
-  /** null: no terminal. */
+  /** Width of the terminal. Null without a terminal. */
   readonly width: number | null;
   readonly colours: Colours;
 }
 
 const BAR_WIDTH = 20;
-/** From here on the owner was told by mail. */
+/** Percentage of the spend cap from which the owner has been notified by mail. */
 const NEAR_PERCENT = 80;
 
 export const billingLines = (facts: BillingFacts, { width, colours }: BillingLook): string[] => {
@@ -205,7 +208,7 @@ const paintOf = (percent: number, colours: Colours): ((text: string) => string) 
   return percent >= NEAR_PERCENT ? colours.yellow : colours.green;
 };
 
-/** What was used is seen: at least one block, and all of them only when it is all. */
+/** Draws the bar of the spend cap. Any usage fills at least one block, and the bar is full only at the cap. */
 const barOf = (percent: number, used: number): string => {
   const full = Math.max(used > 0 ? 1 : 0, Math.min(BAR_WIDTH, Math.floor((percent * BAR_WIDTH) / 100)));
   return '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full);

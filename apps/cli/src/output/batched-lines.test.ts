@@ -7,7 +7,7 @@ import type { FinishedRequest } from './lines.ts';
 import type { Output } from './output.ts';
 import { runLines } from './run-lines.ts';
 
-/** A stdout whose reader takes nothing while it is `stuck`, and what was written to it and to stderr, in order. */
+/** Creates an Io that records writes to stdout and stderr in order. While `stuck` is true, the reader of stdout reads nothing. */
 const start = () => {
   const clock = new FakeClock();
   const writes: string[] = [];
@@ -42,8 +42,8 @@ const batch = () => {
 
 const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, at) => `line ${from + at}\n`);
 
-describe('lines in batches', () => {
-  it('the first is written at once, those behind it together, and all of them in order', async () => {
+describe('lines written in batches', () => {
+  it('are written in order: the first at once, the following ones together', async () => {
     const { lines, clock, writes } = batch();
     for (const line of numbered(1000)) lines.add(line);
     expect(writes).toEqual(['line 0\n']);
@@ -51,7 +51,7 @@ describe('lines in batches', () => {
     expect(writes).toEqual(['line 0\n', numbered(999, 1).join('')]);
   });
 
-  it('are at most twenty writes a second, whatever the rate', async () => {
+  it('cause at most 21 writes per second at any rate', async () => {
     const { lines, clock, writes, text } = batch();
     for (let ms = 0; ms < 1000; ms += 1) {
       for (const line of numbered(25, ms * 25)) lines.add(line);
@@ -62,7 +62,7 @@ describe('lines in batches', () => {
     expect(text()).toBe(numbered(25_000).join(''));
   });
 
-  it('at rest each is written at once, and no timer is left', async () => {
+  it('are written at once at a low rate, and no timer remains', async () => {
     const { lines, clock, writes } = batch();
     for (const line of numbered(3)) {
       lines.add(line);
@@ -72,7 +72,7 @@ describe('lines in batches', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it.each(['stdout', 'stderr'] as const)('stand before what is written to %s after them', (channel) => {
+  it.each(['stdout', 'stderr'] as const)('appear before later output to %s', (channel) => {
     const { lines, text } = batch();
     for (const line of numbered(3)) lines.add(line);
     lines[channel].write('words\n');
@@ -81,14 +81,14 @@ describe('lines in batches', () => {
     expect(text()).toBe(`${numbered(3).join('')}words\nline 3\n`);
   });
 
-  it('are all written before a crash is told', () => {
+  it('are all written before a crash is reported', () => {
     const { lines, said, text } = batch();
     for (const line of numbered(3)) lines.add(line);
     said.crash();
     expect(text()).toBe(numbered(3).join(''));
   });
 
-  it('at the end nothing waits, and what comes later is written at once', () => {
+  it('are all written on close, and later lines are written at once', () => {
     const { lines, clock, text } = batch();
     for (const line of numbered(3)) lines.add(line);
     lines.close();
@@ -97,7 +97,7 @@ describe('lines in batches', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('are left out and counted while nobody reads, and go on behind the count', async () => {
+  it('are dropped and counted while the reader is stalled, and resume after the count', async () => {
     const { lines, clock, said, writes, text } = batch();
     const line = `${'x'.repeat(1023)}\n`;
     said.stuck = true;
@@ -116,7 +116,7 @@ describe('lines in batches', () => {
     expect(text().endsWith(`dropped ${10_000 - kept}\nafter\n`)).toBe(true);
   });
 
-  it('that were left out are told at the end, also when still nobody reads', async () => {
+  it('are counted on close if they were dropped, even while the reader is still stalled', async () => {
     const { lines, clock, said, writes } = batch();
     said.stuck = true;
     said.held = STDOUT_LAG_MAX_BYTES;
@@ -147,8 +147,8 @@ const pathsOf = (text: string): string[] => text.match(/\/\d+\b/g) ?? [];
 describe.each<[string, (io: ReturnType<typeof start>['io']) => Output]>([
   ['plain lines', runLines],
   ['--json', jsonOutput],
-])('%s', (name, make) => {
-  it('have every request, in order, and the end behind them', () => {
+])('the output of requests as %s', (name, make) => {
+  it('contains every request in order, and the end of the run last', () => {
     const { io, text } = start();
     const output = make(io);
     const paths = Array.from({ length: 500 }, (_, at) => `/${at}`);
@@ -158,7 +158,7 @@ describe.each<[string, (io: ReturnType<typeof start>['io']) => Output]>([
     if (name === '--json') expect(text().trimEnd().split('\n').at(-1)).toContain('"event":"closed"');
   });
 
-  it('say how many a slow reader has missed', () => {
+  it('tells a slow reader how many lines were dropped', () => {
     const { io, said, text } = start();
     const output = make(io);
     Object.assign(said, { stuck: true, held: STDOUT_LAG_MAX_BYTES });

@@ -1,26 +1,27 @@
-// Lines that come often (one a request) on their way to stdout: the first at once, those behind it together, a few times a second. A write
-// for each would cost the client as much as the request. What is written besides stays in order with them; a reader that is slow costs lines, no memory.
+// Frequent lines, such as one per request, on their way to stdout: the first line is written immediately, the following lines in batches,
+// a few times a second. A write for each line would cost the client as much as the request. Other output keeps its order with the lines.
+// A slow reader loses lines, but costs no memory.
 import type { Timer } from '@tunnel/runtime';
 import type { Io, TextOutput } from '../io/io.ts';
 
-/** from one write of request lines to the next, where there is no terminal; the first after a pause is written at once */
+/** Interval between writes of request lines without a terminal. The first line after a pause is written immediately. */
 export const STDOUT_EVERY_MS = 50;
-/** Output that waits while stdout is read slowly. Request lines beyond this are left out and counted. */
+/** Maximum output queued while stdout is read slowly. Further request lines are left out and counted. */
 export const STDOUT_LAG_MAX_BYTES = 1024 * 1024;
 
 interface BatchedLinesOptions {
-  /** What stands in the place of so many lines that nobody was there to read, with its line break. */
+  /** Returns the text printed in place of the given number of dropped lines, with its line break. */
   readonly droppedText: (lines: number) => string;
 }
 
 export class BatchedLines {
-  /** In order with the lines: what is written here follows all that came before it, at once. */
+  /** stdout in order with the queued lines: a write flushes the queue first, and is not delayed. */
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock'>;
   readonly #droppedText: (lines: number) => string;
   #waiting = '';
-  /** Bytes that stdout may still be given, as of the last look. */
+  /** Bytes that can still be queued for stdout, as of the last check. */
   #room: number = STDOUT_LAG_MAX_BYTES;
   #dropped = 0;
   #timer: Timer | null = null;
@@ -34,7 +35,7 @@ export class BatchedLines {
     io.beforeCrash(() => this.flush());
   }
 
-  /** With its line break. */
+  /** Adds a line. `line` includes its line break. */
   add(line: string): void {
     if (this.#waiting.length + line.length > this.#room) {
       this.#dropped += 1;
@@ -49,7 +50,7 @@ export class BatchedLines {
     }
   }
 
-  /** Everything that waits, now. */
+  /** Writes all queued lines immediately. */
   flush(): void {
     const { stdout } = this.#io;
     const text = this.#waiting;
@@ -59,7 +60,7 @@ export class BatchedLines {
     if (this.#dropped > 0 && this.#room > 0) this.#tellDropped();
   }
 
-  /** Nothing waits from here on. */
+  /** Writes all queued lines. Later lines are written without a delay. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();

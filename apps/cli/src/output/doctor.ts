@@ -1,4 +1,5 @@
-// The doctor's findings for people: the way from the service to the visitor with a mark on each hop, what was found, and what to do first.
+// Findings of `tunnel doctor` for people: the path from the local service to the visitor with a mark on each hop, all findings, and the
+// first problem to fix.
 import {
   type Check,
   type CheckId,
@@ -17,7 +18,7 @@ interface Signs {
 }
 
 const DRAWN: Signs = { marks: { ok: '✓', warn: '!', fail: '✗', skip: '·' }, line: ' ── ' };
-/** In a locale that cannot show the others. */
+/** Marks in ASCII, for a locale that cannot show Unicode marks. */
 const TYPED: Signs = { marks: { ok: 'ok', warn: 'warn', fail: 'FAIL', skip: '-' }, line: ' -- ' };
 
 const COLOUR_OF: Readonly<Record<CheckStatus, 'green' | 'yellow' | 'red' | 'dim'>> = {
@@ -37,7 +38,7 @@ const HOPS: readonly (readonly [hop: Hop, name: string])[] = [
 
 const NARROW = 80;
 
-/** The first of these that is set decides, as in the C library. */
+/** Returns true for a UTF-8 locale. The first variable that is set decides, as in the C library. */
 const speaksUtf8 = (env: Io['env']): boolean => {
   const locale = [env['LC_ALL'], env['LC_CTYPE'], env['LANG']].find((value) => (value ?? '') !== '') ?? '';
   return /utf-?8/i.test(locale);
@@ -47,7 +48,7 @@ type TextIo = Pick<Io, 'stdout' | 'env'>;
 
 export interface DiagnosisRun {
   readonly server: string;
-  /** By a signal, before all was looked at. */
+  /** True if a signal stopped the diagnosis before all checks were done. */
   readonly isStopped: boolean;
 }
 
@@ -74,7 +75,7 @@ export const diagnosisText = (
   return `${lines.join('\n')}\n`;
 };
 
-/** In one line where it fits, below each other where not. */
+/** Draws the path in one line if the terminal is wide enough, otherwise with one hop per line. */
 const picture = (
   checks: readonly Check[],
   signs: Signs,
@@ -82,7 +83,7 @@ const picture = (
   io: TextIo,
 ): string[] => {
   const hops = HOPS.map(([hop, name]) => ({ hop, name, status: statusOfHop(hop, checks) }))
-    // Without a proxy there is no hop.
+    // Without a proxy, the path has no proxy hop.
     .filter(({ hop, status }) => hop !== 'proxy' || status !== 'skip');
   const parts = [...hops.map(({ name, status }) => `${name} ${mark(status)}`), 'visitors'];
   const width = hops.reduce((sum, { name, status }) => sum + name.length + signs.marks[status].length + 5, 10);
@@ -105,7 +106,7 @@ const table = (
   });
 };
 
-/** One line at a terminal that is written over, and nothing elsewhere. */
+/** A progress line that is overwritten in place on a terminal. Prints nothing without a terminal. */
 export class Progress {
   readonly #stream: Io['stderr'];
   #shown = false;

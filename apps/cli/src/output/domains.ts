@@ -1,16 +1,16 @@
-// The own domains of an account in lines for people: what there is, which records are to be set, and what to type next.
+// Custom domains of an account as lines for people: the list, the DNS records to create, and the next command.
 import { domainToUnicode } from 'node:url';
 import type { DomainCertificate, DomainRecord, OwnDomainView } from '@tunnel/contract';
 import { oneLine } from '../io/problem-report.ts';
 import { type Colours, columns, counted, momentText } from './text.ts';
 
-/** As it is typed at a shell, where a star means something else. */
+/** Returns the name of a domain as typed in a shell. A name with a star is quoted, because the star has a special meaning in a shell. */
 export const typedName = ({ name }: Pick<OwnDomainView, 'name'>): string => {
   const plain = oneLine(name);
   return plain.startsWith('*') ? `'${plain}'` : plain;
 };
 
-/** `limit` null: as many as one likes. */
+/** Lists the domains of an account. `limit` is the maximum number of domains, or null without a maximum. */
 export const domainLines = (list: readonly OwnDomainView[], limit: number | null, colours: Colours): string[] => {
   if (list.length === 0) return ['no domains', '  Add a domain: tunnel domains add shop.example.com'];
   const lines = columns(list.map(cellsOf)).map((line) => line.replace(/^ {2}/, ''));
@@ -32,7 +32,7 @@ const cellsOf = (domain: OwnDomainView): string[] => [
 const recordsText = (records: readonly DomainRecord[]): string =>
   `${records.filter(({ found }) => found).length} of ${counted(records.length, 'record', 'records')} found`;
 
-/** null: none is wanted. */
+/** Describes the certificate of a domain. `certificate` is null if no certificate is wanted. */
 export const certificateText = (certificate: DomainCertificate | null): string => {
   if (certificate === null) return 'certificate off';
   const { state, not_after: end } = certificate;
@@ -48,7 +48,7 @@ const CERTIFICATE_TEXTS: Readonly<Record<DomainCertificate['state'], (until: str
   failing: (until) => `certificate failing${until === '' ? '' : `; the current certificate is valid${until}`}`,
 };
 
-/** One domain with all that there is to know of it. */
+/** Describes a domain in full. */
 export const domainDetails = (domain: OwnDomainView, colours: Colours): string[] => [
   `${titleOf(domain)}: ${domain.state}${checkedText(domain)}`,
   ...problem(domain.state === 'verified' ? null : domain.last_error),
@@ -72,7 +72,7 @@ const checkedText = ({ checked_at: at }: OwnDomainView): string => (at === null 
 
 const problem = (text: string | null): string[] => (text === null ? [] : [`  ${oneLine(text)}`]);
 
-/** A table to copy from, one field of a DNS form a cell. */
+/** Lists DNS records as a table to copy from. A cell has one field of a DNS provider's form. */
 const recordLines = ({ records }: OwnDomainView, colours: Colours): string[] => {
   const [head = '', ...rows] = columns([
     ['TYPE', 'NAME', 'VALUE', 'FOR', ''],
@@ -91,7 +91,7 @@ const recordLines = ({ records }: OwnDomainView, colours: Colours): string[] => 
   return ['Create these records at your DNS provider:', colours.dim(head), ...rows.map(paint)];
 };
 
-/** A CNAME is both: who asks for the name is led to the edge, past the token. */
+/** Returns the purpose of a DNS record. A CNAME is proof and route at once: its target contains the token and resolves to the edge. */
 const whyOf = ({ type, purpose }: DomainRecord): string => {
   if (purpose === 'challenge') return 'certificate';
   return purpose === 'proof' && type === 'CNAME' ? 'proof and route' : purpose;
@@ -116,7 +116,7 @@ const nextLines = (domain: OwnDomainView): string[] => {
 
 export const useLine = (domain: OwnDomainView): string => `  Use it: tunnel http 3000 --domain ${typedName(domain)}`;
 
-/** What has become known of a domain since the last look; of `before` null all that is known by now. */
+/** Describes the changes of a domain since the previous check. With `before` null, describes everything found so far. */
 export const progressLines = (before: OwnDomainView | null, now: OwnDomainView): string[] => {
   const known = (record: DomainRecord): boolean =>
     before?.records.some(({ type, name, value, found }) => found && isSame(record, { type, name, value })) ?? false;
@@ -136,7 +136,7 @@ const isSame = (record: DomainRecord, { type, name, value }: Pick<DomainRecord, 
 const stateText = ({ state, last_error: error }: OwnDomainView): string =>
   state === 'verified' || error === null ? state : `${state}: ${oneLine(error)}`;
 
-/** Before a domain is verified nothing is ordered. */
+/** Describes the progress of a certificate. Empty until the domain is verified, because no certificate is ordered earlier. */
 const certificateProgress = ({ state, certificate }: OwnDomainView): string => {
   if (state !== 'verified' || certificate === null) return '';
   const { last_error: error } = certificate;

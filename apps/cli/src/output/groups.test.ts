@@ -17,7 +17,7 @@ const member = (id: string, more: Partial<GroupMemberSummary> = {}): GroupMember
   consecutive_failures: 0,
   total_health_failures: 0,
   name: 'web',
-  // Without an offset: in the time of whoever runs the test, as it is shown.
+  // Without a time zone, so that the expected output is the same in every time zone.
   connected_since: '2030-01-02T03:04:05.678',
   health_check_kind: 'http',
   has_alert_webhook: false,
@@ -44,7 +44,7 @@ const group = (members: GroupMemberSummary[], more: Partial<GroupSummary> = {}):
 
 const { health_check_kind: _, name: _name, ...unprobed } = member('tun_unprobed');
 
-it('a block for each group, a line for each member with its computer', () => {
+it('`tunnel groups` prints a block for each group and a line with the computer for each member', () => {
   const down = member('tun_2', { client_name: 'server', healthy: false, consecutive_failures: 3, request_count: 20 });
   const fresh = member('tun_new', { client_name: 'laptop', client_addr: '192.0.2.8:6000', healthy: false });
   const lines = groupLines(
@@ -78,23 +78,26 @@ it.each([
   [99, 100, '●●●●●●●●●●●●●●●●●●●○'],
   [100, 100, '●●●●●●●●●●●●●●●●●●●●'],
   [1, 2, '●○'],
-])('%i of %i in a bar that hides neither kind', (healthy, members, bar) => {
-  const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
-  expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
-});
+])(
+  'the health bar for %i of %i healthy members rounds neither healthy nor failed members away',
+  (healthy, members, bar) => {
+    const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
+    expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
+  },
+);
 
-it('a name moves no cursor', () => {
+it('control characters in a group name are not printed', () => {
   const [head] = groupLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);
   expect(head).toMatch(/^a \[2Jb {2}http/);
 });
 
-it('without groups it says what to do', () => {
+it('without groups the output says how to create one', () => {
   expect(groupLines([], PLAIN).join('\n')).toMatch(
     /^no groups\n.*--group-key-file.*\n.*`tunnel group-key`.*\n.*load_balancing/,
   );
 });
 
-it('a list that is the same as the last one is not printed again', () => {
+it('an unchanged list of groups is not printed again', () => {
   let printed = '';
   const stdout = new Writable({
     write: (chunk, _encoding, done) => {

@@ -1,4 +1,4 @@
-// How groups are shown: as JSON, as plain blocks with a line for each member, or on a terminal in a block that is drawn again in place.
+// Output of `tunnel groups`: JSON, plain blocks with a line for each member, or a block on a terminal that is redrawn in place.
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import type { Fault } from '@tunnel/errors';
 import type { ReadGroups } from '../api/edge-api.ts';
@@ -11,9 +11,9 @@ type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
 
 export interface GroupOutput {
   show(read: ReadGroups): void;
-  /** The edge is not reached any more; it is tried again. */
+  /** Called when the edge can no longer be reached. The command retries. */
   lost(fault: Fault): void;
-  /** It is reached again. */
+  /** Called when the edge can be reached again. */
   back(): void;
 }
 
@@ -28,7 +28,7 @@ export const chooseGroupOutput = (
 const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; retrying`;
 const BACK = 'tunnel: the edge is reachable again';
 
-/** One line for each list that differs from the one before. */
+/** Prints the list of groups as a line of JSON whenever the list has changed. */
 class JsonGroups implements GroupOutput {
   readonly #io: Screen;
   #last = '';
@@ -88,7 +88,7 @@ class LiveGroups implements GroupOutput {
     this.#block.draw(groupLines(groups, coloursOf(this.#io)));
   }
 
-  /** The last that is known stays on the screen, below what happened. */
+  /** Keeps the last known groups on the screen, below the error message. */
   lost(fault: Fault): void {
     this.#block.above(lostText(fault));
   }
@@ -98,7 +98,7 @@ class LiveGroups implements GroupOutput {
   }
 }
 
-/** Marks of a bar: one for each member, or shares of them in a larger group. */
+/** Maximum marks in the health bar of a group. A larger group has a mark for a share of its members. */
 const BAR_MARKS = 20;
 const HEALTHY = '●';
 const UNHEALTHY = '○';
@@ -130,7 +130,7 @@ const blockOf = (group: GroupSummary, colours: Colours): string[] => {
   return [head.join('  '), ...columns(memberRows(group)).map((line, at) => shade(line, group.members[at], colours))];
 };
 
-/** Of a group too large for a mark each, whatever there is of either kind keeps at least one. */
+/** Draws the health bar of a group. If the group has more members than marks, healthy and unhealthy members keep at least one mark each. */
 const bar = (healthy: number, members: number, colours: Colours): string => {
   const marks = Math.min(members, BAR_MARKS);
   const share = members === 0 ? 0 : Math.round((healthy / members) * marks);
@@ -159,7 +159,7 @@ const memberRows = ({ protocol, members }: GroupSummary): string[][] => {
   });
 };
 
-/** The computer's name. Of an older client or edge, which does not tell it, the address. */
+/** Returns the name of a member's computer. An older client or edge does not report the name; the address is used instead. */
 const computerOf = ({ client_name: name, client_addr: address }: GroupMemberSummary): string => name ?? address;
 
 const healthText = ({

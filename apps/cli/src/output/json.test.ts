@@ -28,7 +28,7 @@ const readyOf = (session: SessionFacts): JsonEvent | undefined => {
   return told.at(-1);
 };
 
-it('tells programs whose tunnel it is, and where its page is', () => {
+it('the ready event names account, plan, region and dashboard of the tunnel', () => {
   expect(readyOf(SESSION)).toMatchObject({
     event: 'ready',
     account: 'ada@example.com',
@@ -38,12 +38,12 @@ it('tells programs whose tunnel it is, and where its page is', () => {
   });
 });
 
-it('tells nothing of that on an edge without a platform', () => {
+it('the ready event of an edge without a platform omits account, plan, region and dashboard', () => {
   const ready = readyOf({ ...SESSION, regionName: null, account: null, plan: null, dashboardUrl: null });
   for (const field of ['account', 'plan', 'region', 'dashboard_url']) expect(ready).not.toHaveProperty(field);
 });
 
-it('tells what the edge answered itself, and how many more', () => {
+it('the edge_answered events describe a request that the edge answered, and count the rest', () => {
   const told: JsonEvent[] = [];
   const output = new JsonEvents(new FakeClock(), (event) => told.push(event));
   output.onRequest({

@@ -1,4 +1,4 @@
-// For programs: what happens as events with stable names and fields; and an output that prints one a line.
+// Output for programs: events of a run with stable names and fields, printed one per line.
 import {
   type Client,
   type PeerConnection,
@@ -28,7 +28,7 @@ export interface JsonEvent {
 
 type ReadyFields = (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
 
-/** `moreOfReady`: what a command has to say besides of a tunnel that is open. */
+/** Creates the output of `--json`. `moreOfReady` returns a command's additional fields for the `ready` event of a tunnel. */
 export const jsonOutput = (
   io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>,
   moreOfReady?: ReadyFields,
@@ -40,26 +40,26 @@ export const jsonOutput = (
   return fanOut([new ErrorLines(lines), events, { onEnd: () => lines.close() }]);
 };
 
-/** Events that come as often as requests. */
+/** Events as frequent as requests, which are printed in batches. */
 const BATCHED: ReadonlySet<string> = new Set(['request', 'edge_answered']);
 
 export const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`;
 
-/** In the place of lines that could not be written. */
+/** Returns the event printed in place of dropped lines. */
 export const droppedEvent = (lines: number, clock: Pick<Clock, 'now'>): JsonEvent => ({
   event: 'log_dropped',
   at: new Date(clock.now()).toISOString(),
   lines,
 });
 
-/** Errors are for people too, on their own channel. */
+/** Error messages for people on stderr, in addition to the JSON events on stdout. */
 class ErrorLines extends LineOutput {
   constructor({ stderr }: Pick<Io, 'stderr'>) {
     super({ stdout: { write: () => {} }, stderr });
   }
 }
 
-/** The events of `--json`, of the agent and of log files. */
+/** Converts the events of a run to the events of `--json`, of the agent and of log files. */
 export class JsonEvents implements Output {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #tell: (event: JsonEvent) => void;
@@ -168,7 +168,7 @@ export class JsonEvents implements Output {
     this.#write('tunnel_removed', { name, tunnel_id: tunnelId === '' ? null : tunnelId, reason });
   }
 
-  /** Told by the events of the tunnels it is for. */
+  /** Keeps the inspector's URL for the `ready` events of tunnels with requests. */
   onInspector(url: string | null): void {
     this.#inspectUrl = url;
   }
@@ -192,7 +192,7 @@ export class JsonEvents implements Output {
   }
 }
 
-/** A request has the time when it began. */
+/** Converts a request to an event. `at` of the event is the time when the request began. */
 export const requestEvent = (event: ShownRequest, clock: Pick<Clock, 'now'>): JsonEvent => {
   if (event.type === 'request-finished') return finishedEvent(event);
   const { name, tunnelId: tunnel_id } = event.tunnel;
@@ -230,7 +230,7 @@ const finishedEvent = (event: FinishedRequest): JsonEvent => ({
   replay_of: event.replayOf,
 });
 
-/** Of a tunnel that is open: the fields of `ready`. */
+/** Returns the fields of the `ready` event of an open tunnel. */
 export const readyFields = (tunnel: Tunnel, session: SessionFacts | null, inspectUrl: string | null) => ({
   public_url: tunnel.publicUrl,
   tunnel_id: tunnel.tunnelId,
@@ -247,14 +247,14 @@ export const readyFields = (tunnel: Tunnel, session: SessionFacts | null, inspec
   ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
 });
 
-/** Whose key it is, where the edge is, and the page to look at; nothing of it on an edge without a platform. */
+/** Returns the account, the region of the edge, and the dashboard page. Empty on an edge without a platform. */
 const accountFields = (session: SessionFacts | null, page: string | null) => {
   if (session === null || session.account === null) return {};
   const { account, plan, regionId: id, regionName: name } = session;
   return { account, plan, region: { id, name }, dashboard_url: page };
 };
 
-/** The fields of every `ready`, and its own. */
+/** Returns the fields of a peer connection's `ready` event: the fields of every `ready` event, and the fields of peer connections. */
 const connectionFields = ({ name, p2pName, service, listen }: PeerConnection, session: SessionFacts | null) => ({
   public_url: `p2p://${p2pName}`,
   tunnel_id: null,

@@ -16,7 +16,7 @@ const tunnel = {
   guard: null,
 } as unknown as Tunnel;
 
-it('an address that the edge made up moves no cursor and begins no line', () => {
+it('a public URL from the edge cannot move the cursor or start a new line', () => {
   expect(routeText(tunnel)).toBe('http://a ]0;owned 2J b.example -> 127.0.0.1:3000');
   const moved = eventLine({ type: 'tunnel-moved', tunnel, previousUrl: HOSTILE });
   expect(moved).toMatch(/\(was http:\/\/a \]0;owned 2J b\.example\)$/);
@@ -30,11 +30,11 @@ it.each([
   ['carrier', 'went-silent', 'web: datagrams over TCP (the UDP path went silent; the client retries later)'],
   ['carrier', 'off', 'web: datagrams over TCP (this edge offers no UDP path)'],
   ['carrier', 'of-a-newer\u001bversion', 'web: datagrams over TCP (of-a-newer version)'],
-] as const)('the way of datagrams, and why: %s %s', (path, reason, line) => {
+] as const)('the datagram path and its reason are printed: %s %s', (path, reason, line) => {
   expect(eventLine({ type: 'datagrams', tunnel, path, reason })).toBe(line);
 });
 
-it('what was dropped is said where something was', () => {
+it('dropped datagrams are counted if there are any', () => {
   const counts = { connections: 3, open: 1, requests: 0, edgeAnswered: 0, bytesIn: 10, bytesOut: 20 };
   const said = (dropped: Tunnel['dropped']): string => countsText({ counts, dropped, protocol: 'udp' } as Tunnel);
   expect(said({})).toBe('3 flows, 1 open, 10 B in, 20 B out');
@@ -42,7 +42,7 @@ it('what was dropped is said where something was', () => {
   expect(said({ behind: 1, local: 2 })).toMatch(/, 3 datagrams dropped$/);
 });
 
-it('nothing has passed yet is said in words', () => {
+it('a tunnel without traffic says so for each protocol', () => {
   const counts = { connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 };
   const said = (protocol: Tunnel['protocol']): string => countsText({ counts, dropped: {}, protocol } as Tunnel);
   expect((['http', 'https', 'tcp', 'udp', 'p2p'] as const).map(said)).toEqual([
@@ -50,7 +50,7 @@ it('nothing has passed yet is said in words', () => {
   ]);
 });
 
-it('what the edge answered is counted beside the requests', () => {
+it('responses from the edge are counted next to the requests', () => {
   const counts = { connections: 2, open: 0, requests: 0, edgeAnswered: 2, bytesIn: 0, bytesOut: 0 };
   const said = (more: object = {}): string =>
     countsText({ counts: { ...counts, ...more }, dropped: {}, protocol: 'http' } as unknown as Tunnel);
@@ -58,7 +58,7 @@ it('what the edge answered is counted beside the requests', () => {
   expect(said({ requests: 3 })).toBe('3 requests, 2 more answered by the edge, 0 B in, 0 B out');
 });
 
-it('signs that turn the direction of a line, or end it, are as good as a space; letters of any script stay', () => {
+it('bidi controls and line separators become spaces, and letters of any script stay', () => {
   expect(oneLine('a\u202eb\u2066c\u200fd\u061ce\u2028f\u2029g')).toBe('a b c d e f g');
   expect(oneLine('żółw 日本 👩\u200d💻')).toBe('żółw 日本 👩\u200d💻');
 });
@@ -79,8 +79,8 @@ const event: FinishedRequest = {
   aborted: false,
 };
 
-describe('a request in a line', () => {
-  it('is plain without a terminal', () => {
+describe('the line of a request', () => {
+  it('is plain text without a terminal', () => {
     expect(requestLine(event, { named: false })).toBe('07:08:09 GET /index.html 200 12 ms');
     expect(requestLine({ ...event, status: null, aborted: true }, { named: true })).toBe(
       '07:08:09 web GET /index.html --- 12 ms aborted',
@@ -88,14 +88,14 @@ describe('a request in a line', () => {
     expect(requestLine({ ...event, replayOf: 'req_0' }, { named: false })).toMatch(/ replay$/);
   });
 
-  it.each([20, 40, 60, 80, 200])('fits a terminal of %i columns as far as that goes', (width) => {
+  it.each([20, 40, 60, 80, 200])('fits a terminal of %i columns, or at least 42', (width) => {
     const line = requestLine({ ...event, path: `/${'long/'.repeat(60)}` }, { width, named: false });
     expect(line.length).toBeLessThanOrEqual(Math.max(width, 42));
     expect(line).toContain('…');
     expect(line).toMatch(/ 200 {4}12 ms$/);
   });
 
-  it('has its status in colour', () => {
+  it('has its status in color', () => {
     const colours = pc.createColors(true);
     const painted = (status: number | null, aborted = false): string =>
       requestLine({ ...event, status, aborted }, { width: 80, named: false, colours });
@@ -107,7 +107,7 @@ describe('a request in a line', () => {
     expect(painted(200, true)).toContain(colours.red('200'));
   });
 
-  it('says why the edge answered it, in the place of the time it took', () => {
+  it('says why the edge answered, in place of the duration', () => {
     const { type: _, requestBytes: __, responseBytes: ___, aborted: ____, ...facts } = event;
     const answered = { ...facts, type: 'edge-answered', status: 502, code: 'LOCAL_UNREACHABLE', rule: null } as const;
     expect(requestLine(answered, { named: false })).toBe('07:08:09 GET /index.html 502 service not running');
@@ -117,13 +117,13 @@ describe('a request in a line', () => {
     expect(requestLine({ ...denied, rule: 'a\u001b[2Jb' }, { named: false })).not.toContain('\u001b');
   });
 
-  it('counts requests that the edge answered and that have no line', () => {
+  it('counts requests answered by the edge that have no separate line', () => {
     const more = { type: 'edge-answered-more', tunnel: event.tunnel, count: 9980 } as const;
     expect(requestLine(more, { named: false })).toBe('… and 9980 more requests answered by the edge');
     expect(requestLine({ ...more, count: 1 }, { named: true })).toBe('web: … and 1 more request answered by the edge');
   });
 
-  it('moves no cursor, whatever the request says', () => {
+  it('contains no control characters from the request', () => {
     const line = requestLine({ ...event, path: '/\u001b[2J\r\n\u0007\u009bx', method: 'G\u001bT' }, { named: false });
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   });
@@ -136,7 +136,7 @@ describe('a request in a line', () => {
     [999.6, '1.0 s'],
     [59_000, '59.0 s'],
     [600_000, '10 min'],
-  ])('%f ms is %s', (ms, text) => {
+  ])('shows %f ms as %s', (ms, text) => {
     expect(durationText(ms)).toBe(text);
   });
 });

@@ -1,4 +1,4 @@
-// Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
+// Output without a terminal (a log, a pipe): a plain line for each event, and errors on stderr. Also has the texts of these lines.
 import {
   type Client,
   type DatagramWay,
@@ -17,20 +17,20 @@ import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours, counted, cutVisible, padded, visibleLength } from './text.ts';
 
-/** `clock`: what happens is printed with its time. Left out: the time stands elsewhere. */
+/** Streams of a line output. With `clock`, the lines of events begin with the time. Without `clock`, the time is shown elsewhere. */
 export type LineIo = Pick<Io, 'stdout' | 'stderr'> & Partial<Pick<Io, 'clock'>>;
 
-/** Events whose lines say where a run is, and have no time in front: people copy addresses from them. */
+/** Events with the addresses of a run. Their lines do not begin with the time, because people copy addresses from the lines. */
 const UNTIMED: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'tunnel-opened', 'peer-ready']);
 
 export class LineOutput implements Output {
   readonly #io: LineIo;
   readonly #printRequest: (line: string) => unknown;
   readonly #names = new Set<string>();
-  /** What was said last of each connection to a peer: a refusal that ends the start was said when it came. */
+  /** Last error message of each peer connection, so that a rejection that ends the start is not printed twice. */
   readonly #refusals = new Map<string, string>();
 
-  /** `printRequest`: where the lines of requests go, which come oftener than all others. */
+  /** Creates an output. `printRequest` prints the lines of requests, which are more frequent than all other lines. */
   constructor(io: LineIo, printRequest = (line: string): unknown => io.stdout.write(line)) {
     this.#io = io;
     this.#printRequest = printRequest;
@@ -89,7 +89,7 @@ export class LineOutput implements Output {
     for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
   }
 
-  /** With a space behind it, as in front of a request. */
+  /** Returns the time with a space behind it, in the same form as in the lines of requests. */
   #time(): string {
     const { clock } = this.#io;
     return clock === undefined ? '' : `${clockText(clock.now())} `;
@@ -107,7 +107,7 @@ export class LineOutput implements Output {
   }
 }
 
-/** Empty when nobody is waited for. */
+/** Describes the connections that may still finish when a run stops. Empty if no connection is open. */
 export const drainText = (open: number, seconds: number): string => {
   if (open === 0) return '';
   const who = `${counted(open, 'connection', 'connections')} ${open === 1 ? 'has' : 'have'}`;
@@ -120,7 +120,7 @@ export const uptimeText = (ms: number): string => {
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
-/** Where visitors are taken to. */
+/** Returns the local target of a tunnel, with its scheme. */
 export const localText = ({ protocol, local }: Tunnel): string =>
   `${protocolTraits(protocol).localScheme}${oneLine(local)}`;
 
@@ -132,7 +132,10 @@ export const countsText = ({ counts, dropped, protocol }: Tunnel): string => {
   return `${trafficText(counts, protocol)}${drops}`;
 };
 
-/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
+/**
+ * Describes the traffic of a tunnel. An HTTP tunnel shows requests instead of connections, because the edge decides when to open and keep
+ * the connections of such a tunnel.
+ */
 export const trafficText = (
   { requests, open, connections, edgeAnswered, bytesIn, bytesOut }: Tunnel['counts'],
   protocol: Tunnel['protocol'],
@@ -163,14 +166,16 @@ const CARRIER_REASONS: Readonly<Record<string, string>> = {
   off: 'this edge offers no UDP path',
 };
 
-/** How datagrams travel between here and the edge: behind the word `datagrams`. */
+/** Describes the transport of datagrams between client and edge. Printed after the word `datagrams`. */
 export const wayText = ({ path, reason }: DatagramWay): string =>
   path === 'udp' ? 'over UDP' : `over TCP (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
 
-/** Names of one kind that a reload prints. */
+/** Maximum tunnel names printed after a reload for each kind of change. */
 const RELOADED_NAMES_MAX = 20;
 
-/** How many tunnels a reload has changed; below it their names, and keys whose new values the running client does not have. */
+/**
+ * Describes a reload: the number of changed tunnels, below the number their names, and the config keys that need a restart of the client.
+ */
 export const reloadLines = ({
   added,
   removed,
@@ -193,22 +198,22 @@ const namesLine = (what: string, names: readonly string[]): string[] => {
 
 type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 
-/** Of a change; in a block that is always there, `healthWord` is enough. */
+/** Describes a change of health, for an event line. In a permanent block, `healthWord` is enough. */
 const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): string =>
   healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
 
 const HEALTH_WORDS = { none: '', unknown: 'not checked yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
 
-/** Empty where nothing is probed. */
+/** Returns the health of a tunnel as a word. Empty without a health check. */
 export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
 
-/** Empty for a tunnel that stands alone. */
+/** Returns the group of a tunnel in parentheses. Empty for a tunnel without a group. */
 export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
 
 export const inspectorText = (url: string | null): string =>
   url === null ? 'inspector: off, because ports 4300 to 4399 on 127.0.0.1 are all in use' : `inspector: ${url}`;
 
-/** What is worth a line when it happens; undefined for the rest. */
+/** Returns the line for an event, or undefined for an event without a line. */
 export const eventLine = (event: StatusEvent): string | undefined => {
   switch (event.type) {
     case 'connected':
@@ -238,7 +243,7 @@ export const eventLine = (event: StatusEvent): string | undefined => {
   }
 };
 
-/** What guards a tunnel, and what there is to say about one that was opened nevertheless, below the line that says so. */
+/** Adds the policy of a tunnel, and the warnings about an open tunnel, below the tunnel's line. */
 const withWarnings = ({ name, guard, warnings }: Tunnel, text: string): string =>
   [
     `${name}: ${text}`,
@@ -248,41 +253,41 @@ const withWarnings = ({ name, guard, warnings }: Tunnel, text: string): string =
 
 export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
 type EdgeAnsweredRequest = Extract<RequestEvent, { type: 'edge-answered' }>;
-/** What has a line: a request that is over, or so many that the edge answered. */
+/** Request events with a line: a finished request, a request answered by the edge, or a number of requests answered by the edge. */
 export type ShownRequest = Exclude<RequestEvent, { type: 'request-started' }>;
 
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
 const PATH_LEAST = 10;
-/** Columns of a path, so that statuses stand below each other; a longer path moves the status to the right. */
+/** Columns of a path, so that statuses are aligned. A longer path moves the status to the right. */
 const PATH_COLUMN = 32;
 
 export interface LineShape {
-  /** Of the terminal; Infinity: nothing is cut; undefined: nothing is cut or aligned. */
+  /** Width of the terminal. With Infinity, no part of the line is cut. If undefined, no part is cut or aligned. */
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
-  /** The columns of the longest of these names, so that what stands behind them is aligned. */
+  /** Columns of the longest tunnel name, so that the text behind the names is aligned. */
   readonly nameWidth?: number;
-  /** Its time stands before it already. */
+  /** True if the time of the request is already printed in front of the line. */
   readonly untimed?: boolean;
   readonly colours?: Colours;
 }
 
-/** Columns that a name of a tunnel gets at most. */
+/** Maximum columns of a tunnel name. */
 const NAME_MOST = 20;
 
-/** For `nameWidth`. */
+/** Returns the column width for a list of tunnel names, for use as `nameWidth`. */
 export const nameWidthOf = (names: Iterable<string>): number => {
   let width = 0;
   for (const name of names) width = Math.max(width, visibleLength(oneLine(name)));
   return Math.min(NAME_MOST, width);
 };
 
-/** A name in its column. */
+/** Returns a tunnel name, cut and padded to its column. */
 export const paddedName = (name: string, width: number): string => padded(cutVisible(oneLine(name), NAME_MOST), width);
 
-/** What a line of a request says. */
+/** Content of a request line. */
 export interface LineFacts {
   readonly name: string;
   readonly at: number;
@@ -290,18 +295,24 @@ export interface LineFacts {
   readonly path: string;
   readonly status: number | null;
   readonly aborted: boolean;
-  /** Behind the status: how long it took, or why the edge answered it. */
+  /** Text behind the status: the duration, or the edge's reason for answering the request. */
   readonly outcome: string;
   readonly tail: string;
 }
 
-/** The line of a request: time, method, path, status and duration; for a request that the edge answered, the reason instead. */
+/**
+ * Formats the line of a request: time, method, path, status and duration. For a request answered by the edge, the edge's reason replaces
+ * the duration.
+ */
 export const requestLine = (event: ShownRequest, shape: LineShape): string => {
   if (event.type !== 'edge-answered-more') return factsLine(factsOf(event), shape);
   return `${shape.named ? `${oneLine(event.tunnel.name)}: ` : ''}${moreAnsweredText(event.count)}`;
 };
 
-/** Not as wide as the terminal is: a window that is made narrower would break every line in two. Only a long path makes a line longer. */
+/**
+ * Formats a request line. The line does not fill the terminal, because a window that is made narrower would break every line in two. Only
+ * a long path makes a line longer.
+ */
 export const factsLine = (facts: LineFacts, shape: LineShape): string => {
   const { width, named, nameWidth = 0, untimed, colours } = shape;
   const name = named ? paddedName(facts.name, nameWidth) : '';
@@ -339,11 +350,11 @@ const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {
   };
 };
 
-/** In the place of lines of requests that the edge answered itself. */
+/** Text in place of further lines of requests answered by the edge. */
 const moreAnsweredText = (count: number): string =>
   `… and ${count} more ${count === 1 ? 'request' : 'requests'} answered by the edge`;
 
-/** In the place of lines that nobody could have read. */
+/** Text in place of request lines that were left out because there were too many to read. */
 export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
 
 const clockText = (at: number): string => {
@@ -356,7 +367,7 @@ export const durationText = (ms: number): string => {
   return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 };
 
-/** Three characters, in the colour of its class. */
+/** Formats a status as three characters, in the color of its status class. */
 export const paintStatus = (
   { status, aborted = false }: { readonly status: number | null; readonly aborted?: boolean },
   colours: Colours | undefined,

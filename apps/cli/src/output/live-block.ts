@@ -1,4 +1,4 @@
-// What a terminal shows of a run, as rows with a name in front: whose it is, where it goes, what it forwards and what has passed.
+// The block shown on a terminal during a run, as labeled rows: account, region, forwarded addresses and traffic.
 import { type PeerConnection, protocolTraits, type SessionFacts, type Tunnel } from '@tunnel/client';
 import { oneLine } from '../io/problem-report.ts';
 import {
@@ -21,11 +21,11 @@ export type RunState = 'connecting' | 'connected' | 'reconnecting' | 'stopping' 
 export interface BlockFacts {
   readonly server: string;
   readonly state: RunState;
-  /** Since it was connected first; null: it never was. */
+  /** Time since the client was first connected. Null before the first connection. */
   readonly upMs: number | null;
-  /** What waits for its end while it stops; empty: nothing. */
+  /** Description of the connections that may still finish during a stop. Empty if no connection is open. */
   readonly draining: string;
-  /** The last one that is known. */
+  /** The last known session. */
   readonly session: SessionFacts | null;
   readonly inspector: { readonly url: string | null } | null;
   readonly tunnels: readonly Tunnel[];
@@ -38,10 +38,13 @@ export interface BlockLook {
 }
 
 const LABEL_WIDTH = 12;
-/** Peers of one tunnel that have a line; nobody reads more than that. */
+/** Maximum peers of one tunnel with a line, because people do not read more lines. */
 const PEER_LINES_MAX = 10;
 
-/** Until something is open only how far it has come: what follows may be a refusal, which is all that people should read then. */
+/**
+ * Formats the block. Until a tunnel or peer connection is open, only the progress is shown: if the tunnel is rejected, people should read
+ * only the error.
+ */
 export const blockLines = (facts: BlockFacts, look: BlockLook): string[] => {
   const { tunnels, connections, state } = facts;
   const rows = new Rows(look);
@@ -64,7 +67,10 @@ const statusText = ({ state, server, upMs, draining }: BlockFacts, isOpen: boole
   return isOpen ? `Online${minutesText(upMs ?? 0)}` : 'Connected, opening…';
 };
 
-/** No seconds: a block that changes once a second is in the way of whoever resizes the window, copies from it or reads it over a slow line. */
+/**
+ * Formats the uptime without seconds. A block that changes every second disturbs users who resize the window, copy text, or read over a
+ * slow line.
+ */
 const minutesText = (ms: number): string => {
   const minutes = Math.floor(ms / 60_000);
   const days = Math.floor(minutes / 1440);
@@ -77,13 +83,13 @@ const minutesText = (ms: number): string => {
 const addSession = (rows: Rows, { session, state, server, inspector, tunnels }: BlockFacts): void => {
   const { account = null, plan = null, regionId = '', latencyMs = null } = session ?? {};
   if (account !== null) rows.add('Account', `${oneLine(account)}${plan === null ? '' : ` (${oneLine(plan)} plan)`}`);
-  // By its id, as lists, flags and the dashboard show it.
+  // The region is shown by its id, as in lists, flags and the dashboard.
   const region = oneLine(regionId);
   const far = latencyMs === null || state !== 'connected' ? '' : `, ${durationText(latencyMs)}`;
   rows.add('Region', region === '' ? oneLine(server) : `${region} (${oneLine(server)})${far}`);
   const pages = dashboardOf(session, tunnels);
   if (pages !== null) rows.addLink('Dashboard', pages);
-  // It ends with the run.
+  // The inspector ends with the run, so its row is left out afterwards.
   if (inspector === null || state === 'stopped') return;
   if (inspector.url === null) rows.add('Inspector', 'off: ports 4300 to 4399 on 127.0.0.1 are all in use');
   else rows.addLink('Inspector', inspector.url);
@@ -96,11 +102,14 @@ const dashboardOf = (session: SessionFacts | null, tunnels: readonly Tunnel[]): 
   return url == null ? null : oneLine(url);
 };
 
-/** The page of a tunnel; null: there is no platform. */
+/** Returns the dashboard page of a tunnel, or null on an edge without a platform. */
 export const tunnelPage = (session: Pick<SessionFacts, 'dashboardUrl'> | null, tunnelId: string): string | null =>
   session?.dashboardUrl == null ? null : `${session.dashboardUrl}/tunnels/${encodeURIComponent(tunnelId)}`;
 
-/** What is said of several tunnels is said label by label, each with the names of the tunnels behind it. */
+/**
+ * Adds the rows of tunnels and peer connections, label by label. With several entries, the rows of a label contain the names of the
+ * entries.
+ */
 const addEntries = (rows: Rows, { tunnels, connections }: BlockFacts, colours: Colours): void => {
   const entries = [...tunnels, ...connections];
   const width = entries.length > 1 ? nameWidthOf(entries.map(({ name }) => name)) : 0;
@@ -145,7 +154,7 @@ const addPeers = (rows: Rows, { peers }: Tunnel, before: string): void => {
 };
 
 interface RowParts {
-  /** In front of the text: the name of the tunnel, where there are several. */
+  /** Text before the row's content: the name of the tunnel, if the run has several tunnels. */
   readonly before?: string;
   readonly paint?: (text: string) => string;
 }
@@ -154,11 +163,14 @@ interface LinkParts extends RowParts {
   readonly after?: string;
 }
 
-/** Rows as wide as the terminal. What can be cut is cut; an address is of use only whole, so it gets a line, or more, for itself. */
+/**
+ * Rows of the block, cut to the width of the terminal. An address is useful only in full, so a long address gets a separate line, which
+ * may wrap.
+ */
 class Rows {
   readonly lines: string[] = [];
   readonly #look: BlockLook;
-  /** Of the last row: the rows of one label stand below each other, and only the first one has it. */
+  /** Label of the last row. Of successive rows with the same label, only the first row shows the label. */
   #label = '';
 
   constructor(look: BlockLook) {

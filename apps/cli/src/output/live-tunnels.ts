@@ -1,4 +1,4 @@
-// Live tunnels and their captured requests in lines for people: as wide as the terminal, and whole in a pipe.
+// Live tunnels and their captured requests as lines for people: fitted to the terminal, and uncut in a pipe.
 import type { CapturedRequest } from '@tunnel/contract';
 import type { LiveTunnel } from '../api/account-tunnels.ts';
 import { oneLine } from '../io/problem-report.ts';
@@ -6,9 +6,9 @@ import { durationText, paintStatus } from './lines.ts';
 import { bytesText, type Colours, columns, counted, cutVisible, momentText, padded, visibleLength } from './text.ts';
 
 export interface ListLook {
-  /** Milliseconds since the epoch: of today the time is enough. */
+  /** Current time in milliseconds since the epoch. A request of today is shown with the time only, without the date. */
   readonly now: number;
-  /** null: no terminal, nothing is cut. */
+  /** Width of the terminal. Null without a terminal, where no line is cut. */
   readonly width: number | null;
   readonly colours: Colours;
 }
@@ -16,7 +16,7 @@ export interface ListLook {
 const NO_TUNNELS = ['No open tunnels.', '  Open a tunnel: tunnel http 3000'];
 const HEADINGS = ['NAME', 'URL', 'COMPUTER', 'USED', 'SINCE', 'ID'];
 
-/** A table where it fits; else two lines for each, so that no address is cut. */
+/** Lists tunnels in a table if the table fits the terminal. Otherwise a tunnel has two lines, so that no address is cut. */
 export const liveTunnelLines = (tunnels: readonly LiveTunnel[], { width, colours }: ListLook): string[] => {
   if (tunnels.length === 0) return NO_TUNNELS;
   const rows = tunnels.map(cellsOf);
@@ -51,15 +51,18 @@ const usedText = ({ protocol, request_count: count, bytes_proxied: bytes }: Live
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
 const PATH_LEAST = 10;
-/** Ids are shorter, but for long connections; with room for a mark, so that what stands before them is aligned. */
+/**
+ * Columns of a request id with room for a mark, so that the columns before the id are aligned. Ids are shorter, except on long
+ * connections.
+ */
 const ID_WIDTH = 24;
 
-/** Columns of a path in a pipe, where a longer one is not cut: what stands behind it moves. */
+/** Maximum columns of a path in a pipe. A longer path is not cut, and moves the following columns. */
 const PATH_MOST = 60;
 
-/** The captured requests of a tunnel, oldest first: when, what, how it went, how long it took in all, and the id that `tunnel replay` takes. */
+/** Lines of a tunnel's captured requests, oldest first: time, method, path, status, total duration, and the id for `tunnel replay`. */
 export class CapturedLines {
-  /** In a pipe: as wide as the widest so far. */
+  /** Column widths in a pipe: the widest method and path so far. */
   #methodWidth = 0;
   #pathWidth = 0;
   #isFirst = true;
@@ -76,7 +79,10 @@ export class CapturedLines {
   }
 }
 
-/** The time is named: it is the whole time at the edge, and `tunnel logs` shows the part that the service took. */
+/**
+ * Formats the headings of captured requests. The duration is named TOTAL, because it is the whole time at the edge. `tunnel logs` shows
+ * only the time of the local service.
+ */
 const headingLine = ({ colours }: ListLook, width: number): string => {
   const lead = `${'TIME'.padEnd(TIME_LENGTH)} ${'METHOD'.padEnd(METHOD_WIDTH)} `;
   const room = Math.max(PATH_LEAST, width - 1 - lead.length - DURATION_WIDTH - ID_WIDTH - 7);
@@ -94,7 +100,7 @@ const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLoo
   const method = oneLine(request.method);
   const rule = request.policy?.answered_by?.index;
   const marks = [
-    // Which rule answered it, so that the service never saw it.
+    // The policy rule that answered the request before it could reach the service.
     ...(rule === undefined ? [] : [rule === 0 ? "operator's rule" : `rule ${rule}`]),
     ...(request.aborted ? ['aborted'] : []),
     ...(request.edited === true ? ['edited'] : []),
@@ -114,7 +120,7 @@ const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLoo
   return `${colours.dim(lead)}${padded(cutVisible(path, room), room)} ${status} ${duration.padStart(DURATION_WIDTH)}  ${id}`;
 };
 
-/** `2030-01-31 `. */
+/** Length of a date with the space behind it, such as `2030-01-31 `. */
 const DAY_LENGTH = 11;
-/** `07:08:09`. */
+/** Length of a time, such as `07:08:09`. */
 const TIME_LENGTH = 8;

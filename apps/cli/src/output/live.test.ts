@@ -66,8 +66,8 @@ const BLOCK = [
   'Ctrl-C to stop',
 ];
 
-describe('a tunnel of an account', () => {
-  it('is shown with account, region, latency, dashboard, inspector and what it forwards', async () => {
+describe('the live view of a tunnel', () => {
+  it('shows account, region, latency, dashboard, inspector and public URL', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -75,7 +75,7 @@ describe('a tunnel of an account', () => {
     expect(screen.lines).toEqual(BLOCK);
   });
 
-  it('on an edge without a platform has a region and an inspector, and nothing that is not known', async () => {
+  it('shows only the known fields on an edge without a platform', async () => {
     const unknown = { regionName: null, account: null, plan: null, dashboardUrl: null, latencyMs: null };
     const { screen, clock, output, connect } = show({ session: { ...SESSION, ...unknown } });
     connect();
@@ -92,7 +92,7 @@ describe('a tunnel of an account', () => {
     [61_000, 'Online for 1 min'],
     [3_700_000, 'Online for 1 h 1 min'],
     [90_000_000, 'Online for 1 d 1 h'],
-  ])('after %i ms is %s', (upMs, status) => {
+  ])('says after %i ms %s', (upMs, status) => {
     const facts = {
       server: 'edge:4040',
       state: 'connected',
@@ -105,7 +105,7 @@ describe('a tunnel of an account', () => {
     expect(blockLines({ ...facts, tunnels: [tunnelOf()], connections: [] }, look)[0]).toBe(`Status      ${status}`);
   });
 
-  it('is not drawn again while nothing changes', async () => {
+  it('is not redrawn while nothing changes', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -115,7 +115,7 @@ describe('a tunnel of an account', () => {
     expect(screen.written).toBe(before);
   });
 
-  it('has its requests above, once each, and its counts in the block', async () => {
+  it('shows each request once above the block, and the totals in the block', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     const tunnel = tunnelOf();
@@ -131,7 +131,7 @@ describe('a tunnel of an account', () => {
     expect(screen.lines).toContain('Requests    1 request, 80 B in, 120 B out');
   });
 
-  it('is drawn at most twenty times a second, whatever comes, and what is not shown is counted', async () => {
+  it('is redrawn at most 20 times a second, and requests without a line are counted', async () => {
     const { screen, clock, output, connect } = show({ rows: 5000 });
     const tunnel = tunnelOf();
     connect();
@@ -150,7 +150,7 @@ describe('a tunnel of an account', () => {
     const shown = screen.lines.filter((line) => line.includes(' /hook ')).length;
     const counted = screen.lines.flatMap((line) => /^… and (\d+) more requests$/.exec(line)?.[1] ?? []);
     expect(shown + counted.reduce((sum, count) => sum + Number(count), 0)).toBe(10_000);
-    // At rest every line is shown.
+    // At a low rate every request gets a line.
     for (let at = 0; at < 5; at += 1) {
       finish(`/rest/${at}`);
       await clock.advance(250);
@@ -158,7 +158,7 @@ describe('a tunnel of an account', () => {
     }
   });
 
-  it('moves no cursor with what edge and platform call things', async () => {
+  it('prints no control characters from edge or platform', async () => {
     const hostile = 'a\u001b[2J\r\nb';
     const session = { ...SESSION, account: hostile, plan: hostile, regionName: hostile, dashboardUrl: hostile };
     const { screen, clock, output, connect } = show({ session });
@@ -169,7 +169,7 @@ describe('a tunnel of an account', () => {
     expect(screen.lines).toHaveLength(BLOCK.length);
   });
 
-  it('is in colour unless that is not wanted', async () => {
+  it('is colored unless NO_COLOR is set', async () => {
     const { screen, clock, output, connect } = show({ env: {} });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -179,7 +179,7 @@ describe('a tunnel of an account', () => {
   });
 });
 
-describe('several tunnels', () => {
+describe('the live view of several tunnels', () => {
   const web = () => tunnelOf({ name: 'web', health: 'healthy' });
   const site = () => tunnelOf({ name: 'site', publicUrl: 'https://site.example', guard: 'password' });
   const dns = () =>
@@ -190,7 +190,7 @@ describe('several tunnels', () => {
       datagrams: { path: 'udp', reason: '' },
     });
 
-  it('have one label for each kind of row, and their names below each other', async () => {
+  it('has one label for each kind of row and aligns the tunnel names', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     for (const tunnel of [web(), site(), dns()]) output.onStatus({ type: 'tunnel-opened', tunnel });
@@ -209,7 +209,7 @@ describe('several tunnels', () => {
     ]);
   });
 
-  it('keep their places when one of them is opened again, and their names are as wide in the lines of requests', async () => {
+  it('keeps the order when a tunnel is reopened, and aligns the names in request lines', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     const first = web();
@@ -227,7 +227,7 @@ describe('several tunnels', () => {
     expect(screen.lines.flatMap((line) => / (\w+ +)GET/.exec(line)?.[1] ?? [])).toEqual(['web  ', 'site ']);
   });
 
-  it('have a time in front of what happens to them', async () => {
+  it('puts a time in front of each event', async () => {
     const { screen, output, connect } = show();
     connect();
     const tunnel = web();
@@ -252,8 +252,8 @@ describe('several tunnels', () => {
   });
 });
 
-describe('the end', () => {
-  it('by Ctrl-C leaves one whole block, and nothing of what the key has left', async () => {
+describe('the end of the live view', () => {
+  it('leaves one complete block on Ctrl-C, without the echo of the key', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     const tunnel = tunnelOf();
@@ -272,7 +272,7 @@ describe('the end', () => {
     ]);
   });
 
-  it('of a tunnel that is refused leaves its refusal alone, and never said that it was online', async () => {
+  it('leaves only the error for a refused tunnel, which was never shown as online', async () => {
     const { screen, clock, output, connect } = show();
     await clock.advance(250);
     connect();
@@ -288,11 +288,11 @@ describe('the end', () => {
   });
 });
 
-describe('a window', () => {
+describe('the live view in a resized or small window', () => {
   const rowsNamed = (screen: TerminalScreen, name: string): number =>
     screen.lines.filter((line) => line.startsWith(name)).length;
 
-  it.each([20, 30, 45, 60])('of %i columns has every address whole, and is drawn over in place', async (columns) => {
+  it.each([20, 30, 45, 60])('shows every address in full at %i columns, and is redrawn in place', async (columns) => {
     const { screen, clock, output, connect } = show({ columns });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -304,7 +304,7 @@ describe('a window', () => {
     expect(screen.lines.at(-1)).toBe('Ctrl-C to stop');
   });
 
-  it('that is made narrower and wider again has one block', async () => {
+  it('shows a single block after several resizes', async () => {
     const { screen, clock, output, connect } = show({ columns: 100 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -332,7 +332,7 @@ describe('a window', () => {
     aborted: false,
   });
 
-  it('that is made narrower breaks no line of a request in two, nor what was said between them', async () => {
+  it('breaks no request line and no status line after a resize', async () => {
     const { screen, clock, output, connect } = show({ columns: 100 });
     const tunnel = tunnelOf();
     connect();
@@ -354,7 +354,7 @@ describe('a window', () => {
     }
   });
 
-  it('that is made narrower leaves what has scrolled away as it is, and shows nothing twice', async () => {
+  it('shows no line twice after scrolling and narrowing', async () => {
     const { screen, clock, output, connect } = show({ columns: 100, rows: 20 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -368,12 +368,12 @@ describe('a window', () => {
     for (let at = 0; at < 30; at += 1) {
       expect([at, screen.lines.filter((line) => `${line} `.includes(` /${at}/ `)).length]).toEqual([at, 1]);
     }
-    // Five of them had two rows each on the screen, above the eight of the block.
+    // Five request lines, of two rows each after the resize, are on the screen above the eight rows of the block.
     const seen = screen.lines.filter((line) => line.includes(' GET ')).slice(-5);
     expect(seen.every((line) => line.endsWith('500   3.1 ms'))).toBe(true);
   });
 
-  it('of fewer rows than the block grows by nothing but requests', async () => {
+  it('does not grow without requests when the window has fewer rows than the block', async () => {
     const { screen, clock, output, connect } = show({ rows: 6 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });

@@ -1,4 +1,4 @@
-// For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
+// Output for people at a terminal: a small block redrawn in place, and lines about events above the block.
 import type { Client, PeerConnection, RequestEvent, SessionFacts, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
@@ -12,9 +12,9 @@ import type { Output, RemovedTunnel } from './output.ts';
 import { RedrawnLines, type StayingLine, widthOf } from './redrawn-lines.ts';
 import type { Colours } from './text.ts';
 
-/** At most four times a second. */
+/** Interval of redraws: at most four times a second. */
 const REDRAW_MS = 250;
-/** Requests shown each time; nobody reads more than that. */
+/** Maximum request lines per redraw, because people do not read more lines. */
 const REQUEST_LINES_MAX = 40;
 
 const SHOWN_BY_BLOCK: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'datagrams', 'path', 'peer-ready']);
@@ -31,10 +31,10 @@ export class LiveOutput implements Output {
   #state: RunState = 'connecting';
   #since: number | null = null;
   #client: Pick<Client, 'session'> | null = null;
-  /** The last that there was: while it is lost, whose it is stays true. */
+  /** The last session. Still shown while the connection is lost, because the account stays the same. */
   #session: SessionFacts | null = null;
   #inspector: BlockFacts['inspector'] = null;
-  /** Lines that wait for the next drawing. */
+  /** Request lines queued for the next redraw. */
   #requests: StayingLine[] = [];
   #unshown = 0;
   #draining = '';
@@ -52,7 +52,7 @@ export class LiveOutput implements Output {
           block.wrote(text.replace(/\n$/, ''));
         },
       },
-      // It may lead to another place than the screen: nothing that was there is printed again.
+      // stderr can lead to another place than the screen, so no earlier lines are printed again after a write to stderr.
       stderr: {
         write: (text) => {
           io.stderr.write(text);
@@ -79,13 +79,13 @@ export class LiveOutput implements Output {
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
     if (event.type === 'peer-ready') this.#connections.add(event.connection);
     if (event.type === 'peer-error' && event.final) this.#connections.delete(event.connection);
-    // The block says who is where; only what it cannot say gets a line.
+    // The block shows the state of tunnels. Only an event that the block cannot show gets a line.
     if (SHOWN_BY_BLOCK.has(event.type)) return;
     if (event.type === 'tunnel-opened' && event.tunnel.warnings.length === 0) return;
     this.#above(() => this.#lines.onStatus(event));
   }
 
-  /** Shown with the next drawing: a busy tunnel must not make the block flicker. */
+  /** Queues the line of a request for the next redraw, so that a busy tunnel does not make the block flicker. */
   onRequest(event: RequestEvent): void {
     if (event.type === 'request-started') return;
     if (this.#requests.length === REQUEST_LINES_MAX) {
@@ -125,12 +125,12 @@ export class LiveOutput implements Output {
     this.#above(() => this.#lines.onFailure(fault));
   }
 
-  /** In the block, for as long as it lasts: most have nothing left to say, and end at once. */
+  /** Shows the open connections in the block while the client waits for them. Most runs have no open connection, and end immediately. */
   onDrain(open: number, seconds: number): void {
     this.#draining = drainText(open, seconds);
   }
 
-  /** The last block stays on the screen, unless nothing was ever open: then why stands there already. */
+  /** Leaves the last block on the screen. If no tunnel was ever open, the block is erased, because the reason is already printed above. */
   onEnd(_code: ExitCode, _tunnels: readonly Tunnel[]): void {
     this.#timer.cancel();
     this.#state = 'stopped';
@@ -138,7 +138,7 @@ export class LiveOutput implements Output {
     else this.#above(() => {});
   }
 
-  /** Drawn again by the next look, below what is printed now. */
+  /** Prints lines above the block. The block is erased first, and the next redraw shows the block below the lines. */
   #above(print: () => void): void {
     this.#block.erase();
     this.#block.draw([], this.#takeRequests());
@@ -172,16 +172,16 @@ export class LiveOutput implements Output {
   }
 }
 
-/** Names of closed tunnels that keep their place. */
+/** Maximum names of closed tunnels that keep their place in the block. */
 const CLOSED_NAMES_MAX = 1000;
 
-/** What is shown, in the order in which each name came first: one that a reload opens again keeps its place. */
+/** Open tunnels or peer connections in the order in which their names first appeared. A tunnel reopened by a reload keeps its place. */
 class InPlace<T extends { readonly name: string }> {
-  /** null: nothing of that name is open. */
+  /** Entries by name. Null if no entry with the name is open. */
   readonly #byName = new Map<string, T | null>();
-  /** How often something was closed since closed names were forgotten. */
+  /** Number of closed entries since closed names were last forgotten. */
   #closed = 0;
-  /** Both are found out when they are asked for, because thousands of tunnels open one after the other. */
+  /** The list and the name width are computed on demand, because thousands of tunnels can open one after another. */
   #all: readonly T[] | null = null;
   #nameWidth: number | null = null;
 
@@ -194,13 +194,13 @@ class InPlace<T extends { readonly name: string }> {
     return this.all.length;
   }
 
-  /** Of the longest name, in columns. */
+  /** Columns of the longest name. */
   get nameWidth(): number {
     this.#nameWidth ??= nameWidthOf(this.all.map(({ name }) => name));
     return this.#nameWidth;
   }
 
-  /** It may be another one than before under the same name. */
+  /** Adds an open tunnel or peer connection. Replaces an earlier entry with the same name. */
   add(entry: T): void {
     this.#byName.set(entry.name, entry);
     this.#changed();

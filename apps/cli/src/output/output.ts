@@ -1,4 +1,5 @@
-// How a run is shown. One implementation for people at a terminal, one for plain lines, one for programs; and all of them at once.
+// The output of a run. There are implementations for people at a terminal, for plain lines and for programs, and a combination of several
+// outputs.
 import type { Client, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ReloadOutcome } from '@tunnel/tunnel-spec';
@@ -6,40 +7,42 @@ import type { ExitCode } from '../io/exit-codes.ts';
 
 export interface RemovedTunnel {
   readonly name: string;
-  /** Empty: the edge had not answered. */
+  /** Id of the removed tunnel. Empty if the edge had not answered yet. */
   readonly tunnelId: string;
-  /** Who wanted it: `tunnel remove`, or the file that no longer has it. */
+  /** Cause of the removal: `tunnel remove`, or a config file that no longer has the tunnel. */
   readonly reason: 'removed' | 'reloaded';
 }
 
 export interface Output {
-  /** The client that runs, connected for the first time: its session says whose it is, and where. Before any tunnel is open. */
+  /**
+   * Called when the client has connected for the first time, before any tunnel is open. The client's session contains account and region.
+   */
   onClient(client: Pick<Client, 'session'>): void;
   onStatus(event: StatusEvent): void;
   onRequest(event: RequestEvent): void;
-  /** Where requests can be looked at; null: it was wanted, and no port is free. Before any tunnel is open. */
+  /** Called with the inspector's URL, before any tunnel is open. Null if an inspector is wanted but no port is free. */
   onInspector(url: string | null): void;
-  /** What goes with the run has to say this: whole lines, above whatever is drawn again in place. */
+  /** Prints a notice of a hook of the run: whole lines, above any block that is redrawn in place. */
   onNotice(text: string, channel: 'stdout' | 'stderr'): void;
-  /** The config file is being read again; one of the next two follows. */
+  /** Called before the config file is read again. onReloaded or onReloadRefused follows. */
   onReloading(): void;
-  /** The config file was read again, and this came of it. */
+  /** Called with the outcome after the config file has been read again and applied. */
   onReloaded(outcome: ReloadOutcome): void;
-  /** It was read again and is not good: nothing has changed. */
+  /** Called with the reason if the changed config file is invalid. The running tunnels stay unchanged. */
   onReloadRefused(fault: Fault): void;
   onRemoved(removed: RemovedTunnel): void;
-  /** The run fails with this; it is also the last word on the error channel. */
+  /** Called when the run fails. The fault is also the last message on stderr. */
   onFailure(fault: Fault): void;
-  /** Asked to stop; `open` connections may finish first. */
+  /** Called when the run is asked to stop. `open` connections may finish first. */
   onDrain(open: number, seconds: number): void;
   onEnd(code: ExitCode, tunnels: readonly Tunnel[]): void;
 }
 
-/** Tells each of them what it wants to know, in their order. */
+/** Combines several outputs. Every method calls the same method of all outputs that have the method, in order. */
 export const fanOut = (outputs: readonly Partial<Output>[]): Output => ({
   onClient: (client) => outputs.forEach((output) => output.onClient?.(client)),
   onStatus: (event) => outputs.forEach((output) => output.onStatus?.(event)),
-  // Oftener than all others: no function is made for it.
+  // Called more often than all other methods, so no function object is created per call.
   onRequest: (event) => {
     for (const output of outputs) output.onRequest?.(event);
   },

@@ -7,6 +7,6 @@ it.each([
   [9.9, 'direct (9.9 ms)'],
   [9.95, 'direct (10 ms)'],
   [41.6, 'direct (42 ms)'],
-])('a direct path with a round trip of %s ms is %j: tenths only below ten', (rttMs, text) => {
+])('a direct path with a round trip of %s ms is shown as %j, with a decimal below 10 ms', (rttMs, text) => {
   expect(pathText({ path: 'direct', reason: '', rttMs })).toBe(text);
 });

@@ -1,13 +1,14 @@
-// Lines on a terminal that are drawn again in place. One write for each change, over what was there: nothing is blank between.
+// Lines on a terminal that are redrawn in place. A redraw is a single write over the previous lines, so that the screen is never blank in
+// between.
 import type { Io } from '../io/io.ts';
 import { cutVisible, visibleLength } from './text.ts';
 
 const WIDTH_LEAST = 20;
 
-/** The last column stays free: some terminals break the line there. */
+/** Returns the usable width of the terminal. The last column stays free, because some terminals break the line there. */
 export const widthOf = ({ columns }: Io['stdout']): number => Math.max(WIDTH_LEAST, (columns || 80) - 1);
 
-/** A line that stays above the drawn ones, for a terminal of so many columns. */
+/** Formats a permanent line above the redrawn lines, for a terminal with `width` columns. */
 export type StayingLine = (width: number) => string;
 
 interface Printed {
@@ -15,7 +16,7 @@ interface Printed {
   readonly render: StayingLine;
 }
 
-/** Lines above the drawn ones that are kept to be printed again: more than a screen has rows are of no use. */
+/** Maximum permanent lines remembered for reprinting. More lines than the screen has rows are of no use. */
 const PRINTED_MAX = 300;
 
 export class RedrawnLines {
@@ -23,20 +24,20 @@ export class RedrawnLines {
   readonly #mayWrap: boolean;
   #wanted: readonly string[] = [];
   #drawn: readonly string[] = [];
-  /** The lines right above the drawn ones, oldest first. */
+  /** Permanent lines right above the redrawn lines, oldest first. */
   #printed: Printed[] = [];
-  /** Of the terminal when these were printed. */
+  /** Width of the terminal at the last redraw. */
   #columns: number | undefined;
 
-  /** `mayWrap`: who draws has cut the lines, and what is still too long is to be seen whole. */
+  /** Creates a redrawn area. `mayWrap` is true if the caller cuts its lines; a line that is still too long is then shown in full. */
   constructor(stdout: Io['stdout'], { mayWrap = false }: { readonly mayWrap?: boolean } = {}) {
     this.#stdout = stdout;
     this.#mayWrap = mayWrap;
   }
 
   /**
-   * `above`: lines that stay, and that these move below. In a window of another width those that can be seen are printed again: the terminal has broken
-   * lines that were as wide as the window was.
+   * Redraws the lines, below new permanent lines from `above`. After a change of the window's width, the visible permanent lines are
+   * printed again, because the terminal has broken lines that were as wide as the window.
    */
   draw(lines: readonly string[], above: readonly StayingLine[] = []): void {
     this.#wanted = lines;
@@ -51,30 +52,33 @@ export class RedrawnLines {
     if (isResized) this.#stdout.write('\u001b[J');
   }
 
-  /** A line that stays, and below it the last that were drawn. */
+  /** Prints a permanent line, and the last redrawn lines again below it. */
   above(line: string): void {
     this.draw(this.#wanted, [() => line]);
   }
 
-  /** Nothing of them is left, and what is written next stands where they began. */
+  /** Erases the redrawn lines. The next output begins where the lines began. */
   erase(): void {
     if (this.#drawn.length > 0) this.#stdout.write(`${this.#toStart(this.#drawn)}\u001b[J`);
     this.#drawn = [];
   }
 
-  /** Lines that were written after erase(), without a line break at the end. */
+  /** Remembers permanent lines written by the caller after erase(), without a line break at the end. */
   wrote(text: string): void {
     this.#keep(text.split('\n').map((line) => ({ text: line, render: () => line })));
   }
 
-  /** Something was written after erase() that is not ours to print again: all that is kept stands above it. */
+  /**
+   * Forgets all permanent lines. Called after erase() and a write of text that must not be printed again: the remembered lines are then
+   * above that text.
+   */
   forget(): void {
     this.#printed = [];
   }
 
   /**
-   * Row by row: what is written over a row that the terminal has broken would still go on in the next one, and some terminals keep a copy of a screen
-   * that is wiped from its first row on.
+   * Erases lines row by row. Overwriting a row broken by the terminal would leave its rest in the next row, and some terminals keep a
+   * copy of a screen that is erased from its first row.
    */
   #wipe(again: readonly Printed[]): void {
     const rows = this.#rowsOf([...again.map(({ text }) => text), ...this.#drawn]);
@@ -98,7 +102,7 @@ export class RedrawnLines {
     if (this.#printed.length > PRINTED_MAX) this.#printed = this.#printed.slice(-PRINTED_MAX);
   }
 
-  /** Those of the printed lines that are on the screen, whole, above the drawn ones. The others have scrolled away, and stay as they are. */
+  /** Returns the permanent lines that are fully visible above the redrawn lines. Earlier lines have scrolled away, and stay unchanged. */
   #takeSeen(): Printed[] {
     let room = (this.#stdout.rows || 24) - 1 - this.#rowsOf(this.#drawn);
     let first = this.#printed.length;
@@ -112,18 +116,21 @@ export class RedrawnLines {
     return seen;
   }
 
-  /** First to the margin: a key that was pressed, Ctrl-C too, is echoed behind the last line. */
+  /**
+   * Returns the control sequence to the start of the lines. Moves to the left margin first, because a pressed key, even Ctrl-C, is echoed
+   * behind the last line.
+   */
   #toStart(lines: readonly string[]): string {
     return `\r\u001b[${this.#rowsOf(lines)}A`;
   }
 
-  /** Counted when it matters: a terminal that was made narrower has wrapped what stood there. */
+  /** Counts the rows of lines for the current width, because a terminal that was made narrower has wrapped existing lines. */
   #rowsOf(lines: readonly string[]): number {
     const columns = this.#stdout.columns || 80;
     return lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(visibleLength(line) / columns)), 0);
   }
 
-  /** What has left the screen at the top could not be drawn over. */
+  /** Limits the lines to the height of the terminal, because lines that have left the screen at the top cannot be redrawn. */
   #fit(lines: readonly string[]): string[] {
     const width = widthOf(this.#stdout);
     const room = Math.max(2, (this.#stdout.rows || 24) - 1);

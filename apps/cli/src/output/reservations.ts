@@ -1,25 +1,25 @@
-// The names and ports of an account in lines for people.
+// Reserved names and ports of an account as lines for people.
 import type { Reservation } from '@tunnel/contract';
 import { oneLine } from '../io/problem-report.ts';
 import { type Colours, columns, counted, momentText } from './text.ts';
 
-/** As it is typed: `shop`, `tcp/20042`. */
+/** Returns a reservation's name as typed in a command, such as `shop` or `tcp/20042`. */
 export const nameOf = ({ kind, label }: Pick<Reservation, 'kind' | 'label'>): string =>
   kind === 'subdomain' ? label : `${kind}/${label}`;
 
-/** Unknown while no edge was heard. */
+/** Returns the public address of a reservation, or its name while no edge has reported the address. */
 export const addressOf = (one: Reservation): string => oneLine(one.public_address) || oneLine(nameOf(one));
 
 const ORDER = ['reserved', 'held', 'released'];
 
 interface ReservationsShown {
-  /** null: as many reserved ones as one likes. */
+  /** Maximum number of reserved names. Null without a maximum. */
   readonly limit: number | null;
-  /** false: names that the edge chose are counted, not listed. */
+  /** True to list names chosen by the edge, false to only count such names. */
   readonly isWhole: boolean;
 }
 
-/** What is used for a day is held for weeks, and there may be many of those. */
+/** Lists the reservations of an account. Names chosen by the edge can be numerous, because a name used for a day is held for weeks. */
 export const reservationLines = (
   all: readonly Reservation[],
   { limit, isWhole }: ReservationsShown,
@@ -60,7 +60,7 @@ const reserveCommand = ({ kind, label, region_id: region }: Reservation): string
   return oneLine(`tunnel reserve --${kind} ${label}${region === null ? '' : ` --region ${region}`}`);
 };
 
-/** What was reserved, and how it is used. */
+/** Describes a new reservation, with a command that uses the reservation. */
 export const reservedLines = (made: Reservation): string[] => [
   `Reserved ${addressOf(made)}`,
   `  Use it: ${USES[made.kind](oneLine(made.label))}`,
@@ -72,7 +72,7 @@ const USES: Readonly<Record<Reservation['kind'], (label: string) => string>> = {
   udp: (label) => `tunnel udp 53 --remote-port ${label}`,
 };
 
-/** `left`: what the list says of it now; undefined: it is gone. */
+/** Describes a release. `left` is the current entry of the released name in the list, or undefined if the list no longer has the name. */
 export const releasedLine = (released: Reservation, left: Reservation | undefined): string => {
   const done = `Released ${oneLine(nameOf(released))}.`;
   if (left === undefined) return done;
@@ -82,7 +82,7 @@ export const releasedLine = (released: Reservation, left: Reservation | undefine
 
 const DAY_SECS = 86_400;
 
-/** How long a name stays its account's after its release; older platforms do not tell. */
+/** Describes the time for which a released name stays with its account. Empty for older platforms, which do not report the time. */
 const afterwards = ({ grace_seconds: seconds }: Reservation): string => {
   if (seconds === undefined || seconds === 0) return '';
   const [count, unit] = seconds % DAY_SECS === 0 ? [seconds / DAY_SECS, 'day'] : [Math.ceil(seconds / 3600), 'hour'];

@@ -35,7 +35,7 @@ const start = (session: SessionFacts) => {
   return { output, said };
 };
 
-it('says at the first tunnel that is open whose it is, and where its pages are', () => {
+it('the first open tunnel prints account, plan, region, inspector and dashboard', () => {
   const { output, said } = start(SESSION);
   expect(said.out).toBe('');
   output.onStatus({ type: 'tunnel-opened', tunnel });
@@ -48,14 +48,14 @@ it('says at the first tunnel that is open whose it is, and where its pages are',
   ]);
 });
 
-it('says less on an edge without a platform', () => {
+it('on an edge without a platform only the region is printed', () => {
   const { output, said } = start({ ...SESSION, regionName: null, account: null, plan: null, dashboardUrl: null });
   output.onStatus({ type: 'tunnel-opened', tunnel });
   expect(said.out.split('\n')[0]).toBe('connected in region fra');
   expect(said.out).not.toContain('dashboard');
 });
 
-it('says of a tunnel that is refused nothing but why; what is tried again says where it stands first', () => {
+it('a refused tunnel prints only its error, and a tunnel that is retried prints the connection first', () => {
   const fault = Fault.fromWire('TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'web' is already in use");
   const refused = start(SESSION);
   refused.output.onStatus({ type: 'tunnel-error', tunnel, fault, final: true });

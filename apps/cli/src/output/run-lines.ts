@@ -1,4 +1,5 @@
-// The lines of a run without a terminal. Its start is told with the first tunnel that is open: of one that is refused, people read the refusal alone.
+// Lines of a run without a terminal. The start is printed with the first open tunnel: if that tunnel is rejected, people should read only
+// the error.
 import type { Client, StatusEvent } from '@tunnel/client';
 import type { Io } from '../io/io.ts';
 import { oneLine } from '../io/problem-report.ts';
@@ -7,7 +8,7 @@ import { inspectorText, type LineIo, LineOutput, moreRequestsText } from './line
 import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output } from './output.ts';
 
-/** Those of requests in batches. */
+/** Creates the output of a run without a terminal, with the lines of requests in batches. */
 export const runLines = (io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>): Output => {
   const lines = new BatchedLines(io, { droppedText: (count) => `${moreRequestsText(count)}\n` });
   const timed = { stdout: lines.stdout, stderr: lines.stderr, clock: io.clock };

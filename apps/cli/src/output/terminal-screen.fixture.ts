@@ -1,10 +1,9 @@
-// A terminal as far as our output needs one: rows that wrap and scroll, a cursor that is moved, what was erased is gone, and lines that
-// are wrapped anew when the window changes its width.
+// A minimal terminal for tests: rows wrap and scroll, the cursor moves, erased text disappears, and a resize wraps the lines again.
 import type { TextOutput } from '../io/io.ts';
 
 interface Row {
   text: string;
-  /** The next row goes on with the same line. */
+  /** True if the next row continues the same line. */
   isWrapped: boolean;
 }
 
@@ -14,7 +13,7 @@ export class TerminalScreen implements TextOutput {
   readonly isTTY = true;
   columns: number;
   readonly rows: number;
-  /** Everything that was written, as it was. */
+  /** Complete output, including control sequences. */
   written = '';
   writes = 0;
   #grid: Row[] = [{ text: '', isWrapped: false }];
@@ -26,7 +25,7 @@ export class TerminalScreen implements TextOutput {
     this.rows = rows;
   }
 
-  /** What a person sees or can scroll back to; without the empty row at the end. */
+  /** The rows that a person sees or can scroll back to, without an empty last row. */
   get lines(): string[] {
     const rows = this.#grid.map(({ text }) => text.trimEnd());
     return rows.at(-1) === '' ? rows.slice(0, -1) : rows;
@@ -43,7 +42,7 @@ export class TerminalScreen implements TextOutput {
     }
   }
 
-  /** What a key leaves on the screen: not ours. */
+  /** Shows the echo of a key on the screen. The echo comes from the terminal, so `written` does not include it. */
   echo(text: string): void {
     const before = this.written;
     this.write(text);

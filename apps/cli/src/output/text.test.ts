@@ -1,4 +1,4 @@
-// Lines as wide as a terminal: what counts is the columns that a person sees, not the characters.
+// Fitting lines to the width of a terminal: the visible columns count, not the characters.
 import { expect, it } from 'vitest';
 import { columns, cutVisible, visibleLength } from './text.ts';
 
@@ -11,7 +11,7 @@ it.each([
   ['e\u0301', 1],
   ['a\u200bb', 2],
   ['é… ─ →', 6],
-])('%j takes %i columns', (line, width) => {
+])('the text %j takes %i columns on screen', (line, width) => {
   expect(visibleLength(line)).toBe(width);
 });
 
@@ -22,12 +22,12 @@ it.each([
   ['🚀🚀', 3, '🚀…'],
   ['\u001b[32m東京都\u001b[39m', 5, '\u001b[32m東京…\u001b[39m'],
   ['plain text', 6, 'plain…'],
-])('%j in %i columns', (line, width, cut) => {
+])('the text %j is cut to %i columns on screen', (line, width, cut) => {
   expect(cutVisible(line, width)).toBe(cut);
   expect(visibleLength(cut)).toBeLessThanOrEqual(width);
 });
 
-it('has its columns below each other, whatever stands in them', () => {
+it('table columns are aligned by their width on screen, not by characters', () => {
   expect(
     columns([
       ['東京', 'a'],

@@ -1,14 +1,14 @@
-// What lines for people are made of: colours, columns, lines as wide as a terminal, money, and a small chart.
+// Building blocks of lines for people: colors, columns, lines cut to the terminal's width, money, and a small chart.
 import pc from 'picocolors';
 import type { Io } from '../io/io.ts';
 
 export type Colours = ReturnType<typeof pc.createColors>;
 
-/** For people at a terminal who have not said that they want none. */
+/** Returns the color functions for stdout. Colors are used on a terminal, unless NO_COLOR is set. */
 export const coloursOf = ({ stdout, env }: Pick<Io, 'stdout' | 'env'>): Colours =>
   pc.createColors(stdout.isTTY === true && (env['NO_COLOR'] ?? '') === '');
 
-/** Cells of a list below each other. */
+/** Aligns the cells of a list in columns. */
 export const columns = (rows: readonly (readonly string[])[]): string[] => {
   const widths: number[] = [];
   for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, widthOfText(cell))));
@@ -18,7 +18,7 @@ export const columns = (rows: readonly (readonly string[])[]): string[] => {
 
 export const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
-/** The reader's own time, to the second. */
+/** Formats a time in the reader's time zone, to the second. */
 export const momentText = (iso: string): string => {
   const time = new Date(iso);
   const two = (part: number): string => String(part).padStart(2, '0');
@@ -28,9 +28,9 @@ export const momentText = (iso: string): string => {
 
 const COLOUR = /\u001b\[\d+m/g;
 const NARROW = /^[\u0020-\u02ff\u2010-\u2026\u2190-\u21ff\u2500-\u259f]*$/;
-/** Marks that stand on the letter before them, and what is not seen at all. */
+/** Matches characters without width: marks on the letter before, and invisible characters. */
 const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
-/** Chinese, Japanese and Korean letters, and pictures. */
+/** Matches characters of double width: Chinese, Japanese and Korean letters, and emoji. */
 const WIDE =
   /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])$/u;
 
@@ -39,7 +39,7 @@ const widthOfCharacter = (character: string): number => {
   return WIDE.test(character) ? 2 : 1;
 };
 
-/** In columns of a terminal. */
+/** Returns the width of a text in terminal columns. */
 const widthOfText = (text: string): number => {
   if (NARROW.test(text)) return text.length;
   let width = 0;
@@ -47,14 +47,14 @@ const widthOfText = (text: string): number => {
   return width;
 };
 
-/** Colours take no room. */
+/** Returns the width of a line in terminal columns. Color codes have no width. */
 export const visibleLength = (line: string): number => widthOfText(line.replace(COLOUR, ''));
 
-/** Up to so many columns, with spaces behind it. */
+/** Pads a text with spaces to the given number of columns. */
 export const padded = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - visibleLength(text)));
 
-/** As much of its beginning as has room; no character is cut in two. */
+/** Returns the beginning of a text that fits into `room` columns. A character is never cut in two. */
 const startOf = (text: string, room: number): string => {
   if (NARROW.test(text)) return text.slice(0, Math.max(0, room));
   let left = room;
@@ -67,7 +67,7 @@ const startOf = (text: string, room: number): string => {
   return text.slice(0, end);
 };
 
-/** Cut by what is seen: colours take no room, and the last one is ended. */
+/** Cuts a line to its visible width. Color codes have no width, and all color codes are kept, so that the last color ends. */
 export const cutVisible = (line: string, width: number): string => {
   if (visibleLength(line) <= width) return line;
   const parts = line.split(/(\u001b\[\d+m)/);
@@ -96,7 +96,10 @@ export const bytesText = (bytes: number): string => {
   return `${unit === 0 || value >= 99.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 };
 
-/** Dollars as people write them, in cents: `20`, `20.5` and `20.50`, with or without a dollar sign; null for anything else. No arithmetic on fractions. */
+/**
+ * Converts typed dollars to cents. Accepts `20`, `20.5` and `20.50`, with or without a dollar sign, and returns null for any other text.
+ * Avoids arithmetic on fractions.
+ */
 export const parseCents = (text: string): number | null => {
   const parts = /^\$?(\d{1,12})(?:\.(\d{1,2}))?$/.exec(text);
   if (parts === null) return null;
@@ -108,7 +111,7 @@ export const dollarsText = (cents: number): string =>
   `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
 
 export interface DayValue {
-  /** YYYY-MM-DD. */
+  /** Date in the form YYYY-MM-DD. */
   readonly date: string;
   readonly value: number;
 }
@@ -123,13 +126,14 @@ const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] as
 const COLUMN_MAX_WIDTH = 4;
 
 /**
- * A small chart of columns, one for each day, oldest first, as wide as the terminal lets it be. Days that have no room are left out
- * from the beginning, and the title says how many are shown.
+ * Draws a small column chart with one column per day, oldest first, as wide as the terminal allows. Without room for all days, the oldest
+ * days are left out, and the title says how many days are shown.
  */
 export const chartLines = (title: string, days: readonly DayValue[], { width, colours }: ChartLook): string[] => {
   const top = days.reduce((most, { value }) => Math.max(most, value), 0);
   const axisWidth = Math.max(String(top).length, 1);
-  // Two of margin, and the axis with a space before it; the last column of a terminal stays free, some break the line there.
+  // Reserves two columns of margin, and the axis with a space before it. The last column of a terminal stays free, because some terminals
+  // break the line there.
   const room = Math.max(1, width - axisWidth - 5);
   const shown = days.slice(-room);
   const columnWidth = Math.max(1, Math.min(COLUMN_MAX_WIDTH, Math.floor(room / Math.max(1, shown.length))));
@@ -148,7 +152,7 @@ export const chartLines = (title: string, days: readonly DayValue[], { width, co
   ];
 };
 
-/** Whatever was used is seen: it has at least an eighth of a row. */
+/** Draws one row of a day's column. Any usage is at least an eighth of a row high. */
 const barCell = (value: number, top: number, row: number, columnWidth: number): string => {
   const eighths = value === 0 ? 0 : Math.max(1, Math.round((value / top) * ROWS * 8));
   const here = Math.max(0, Math.min(8, eighths - row * 8));

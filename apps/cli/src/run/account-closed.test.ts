@@ -1,4 +1,4 @@
-// An account that is closed to traffic, from the edge's word to the exit code: the client ends, and does not come back.
+// An account that is closed to traffic, from the edge's message to the exit code: the client ends and does not reconnect.
 import { writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ type Backend = NonNullable<EdgeDeps['backend']>;
 type Asked = Parameters<Backend['admitTunnel']>[0];
 type Listener = Parameters<Backend['onRevoked']>[0];
 
-/** One account with any key, that can be closed. */
+/** A backend with a single account, any API key, and a way to close the account. */
 class OneAccount implements Backend {
   readonly reserved = {
     isReserved: () => false,
@@ -27,7 +27,7 @@ class OneAccount implements Backend {
   };
   logins = 0;
   readonly asked: string[] = [];
-  /** By the name of the tunnel. */
+  /** Returns the refusal for the tunnel with this name, or null. */
   refuse: (name: string) => Fault | null = () => null;
   readonly #listeners = new Set<Listener>();
   readonly #ids = new Map<string, string>();
@@ -121,7 +121,7 @@ describe.each([
   ['over its spend cap', CAP, 'spend cap of $5.00 reached'],
   ['past due', PAST_DUE, 'the account is past due: a payment failed more than 7 days ago'],
 ])('an account that is %s', (_, fault, text) => {
-  it('ends the client with 6 when its tunnel is refused, after one try', async () => {
+  it('ends the client with 6 when its tunnel is refused, without a retry', async () => {
     backend.refuse = fault;
     const { io, code } = start(['http', String(localPort), '--name', 'web']);
     expect(await code).toBe(6);
@@ -129,7 +129,7 @@ describe.each([
     expect([backend.logins, backend.asked]).toEqual([1, ['web']]);
   });
 
-  it('ends the client with 6 when its session is closed: no visitor is held, and nobody comes back', async () => {
+  it('ends the client with 6 when its session is closed, visitors get a 404, and the client does not reconnect', async () => {
     const { io, code } = start(['http', String(localPort), '--subdomain', 'shop']);
     await eventually(async () => expect(await visit('shop')).toBe(200));
     backend.close(fault());
@@ -139,7 +139,7 @@ describe.each([
     expect([backend.logins, backend.asked.length]).toEqual([1, 1]);
   });
 
-  it('ends the client with 6 also when other tunnels are refused for other reasons', async () => {
+  it('ends the client with 6 even if another tunnel is refused for a different reason', async () => {
     backend.refuse = (name) => (name === 'db' ? new Fault('TUNNEL_PLAN_LIMIT', { limit: 1 }) : fault());
     const tunnels = `web: {proto: http, local_port: ${localPort}}\n  db: {proto: tcp, local_port: ${localPort}}`;
     writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
@@ -148,7 +148,7 @@ describe.each([
   });
 });
 
-it('one tunnel over a plan that allows less ends with its reason, and the others stay', async () => {
+it("a tunnel above the plan's limit is closed with the reason, and the other tunnels stay open", async () => {
   const tunnels = `old: {proto: http, local_port: ${localPort}, subdomain: old}\n  new: {proto: http, local_port: ${localPort}, subdomain: new}`;
   writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
   const { io, code } = start(['start', '--config', join(home.path, 'config.yml')]);

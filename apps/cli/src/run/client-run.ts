@@ -1,4 +1,5 @@
-// The tunnels of one run: asked for once the client is connected, opened, changed and removed while it runs, each with its state and last error.
+// The tunnels of one run: requested once the client is connected, then opened, changed and removed while the client runs. Each tunnel has
+// a state and a last error.
 import type { Client, ClientSpec, ConnectPeerOptions, PeerConnection, StatusEvent, Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { ReloadOutcome } from '@tunnel/tunnel-spec';
@@ -13,7 +14,10 @@ export interface ClientRunOptions {
   readonly since: number;
   readonly output: Output;
   readonly stop: () => void;
-  /** Before a tunnel is asked for: its requests are seen from the first one on. Settles with the inspector's address. */
+  /**
+   * Starts observing requests before a tunnel is requested, so that the first request is seen. Resolves with the inspector's URL, or null
+   * without an inspector.
+   */
   readonly watchRequests: (client: Client, spec: ClientSpec) => Promise<string | null>;
 }
 
@@ -23,7 +27,7 @@ export class ClientRun implements RunningClient {
   readonly reload: (() => Promise<ReloadOutcome>) | null;
   readonly #options: ClientRunOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Removed, with visitors that are still served. */
+  /** Removed tunnels that still serve visitors. */
   readonly #closing = new Set<Entry>();
   #client: Client | null = null;
   #isStopping = false;
@@ -37,7 +41,7 @@ export class ClientRun implements RunningClient {
     this.since = options.since;
     const { reload } = plan;
     this.reload = reload === undefined ? null : () => this.#reload(reload);
-    // Known before they are asked for: a client that is still connecting has tunnels, too.
+    // Tunnels are listed before they are requested, so that the status of a connecting client shows them.
     for (const wanted of [...plan.tunnels, ...(plan.peers ?? [])]) this.#add(new Entry(wanted, plan.source, true));
   }
 
@@ -59,23 +63,29 @@ export class ClientRun implements RunningClient {
     return [...this.#entries.values(), ...this.#closing];
   }
 
-  /** It is connected for the first time: what the run was started for is asked for. A refusal is told by its event. */
+  /**
+   * Requests the tunnels of the run. Called once, when the client has connected for the first time. Rejections are reported by status
+   * events.
+   */
   async connected(client: Client): Promise<void> {
-    // By now the file may have been read again.
+    // The current entries, not the plan's, because the config file may have been read again while the client was connecting.
     const entries = [...this.#entries.values()];
     for (const { wanted } of entries) await this.#watchRequests(client, wanted);
     this.#client = client;
     for (const entry of this.#entries.values()) entry.asked = this.#ask(client, entry, null);
   }
 
-  /** A refusal is told by its event. */
+  /** Opens the tunnel or peer connection of an entry. Errors are ignored here, because a status event reports a rejection. */
   async #ask(client: Client, entry: Entry, endpointOf: Tunnel | null): Promise<void> {
     try {
       await this.#openFor(client, entry, endpointOf);
     } catch {}
   }
 
-  /** A tunnel can be removed before the edge is asked for it, and while its code is loaded. Such a tunnel must not be opened. */
+  /**
+   * Opens the tunnel or peer connection of an entry. The entry can be removed before the request is sent, and while code is loaded. A
+   * removed tunnel must not be opened.
+   */
   async #openFor(client: Client, entry: Entry, endpointOf: Tunnel | null): Promise<Tunnel | PeerConnection> {
     const { wanted } = entry;
     await this.#watchRequests(client, wanted);
@@ -120,7 +130,7 @@ export class ClientRun implements RunningClient {
   async update(spec: ClientSpec): Promise<void> {
     const entry = this.#entries.get(nameOf(spec));
     if (entry === undefined) return;
-    // Asked for under the terms of before: those come first.
+    // A request with the previous options must be answered before the update is sent.
     await entry.asked;
     if (!this.#has(entry)) return;
     await this.#client?.find(entry.name)?.update(spec);
@@ -158,19 +168,25 @@ export class ClientRun implements RunningClient {
     this.#options.stop();
   }
 
-  /** Before outputs hear of it. */
+  /** Applies a status event to the entries. Must be called before the outputs receive the event. */
   onStatus(event: StatusEvent): void {
     if (event.type === 'closing') this.#isStopping = true;
     if ('tunnel' in event) this.#entries.get(event.tunnel.name)?.onStatus(event);
     if ('connection' in event) this.#entries.get(event.connection.name)?.onStatus(event);
   }
 
-  /** Whether the run ends with its last tunnel of this kind. A tunnel that was added later ends with an answer to its command. */
+  /**
+   * Returns true if the end of the tunnel can end the run: the tunnel is one of the run's first tunnels. The rejection of a tunnel added
+   * later is only reported to the command that added the tunnel.
+   */
   endsRun(name: string): boolean {
     return this.#entries.get(name)?.isOfStart ?? false;
   }
 
-  /** A tunnel that the edge refuses at once leaves nothing behind: the refused tunnel that it replaced takes its place again. */
+  /**
+   * Opens a tunnel or peer connection under a free name, or under the name of a rejected tunnel. If the new tunnel is rejected
+   * immediately, the previous tunnel takes its place again.
+   */
   async #openNew(entry: Entry): Promise<Tunnel | PeerConnection> {
     const refused = this.#entries.get(entry.name);
     if (refused !== undefined && refused.state !== 'refused') {
@@ -205,7 +221,7 @@ export class ClientRun implements RunningClient {
     await (entry.isPeer ? connection?.close({ drainMs: this.plan.flags.drainSecs * 1000 }) : found?.close());
   }
 
-  /** Who asks while one waits to begin shares it, and it is told of once. */
+  /** Reloads the config file. Callers that arrive while a reload waits to start share the reload, and its outcome is printed once. */
   #reload(reload: NonNullable<TunnelRun['reload']>): Promise<ReloadOutcome> {
     const asked = reload(this);
     if (this.#reloading?.asked !== asked) this.#reloading = { asked, told: this.#tellOfReload(asked) };
@@ -232,12 +248,12 @@ class Entry implements RunningTunnel {
   wanted: ClientSpec | ConnectPeerOptions;
   source: TunnelSource;
   isClosing = false;
-  /** Settles with the edge's first answer, whichever it is; at once before it was asked. */
+  /** Resolves with the edge's first response, whether accepted or rejected. Already resolved until a request is sent. */
   asked: Promise<void> = Promise.resolve();
   tunnel: Tunnel | null = null;
   connection: PeerConnection | null = null;
   #lastError: Fault | null = null;
-  /** The bytes that the local service had sent when it last failed; null: the last error has another cause. */
+  /** Bytes that the local service had sent at the time of its last failure. Null if the last error has another cause. */
   #sentAtLocalError: number | null = null;
   #isRefused = false;
 
@@ -252,7 +268,7 @@ class Entry implements RunningTunnel {
     return !isTunnel(this.wanted);
   }
 
-  /** The error of a local service ends once the service has sent something again, or its probe succeeds. */
+  /** The last error. An error of the local service is cleared once the service has sent more bytes, or its health check succeeds. */
   get lastError(): Fault | null {
     const hasRecovered =
       this.#sentAtLocalError !== null && (this.tunnel?.counts.bytesOut ?? 0) > this.#sentAtLocalError;
@@ -265,7 +281,7 @@ class Entry implements RunningTunnel {
     return this.tunnel?.state === 'open' || this.connection?.state === 'connected' ? 'open' : 'opening';
   }
 
-  /** Closed, and the last of its visitors is gone. */
+  /** True once a closed tunnel has no visitors left. */
   get isOver(): boolean {
     return ((this.tunnel ?? this.connection)?.counts.open ?? 0) === 0;
   }

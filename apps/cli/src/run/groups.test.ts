@@ -1,4 +1,4 @@
-// Groups and health from the command line and config.yml to the client, and what people and programs see of them.
+// Groups and health checks: from the command line and config.yml to the client, and back to text and JSON output.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client, ClientSpec, ConnectOptions, StatusEvent, Tunnel } from '@tunnel/client';
@@ -27,7 +27,7 @@ const write = (name: string, text: string): void => {
   writeFileSync(file, text);
 };
 
-/** A client that opens nothing: it keeps what it was asked for, and tells what the test says. */
+/** A client that opens no connection: records the requested tunnels, and emits the events of the test. */
 const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Promise<Client> => {
   let end: (fault: Fault | undefined) => void = () => {};
   emit = onStatus ?? emit;
@@ -62,7 +62,7 @@ const makeIo = (options: { isTTY?: boolean; clock?: FakeClock } = {}): TestIo =>
     ...options,
   });
 
-/** What a command asks the client for. */
+/** Runs a command and returns the tunnel specs that the command passed to the client. */
 const specsOf = async (args: string[]): Promise<ClientSpec[]> => {
   const io = makeIo();
   const code = run([...args, '--token', 't'], io);
@@ -75,8 +75,8 @@ const specsOf = async (args: string[]): Promise<ClientSpec[]> => {
 const keyOf = (spec: ClientSpec | undefined): string | undefined =>
   spec?.group_key instanceof Secret ? spec.group_key.reveal() : undefined;
 
-describe('flags', () => {
-  it('say everything about the group and the probe of an http tunnel', async () => {
+describe('group and health flags', () => {
+  it('set group, key, probe and alert webhook of an http tunnel', async () => {
     const [spec] = await specsOf([
       ...[
         'http',
@@ -107,7 +107,7 @@ describe('flags', () => {
     expect(stateKey).toContain('web');
   });
 
-  it('of a tcp tunnel, with the key in a variable or below home, and the defaults left to the client', async () => {
+  it('read the group key of a tcp tunnel from a variable or from a file below the home', async () => {
     const [first] = await specsOf(['tcp', '1', '--group', 'db', '--group-key-env', 'GROUP_KEY', '--health', 'tcp']);
     expect(first).toMatchObject({ proto: 'tcp', group: 'db', health_check: { type: 'tcp' } });
     expect(keyOf(first)).toBe('from the variable');
@@ -117,7 +117,7 @@ describe('flags', () => {
     expect(second?.health_check).toBeUndefined();
   });
 
-  it('may ask for an alert without a probe', async () => {
+  it('allow an alert webhook without a probe', async () => {
     const [spec] = await specsOf(['http', '1', '--alert-webhook', 'https://hooks.example.com/x']);
     expect(spec?.health_check).toMatchObject({ alert_webhook: 'https://hooks.example.com/x' });
     expect(spec?.health_check?.type).toBeUndefined();
@@ -145,7 +145,7 @@ describe('flags', () => {
     [['--health-timeout', '5'], 'tunnel: --health-timeout needs --health.\n'],
     [['--health-max-failed', '5'], 'tunnel: --health-max-failed needs --health.\n'],
     [['--alert-webhook', 'hooks.example.com'], 'tunnel: the alert webhook must be an http or https URL\n'],
-  ])('%j end with 2 and one clear line', async (args, words) => {
+  ])('exit with 2 and an error for %j', async (args, words) => {
     for (const command of ['http', 'tcp']) {
       const io = makeIo();
       expect(await run([command, '3000', '--token', 't', ...args], io)).toBe(2);
@@ -156,8 +156,8 @@ describe('flags', () => {
   });
 });
 
-describe('config.yml', () => {
-  it('says it all too; its key file is seen from its folder', async () => {
+describe('groups in config.yml', () => {
+  it('have the same settings, and the path of the key file starts at the folder of config.yml', async () => {
     const check = 'type: http, path: /up, interval_secs: 5, timeout_secs: 0.5, max_failed: 2, expect_2xx: false';
     write(
       '.tunnel/config.yml',
@@ -190,7 +190,7 @@ describe('config.yml', () => {
   });
 });
 
-describe('what is shown', () => {
+describe('the output of groups and health', () => {
   const tunnel = (health: Tunnel['health'], warnings: string[] = []): Tunnel =>
     ({
       name: 'web',
@@ -236,7 +236,7 @@ describe('what is shown', () => {
 
   const opened = (): StatusEvent => ({ type: 'tunnel-opened', tunnel: tunnel('unknown', ['alert webhook refused']) });
 
-  it('in lines: the group, what the edge warns of, each change of health with its reason', async () => {
+  it('shows as text the group, warnings of the edge, and each health change with the reason', async () => {
     const io = makeIo();
     await show(io, [], [opened(), down(), up()]);
     expect(io.out()).toContain(
@@ -247,14 +247,14 @@ describe('what is shown', () => {
     );
   });
 
-  it('in lines, too, what the edge warns of when a tunnel has moved', async () => {
+  it("shows as text the edge's warnings when a tunnel has moved", async () => {
     const io = makeIo();
     const moved = { type: 'tunnel-moved', tunnel: tunnel('none', ['odd']), previousUrl: 'http://old.test/' } as const;
     await show(io, [], [moved]);
     expect(io.out()).toContain('(was http://old.test/)\n  warning: odd\n');
   });
 
-  it('to programs: group and health of a tunnel, and an event for each change', async () => {
+  it('contains in JSON group and health of a tunnel, and an event for each change', async () => {
     const io = makeIo();
     await show(io, ['--json'], [opened(), down(), up()]);
     expect(io.events()).toMatchObject([
@@ -265,7 +265,7 @@ describe('what is shown', () => {
     ]);
   });
 
-  it('on a terminal: a row for the health, drawn anew, warnings and reasons above', async () => {
+  it('has on a terminal a health row that is updated, with warnings and reasons above', async () => {
     const clock = new FakeClock();
     const io = makeIo({ isTTY: true, clock });
     const shown = tunnel('unknown', ['alert webhook refused']) as { -readonly [K in keyof Tunnel]: Tunnel[K] };

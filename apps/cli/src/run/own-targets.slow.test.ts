@@ -1,4 +1,5 @@
-// What no command publishes: inspectors and agents of this user's clients, the REST and metrics of an edge on this machine, control sockets.
+// Targets that no command may publish: inspectors and control sockets of the user's clients, the API and metrics of an edge on this
+// machine, and control sockets of other software.
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ let edge: Edge;
 let flags: string[];
 let other: Server;
 const runs = new Runs();
-/** Of a client in another process, as its agent tells it. */
+/** The inspector port of a client in another process, as that client's control socket reports it. */
 const OTHER_INSPECTOR = 4398;
 
 beforeEach(async () => {
@@ -46,7 +47,7 @@ const refused = async (...args: string[]): Promise<void> => {
   ]);
 };
 
-it('refuses the inspector of another client and the ports of the edge, by any spelling and by any command', async () => {
+it('the inspector of another client and the management ports of the edge cannot be published by any command or spelling', async () => {
   const { api, metrics } = edge.addresses;
   for (const host of ['127.0.0.1', 'localhost', '127.1', '0x7f.1', '[::1]', '[::ffff:127.0.0.1]', '0.0.0.0']) {
     await refused('tcp', `${host}:${OTHER_INSPECTOR}`);
@@ -58,7 +59,7 @@ it('refuses the inspector of another client and the ports of the edge, by any sp
   await refused('http', `localhost:${metrics.port}`);
 });
 
-it('refuses the socket of a running client and control sockets, also through a link', async () => {
+it('control sockets and the socket of a running client cannot be published, even through a symbolic link', async () => {
   const agent = join(home.path, '.tunnel', 'run', '1.sock');
   await refused('http', `unix:${agent}`);
   symlinkSync(agent, join(home.path, 'app.sock'));
@@ -66,7 +67,7 @@ it('refuses the socket of a running client and control sockets, also through a l
   await refused('tcp', 'unix:/var/run/docker.sock');
 });
 
-it('refuses its own inspector, and stays with its other tunnels', async () => {
+it('a client cannot publish its own inspector, and the other tunnels stay open', async () => {
   const io = makeTestIo({ home: home.path });
   runs.start(['http', '1', ...flags], io);
   const inspector = Number(new URL(String((await eventOf(io, 'ready'))['inspect_url'])).port);
@@ -77,7 +78,7 @@ it('refuses its own inspector, and stays with its other tunnels', async () => {
   expect(await run(['add', 'tcp', '1', '--name', 'next', '--client', String(process.pid)], next)).toBe(0);
 });
 
-it('publishes a control socket for those who say that they mean it', async () => {
+it('a control socket is published only with --yes-publish-socket or `allow_control_socket`', async () => {
   const io = makeTestIo({ home: home.path });
   runs.start(['tcp', 'unix:/var/run/docker.sock', '--yes-publish-socket', ...flags], io);
   expect(await eventOf(io, 'ready')).toMatchObject({ event: 'ready' });

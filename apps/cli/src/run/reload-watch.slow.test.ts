@@ -1,4 +1,4 @@
-// Reading config.yml again: connections to peers, the watch of the file, and commands that have none.
+// Reloading config.yml: p2p tunnels, watching the file, and commands without a config file.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { eventually, freePort } from '@tunnel/testkit';
@@ -24,7 +24,7 @@ useEdgeAndHome();
 
 import { run } from '../all-commands.ts';
 
-describe('peers', () => {
+describe('p2p tunnels on reload', () => {
   const SECRET = 'a secret of sixteen bytes and more';
   const publish = (name: string, port: number): string =>
     `${name}: { proto: p2p, p2p_publish: office, p2p_secret: ${SECRET}, local_port: ${port}, p2p_direct: false }`;
@@ -33,7 +33,7 @@ describe('peers', () => {
   const portOf = (ready: Event): number => Number(String(ready['listen']).split(':').at(-1));
   const reach = (port: number): Visitor => dial({ assigned_port: port });
 
-  it('stay when they are the same, begin again when they changed, and finish what runs when they are gone', async () => {
+  it('stay if unchanged, restart if changed, and let open connections finish if removed', async () => {
     const first = await echo('first');
     const second = await echo('second');
     write([publish('office', first)]);
@@ -49,7 +49,7 @@ describe('peers', () => {
     one.socket.write('!');
     await eventually(() => expect(one.said()).toBe('first!'));
 
-    // The publisher leads elsewhere, and stays the same tunnel: nobody has to join again.
+    // The publisher has a new target but stays the same tunnel, so no peer has to join again.
     write([publish('office', second)]);
     expect(await reload(publisher)).toMatchObject({ changed: ['office'] });
     expect((await listed())['office']?.['tunnel_id']).toBe(published['tunnel_id']);
@@ -79,22 +79,22 @@ describe('peers', () => {
   });
 });
 
-describe('an entry that is gone before it was asked for', () => {
-  it('is not opened behind the back of whoever took it out', async () => {
+describe('a p2p entry that is removed from the file before it has opened', () => {
+  it('is not opened afterwards', async () => {
     const stays = 'stays: { proto: tcp, local_port: 1 }';
     const short = "short: { proto: p2p, p2p_publish: short, p2p_secret: '0123456789abcdef', local_port: 1 }";
     write([stays]);
     const io = start();
     await opened(io, 'stays');
-    // What p2p needs is loaded with the first of its entries.
+    // The modules for p2p are loaded with the first p2p entry.
     write([stays, short]);
     io.signal('SIGHUP');
-    // Within one turn: nothing can have been loaded when the file changes again.
+    // All within a single turn of the event loop, so that nothing can have been loaded when the file changes again.
     for (let turn = 0; turn < 1000 && events(io, 'reloaded').length === 0; turn += 1) await Promise.resolve();
     expect(events(io, 'reloaded')).toMatchObject([{ added: ['short'] }]);
     write([stays]);
     expect(await reload(io)).toMatchObject({ removed: ['short'] });
-    // Of the same kind: when it is open, the other would have been long ago.
+    // An entry of the same kind: once it is open, the removed entry would have opened long before.
     write([stays, short.replaceAll('short', 'late')]);
     await reload(io);
     await opened(io, 'late');
@@ -102,10 +102,10 @@ describe('an entry that is gone before it was asked for', () => {
   });
 });
 
-describe('tunnels added while the client runs', () => {
+describe('tunnels added at run time', () => {
   const entry = (name: string, port: number): string => `${name}: { proto: tcp, local_port: ${port} }`;
 
-  it("stay, become the file's when it names them, and go with it", async () => {
+  it('survive a reload, belong to the file once it names them, and are removed with their entry', async () => {
     const port = await echo('here');
     write([entry('first', port)]);
     const io = start();
@@ -122,8 +122,8 @@ describe('tunnels added while the client runs', () => {
   });
 });
 
-describe('other commands', () => {
-  it('do not end at SIGHUP', async () => {
+describe('commands without a config file', () => {
+  it('keep running on SIGHUP', async () => {
     const io = makeTestIo({ home: dirname(configFile()) });
     const code = run(['tcp', '1', '--server', controlAddress(), '--token', 'admin', '--json'], io);
     await opened(io, 'tcp-1');
@@ -135,10 +135,10 @@ describe('other commands', () => {
   });
 });
 
-describe('watching', () => {
+describe('watching the config file', () => {
   const entries = (names: readonly string[]): string[] => names.map((name) => `${name}: { proto: tcp, local_port: 1 }`);
 
-  it('reloads by itself, also a file that takes the place of the other; the same content is no change', async () => {
+  it('reloads on a change or replacement of the file, and ignores identical content', async () => {
     write(entries(['a']));
     const io = start('--watch');
     await opened(io, 'a');
@@ -156,7 +156,7 @@ describe('watching', () => {
     expect(events(io, 'reloaded')).toHaveLength(3);
   });
 
-  it('sees what happens to the file that a link leads to, and that the link leads elsewhere', async () => {
+  it('follows a symbolic link, its target, and a new target', async () => {
     const [one, two] = ['one', 'two'].map((name) => join(dirname(configFile()), name, 'real.yml')) as [string, string];
     for (const path of [one, two]) mkdirSync(dirname(path));
     write(entries(['a']), [], one);
@@ -174,7 +174,7 @@ describe('watching', () => {
     await opened(io, 'd');
   });
 
-  it('begins and ends with the key `watch` of the file, and says once what is wrong with it', async () => {
+  it('starts and stops with the key `watch`, and reports an invalid file once', async () => {
     write(entries(['a']));
     const io = start();
     await opened(io, 'a');
@@ -189,7 +189,7 @@ describe('watching', () => {
     expect([events(io, 'reloaded').length, events(io, 'error').length]).toEqual([3, 1]);
   });
 
-  it('sees a policy file that was not good when config.yml began to name it, and is mended', async () => {
+  it('reloads when an invalid policy file named by config.yml is fixed', async () => {
     const rules = join(dirname(configFile()), 'rules.yml');
     const guarded = (policy: string): string[] => [`a: { proto: http, local_port: 1, policy: ${policy} }`];
     write(guarded('[{ deny: 403 }]'));

@@ -1,4 +1,5 @@
-// `tunnel start` under test with a config.yml that changes, a real edge in the same process, services that say who they are, and visitors.
+// `tunnel start` with a config.yml that changes, a real edge in the same process, local services that answer with their name, and
+// visitors.
 import { writeFileSync } from 'node:fs';
 import { type Agent, createServer, request as httpRequest, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
@@ -25,12 +26,15 @@ let ports: PortBlock;
 let file: string;
 const cleanUps: (() => void | Promise<void>)[] = [];
 
-/** For each test of the file that calls it: files share the modules of their worker, so that importing this is not enough. */
+/**
+ * Sets up edge and home for each test of the calling file. An import alone is not enough, because test files in a worker share their
+ * modules.
+ */
 export const useEdgeAndHome = (): void => {
   beforeEach(async () => {
     home = await temporaryDirectory();
     file = join(home.path, 'tunnel.yml');
-    // Of its own: an edge of another process would take a port that is free between an end and a beginning.
+    // A separate block of ports: otherwise an edge of another process could take a port between two uses.
     ports = await claimPortBlock();
     edge = await startEdge({ limits: { tcp_port_range: [ports.from, ports.to] } });
   });
@@ -42,10 +46,10 @@ export const useEdgeAndHome = (): void => {
   });
 };
 
-/** The config file of the test. */
+/** The path of the test's config file. */
 export const configFile = (): string => file;
 
-/** A public port that none of these has: the edge takes any that is free, be it one that was just given back. */
+/** Returns a public port that none of these tunnels has. Without a fixed port the edge could assign a port that was just released. */
 export const portBeside = (...tunnels: readonly Event[]): number => {
   const taken = tunnels.map((tunnel) => tunnel['assigned_port']);
   return (
@@ -55,7 +59,7 @@ export const portBeside = (...tunnels: readonly Event[]): number => {
 
 export const controlAddress = (): string => `127.0.0.1:${edge.addresses.control.port}`;
 
-/** `server` and the key stand before the tunnels, which are lines of two spaces. */
+/** Writes config.yml: server address, API key and `keys`, then the tunnels, each indented by two spaces. */
 export const write = (tunnels: readonly string[], keys: readonly string[] = [], to = file): void =>
   writeFileSync(
     to,
@@ -90,7 +94,7 @@ export const opened = (io: TestIo, name: string, nth = 1): Promise<Event> =>
     return event as Event;
   });
 
-/** Settles with what it came to. */
+/** Reloads the file with SIGHUP, and resolves with the reloaded event. */
 export const reload = async (io: TestIo): Promise<Event> => {
   const before = events(io, 'reloaded').length;
   io.signal('SIGHUP');
@@ -101,7 +105,7 @@ export const reload = async (io: TestIo): Promise<Event> => {
   });
 };
 
-/** Says who it is. */
+/** Starts a web service with the text `says` as the response to every request. Returns the port. */
 export const web = async (says: string, socket?: string): Promise<number> => {
   const server: Server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     request.resume().on('end', () => response.end(says));

@@ -1,4 +1,4 @@
-// Reading config.yml again at SIGHUP, through a real edge in the same process.
+// Reloading config.yml on SIGHUP, through a real edge in the same process.
 import { writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -24,8 +24,8 @@ import {
 
 useEdgeAndHome();
 
-describe('SIGHUP', () => {
-  it('leaves what is the same alone, moves what only leads elsewhere, opens, reopens and closes the rest', async () => {
+describe('a reload with SIGHUP', () => {
+  it('keeps unchanged tunnels, moves changed targets in place, opens new tunnels, reopens changed ones and closes removed ones', async () => {
     const a = await echo('a');
     const b = await echo('b');
     const c = await echo('c');
@@ -70,14 +70,14 @@ describe('SIGHUP', () => {
     expect(events(io, 'tunnel_removed')).toMatchObject([{ name: 'b', tunnel_id: readyB['tunnel_id'] }]);
     const readyD = await opened(io, 'd');
     const again = await opened(io, 'r', 2);
-    // Reopened: another tunnel at the same port. The others were not even asked for again.
+    // The changed tunnel was reopened: a new tunnel id on the same port. The tunnels a and c were not reopened.
     expect(again['assigned_port']).toBe(readyR['assigned_port']);
     expect(again['tunnel_id']).not.toBe(readyR['tunnel_id']);
     expect([readyOf(io, 'a'), readyOf(io, 'c')].map(({ length }) => length)).toEqual([1, 1]);
     const now = await listed();
     expect(Object.keys(now).sort()).toEqual(['a', 'c', 'd', 'r']);
     expect([now['a']?.['tunnel_id'], now['c']?.['tunnel_id']]).toEqual([readyA['tunnel_id'], readyC['tunnel_id']]);
-    // Whoever was there is served on, also by what is gone.
+    // Open connections continue, even those of the removed tunnel.
     for (const { socket } of [visitorA, visitorB, visitorC, visitorR]) socket.write(' still here');
     await eventually(() =>
       expect([visitorA, visitorB, visitorC, visitorR].map(({ said }) => said())).toEqual([
@@ -98,7 +98,7 @@ describe('SIGHUP', () => {
   it.each([
     ['', ''],
     [' in a group', ', group: g, group_key: k, health_check: { type: tcp, interval_secs: 0.1 }'],
-  ])('takes requests%s to the new port from the next one on, and loses none under load', async (_where, more) => {
+  ])('sends requests%s to the new port at once, and loses no request under load', async (_where, more) => {
     const ports = [await web('zero'), await web('one')];
     const entry = (at: number): string => `web: { proto: http, local_port: ${ports[at % 2]}${more} }`;
     write([entry(0)]);
@@ -134,7 +134,7 @@ describe('SIGHUP', () => {
     ['of a service that speaks HTTP/2', (port) => `{ proto: http, local_port: ${port}, local_protocol: h2c }`, h2c],
     ['of a member of a group', (port) => `{ proto: http, local_port: ${port}, group: g, group_key: k }`, web],
     ['that is probed', (port) => `{ proto: http, local_port: ${port}, health_check: { type: tcp } }`, web],
-  ])('moves the target %s in place', async (_what, entry, serve) => {
+  ])('changes the target %s without reopening the tunnel', async (_what, entry, serve) => {
     const first = await serve('first');
     const second = await serve('second');
     write([`web: ${entry(first)}`]);
@@ -148,7 +148,7 @@ describe('SIGHUP', () => {
     expect(events(io, 'error')).toEqual([]);
   });
 
-  it('moves a tunnel from a port to a folder, to a Unix socket and back', async () => {
+  it('changes the target of a tunnel from a port to a folder, to a Unix socket and back', async () => {
     const folder = dirname(configFile());
     writeFileSync(join(folder, 'index.html'), 'a page');
     const socket = join(folder, 'app.sock');
@@ -171,7 +171,7 @@ describe('SIGHUP', () => {
     expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
   });
 
-  it('asks for the name again that the edge had chosen, and lets a name go from one entry to another', async () => {
+  it('keeps the name chosen by the edge, and can swap subdomains between two entries', async () => {
     const port = await web('here');
     write([
       `chosen: { proto: http, local_port: ${port} }`,
@@ -194,7 +194,7 @@ describe('SIGHUP', () => {
     expect(events(io, 'error')).toEqual([]);
   });
 
-  it('with a file that is not good changes nothing, and says where', async () => {
+  it('changes no tunnel if the file is invalid, and reports the line', async () => {
     const port = await echo('a');
     write([`a: { proto: tcp, local_port: ${port} }`]);
     const io = start();
@@ -219,7 +219,7 @@ describe('SIGHUP', () => {
     expect((await listed())['a']?.['tunnel_id']).toBe(ready['tunnel_id']);
   });
 
-  it('names the keys that only a restart applies, until they are as they were', async () => {
+  it('names changed keys that need a restart, until they are reverted', async () => {
     const entry = `a: { proto: tcp, local_port: ${await echo('a')} }`;
     write([entry]);
     const io = start();
@@ -231,7 +231,7 @@ describe('SIGHUP', () => {
     expect(await reload(io)).toMatchObject({ unchanged: 1, restart_required: [] });
   });
 
-  it('looks at the named entries alone, and the client stays when the last of them is gone', async () => {
+  it('considers only the entries named on the command line, and keeps the client running when the last is removed', async () => {
     const port = await echo('a');
     write([`a: { proto: tcp, local_port: ${port} }`, `b: { proto: tcp, local_port: ${port} }`]);
     const io = start('a');
@@ -244,7 +244,7 @@ describe('SIGHUP', () => {
     await opened(io, 'a', 2);
   });
 
-  it('asks again for what was refused, and a refusal does not end the client', async () => {
+  it('tries a refused tunnel again, and a refusal does not end the client', async () => {
     const port = await web('here');
     write([`a: { proto: http, local_port: ${port}, subdomain: mine }`]);
     const first = start();
@@ -261,7 +261,7 @@ describe('SIGHUP', () => {
     expect(await reload(io)).toMatchObject({ added: ['b'], changed: [] });
   });
 
-  it('ten in a row are carried out one after the other, and the last one counts', async () => {
+  it('repeated ten times in a row ends with the state of the last file', async () => {
     const port = await echo('a');
     write(['first: { proto: tcp, local_port: 1 }']);
     const io = start();

@@ -1,5 +1,5 @@
-// Reading config.yml again while its tunnels run: what it asks for now is compared with what runs, and the difference is carried out. Which
-// difference means what is decided by planReload and the rows of the options; two reloads never overlap.
+// Reload of config.yml in a running client: compares the entries of the file with the running tunnels, and applies the difference.
+// planReload and the option rows decide about the effect of a difference. Two reloads never overlap.
 import { type ClientSpec, type ConnectPeerOptions, peerFields, tunnelFields } from '@tunnel/client';
 import { type ClientConfig } from '@tunnel/config/client';
 import { Fault } from '@tunnel/errors';
@@ -15,31 +15,31 @@ import {
 } from '@tunnel/tunnel-spec';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel } from './hooks/running-client.ts';
 
-/** The file as it is now, checked: all of it can be tried. */
+/** The validated content of the config file, ready to be applied. */
 export interface FileContent {
   readonly entries: readonly (ClientSpec | ConnectPeerOptions)[];
   readonly values: ClientConfig;
 }
 
 export interface ReloaderOptions {
-  /** What the client was started with. */
+  /** Configuration at the start of the client. */
   readonly started: ClientConfig;
-  /** Throws for a file that is not good: then nothing has changed. */
+  /** Reads the config file. Throws for an invalid file, before anything has changed. */
   readonly read: () => FileContent;
-  /** After it was carried out. */
+  /** Called after the content has been applied. */
   readonly onApplied?: (content: FileContent) => void;
 }
 
 export class Reloader {
   readonly #options: ReloaderOptions;
-  /** A reload that waits reads the file when it begins, so that one is enough for all who ask meanwhile. */
+  /** Queue of reloads. A waiting reload reads the file only when it starts, so all callers that arrive in the meantime share the reload. */
   #reloads: SerialRuns<ReloadOutcome> | null = null;
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
   }
 
-  /** The same client each time. */
+  /** Reloads the config file. `running` must be the same client in every call. */
   reload(running: RunningClient): Promise<ReloadOutcome> {
     this.#reloads ??= new SerialRuns(() => this.#apply(running));
     return this.#reloads.run();
@@ -50,7 +50,7 @@ export class Reloader {
     const content = read();
     const wanted = new Map(content.entries.map((entry) => [nameOf(entry), entry]));
     const plan = planReload(running.tunnels.flatMap(runningEntry), [...wanted.values()].map(wantedEntry));
-    // All ends before the first beginning: a name or a port may go from one entry to another.
+    // All tunnels are closed before the first tunnel is opened, because a name or a port can move from one entry to another.
     const [released, refusals] = await Promise.all([
       Promise.all(plan.reopen.map(async (name) => [name, await running.release(name)] as const)),
       Promise.all(plan.update.map((name) => updated(running, wanted.get(name) as ClientSpec))),
@@ -63,14 +63,14 @@ export class Reloader {
     }
     for (const name of [...plan.keep, ...plan.retarget, ...plan.update]) running.adopt(name);
     onApplied?.(content);
-    // All else was carried out; the tunnel goes on with the policy that it had.
+    // All other changes have been applied. The tunnel with the rejected update keeps its previous policy.
     const refusal = refusals.find((fault) => fault !== null);
     if (refusal !== undefined && refusal !== null) throw refusal;
     return reloadOutcome(plan, restartRequired(comparable(started), comparable(content.values)));
   }
 }
 
-/** null: it was. */
+/** Updates a tunnel. Returns the fault of a rejected update, or null on success. */
 const updated = async (running: RunningClient, spec: ClientSpec): Promise<Fault | null> => {
   try {
     await running.update(spec);
@@ -86,11 +86,14 @@ const wantedEntry = (entry: ClientSpec | ConnectPeerOptions): WantedEntry =>
     ? { name: nameOf(entry), kind: 'tunnel', fields: tunnelFields(entry) }
     : { name: nameOf(entry), kind: 'peer', fields: peerFields(entry) };
 
-/** One that was refused is asked for again; one that is closing has nothing left to change. */
+/**
+ * Converts a running tunnel for planReload. A rejected tunnel is left out, so that the plan requests the tunnel again. A closing tunnel
+ * is left out, because nothing of it can change.
+ */
 const runningEntry = ({ state, source, wanted }: RunningTunnel): RunningEntry[] =>
   state === 'refused' || state === 'closing' ? [] : [{ ...wantedEntry(wanted), isOfFile: source === 'file' }];
 
-/** Secrets as hashes: they say whether two are the same, and nothing else. */
+/** Converts a configuration to comparable values. Secrets become hashes, which reveal only whether two secrets are equal. */
 const comparable = ({ tunnels: _, ...keys }: ClientConfig): EntryFields =>
   Object.fromEntries(
     Object.entries(keys).map(([key, value]) => [key, value instanceof Secret ? sha256Hex(value.reveal()) : value]),

@@ -1,4 +1,5 @@
-// Replays, from the inspector of a running client, requests that only the edge has: those that came while the local service was not running.
+// Replay, from the inspector of a running client, of requests captured only by the edge, because they arrived while the local service was
+// not running.
 import type { InspectorOptions } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { apiAddress } from '../api/edge-api.ts';
@@ -12,10 +13,13 @@ import type { TunnelRun } from './hooks/running-client.ts';
 
 type ReplayAtEdge = NonNullable<InspectorOptions['replayAtEdge']>;
 
-/** Where the client is connected, and the config file it was started with. */
+/** Connection settings of the client, and the path of its config file. */
 type ReplaySource = Pick<TunnelRun, 'settings' | 'config'>;
 
-/** By the login where there is one, since the REST of an edge may not be reachable from here; else, or where the login does not know the tunnel, by the API key. */
+/**
+ * Replays with the user's sign-in if there is one, because the edge's REST API may be unreachable from this computer. Without a sign-in,
+ * or if the signed-in account does not know the tunnel, replays with the API key.
+ */
 export const replayKept =
   (plan: ReplaySource, io: Io): ReplayAtEdge =>
   async (request) => {
@@ -28,7 +32,7 @@ export const replayKept =
     }
   };
 
-/** The login is another account's, or has ended. */
+/** Error codes of a sign-in with another account, or of an ended session. */
 const ELSEWHERE: ReadonlySet<string> = new Set(['TUNNEL_UNKNOWN', 'CAPTURE_UNKNOWN', 'CLIENT_LOGIN_NEEDED']);
 
 const byLogin =

@@ -59,8 +59,8 @@ const visit = async (port: number, text: string): Promise<Socket> => {
   return socket;
 };
 
-describe('tunnel tcp', () => {
-  it('publishes a local service, says where, and ends with 0 on a signal', async () => {
+describe('`tunnel tcp`', () => {
+  it('publishes a local service, reports its address, and exits with 0 on SIGINT', async () => {
     const { io, code } = start(['tcp', String(echo.port), ...flags, '--json']);
     const port = await publicPort(io);
     expect(io.events()[0]).toMatchObject({
@@ -76,7 +76,7 @@ describe('tunnel tcp', () => {
     expect(io.events().at(-1)).toMatchObject({ event: 'closed', exit_code: 0 });
   });
 
-  it('lets open connections finish after a signal, and ends at once on a second one', async () => {
+  it('lets open connections finish after a signal, and ends at once on a second signal a second later', async () => {
     let time = 0;
     const clock = { ...systemClock, monotonic: () => time };
     const { io, code } = start(['tcp', String(echo.port), ...flags, '--json'], { clock });
@@ -93,7 +93,7 @@ describe('tunnel tcp', () => {
     expect(await code).toBe(143);
   });
 
-  it('ends quietly with 0 when nobody reads its output', async () => {
+  it('exits silently with 0 when its stdout is closed', async () => {
     const { io, code } = start(['tcp', String(echo.port), ...flags, '--json']);
     await publicPort(io);
     io.closeStdout();
@@ -101,13 +101,13 @@ describe('tunnel tcp', () => {
     expect(io.err()).toBe('');
   });
 
-  it('ends with 3 when the key is wrong', async () => {
+  it('exits with 3 for an invalid API key', async () => {
     const { io, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
     expect(await code).toBe(3);
     expect(io.err()).toMatch(/^tunnel: invalid API key\. Run `tunnel login`/);
   });
 
-  it('ends with 4 and the words of the edge when its port is taken', async () => {
+  it("exits with 4 and the edge's message when its port is in use", async () => {
     const first = start(['tcp', String(echo.port), ...flags, '--json']);
     const port = await publicPort(first.io);
     const { io, code } = start(['tcp', '80', ...flags, '--remote-port', String(port), '--name', 'x']);
@@ -115,7 +115,7 @@ describe('tunnel tcp', () => {
     expect(io.err()).toContain(`tunnel: x: port ${port} is already in use\n`);
   });
 
-  it('ends with 0 when it is told to stop before it is connected', async () => {
+  it('exits with 0 on SIGINT before it is connected', async () => {
     const closed = await startEchoServer();
     await closed.close();
     const { io, code } = start(['tcp', '80', '--server', `127.0.0.1:${closed.port}`, '--token', 't', '--wait']);
@@ -124,7 +124,7 @@ describe('tunnel tcp', () => {
     expect(await code).toBe(0);
   });
 
-  it('shows a block that is drawn again in place on a terminal', async () => {
+  it('redraws a status block in place on a terminal', async () => {
     const { io } = start(['tcp', String(echo.port), ...flags, '--name', 'db'], {
       isTTY: true,
       env: { NO_COLOR: '1' },
@@ -139,7 +139,7 @@ describe('tunnel tcp', () => {
     expect(io.out()).toContain('\r\u001b[5A');
   });
 
-  it('tells its owner that the local service is not there', async () => {
+  it('reports a local service that refuses connections', async () => {
     await echo.close();
     const { io } = start(['tcp', String(echo.port), ...flags, '--json']);
     dial(await publicPort(io), '127.0.0.1').on('error', () => {});
@@ -148,13 +148,13 @@ describe('tunnel tcp', () => {
   });
 });
 
-describe('tunnel start', () => {
+describe('`tunnel start`', () => {
   const configure = (tunnels: string): string[] => {
     writeFileSync(join(home.path, 'tunnel.yml'), `tunnels:\n${tunnels}`);
     return ['start', '--config', 'tunnel.yml', ...flags, '--json'];
   };
 
-  it('goes on while one tunnel lives, and tells of the refused ones', async () => {
+  it('keeps running while one tunnel is open, and reports refused tunnels', async () => {
     const args = configure(
       `  db: {proto: tcp, local_port: ${echo.port}}\n  web: {proto: http, local_port: 3000, subdomain: www}\n`,
     );
@@ -166,7 +166,7 @@ describe('tunnel start', () => {
     expect(await code).toBe(0);
   });
 
-  it('ends with 4 when every tunnel was refused', async () => {
+  it('exits with 4 when every tunnel was refused', async () => {
     const { io, code } = start(
       configure(
         '  a: {proto: tcp, local_port: 1, remote_port: 1}\n  b: {proto: http, local_port: 2, subdomain: api}\n',
@@ -178,7 +178,7 @@ describe('tunnel start', () => {
 });
 
 describe('an unreachable server', () => {
-  it('ends with 5 after 30 s', async () => {
+  it('ends the client with 5 after 30 s', async () => {
     const closed = await startEchoServer();
     await closed.close();
     const clock = new FakeClock();

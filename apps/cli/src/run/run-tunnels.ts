@@ -1,4 +1,4 @@
-// What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
+// The course of every connecting command: connect, open the tunnels, show events, and end with the right exit code.
 import {
   type Client,
   type ClientSpec,
@@ -63,7 +63,10 @@ const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): Clien
   });
 };
 
-/** Also without a file: a terminal that hangs up, or a service manager that means well, must not end the tunnels. */
+/**
+ * Reloads the config file on SIGHUP. The signal is handled even without a config file: a closed terminal, or a service manager that
+ * reloads the client, must not end the tunnels.
+ */
 const reloadAtSighup = (running: RunningClient, io: Io): void =>
   void io.signals.on('SIGHUP', () => void running.reload?.().catch(() => {}));
 
@@ -83,7 +86,7 @@ const runClient = async (
     output.onStatus(event);
   };
   const client = await connectClient(plan, io, onStatus, stop.asked);
-  // It was told to stop before it was connected.
+  // The user stopped the run before the client was connected.
   if (client === null) return EXIT.endedAsAsked;
   output.onClient(client);
   const ending = untilEnd(client, running, stop.asked, {
@@ -99,13 +102,16 @@ const runClient = async (
 
 type RefusalEvent = Extract<StatusEvent, { type: 'tunnel-error' | 'peer-error' }>;
 
-/** The end of one that the run was started for. */
+/** Returns true for the final error of a tunnel or peer connection that the run was started with. */
 const isEndOf = (event: StatusEvent, running: ClientRun): event is RefusalEvent =>
   (event.type === 'tunnel-error' || event.type === 'peer-error') &&
   event.final &&
   running.endsRun(event.type === 'tunnel-error' ? event.tunnel.name : event.connection.name);
 
-/** Requests are looked at from the first tunnel on that carries any; its event can name the inspector then. */
+/**
+ * Observes requests, beginning with the first tunnel that carries requests. The inspector opens before the tunnel, so that the tunnel's
+ * event can name the inspector's URL.
+ */
 class RequestWatch {
   readonly #flags: TunnelRun['flags'];
   readonly #output: Output;
@@ -165,7 +171,10 @@ interface Ending {
   readonly codeWhenEmpty: () => ExitCode;
 }
 
-/** Ends as asked, by the client's fault, or when the last tunnel is gone that it was started for, and there is no other. */
+/**
+ * Resolves when the run ends: on the user's request, or after the last tunnel of the start has ended and no other tunnel is open. Rejects
+ * with the client's fault.
+ */
 const untilEnd = (
   client: Client,
   running: ClientRun,
@@ -179,22 +188,25 @@ const untilEnd = (
     void client.closed.then((fault) => fault !== undefined && reject(fault));
     client.onStatus((event) => {
       if (!isEndOf(event, running) || asked.aborted) return;
-      // The client itself is over, with a fault of its own: that is the reason, and not the connections that end with it.
+      // The client itself has closed with a fault. This fault is the reason for the end, not the connections closed with the client.
       if (client.state === 'closed') return;
       if (client.tunnels.length + client.peerConnections.length > 0) return;
-      // A tunnel that was closed at the edge may still have visitors.
+      // A tunnel closed by the edge can still have visitors.
       drain().then(() => resolve(codeWhenEmpty()), reject);
     });
   });
 
-/** An account that is closed to traffic says so for each tunnel; that is the reason then, not the tunnels. Nor is it a port of our own. */
+/**
+ * Returns the exit code for rejected tunnels. An account closed to traffic rejects every tunnel, so the exit code names the account
+ * instead of the tunnels. A usage error, such as a local port in use, also takes precedence.
+ */
 const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
   [EXIT.accountClosed, EXIT.usage].find((code) => refusals.some((fault) => exitCodeOf(fault) === code)) ??
   EXIT.tunnelsRefused;
 
 const chooseOutput = ({ settings, flags, readyFields }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return jsonOutput(io, readyFields);
-  // A terminal without a cursor that moves gets lines, as a pipe does.
+  // A terminal without cursor movement (TERM=dumb) gets plain lines, like a pipe.
   const isLive = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb';
   return isLive ? new LiveOutput(io, settings.server) : runLines(io);
 };

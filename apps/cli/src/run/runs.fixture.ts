@@ -1,4 +1,4 @@
-// Runs of `tunnel` that a test starts in its process, and the events they print. The runs end with the test.
+// Runs of `tunnel` inside the test process, and the events they print. All runs end with the test.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { run } from '../all-commands.ts';
@@ -18,7 +18,7 @@ export class Runs {
     return started;
   }
 
-  /** Ends each run as SIGTERM does, the latest first. */
+  /** Ends every run with SIGTERM, starting with the latest. */
   async end(): Promise<void> {
     for (const { io, code } of this.#started.splice(0).reverse()) {
       io.signal('SIGTERM');
@@ -27,7 +27,7 @@ export class Runs {
   }
 }
 
-/** The first event of that name. */
+/** Waits for the first event named `name`. */
 export const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
   eventually(() => {
     const found = io.events().find(({ event }) => event === name);

@@ -1,4 +1,4 @@
-// The address of a tunnel that asked for none, over the starts of its client, at a real edge.
+// The address of a tunnel without a requested name or port, over several starts of the client at a real edge.
 import type { Edge } from '@tunnel/edge';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, startEchoServer, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -38,17 +38,20 @@ const start = async (kind: 'http' | 'tcp', ...more: string[]) => {
   return { url: ready['public_url'], stop };
 };
 
-it.each(['http', 'tcp'] as const)('is the same at each start: %s', async (kind) => {
-  const urls = new Set<unknown>();
-  for (let time = 0; time < 10; time += 1) {
-    const { url, stop } = await start(kind);
-    urls.add(url);
-    await stop();
-  }
-  expect(urls.size).toBe(1);
-});
+it.each(['http', 'tcp'] as const)(
+  'the address of a tunnel stays the same over ten starts of the client: %s',
+  async (kind) => {
+    const urls = new Set<unknown>();
+    for (let time = 0; time < 10; time += 1) {
+      const { url, stop } = await start(kind);
+      urls.add(url);
+      await stop();
+    }
+    expect(urls.size).toBe(1);
+  },
+);
 
-it('is another one beside a client that runs, and stays that client’s', async () => {
+it('a second client gets a different address, and both keep their addresses after a restart', async () => {
   const first = await start('http');
   const second = await start('http');
   expect(second.url).not.toBe(first.url);
@@ -61,7 +64,7 @@ it('is another one beside a client that runs, and stays that client’s', async 
   await Promise.all([again.stop(), firstAgain.stop()]);
 });
 
-it('is a new one with --new-name, and that one from then on', async () => {
+it('--new-name gives a new address, which later starts keep', async () => {
   const first = await start('http');
   await first.stop();
   const second = await start('http', '--new-name');

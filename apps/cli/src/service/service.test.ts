@@ -1,4 +1,4 @@
-// `tunnel service` with a systemctl that writes down what it is asked: which verbs, in which order, and what is left on the disk.
+// `tunnel service` with a fake systemctl that records the calls: verbs, order, and files left on disk.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -22,7 +22,7 @@ const write = (name: string, text: string, mode = 0o600): void => {
   chmodSync(file, mode);
 };
 
-/** `script`: what it does for the verb in $2. */
+/** Installs a fake systemctl that runs `script`, where $2 is the verb. */
 const systemctl = (script = ''): void =>
   write('bin/systemctl', `#!/bin/sh\necho "$*" >> '${home.path}/called'\n${script}\n`, 0o755);
 
@@ -37,8 +37,8 @@ const service = async (...args: string[]): Promise<{ code: number; io: TestIo }>
   return { code: await run(['service', ...args], io), io };
 };
 
-describe('tunnel service', () => {
-  it('install writes the unit without a key, enables it and starts it; uninstall leaves nothing', async () => {
+describe('`tunnel service`', () => {
+  it('install writes a unit without the API key, enables and starts it, and uninstall removes it', async () => {
     systemctl();
     const installed = await service('install');
     expect(installed.io.err()).toBe('');
@@ -64,7 +64,7 @@ describe('tunnel service', () => {
     expect((await service('uninstall')).code).toBe(0);
   });
 
-  it('install --name and --config make one of several', async () => {
+  it('install with --name and --config creates an additional service', async () => {
     systemctl();
     write('web.yml', 'auth_token_file: key\ntunnels:\n  web: { proto: http, local_port: 3000 }\n');
     expect((await service('install', '--name', 'web', '--config', 'web.yml')).code).toBe(0);
@@ -73,14 +73,14 @@ describe('tunnel service', () => {
     expect(calls().at(-1)).toBe('--user restart tunnel-web.service');
   });
 
-  it('a client that does not get ready is said so, with where to look', async () => {
+  it('install exits with 1 and names the log when the service does not start', async () => {
     systemctl('test "$2" != restart');
     const { code, io } = await service('install');
     expect(code).toBe(1);
     expect(io.err()).toBe('tunnel: tunnel.service did not start\n  See why: tunnel service logs\n');
   });
 
-  it('--print changes nothing, and needs no systemd', async () => {
+  it('install --print changes nothing and needs no systemd', async () => {
     const { code, io } = await service('install', '--print', '--config', 'not/there.yml');
     expect(code).toBe(0);
     expect(io.out()).toContain('[Service]\nType=notify\n');
@@ -88,7 +88,7 @@ describe('tunnel service', () => {
     expect(calls()).toEqual([]);
   });
 
-  it('--print of a config whose owner cannot be told says so', async () => {
+  it('install --print exits with 2 when the owner of the config path cannot be determined', async () => {
     write('file', '');
     const { code, io } = await service('install', '--print', '--system', '--config', 'file/config.yml');
     expect(code).toBe(2);
@@ -97,7 +97,7 @@ describe('tunnel service', () => {
   });
 
   it.each(['install', 'uninstall', 'start', 'stop', 'status', 'logs'])(
-    '%s without systemd is one line, exit 2',
+    '%s without systemd exits with 2 and one line',
     async (verb) => {
       const io = makeTestIo({ home: home.path, env: { PATH: home.path } });
       expect(await run(['service', verb], io)).toBe(2);
@@ -106,7 +106,7 @@ describe('tunnel service', () => {
     },
   );
 
-  it('without a manager of this user is one line, exit 2', async () => {
+  it('install exits with 2 and one line without a systemd user manager', async () => {
     systemctl('echo "Failed to connect to bus: No medium found" >&2; exit 1');
     const { code, io } = await service('install');
     expect(code).toBe(2);
@@ -133,7 +133,7 @@ describe('tunnel service', () => {
     expect(existsSync(unit)).toBe(false);
   });
 
-  it('a unit that somebody wrote by hand is left alone', async () => {
+  it('install and uninstall leave a unit file alone that the command did not create', async () => {
     systemctl();
     write('.config/systemd/user/tunnel.service', '[Service]\nExecStart=/bin/true\n');
     expect((await service('install')).code).toBe(2);
@@ -141,7 +141,7 @@ describe('tunnel service', () => {
     expect(readFileSync(unit, 'utf8')).toBe('[Service]\nExecStart=/bin/true\n');
   });
 
-  it('start, stop and status need an installed one', async () => {
+  it('start, stop and status require an installed service', async () => {
     systemctl();
     const { code, io } = await service('start');
     expect(code).toBe(2);

@@ -1,4 +1,4 @@
-// What `tunnel service` does: a unit for the client, and the service manager's verbs for it.
+// The actions of `tunnel service`: creates a systemd unit for the client, and controls the unit through the service manager.
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ import { misuse } from '../io/problem-report.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
 import { UNIT_MARK, unitText } from './unit.ts';
 
-/** how long `tunnel service` waits until a client is ready: a server that is not there has ended it before */
+/** Time that `tunnel service` waits for a client to become ready. If the server is unreachable, the client has already exited by then. */
 const SERVICE_START_TIMEOUT_MS = 45_000;
 
 export type ServiceAction = 'install' | 'uninstall' | 'start' | 'stop' | 'status' | 'logs';
@@ -85,7 +85,7 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
   if (kind === 'user' && !existsSync(join('/var/lib/systemd/linger', owner.name ?? ''))) {
     io.stdout.write('  The service stops when you log out. To keep it running: loginctl enable-linger\n');
   }
-  // One that ran before runs by the new unit now.
+  // Restarts a running service, so that the new unit takes effect.
   return start(service, io, 'restart');
 };
 
@@ -126,7 +126,7 @@ const unitFolder = (kind: ServiceKind, io: Io): string => {
   return join(io.env['XDG_CONFIG_HOME'] || join(io.home, '.config'), 'systemd', 'user');
 };
 
-/** What somebody wrote by hand is not ours to replace or to remove. */
+/** Rejects a unit that was written by hand. Only units created by `tunnel service` are replaced or removed. */
 const refuseForeign = (path: string): void => {
   if (!existsSync(path) || readFileSync(path, 'utf8').startsWith(UNIT_MARK)) return;
   throw new Fault('CLIENT_SERVICE', {
@@ -140,7 +140,10 @@ interface Owner {
   readonly home: string;
 }
 
-/** A system service runs as whoever owns its config file: that user can read it and the key beside it, and nobody else needs to. */
+/**
+ * Returns the user of the service. A system service runs as the owner of its config file: this user can read the file and the key beside
+ * it, and no other user needs to.
+ */
 const ownerOf = (config: string, kind: ServiceKind, io: Io): Owner => {
   const self = whoWeAre();
   const uid = kind === 'system' ? (uidOf(config) ?? 0) : self.uid;
@@ -149,7 +152,7 @@ const ownerOf = (config: string, kind: ServiceKind, io: Io): Owner => {
   return { uid, name: entry?.[0] ?? String(uid), home: entry?.[5] ?? '/' };
 };
 
-/** In a container it may be a number that no file has a name for. */
+/** Returns the current user. In a container, the uid may have no user name. */
 const whoWeAre = (): { readonly uid: number; readonly username: string } => {
   try {
     return userInfo();
@@ -159,12 +162,12 @@ const whoWeAre = (): { readonly uid: number; readonly username: string } => {
   }
 };
 
-/** null: there is no such file. */
+/** Returns the uid of a file's owner, or null if the file does not exist. */
 const uidOf = (file: string): number | null => {
   try {
     return statSync(file).uid;
   } catch (error) {
-    // Not `throwIfNoEntry`: newer Node.js takes a path through a file for one that is not there.
+    // Does not use `throwIfNoEntry`, because newer Node.js versions take a path through a file for a missing file.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw fileFault(file, error);
   }
@@ -185,7 +188,7 @@ const textOf = (service: Service, owner: Owner, io: Io): string => {
   return unitText({ kind, unit, config, user, writable, program });
 };
 
-/** What a client writes: its agent's socket, what a restart resumes from, its log. */
+/** Returns the folders that a client writes to: the socket of its agent, the state for a restart, and the log. */
 const foldersOf = ({ config }: Service, owner: Owner, io: Io): string[] => {
   const own = [join(owner.home, '.tunnel'), join(dirname(config), 'state')];
   const log = existsSync(config) ? logFolder(config, owner, io) : null;
@@ -197,12 +200,12 @@ const logFolder = (config: string, owner: Owner, io: Io): string | null => {
     const { log_file: file } = loadClientConfig({ file: config, env: io.env, home: owner.home });
     return file === undefined ? null : dirname(pathFrom(dirname(config), file, owner.home));
   } catch {
-    // Said by `checkConfig`, where it counts.
+    // `checkConfig` reports an invalid config file when the service is installed.
     return null;
   }
 };
 
-/** The service sees the file alone: none of the variables of this shell. */
+/** Checks the config file without the environment variables of this shell, because the service does not have them. */
 const checkConfig = (config: string, owner: Owner, io: Io): void => {
   const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
   if (Object.keys(values.tunnels).length === 0) throw misuse(`no tunnels in ${config}. Add one under \`tunnels:\`.`);
@@ -211,7 +214,7 @@ const checkConfig = (config: string, owner: Owner, io: Io): void => {
   throw misuse(`no API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
 };
 
-/** Made now, with their owner: a service that may write nothing else cannot make them. */
+/** Creates the writable folders of a system service for their owner. The sandboxed service has no permission to create the folders. */
 const makeFolders = (service: Service, owner: Owner, io: Io): void => {
   if (service.kind === 'user') return;
   for (const folder of foldersOf(service, owner, io).slice(0, 2)) {

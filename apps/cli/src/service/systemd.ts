@@ -1,10 +1,10 @@
-// The service manager as its programs give it: systemctl and journalctl, of the system or of this user.
+// systemd, controlled by the programs systemctl and journalctl, for the system or for this user.
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io/io.ts';
 import { oneLine } from '../io/problem-report.ts';
 
-/** the last words of a program of systemd that are kept for its problem */
+/** Maximum characters kept of a systemd program's output, counted from its end, for the error message. */
 const SERVICE_OUTPUT_MAX_CHARS = 64 * 1024;
 
 interface ProgramEnd {
@@ -24,7 +24,7 @@ export class Systemd {
     this.#io = io;
   }
 
-  /** Throws a Fault where there is none to talk to. */
+  /** Throws a Fault if systemd is not available. */
   async ensureRunning(): Promise<void> {
     const { code, err } = await this.#run('systemctl', ['show', '--property=Version']);
     if (code === 0) return;
@@ -37,14 +37,14 @@ export class Systemd {
     if (code !== 0) throw refused(`systemctl ${args.join(' ')} failed: ${firstLine(err) || `exit ${code}`}`);
   }
 
-  /** Whether it worked; 'late': it goes on without us. */
+  /** Starts a unit. `late` means that the start takes longer than `withinMs` and continues in the background. */
   async start(verb: 'start' | 'restart', unit: string, withinMs: number): Promise<'ready' | 'failed' | 'late'> {
     const { code } = await this.#run('systemctl', [verb, unit], { withinMs });
     if (code === LATE) return 'late';
     return code === 0 ? 'ready' : 'failed';
   }
 
-  /** Forgets a failure, if there is one. */
+  /** Clears a failed state of the unit. */
   async resetFailed(unit: string): Promise<void> {
     await this.#run('systemctl', ['reset-failed', unit]);
   }
@@ -53,7 +53,7 @@ export class Systemd {
     return (await this.#run('systemctl', ['is-active', '--quiet', unit])).code === 0;
   }
 
-  /** Straight to the reader. */
+  /** Prints the status of a unit directly to stdout. */
   async showStatus(unit: string): Promise<void> {
     await this.#run('systemctl', ['status', '--no-pager', '--lines=0', unit], { isShown: true });
   }
@@ -94,7 +94,7 @@ export class Systemd {
   }
 }
 
-/** Ended by us. */
+/** Exit code of a systemd program ended by its timeout. */
 const LATE = -1;
 
 const refused = (reason: string): Fault => new Fault('CLIENT_SERVICE', { reason: oneLine(reason) });

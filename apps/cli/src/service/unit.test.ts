@@ -26,24 +26,27 @@ const analyze = (...args: string[]) =>
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-describe('the unit of a client', () => {
-  it.each(['user', 'system'] as const)('of a %s starts, restarts and reloads it as decided', (kind) => {
-    const lines = unitText(facts({ kind })).split('\n');
-    expect(lines).toEqual(
-      expect.arrayContaining([
-        'Type=notify',
-        'NotifyAccess=all',
-        'WatchdogSec=60',
-        'Restart=always',
-        'RestartPreventExitStatus=2 3 4 6',
-        'ExecReload=/bin/kill -HUP $MAINPID',
-        `ExecStart=${process.execPath} /usr/bin/env start --config /etc/tunnel/config.yml`,
-        `WantedBy=${kind === 'user' ? 'default.target' : 'multi-user.target'}`,
-      ]),
-    );
-  });
+describe('the systemd unit of a client', () => {
+  it.each(['user', 'system'] as const)(
+    'for a %s service has the expected type, restart policy, reload command and target',
+    (kind) => {
+      const lines = unitText(facts({ kind })).split('\n');
+      expect(lines).toEqual(
+        expect.arrayContaining([
+          'Type=notify',
+          'NotifyAccess=all',
+          'WatchdogSec=60',
+          'Restart=always',
+          'RestartPreventExitStatus=2 3 4 6',
+          'ExecReload=/bin/kill -HUP $MAINPID',
+          `ExecStart=${process.execPath} /usr/bin/env start --config /etc/tunnel/config.yml`,
+          `WantedBy=${kind === 'user' ? 'default.target' : 'multi-user.target'}`,
+        ]),
+      );
+    },
+  );
 
-  it('of the system runs as the owner of its files, and writes nowhere else', () => {
+  it('for the system runs as the owner of its files and can write only the state folder', () => {
     const lines = unitText(facts({ kind: 'system', user: 'me' })).split('\n');
     expect(lines).toEqual(
       expect.arrayContaining(['User=me', 'ProtectSystem=strict', 'ReadWritePaths=-/etc/tunnel/state']),
@@ -51,14 +54,14 @@ describe('the unit of a client', () => {
     expect(unitText(facts({ user: null }))).not.toContain('User=');
   });
 
-  it('keeps odd paths as they are, and refuses those that would end their line', () => {
+  it('quotes unusual paths, and refuses paths with line breaks', () => {
     const odd = unitText(facts({ kind: 'system', config: '/a "b" $c %d \\e.yml', writable: ['/x y $z'] }));
     expect(odd).toContain('start --config "/a \\"b\\" $$c %%d \\\\e.yml"');
     expect(odd).toContain('ReadWritePaths="-/x y $z"');
     expect(() => unitText(facts({ config: '/a\nExecStart=/bin/sh' }))).toThrow('control characters');
   });
 
-  it('names Node.js as systemd reads a program: without variables, and not in quotes of any kind', () => {
+  it("writes the path of Node.js in systemd's form, and refuses quotes and backslashes in it", () => {
     const [, program = ''] = facts().program;
     expect(unitText(facts({ program: ['/opt/a $b/100%/node', program] }))).toContain(
       'ExecStart="/opt/a $b/100%%/node" ',
@@ -68,7 +71,7 @@ describe('the unit of a client', () => {
     }
   });
 
-  it.runIf(hasAnalyze)('of a Node.js with an odd path passes systemd-analyze verify', () => {
+  it.runIf(hasAnalyze)('passes systemd-analyze verify with an unusual path of Node.js', () => {
     const node = join(folder.path, 'a $b ${c} %h', 'node');
     mkdirSync(dirname(node));
     copyFileSync('/bin/true', node);
@@ -79,7 +82,7 @@ describe('the unit of a client', () => {
     expect(status).toBe(0);
   });
 
-  it.runIf(hasAnalyze).each(['user', 'system'] as const)('of a %s passes systemd-analyze verify', (kind) => {
+  it.runIf(hasAnalyze).each(['user', 'system'] as const)('for a %s service passes systemd-analyze verify', (kind) => {
     const file = join(folder.path, 'tunnel.service');
     writeFileSync(file, unitText(facts({ kind })));
     const { status, stderr } = analyze('verify', ...(kind === 'user' ? ['--user'] : []), file);
@@ -87,7 +90,7 @@ describe('the unit of a client', () => {
     expect(status).toBe(0);
   });
 
-  it.runIf(hasAnalyze)('of the system is exposed by 3.0 at most', () => {
+  it.runIf(hasAnalyze)('for the system has an exposure level of at most 3.0', () => {
     const file = join(folder.path, 'tunnel.service');
     for (const user of [null, 'nobody']) {
       writeFileSync(file, unitText(facts({ kind: 'system', user })));

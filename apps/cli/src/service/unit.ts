@@ -1,20 +1,20 @@
-// The systemd unit of a client, as text: what starts it, what brings it back and what does not, and what it may touch. No key is ever in it.
+// The text of a client's systemd unit: start command, restart rules and sandbox. A unit never contains an API key.
 import { misuse } from '../io/problem-report.ts';
 
 export interface UnitFacts {
   readonly kind: 'user' | 'system';
   readonly unit: string;
-  /** The executable and its first arguments: Node.js and the program. */
+  /** Executable with the first arguments: Node.js and the program. */
   readonly program: readonly string[];
-  /** Absolute. */
+  /** Absolute path of the config file. */
   readonly config: string;
-  /** Of a system service: whose files it reads. null: root's, and then without any of root's rights. */
+  /** Name of the user for a system service, with access to the user's files. Null for root, but without root's capabilities. */
   readonly user: string | null;
-  /** Of a system service: the folders that it writes. */
+  /** Folders writable for a system service. */
   readonly writable: readonly string[];
 }
 
-/** The first line of every unit of ours: whatever else is at its path is somebody's own, and stays. */
+/** First line of every unit created by `tunnel service`. A unit without the line was written by hand, and is kept. */
 export const UNIT_MARK = '# Made by `tunnel service install`; run it again to renew this file.';
 
 export const unitText = (facts: UnitFacts): string => {
@@ -62,7 +62,10 @@ const SERVICE_LINES: readonly string[] = [
   'LimitNOFILE=65536',
 ];
 
-/** What the manager of a user can do too: without mounts, which it may not make everywhere. */
+/**
+ * Sandbox settings supported even by the service manager of a user. Settings that need mounts are left out, because the user's manager
+ * cannot mount on every system.
+ */
 const CONFINED: readonly string[] = [
   'UMask=0077',
   'NoNewPrivileges=yes',
@@ -77,7 +80,10 @@ const CONFINED: readonly string[] = [
   'SystemCallErrorNumber=EPERM',
 ];
 
-/** Homes can be read: a tunnel may publish a folder there, and Node.js itself may live in one. */
+/**
+ * Additional sandbox settings of system services. Home folders stay readable, because a tunnel can publish a folder there, and Node.js
+ * itself can be installed there.
+ */
 const CONFINED_BY_ROOT: readonly string[] = [
   'CapabilityBoundingSet=',
   'AmbientCapabilities=',
@@ -100,11 +106,12 @@ const oneLineOf = (text: string): string => {
   throw misuse(`a path in a unit file cannot contain control characters: ${JSON.stringify(text)}`);
 };
 
-/** `%` begins a specifier everywhere in a unit. */
+/** Escapes `%`, which begins a specifier everywhere in a unit. */
 const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
 
 const commandLine = ([program = '', ...args]: readonly string[]): string => {
-  // Its path is taken as it is, but for specifiers; quotes and backslashes in it are refused by systemd however they are written.
+  // systemd takes the program's path literally, except for specifiers. Quotes and backslashes in the path are rejected by systemd,
+  // however they are escaped.
   if (/["'\\]/.test(program)) {
     throw misuse(`the program path in a unit file cannot contain quotes or backslashes: ${program}`);
   }
@@ -115,7 +122,7 @@ const commandLine = ([program = '', ...args]: readonly string[]): string => {
 
 const pathList = (path: string): string => inQuotes(`-${unexpanded(path)}`);
 
-/** Neither specifiers nor escapes. */
+/** Escapes specifiers, backslashes and quotes. */
 const unexpanded = (text: string): string => escaped(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"');
 
 const inQuotes = (word: string): string => (/^[\w@:,.+/=-]+$/.test(word) ? word : `"${word}"`);

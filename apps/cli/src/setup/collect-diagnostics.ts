@@ -1,4 +1,4 @@
-// What the doctor needs from around the client (files, the key, the account), and its examination with all of that.
+// Input of `tunnel doctor` from outside the client library (config file, API key, account), and the diagnosis with this input.
 import { statSync } from 'node:fs';
 import {
   type ClientSpec,
@@ -21,7 +21,7 @@ import { type Io, VERSION } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
 
 export interface Examined {
-  /** null: with a config file that cannot be read nobody knows which. */
+  /** Address of the server. Null if the config file is unreadable, because the server is then unknown. */
   readonly server: string | null;
   readonly diagnosis: Diagnosis;
 }
@@ -45,7 +45,7 @@ export const collectDiagnostics = async (
   return { server: server?.server ?? null, diagnosis };
 };
 
-/** The one object of `tunnel doctor --json`. */
+/** Returns the single object printed by `tunnel doctor --json`. */
 export const examinedFields = ({ server, diagnosis: { ok, checks } }: Examined) => ({ ok, server, checks });
 
 const readConfig = (
@@ -72,7 +72,7 @@ const readKey = (
   io: Io,
 ): { readonly keyFile: KeyFileFacts; readonly token: Secret } => {
   const none = new Secret('');
-  // It may have been named there; not looked at then.
+  // The unreadable config file may define the API key, so the search for a key is skipped.
   if (facts.state === 'invalid') return { keyFile: { state: 'missing' }, token: none };
   try {
     const { token, source, file } = findToken(flags, config, io);
@@ -85,7 +85,7 @@ const readKey = (
   }
 };
 
-/** Windows has no such modes. */
+/** Returns the mode of a file. Returns null on Windows, which has no Unix file modes. */
 const modeOf = (file: string): number | null => (process.platform === 'win32' ? null : statSync(file).mode);
 
 const tunnelsOf = (config: LoadedConfig | null): readonly ClientSpec[] =>

@@ -1,4 +1,5 @@
-// What `tunnel init` asks the person at the terminal. The library for it is loaded with the first question: no other command needs it.
+// The questions of `tunnel init` at the terminal. The library for prompts is loaded with the first question, because no other command
+// needs the library.
 import { type Readable, Writable } from 'node:stream';
 import type * as clack from '@clack/prompts';
 import type { Io } from '../io/io.ts';
@@ -15,7 +16,7 @@ export interface WantedTunnel {
 export const TUNNEL_WORDS = ['http', 'https', 'tcp', 'udp'] as const;
 export type TunnelWord = (typeof TUNNEL_WORDS)[number];
 
-/** null: it is good. */
+/** Checks typed text. Returns an error message, or null for valid text. */
 export type Check = (text: string) => string | null;
 
 export class InitQuestions {
@@ -24,7 +25,7 @@ export class InitQuestions {
 
   private constructor(prompts: Prompts, io: Pick<Io, 'stdin' | 'stderr'>) {
     this.#prompts = prompts;
-    // Questions go to the error channel, so that the output can be piped.
+    // Questions are printed to stderr, so that stdout can be piped.
     const input = io.stdin as Readable;
     this.#streams = { input, output: asStream(io.stderr), signal: endOf(input) };
   }
@@ -55,7 +56,7 @@ export class InitQuestions {
     return this.#taken(answer).trim();
   }
 
-  /** One after the other, until there are enough. */
+  /** Asks for more tunnels until the user declines. */
   async tunnels(check: (tunnel: WantedTunnel) => string | null): Promise<WantedTunnel[]> {
     const { confirm } = this.#prompts;
     const wanted: WantedTunnel[] = [];
@@ -106,7 +107,10 @@ const HINTS: Readonly<Record<TunnelWord, string>> = {
   udp: 'DNS, a game, WireGuard',
 };
 
-/** Nobody answers any more: Ctrl-D, or a terminal that is gone. The questions by themselves would wait for ever. */
+/**
+ * Returns a signal that aborts when no more answers can arrive: after Ctrl-D, or when the terminal has closed. Without the signal,
+ * questions would wait forever.
+ */
 const endOf = (input: Readable): AbortSignal => {
   const ended = new AbortController();
   input.once('end', () => ended.abort());
@@ -125,6 +129,6 @@ const asStream = (output: Io['stderr']): Writable => {
     },
   });
   const { isTTY = true, columns, rows } = output;
-  // A terminal that does not know its size says 0: one letter a line.
+  // A terminal of unknown size reports 0 columns, which would put one letter on each line.
   return Object.assign(stream, { isTTY, columns: columns || 80, rows: rows || 24 });
 };

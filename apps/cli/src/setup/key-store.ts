@@ -1,4 +1,4 @@
-// Where a new API key is put so that the client finds it: a file of its own beside config.yml, which names it.
+// Storage of a new API key: a separate file beside config.yml. config.yml names the file, so that the client finds the key.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathFrom } from '@tunnel/config/layers';
@@ -9,13 +9,14 @@ import { fileFault, writePrivateFile } from '../io/private-files.ts';
 
 export interface KeyStore {
   readonly keyFile: string;
-  /** Where the key before it is kept, if there is one: nobody can show it again. */
+  /** File for the previous key, which no command can show again. Null without a previous key. */
   readonly oldKeyFile: string | null;
   save(key: string): void;
 }
 
 /**
- * Everything that can be refused is refused here, before there is a key to lose. `more`: what else config.yml is to say.
+ * Prepares the files for a new key. All checks run here, before a key exists that could be lost. `more` has further changes of
+ * config.yml.
  */
 export const prepareKeyStore = (configFlag: string | undefined, io: Io, more: ConfigChanges = {}): KeyStore => {
   const configFile = writtenConfigPath(configFlag, io);
@@ -39,7 +40,10 @@ export const prepareKeyStore = (configFlag: string | undefined, io: Io, more: Co
   };
 };
 
-/** `key`; of another file than config.yml beside a `key` that is not its own, one by its name: that other key stays in use. */
+/**
+ * Returns the path of the key file, usually `key` beside the config file. A config file with another name than config.yml does not take
+ * over a `key` that it does not name. Its key file then has the name of the config file, so that the existing key stays in use.
+ */
 const keyFileOf = (configFile: string, config: LoadedConfig | null, io: Io): string => {
   const folder = dirname(configFile);
   const usual = join(folder, 'key');
@@ -50,7 +54,7 @@ const keyFileOf = (configFile: string, config: LoadedConfig | null, io: Io): str
 
 const namesFile = (config: LoadedConfig | null, file: string, io: Io): boolean => keyFileIn(config, io) === file;
 
-/** The file that `auth_token_file` names; null: it names none. */
+/** Returns the path set as `auth_token_file`, or null if the option is not set. */
 export const keyFileIn = (config: LoadedConfig | null, io: Io): string | null => {
   const named = config?.values.auth_token_file;
   return config === null || named === undefined ? null : pathFrom(dirname(config.path), named, io.home);
@@ -65,7 +69,7 @@ const readOldKey = (file: string): string | null => {
   }
 };
 
-/** Of a key that has ended: config.yml names none any more. A key file elsewhere is somebody's own, and stays. */
+/** Removes a revoked key from config.yml, and deletes the key file. A key file in another folder was set up by the user, and is kept. */
 export const forgetKey = (configFlag: string | undefined, io: Io): void => {
   const configFile = writtenConfigPath(configFlag, io);
   const config = loadConfig(configFile, io);

@@ -18,7 +18,7 @@ const region = (region_id: string, control: string, control_tls = true): UsageRe
   http_url: '',
 });
 
-describe('the regions of a computer', () => {
+describe('regions offered at login', () => {
   const all = [
     region('us', 'us.example.com:443'),
     region('local', '127.0.0.1:4040', false),
@@ -27,12 +27,12 @@ describe('the regions of a computer', () => {
     region('bad', 'a b'),
   ];
 
-  it('are those with an address, by their id; an edge of the platform’s own machine only where the platform is', () => {
+  it('have an address and are sorted by id, and a local edge is offered only next to a local platform', () => {
     expect(reachableRegions(all, false).map(({ region_id }) => region_id)).toEqual(['eu', 'us']);
     expect(reachableRegions(all, true).map(({ region_id }) => region_id)).toEqual(['eu', 'local', 'us']);
   });
 
-  it('are named to whoever asks for another one', () => {
+  it('are listed in the error for an unknown region', () => {
     expect(regionNamed('eu', all)).toBe(all[2]);
     expect(() => regionNamed('mars', reachableRegions(all, false))).toThrow("no region 'mars'. Use eu, us.");
     expect(() => regionNamed('eu', [])).toThrow("no region 'eu': no edge is online.");
@@ -45,7 +45,7 @@ describe('the regions of a computer', () => {
     ]);
   });
 
-  it('are none that nobody could type, however long what a platform says is', () => {
+  it('are limited to ids that can be typed, to 1,000 entries and to short lines', () => {
     const odd = ['', ' ', 'a\nb', 'a\u001b[2J', '\u202eus', 'x'.repeat(101)].map((id) =>
       region(id, 'eu.example.com:443'),
     );
@@ -58,20 +58,20 @@ describe('the regions of a computer', () => {
     expect(regionLines([{ ...region('eu', 'a:1'), name: 'x'.repeat(5000) }])[0]).toHaveLength(106);
   });
 
-  it('on this machine are told apart by their ports, and this machine is one by all its names', () => {
+  it('are distinguished by port on this machine, and all loopback names are equal', () => {
     const here = reachableRegions(all, true);
     expect(isServerOf('localhost', here)).toBe(true);
     expect(isServerOf('[::1]:4040', here)).toBe(true);
     expect(isServerOf('127.0.0.1:4041', here)).toBe(false);
   });
 
-  it('a server belongs to them by its host, whatever its port', () => {
+  it('contain a server if the host matches, whatever its port', () => {
     expect(isServerOf('EU.example.com:4040', reachableRegions(all, false))).toBe(true);
     expect(isServerOf('other.example.com:443', reachableRegions(all, false))).toBe(false);
   });
 });
 
-describe('what config.yml says about a server', () => {
+describe('server settings for config.yml', () => {
   const NOTHING: ServerTrust = {
     tls: undefined,
     insecure: false,
@@ -82,7 +82,7 @@ describe('what config.yml says about a server', () => {
   const settings = (one: UsageRegion, trust: Partial<ServerTrust> = {}) =>
     serverSettings(one, { ...NOTHING, ...trust });
 
-  it('is its address alone where the client does the right thing by itself', () => {
+  it("contain only the address when the client's defaults fit", () => {
     expect(settings(region('eu', 'eu.example.com:443'))).toEqual({
       changes: { server: 'eu.example.com:443' },
       isClearTextRefused: false,
@@ -90,15 +90,15 @@ describe('what config.yml says about a server', () => {
     expect(settings(region('l', '[::1]:4040', false)).changes).toEqual({ server: '[::1]:4040' });
   });
 
-  it('is written as an address, whatever stands around it', () => {
+  it('contain a normalized address', () => {
     expect(settings(region('eu', ' eu.example.com\n')).changes).toEqual({ server: 'eu.example.com:4040' });
   });
 
-  it('is TLS also on this machine when the edge wants it', () => {
+  it('turn TLS on for a local edge that requires it', () => {
     expect(settings(region('l', '127.0.0.1:443')).changes).toEqual({ server: '127.0.0.1:443', tls: true });
   });
 
-  it('is clear text to another machine only when a person allowed it, whatever the platform tells', () => {
+  it("allow unencrypted connections to another machine only with the user's permission", () => {
     const plain = region('eu', 'eu.example.com:4040', false);
     expect(settings(plain)).toEqual({ changes: { server: 'eu.example.com:4040' }, isClearTextRefused: true });
     expect(settings(plain, { tls: false })).toMatchObject({ changes: { tls: undefined }, isClearTextRefused: true });
@@ -108,12 +108,12 @@ describe('what config.yml says about a server', () => {
     });
   });
 
-  it('keeps nothing that was allowed for another server', () => {
+  it('drop the permissions given for another server', () => {
     const { changes } = settings(region('eu', 'eu.example.com:443'), { tls: false, insecure: true });
     expect(changes).toEqual({ server: 'eu.example.com:443', tls: undefined, insecure: false });
   });
 
-  it('has the authorities and the leniency of this login', () => {
+  it('keep the CA file and the permission given with this login', () => {
     const trust = { caFile: '/ca.pem', isInsecureAllowed: true };
     expect(settings(region('eu', 'eu.example.com:443'), trust).changes).toMatchObject({
       ca_file: '/ca.pem',

@@ -1,15 +1,18 @@
-// Which region a computer uses after `tunnel login`, and what config.yml says about the way there.
+// The region that a computer uses after `tunnel login`, and the changes of config.yml to connect to the region.
 import { isLoopbackHost, parseServerAddress } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
 import type { ConfigChanges } from '../config/keys.ts';
 import { misuse, oneLine } from '../io/problem-report.ts';
 
-/** regions of a platform that `tunnel login` offers; of more the first by id */
+/** Maximum regions of a platform offered by `tunnel login`. Of more regions, the first by id are offered. */
 const REGIONS_MAX = 1000;
-/** an id of a region, and its name as it is shown: an edge takes no longer id */
+/** Maximum length of a region's id, and of its displayed name. An edge does not accept a longer id. */
 const REGION_TEXT_MAX_CHARS = 100;
 
-/** Those that a client on this computer can come to, and a person can name. An edge that listens on its own machine alone is one only there. */
+/**
+ * Returns the regions reachable for a client on this computer, with an id that a person can type. An edge that listens only on its own
+ * computer is left out, unless the platform runs on this computer.
+ */
 export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere: boolean): UsageRegion[] =>
   regions
     .filter(({ region_id, control }) => isNameable(region_id) && isAddress(control))
@@ -17,10 +20,10 @@ export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere
     .toSorted((a, b) => (a.region_id < b.region_id ? -1 : 1))
     .slice(0, REGIONS_MAX);
 
-/** As an edge's `region.id` may be; the platform says it, so it is looked at here. */
+/** Returns true if the id has the form of an edge's `region.id`. Checked because the id comes from the platform. */
 const isNameable = (id: string): boolean => id !== '' && id.length <= REGION_TEXT_MAX_CHARS && oneLine(id) === id;
 
-/** The longest name that DNS has. */
+/** Maximum length of a DNS name. */
 const HOST_MAX_CHARS = 253;
 
 const isAddress = (text: string): boolean => {
@@ -31,7 +34,7 @@ const isAddress = (text: string): boolean => {
   }
 };
 
-/** `--region`. Throws a Fault that names those there are. */
+/** Returns the region selected by `--region`. Throws a Fault that lists the existing regions. */
 export const regionNamed = (id: string, regions: readonly UsageRegion[]): UsageRegion => {
   const found = regions.find(({ region_id }) => region_id === id);
   if (found !== undefined) return found;
@@ -39,23 +42,23 @@ export const regionNamed = (id: string, regions: readonly UsageRegion[]): UsageR
   throw misuse(known === '' ? `no region '${id}': no edge is online.` : `no region '${id}'. Use ${known}.`);
 };
 
-/** For whoever is asked which one. */
+/** Formats the regions for the question about the region to use. */
 export const regionLines = (regions: readonly UsageRegion[]): string[] => {
   const width = Math.max(...regions.map(({ region_id }) => region_id.length));
   return regions.map(({ region_id, name, location }) => {
     const where = location === '' ? '' : ` (${location})`;
-    // A name that differs from the id in its case alone says nothing.
+    // A name that differs from the id only in letter case is not shown.
     const title = name.toLowerCase() === region_id.toLowerCase() ? '' : name;
     const text = oneLine(`${title}${where}`).slice(0, REGION_TEXT_MAX_CHARS);
     return `  ${region_id.padEnd(width)}  ${text}`.trimEnd();
   });
 };
 
-/** What the file says now, and what was allowed at this login. */
+/** TLS settings of the config file, and the permissions given by the flags of this sign-in. */
 export interface ServerTrust {
   readonly tls: boolean | undefined;
   readonly insecure: boolean;
-  /** --no-tls. */
+  /** True if the user has passed --no-tls to allow unencrypted connections. */
   readonly clearTextAllowed: boolean;
   readonly caFile: string | undefined;
   readonly isInsecureAllowed: boolean;
@@ -63,13 +66,13 @@ export interface ServerTrust {
 
 export interface ServerSettings {
   readonly changes: ConfigChanges;
-  /** The edge takes no TLS, and nobody allowed to send the key in clear. */
+  /** True if the edge does not use TLS, and the user has not allowed an unencrypted API key. */
   readonly isClearTextRefused: boolean;
 }
 
 /**
- * The server and how it is trusted, as one: nothing that was allowed for another server is left over. A key goes to another machine in clear
- * only when the person said so, whatever the platform tells.
+ * Returns the config changes for the server and its TLS settings. Both change together, so that no permission for another server is left
+ * over. An API key is sent unencrypted to another computer only with the user's permission, whatever the platform reports.
  */
 export const serverSettings = ({ control, control_tls }: UsageRegion, trust: ServerTrust): ServerSettings => {
   const { host, text: server } = parseServerAddress(control);
@@ -88,8 +91,8 @@ export const serverSettings = ({ control, control_tls }: UsageRegion, trust: Ser
 };
 
 /**
- * Whether a server of config.yml may be one of these: by its host, as an edge may be reached by several ports. This machine is one host by
- * all its names, and may well run two edges: there the port counts.
+ * Returns true if a server in config.yml may belong to one of the regions. Hosts are compared without the port, because an edge can be
+ * reached on several ports. All names of this computer count as one host, where two edges may run, so that the port is compared as well.
  */
 export const isServerOf = (server: string, regions: readonly UsageRegion[]): boolean => {
   const endpointOf = (text: string): string => {

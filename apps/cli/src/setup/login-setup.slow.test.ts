@@ -1,4 +1,4 @@
-// `tunnel login` on a computer, with a scripted platform and a real edge: what it leaves in ~/.tunnel, and what it leaves alone.
+// `tunnel login` with a scripted platform and a real edge: the files created in ~/.tunnel, and the files left unchanged.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -56,7 +56,7 @@ const logIn = (...args: string[]) =>
     stdin: piping(PASSWORD),
   });
 
-/** Types each answer when its question has been asked. */
+/** Runs `tunnel login` at a terminal, and types each answer after its question has appeared. */
 const logInTyping = async (answers: readonly [question: string, answer: string][], ...args: string[]) => {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const io = makeTestIo({ home: home.path, stdin });
@@ -68,8 +68,8 @@ const logInTyping = async (answers: readonly [question: string, answer: string][
   return { code: await code, io };
 };
 
-describe('a new computer', () => {
-  it('has a key and a server after it, for its owner alone', async () => {
+describe('`tunnel login` on a new computer', () => {
+  it('saves an API key and a server in files with mode 0600', async () => {
     const { code, io } = await logIn();
     expect([code, io.err()]).toEqual([0, '']);
     expect(io.out()).toBe(
@@ -88,13 +88,13 @@ describe('a new computer', () => {
     expect(existsSync(file('config.yml.key.lock'))).toBe(false);
   });
 
-  it('has neither with --no-key', async () => {
+  it('saves neither key nor server with --no-key', async () => {
     const { code, io } = await logIn('--no-key');
     expect([code, io.out()]).toEqual([0, `Signed in to ${platform.url} as ${EMAIL}.\n`]);
     expect([existsSync(file('key')), existsSync(file('config.yml'))]).toEqual([false, false]);
   });
 
-  it('keeps the words of a config.yml that has neither', async () => {
+  it('keeps the existing lines of config.yml', async () => {
     write('config.yml', '# mine\ntunnels:\n  web: { proto: http, local_port: 3000 } # dev\n');
     expect((await logIn()).code).toBe(0);
     expect(read('config.yml')).toBe(
@@ -102,7 +102,7 @@ describe('a new computer', () => {
     );
   });
 
-  it('writes a file of its own with --config, and touches no key of another one', async () => {
+  it('writes the file of --config with a separate key, and keeps the first key', async () => {
     await logIn();
     const { io } = await logIn('--config', join(home.path, '.tunnel/work.yml'));
     expect(io.out()).toContain('API key saved to ~/.tunnel/work.key.');
@@ -110,45 +110,48 @@ describe('a new computer', () => {
     expect(existsSync(file('key.old'))).toBe(false);
   });
 
-  it('is told when the edge is not there yet, and logged in all the same', async () => {
+  it('warns when no edge is online, and still signs in', async () => {
     platform.regions = [];
     const { code, io } = await logIn();
     expect([code, read('config.yml')]).toEqual([0, 'auth_token_file: key\n']);
     expect(io.err()).toContain('no reachable edge is online');
   });
 
-  it('makes no key where config.yml cannot be changed', async () => {
+  it('creates no key when config.yml cannot be edited', async () => {
     write('config.yml', '{ watch: true }\n');
     const { code, io } = await logIn();
     expect([code, io.err()]).toEqual([2, expect.stringContaining('cannot edit')]);
     expect([keysMade(), read('config.yml')]).toEqual([0, '{ watch: true }\n']);
   });
 
-  it.each(['', 'a\nb', 'tnl_\u001b[2J', 'x'.repeat(2000)])('keeps nothing that is no key: %j', async (token) => {
-    platform.trap('/keys', 200, '[]');
-    platform.trap('/keys', 201, JSON.stringify({ id: 'key-new', token }));
-    write('config.yml', 'auth_token: theirs\nserver: "127.0.0.1:1"\n');
-    const { code, io } = await logIn('--replace');
-    expect([code, existsSync(file('key'))]).toEqual([2, false]);
-    expect(io.err()).toContain('the response contains no API key');
-  });
+  it.each(['', 'a\nb', 'tnl_\u001b[2J', 'x'.repeat(2000)])(
+    'saves no invalid key from the platform: %j',
+    async (token) => {
+      platform.trap('/keys', 200, '[]');
+      platform.trap('/keys', 201, JSON.stringify({ id: 'key-new', token }));
+      write('config.yml', 'auth_token: theirs\nserver: "127.0.0.1:1"\n');
+      const { code, io } = await logIn('--replace');
+      expect([code, existsSync(file('key'))]).toEqual([2, false]);
+      expect(io.err()).toContain('the response contains no API key');
+    },
+  );
 
-  it('starts no session where it could not be kept', async () => {
+  it('starts no session when it could not be saved', async () => {
     writeFileSync(join(home.path, '.tunnel'), 'a file');
     const { code, io } = await logIn();
     expect([code, platform.paths()]).toEqual([2, []]);
     expect(io.err()).toContain('part of the path is not a folder');
   });
 
-  it('prints a key that could not be kept, for it cannot be shown again', async () => {
+  it('prints a key that could not be saved, because it cannot be shown again', async () => {
     platform.onCreate = () => mkdirSync(join(file('key'), 'x'), { recursive: true });
     const { code, io } = await logIn();
     expect([code, io.out()]).toEqual([2, expect.stringContaining('\ntnl_new\n')]);
   });
 });
 
-describe('a second login', () => {
-  it('makes no second key', async () => {
+describe('a second `tunnel login`', () => {
+  it('creates no second key', async () => {
     await logIn();
     const before = read('config.yml');
     const { code, io } = await logIn();
@@ -156,13 +159,13 @@ describe('a second login', () => {
     expect(io.out()).toContain('This computer already has an API key.\n');
   });
 
-  it('makes one key when both run at once', async () => {
+  it('creates a single key when three logins run at once', async () => {
     const runs = await Promise.all([logIn(), logIn(), logIn()]);
     expect(runs.map(({ code, io }) => `${code}${io.err()}`)).toEqual(['0', '0', '0']);
     expect([keysMade(), read('key')]).toEqual([1, 'tnl_new\n']);
   });
 
-  it('makes none when another process has saved one meanwhile', async () => {
+  it('creates no key when another process has just saved one', async () => {
     const regions = platform.paths().length;
     mkdirSync(dirname(file('key')), { recursive: true });
     const lock = takeLock(file('config.yml.key.lock'));
@@ -183,7 +186,7 @@ describe('a second login', () => {
     expect(io.out()).toContain('This computer already has an API key.\n');
   });
 
-  it('makes one in the place of a key that is gone or that the edge refuses', async () => {
+  it('replaces a missing or revoked key', async () => {
     write('config.yml', `server: "${server}"\nauth_token_file: key\n`);
     expect((await logIn()).io.out()).toContain('API key saved to ~/.tunnel/key.');
     write('key', 'tnl_revoked\n');
@@ -193,7 +196,7 @@ describe('a second login', () => {
     expect([read('key'), read('key.old'), keysMade()]).toEqual(['tnl_new\n', 'tnl_revoked\n', 2]);
   });
 
-  it('goes on where an earlier one stopped', async () => {
+  it('adds the server when the first login found none', async () => {
     platform.regions = [];
     await logIn();
     platform.regions = [region('local', server)];
@@ -202,14 +205,14 @@ describe('a second login', () => {
   });
 });
 
-describe('a computer that uses another account or platform', () => {
+describe("`tunnel login` on a computer with another account's key", () => {
   const OTHER = () => `auth_token: admin # theirs\nserver: "${server}"\ninsecure: true\n`;
   beforeEach(() => {
     write('config.yml', OTHER());
     platform.regions = [region('eu', 'eu.example.com:443', true)];
   });
 
-  it('is left alone without a word from a person, and says how to switch', async () => {
+  it('changes nothing and says how to switch', async () => {
     const { code, io } = await logIn();
     expect([code, keysMade(), read('config.yml')]).toEqual([0, 0, OTHER()]);
     expect(io.out()).toContain(
@@ -217,13 +220,13 @@ describe('a computer that uses another account or platform', () => {
     );
   });
 
-  it('switches with --replace: key and server as one, the old key is kept', async () => {
+  it('with --replace switches key and server, and keeps a copy of the old key', async () => {
     expect((await logIn('--replace')).code).toBe(0);
     expect(read('config.yml')).toBe('auth_token_file: key # theirs\nserver: eu.example.com:443\ninsecure: false\n');
     expect([read('key'), read('key.old')]).toEqual(['tnl_new\n', 'admin\n']);
   });
 
-  it('leaves no address of the other platform behind', async () => {
+  it('with --replace removes the addresses of the other platform', async () => {
     write('config.yml', `${OTHER()}platform_url: https://other.example.com\napi_url: https://other.example.com:4041\n`);
     await logIn('--replace');
     expect(read('config.yml')).not.toContain('other.example.com');
@@ -233,19 +236,19 @@ describe('a computer that uses another account or platform', () => {
   it.each([
     ['y\r', 1],
     ['\r', 0],
-  ])('asks at a terminal: %j', async (answer, made) => {
+  ])('asks at a terminal whether to switch: %j', async (answer, made) => {
     const { code, io } = await logInTyping([['Switch it to', answer]]);
     expect([code, keysMade()]).toEqual([0, made]);
     expect(io.err()).toContain(`~/.tunnel/config.yml uses another account. Switch it to ${platform.url}? [y/N] `);
   });
 
-  it('keeps its server when that is one of this platform', async () => {
+  it('with --replace keeps the server if it belongs to the new platform', async () => {
     platform.regions = [region('local', server.replace('127.0.0.1', 'localhost'))];
     await logIn('--replace');
     expect(read('config.yml')).toContain(`server: "${server}"`);
   });
 
-  it('does not show their key to a server of this platform: --region alone changes nothing', async () => {
+  it("is refused with only --region, so that the other account's key never reaches the new server", async () => {
     const { code, io } = await logIn('--region', 'eu');
     expect([code, keysMade(), read('config.yml')]).toEqual([2, 0, OTHER()]);
     expect(io.err()).toBe(
@@ -253,14 +256,14 @@ describe('a computer that uses another account or platform', () => {
     );
   });
 
-  it('leaves their server with their key when that key has ended', async () => {
+  it('replaces key and server when the old key is revoked', async () => {
     write('config.yml', OTHER().replace('admin', 'tnl_revoked'));
     const { io } = await logIn();
     expect(io.out()).toContain('Server set to eu.example.com:443 (region eu).');
     expect(read('config.yml')).toBe('auth_token_file: key # theirs\nserver: eu.example.com:443\ninsecure: false\n');
   });
 
-  it('is told when config.yml keeps a server that this platform does not name', async () => {
+  it('warns when config.yml keeps a server that the platform does not list', async () => {
     write('config.yml', `server: "${server}"\n`);
     const { code, io } = await logIn();
     expect([code, read('config.yml')]).toEqual([0, `server: "${server}"\nauth_token_file: key\n`]);
@@ -270,12 +273,12 @@ describe('a computer that uses another account or platform', () => {
   });
 });
 
-describe('several regions', () => {
+describe('`tunnel login` with several regions', () => {
   beforeEach(() => {
     platform.regions = [region('us', 'us.example.com:443', true), region('eu', 'eu.example.com:443', true)];
   });
 
-  it('the one that is chosen at a terminal, after a word that is none', async () => {
+  it('asks for a region at a terminal, and again after an unknown name', async () => {
     const { io } = await logInTyping([
       ['Region [eu]: ', 'mars\r'],
       ['Region [eu]: ', 'us\r'],
@@ -284,14 +287,14 @@ describe('several regions', () => {
     expect(read('config.yml')).toContain('server: us.example.com:443\n');
   });
 
-  it('the first by its id where nobody can be asked, and a line says so', async () => {
+  it('takes the first region by id without a terminal, and says so', async () => {
     const { io } = await logIn();
     expect(io.out()).toContain(
       'Server set to eu.example.com:443 (region eu). Regions: eu, us. Choose another with --region.\n',
     );
   });
 
-  it('the one of --region, also later; one that is none makes no key', async () => {
+  it('takes the region of --region, also in a later login, and refuses an unknown region before creating a key', async () => {
     const { code, io } = await logIn('--region', 'mars');
     expect([code, io.err(), keysMade()]).toEqual([2, "tunnel: no region 'mars'. Use eu, us.\n", 0]);
     await logIn('--region', 'eu');
@@ -299,10 +302,10 @@ describe('several regions', () => {
     expect([read('config.yml'), keysMade()]).toEqual(['auth_token_file: key\nserver: us.example.com:443\n', 1]);
   });
 
-  it('an edge without TLS on another machine: nothing goes there in clear unless told', async () => {
+  it('allows an edge without TLS on another machine only with --no-tls', async () => {
     platform.regions = [region('eu', 'eu.example.com:4040')];
     const { io } = await logIn();
-    // The platform is on this machine, the edge is not.
+    // The platform is on this machine, but the edge is not.
     expect(io.err()).toContain(
       'eu.example.com:4040 does not use TLS. On a network you trust, set `tls: false` in config.yml.',
     );
@@ -312,8 +315,8 @@ describe('several regions', () => {
   });
 });
 
-describe('logout', () => {
-  it('keeps the key; with --revoke-key it ends, and config.yml names none', async () => {
+describe('`tunnel logout`', () => {
+  it('keeps the API key, and with --revoke-key revokes the key and removes it from config.yml', async () => {
     await logIn();
     expect((await tunnel(['logout'])).code).toBe(0);
     expect([platform.keys.length, read('key')]).toEqual([1, 'tnl_new\n']);
@@ -326,7 +329,7 @@ describe('logout', () => {
     );
   });
 
-  it('--revoke-key without a session, without a key, or with the key of another account changes nothing', async () => {
+  it("--revoke-key changes nothing without a session, without a key, or with another account's key", async () => {
     expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: not signed in. Run `tunnel login`.\n');
     await logIn('--no-key');
     expect((await tunnel(['logout', '--revoke-key'])).io.err()).toContain('config.yml has no API key.');
@@ -337,7 +340,7 @@ describe('logout', () => {
     expect([platform.keys.length, existsSync(file('session.json'))]).toEqual([1, true]);
   });
 
-  it('--revoke-key with a platform that is away leaves one logged in, to try again', async () => {
+  it('--revoke-key keeps the session when the platform is unreachable, so that it can be repeated', async () => {
     await logIn();
     await platform.stop();
     expect((await tunnel(['logout', '--revoke-key'])).code).toBe(5);

@@ -1,4 +1,4 @@
-// What `tunnel login` leaves behind so that the next command works: an API key of this computer, and the server, in config.yml.
+// The setup after `tunnel login`: an API key for this computer, and the server, both saved in config.yml, so that the next command works.
 import { existsSync } from 'node:fs';
 import { isLoopbackHost } from '@tunnel/client';
 import { clientFileKeys } from '@tunnel/config/client';
@@ -19,13 +19,13 @@ import { type KeyStore, keyFileIn, prepareKeyStore } from './key-store.ts';
 import { isServerOf, reachableRegions, regionLines, regionNamed, serverSettings } from './login-region.ts';
 import { tryConnection } from './try-connection.ts';
 
-/** an API key that a platform hands out; one of ours has 43 */
+/** Maximum length of an API key created by a platform. A Hatchway platform creates keys of 43 characters. */
 const NEW_KEY_MAX_CHARS = 1024;
 
 export interface SetupFlags {
   readonly region?: string;
   readonly replace?: boolean;
-  /** false: clear text is allowed. */
+  /** False if unencrypted connections are allowed. */
   readonly tls: boolean;
   readonly caFile?: string;
   readonly insecure?: boolean;
@@ -33,7 +33,7 @@ export interface SetupFlags {
   readonly config?: string;
 }
 
-/** Does what is missing, and says what it did, a line each. */
+/** Adds the missing parts of the setup, and prints a line for each change. */
 export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io: Io): Promise<void> => {
   const say = (line: string): void => void io.stdout.write(`${line}\n`);
   const config = configOf(flags, io);
@@ -42,10 +42,11 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   const wanted = flags.region === undefined ? undefined : regionNamed(flags.region, regions);
   const key = await whoseKey(login, config, flags, io);
   const switches = key === 'other' && (flags.replace === true || (await asksToSwitch(config, login, io)));
-  // A key of elsewhere that stays in use keeps its server, also when that is the usual one and not written down: it would be shown here.
+  // A kept key of another account also keeps its server, even the default server without an entry in config.yml. Otherwise the key would
+  // be sent to the new server.
   const isOpen = key !== 'other' || switches;
   if (!isOpen && wanted !== undefined) throw keptKey(wanted, config, io);
-  // A server of elsewhere goes with the key that was for it.
+  // A server of another platform is replaced together with the key for the server.
   const startsOver = switches || key === 'ended';
   const region = wanted ?? (isOpen ? await chooseRegion({ regions, config, startsOver }, io) : null);
   const server = region === null ? null : serverSettings(region, trustOf(flags, config, io));
@@ -72,7 +73,7 @@ const noteServerKept = (server: string | undefined, regions: readonly UsageRegio
   }
 };
 
-/** With --config it may be about to be written. */
+/** Returns the config file. Returns null if the file does not exist: the file given by --config may be created by this command. */
 const configOf = (flags: SetupFlags, io: Io): LoadedConfig | null => {
   const file = writtenConfigPath(flags.config, io);
   return existsSync(file) ? loadConfig(file, io) : null;
@@ -88,7 +89,10 @@ const trustOf = (flags: SetupFlags, config: LoadedConfig | null, io: Io) => ({
 
 // ---- the key ----
 
-/** Of this account; of nobody, or no more of anybody; or of another account or platform, as far as can be told. */
+/**
+ * Owner of the saved API key. own: this account · none: no key is saved · ended: the key was revoked · other: probably another account or
+ * platform.
+ */
 type KeyOwner = 'own' | 'none' | 'ended' | 'other';
 
 const whoseKey = async (
@@ -100,20 +104,22 @@ const whoseKey = async (
   const key = keyIn(config, io);
   if (key === null) return 'none';
   if ((await keyIdOf(login, key)) !== null) return 'own';
-  // Not listed here: revoked, or good elsewhere. The edge that it is for knows.
+  // The account does not list the key: it was revoked, or belongs to another account or platform. Only the edge of the key knows.
   const proxy = flags.proxy === undefined ? {} : { proxy: flags.proxy };
   const tried = await tryConnection({ ...resolveServer(proxy, config, io), token: key }, io);
   return tried.state === 'refused' ? 'ended' : 'other';
 };
 
-/** That config.yml names, whatever the environment says; null: none, or a file that is not there. */
+/**
+ * Returns the API key set in config.yml, regardless of the environment. Returns null if no key is set, or if the key file does not exist.
+ */
 export const keyIn = (config: LoadedConfig | null, io: Io): Secret | null => {
   const file = keyFileIn(config, io);
   if (file === null) return config?.values.auth_token ?? null;
   return existsSync(file) ? readToken(file, 'auth_token_file').token : null;
 };
 
-/** null: the account has no such key. */
+/** Returns the id of an API key, or null if the account has no such key. */
 export const keyIdOf = async (login: PlatformLogin, key: Secret): Promise<string | null> => {
   const hash = sha256Hex(key.reveal());
   return (await login.call((client) => client.keys())).find(({ token_hash }) => token_hash === hash)?.id ?? null;
@@ -133,7 +139,10 @@ interface NewKeyPlan {
   readonly say: (line: string) => void;
 }
 
-/** Two logins at once make one key: who comes second finds it named. */
+/**
+ * Creates an API key and saves it. Two simultaneous sign-ins create only one key, because the second process finds the key of the first
+ * process in config.yml.
+ */
 const makeKey = (login: PlatformLogin, { flags, config, changes, say }: NewKeyPlan, io: Io): Promise<void> => {
   const file = writtenConfigPath(flags.config, io);
   return withSingleInstanceLock(`${file}.key`, io, async () => {
@@ -151,7 +160,7 @@ const LABEL_MAX_CHARS = 100;
 
 const labelOf = ({ hostName }: Io): string => oneLine(hostName).slice(0, LABEL_MAX_CHARS).trim() || 'computer';
 
-/** Whatever else came would be shown on a screen, and sent in a header. */
+/** Matches a valid API key. Any other text from the platform would be shown on the screen, and sent in a header. */
 const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${NEW_KEY_MAX_CHARS}}$`);
 
 export const createKey = async (login: PlatformLogin, label: string): Promise<CreatedKey> => {
@@ -164,7 +173,7 @@ export const saveNewKey = (store: KeyStore, key: string, io: Io): void => {
   try {
     store.save(key);
   } catch (error) {
-    // It exists by now, and nobody can show it again.
+    // The key has been created and cannot be shown again later, so it is printed.
     io.stdout.write(`${key}\n`);
     throw error;
   }
@@ -191,15 +200,15 @@ const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note:
 interface RegionChoice {
   readonly regions: readonly UsageRegion[];
   readonly config: LoadedConfig | null;
-  /** A server of elsewhere goes too. */
+  /** True if the server of another platform must be replaced. */
   readonly startsOver: boolean;
 }
 
-/** That stands in the file; undefined: the client goes to the usual one. */
+/** Returns the server set in the config file, or undefined if the client uses the default server. */
 const serverIn = (config: LoadedConfig | null): string | undefined =>
   config !== null && clientFileKeys(config.path).includes('server') ? config.values.server : undefined;
 
-/** null: `server` of config.yml stays as it is. */
+/** Chooses a region, and asks the user if necessary. Returns null if `server` of config.yml stays unchanged. */
 const chooseRegion = async ({ regions, config, startsOver }: RegionChoice, io: Io): Promise<UsageRegion | null> => {
   const server = serverIn(config);
   if (server !== undefined && !(startsOver && !isServerOf(server, regions))) return null;
@@ -224,13 +233,13 @@ const serverText = ({ control, region_id }: UsageRegion, others: readonly UsageR
       : [`Regions: ${others.map((one) => one.region_id).join(', ')}. Choose another with --region.`]),
   ].join(' ');
 
-/** Nothing in the file leads to the other platform any more: the new key would be shown there. */
+/** Returns config changes that remove addresses of the previous platform, because the new key would be sent there. */
 const otherAddresses = (config: LoadedConfig | null, login: PlatformLogin, isServerNew: boolean): ConfigChanges => ({
   ...(config?.values.platform_url === undefined ? {} : { platform_url: login.platformUrl }),
   ...(config?.values.api_url === undefined || !isServerNew ? {} : { api_url: undefined }),
 });
 
-/** `tunnel logout --revoke-key`. */
+/** Returns the id of the saved API key, for `tunnel logout --revoke-key`. */
 export const savedKeyId = async (login: PlatformLogin, configFlag: string | undefined, io: Io): Promise<string> => {
   const config = loadConfig(configFlag, io);
   const key = keyIn(config, io);

@@ -1,4 +1,5 @@
-// Whether an edge takes the key: connects once, opens nothing, and says why not.
+// A single connection to an edge, to find out whether the edge accepts the API key. Opens no tunnels, and reports the reason of a
+// failure.
 import { Fault } from '@tunnel/errors';
 import type { ConnectionSettings } from '../config/settings.ts';
 import { EXIT, exitCodeOf } from '../io/exit-codes.ts';
@@ -6,15 +7,15 @@ import { type Io, VERSION } from '../io/io.ts';
 
 export type TriedConnection =
   | { readonly state: 'accepted' }
-  /** Asking again gives the same answer: the edge does not want this key. */
+  /** The edge rejects the API key. A retry would fail in the same way. */
   | { readonly state: 'refused'; readonly fault: Fault }
-  /** `reason`: why the first try failed, when there would have been others. */
+  /** No edge was reached. `reason` says why the first attempt failed, and is empty if the client would not have retried. */
   | { readonly state: 'unreachable'; readonly fault: Fault; readonly reason: string };
 
 export const tryConnection = async (settings: ConnectionSettings, io: Io): Promise<TriedConnection> => {
   const giveUp = new AbortController();
   let reason = '';
-  // A try is no client: it takes over no session of one.
+  // Without the state folder, so that the attempt does not resume the session of a running client.
   const { stateDir: _, ...connection } = settings;
   try {
     const client = await io.connect({
@@ -24,7 +25,7 @@ export const tryConnection = async (settings: ConnectionSettings, io: Io): Promi
       signal: giveUp.signal,
       onStatus: (event) => {
         if (event.type !== 'reconnecting') return;
-        // One try is an answer; a client that is to run would go on.
+        // A single attempt is enough here. A client with tunnels would keep retrying.
         reason = event.reason;
         giveUp.abort();
       },

@@ -21,37 +21,37 @@ const withToken = (token: string): PlatformRequest => ({
   redirect: 'error',
 });
 
-it('a token that has run out is renewed once, and the call repeated', async () => {
+it('a call with an expired token renews the token once and is repeated', async () => {
   const { call, sent } = setUp('new', async () => 'new');
   expect((await call('/keys', withToken('old'))).status).toBe(200);
   expect(sent).toEqual(['Bearer old', 'Bearer new']);
 });
 
-it('takes the token that another call has renewed meanwhile', async () => {
+it('a call with an expired token uses a token renewed by a parallel call', async () => {
   const { call, sent, session } = setUp('new', () => Promise.reject(new Error('not asked')));
   session.accessToken = 'new';
   expect((await call('/keys', withToken('old'))).status).toBe(200);
   expect(sent).toEqual(['Bearer old', 'Bearer new']);
 });
 
-it('a second 401 is the answer', async () => {
+it('a call is not repeated after a second 401, and the caller gets the 401', async () => {
   const { call, sent } = setUp('never', async () => 'new');
   expect((await call('/keys', withToken('old'))).status).toBe(401);
   expect(sent).toHaveLength(2);
 });
 
-it('a refused renewal is what the caller learns', async () => {
+it('a call with a failed token renewal fails with the error of the renewal', async () => {
   const { call } = setUp('never', () => Promise.reject(new Fault('REFRESH_INVALID')));
   await expect(call('/keys', withToken('old'))).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
 });
 
-it('a wrong password is no token that has run out', async () => {
+it('a wrong password at sign-in does not renew the token', async () => {
   const { call, sent } = setUp('new', () => Promise.reject(new Error('not asked')));
   expect((await call('/auth/login', { ...withToken(''), headers: {} })).status).toBe(401);
   expect(sent).toEqual([undefined]);
 });
 
-it('a password that a call asks for is tried once, and the answer can still be read', async () => {
+it("a call with the user's password is sent only once, and the response stays readable", async () => {
   const body = JSON.stringify({ error: 'the password is wrong', code: 'PASSWORD_WRONG' });
   let calls = 0;
   const fetch: PlatformFetch = async () => {
@@ -69,6 +69,6 @@ it.each([
   [new Fault('DATABASE_AWAY'), [false, false, false]],
   [new Fault('CLIENT_PLATFORM_UNREACHABLE'), [false, false, false]],
   [new TypeError('a bug'), [false, false, false]],
-])('%s is asked for again: %j', (error, expected) => {
+])('a query that fails with %s is retried after 0, 1 and 2 failures: %j', (error, expected) => {
   expect([0, 1, 2].map((count) => shouldRetry(count, error))).toEqual(expected);
 });

@@ -1,11 +1,11 @@
-// How pages call the platform API: with a token that is renewed when it has run out, and with answers that are cached.
+// The platform API client of the pages. The client renews expired access tokens, and a query cache stores responses.
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { meansAway } from './reachability.ts';
 import type { Session } from './session.ts';
 
-/** Without a session: for refresh and logout, and for those who are not signed in. */
+/** Creates an API client without an access token, for session renewal, sign-out and signed-out pages. */
 export const createOpenClient = (origin: string, fetch: PlatformFetch): PlatformClient =>
   new PlatformClient({ url: origin, fetch });
 
@@ -16,10 +16,16 @@ export const createApi = (origin: string, fetch: PlatformFetch, session: Session
     accessToken: () => session.accessToken,
   });
 
-/** What refuses a password, not the token that came with it: asked once more it would count as a second try. */
+/**
+ * Error code of a 401 response for a wrong password. The access token is still valid, so the request is not repeated: the platform would
+ * count a second failed attempt.
+ */
 const WRONG_PASSWORD: ErrorCode = 'PASSWORD_WRONG';
 
-/** A call whose access token has run out is repeated once with a new one. Rejects with the fault of the renewal when the session has ended. */
+/**
+ * Wraps `fetch` so that a request with an expired access token is repeated once with a new token. Rejects with the renewal's fault if the
+ * session has ended.
+ */
 export const renewingFetch =
   (fetch: PlatformFetch, session: Pick<Session, 'accessToken' | 'renew'>): PlatformFetch =>
   async (url, request) => {
@@ -29,7 +35,7 @@ export const renewingFetch =
     const text = await answer.text();
     if (text.includes(`"${WRONG_PASSWORD}"`)) return { status: 401, headers: answer.headers, text: async () => text };
     const now = session.accessToken;
-    // Another call may have renewed it meanwhile.
+    // A concurrent request may have renewed the token already.
     const token = now !== '' && sent !== `Bearer ${now}` ? now : await session.renew();
     return fetch(url, { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } });
   };
@@ -37,7 +43,7 @@ export const renewingFetch =
 const FRESH_MS = 10_000;
 const RETRIES = 2;
 
-/** How answers of the API are kept and asked for again. */
+/** Creates the cache of API responses, with the rules for retries and refetching. */
 export const createQueryClient = (onError: (error: unknown) => void): QueryClient =>
   new QueryClient({
     queryCache: new QueryCache({ onError }),
@@ -47,7 +53,8 @@ export const createQueryClient = (onError: (error: unknown) => void): QueryClien
         staleTime: FRESH_MS,
         retry: shouldRetry,
         retryDelay: (count) => Math.min(500 * 2 ** count, 4000),
-        // Whether we are offline the calls themselves tell.
+        // Requests are sent even if the browser reports that the network is offline. Only failed requests show whether the platform is
+        // reachable.
         networkMode: 'always',
         refetchIntervalInBackground: false,
       },
@@ -55,6 +62,9 @@ export const createQueryClient = (onError: (error: unknown) => void): QueryClien
     },
   });
 
-/** An absence is told at once, and ends by itself: the banner asks again. */
+/**
+ * Returns whether a failed query is retried. An unreachable platform is reported at once without retries, because the reachability check
+ * probes until the platform is back.
+ */
 export const shouldRetry = (count: number, error: unknown): boolean =>
   count < RETRIES && error instanceof Fault && error.retryable && !meansAway(error);

@@ -1,4 +1,4 @@
-// What every page may use: the API, the session, and whether the platform can be reached.
+// React context for all pages: the API client, the session, and whether the platform is reachable.
 import type { PlatformClient } from '@tunnel/contract';
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Reachability } from './reachability.ts';

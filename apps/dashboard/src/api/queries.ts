@@ -1,10 +1,11 @@
-// What several pages ask for (who is signed in, the regions, the edge that commands name, whether there is billing), and how often live pages ask.
+// Queries shared by several pages (the signed-in account, the regions, the server named in commands, whether billing is shown), and the
+// refresh intervals of live pages.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import type { PlatformClient } from '@tunnel/contract';
 import type { ServerAddress } from '../shared/client-commands.ts';
 import { useApi } from './app-context.tsx';
 
-/** How often a page that is looked at asks again. Hidden tabs do not. */
+/** Refresh interval of each live page in ms. Hidden browser tabs do not refresh. */
 export const LIVE_MS = { pools: 2000, overview: 5000, tunnels: 5000, unguarded: 15_000 } as const;
 
 export const ME_KEY = ['me'] as const;
@@ -12,17 +13,23 @@ export const ME_KEY = ['me'] as const;
 export const meQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ME_KEY, queryFn: () => api.me(), staleTime: 60_000 });
 
-/** Where clients and visitors come to: the regions that are there now. */
+/** Query for the regions that are online, with their addresses for clients and visitors. */
 export const regionsQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['regions'], queryFn: () => api.regions(), staleTime: 60_000, refetchInterval: 60_000 });
 
-/** The edge that the commands of a page name. null: not known yet, and a command without it would go elsewhere. undefined: nobody says; the client has a default. */
+/**
+ * Returns the server to name in the commands of a page. Null while the regions are loading: a command without the server would connect to
+ * the client's default server. Undefined if no region reports an address for clients, so that the client's default applies.
+ */
 export const useServer = (): ServerAddress | null | undefined => {
   const { data, isPending } = useQuery(regionsQuery(useApi()));
   return isPending ? null : data?.find(({ control }) => control !== '');
 };
 
-/** Which living tunnels are open to everyone. Rules change seldom, and every edge with a tunnel is asked for it. */
+/**
+ * Query for live tunnels without access rules, which are open to every visitor. The interval is long, because rules rarely change and the
+ * platform has to query every edge with a tunnel.
+ */
 export const unguardedQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: ['unguarded'],
@@ -31,7 +38,10 @@ export const unguardedQuery = (api: PlatformClient) =>
     refetchInterval: LIVE_MS.unguarded,
   });
 
-/** Whether payments are simulated for the public does not change while a page is open. */
+/**
+ * Query for whether the dashboard shows billing. Billing is hidden if payments are simulated on a public platform. Fetched once, because
+ * the setting cannot change while a page is open.
+ */
 const billingShownQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: ['billing-shown'],
@@ -39,7 +49,7 @@ const billingShownQuery = (api: PlatformClient) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** Whether the platform has `/mcp` does not change while a page is open. */
+/** Query for whether the platform serves `/mcp`. Fetched once, because the setting cannot change while a page is open. */
 const mcpShownQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: ['mcp-shown'],
@@ -47,8 +57,8 @@ const mcpShownQuery = (api: PlatformClient) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** undefined: not known yet. */
+/** Returns whether the platform serves `/mcp`. Undefined while unknown. */
 export const useIsMcpShown = (): boolean | undefined => useQuery(mcpShownQuery(useApi())).data;
 
-/** undefined: not known yet. */
+/** Returns whether the dashboard shows billing. Undefined while unknown. */
 export const useIsBillingShown = (): boolean | undefined => useQuery(billingShownQuery(useApi())).data;

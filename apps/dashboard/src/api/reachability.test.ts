@@ -32,7 +32,7 @@ const setUp = () => {
 };
 
 it.each(['CLIENT_PLATFORM_UNREACHABLE', 'DATABASE_AWAY'] as const)(
-  '%s means away, until a probe succeeds',
+  'the platform counts as away after %s, until a probe succeeds',
   async (code) => {
     const { reachability, counts, turn, comeBack } = setUp();
     reachability.noteError(new Fault(code));
@@ -50,7 +50,7 @@ it.each(['CLIENT_PLATFORM_UNREACHABLE', 'DATABASE_AWAY'] as const)(
 );
 
 it.each([new Fault('LOGIN_BUSY'), new Fault('EDGE_AWAY'), new Fault('KEY_UNKNOWN'), new Error('a bug')])(
-  '%s is no absence',
+  'the platform does not count as away after %s',
   (error) => {
     const { reachability } = setUp();
     reachability.noteError(error);

@@ -1,8 +1,9 @@
-// Whether the platform can be reached. Calls say what they met; while it is away, a probe asks until it is back.
+// Tracks whether the platform is reachable. Failed API requests mark the platform as unreachable; then a probe runs every 2 s until the
+// platform responds.
 import { Fault } from '@tunnel/errors';
 
 export interface ReachabilityEnvironment {
-  /** GET /health/db: resolves when platform and database are there. */
+  /** Sends GET /health/db. Resolves if the platform and the database are up. */
   probe(): Promise<unknown>;
   after(ms: number, act: () => void): void;
 }
@@ -28,14 +29,14 @@ export class Reachability {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Any error of a call; only those that mean an absence count. */
+  /** Records an error of an API request. Errors that do not mean an unreachable platform are ignored. */
   noteError(error: unknown): void {
     if (!meansAway(error) || this.#away) return;
     this.#set(true);
     this.#environment.after(PROBE_MS, () => void this.probeNow());
   }
 
-  /** Asked at once, for example when the network of the machine is back. */
+  /** Probes the platform without waiting for the next interval, for example when the computer is back online. */
   async probeNow(): Promise<void> {
     if (!this.#away || this.#probing) return;
     this.#probing = true;
@@ -56,6 +57,9 @@ export class Reachability {
   }
 }
 
-/** Not every 503: a processor of payments, or a busy login, is no absence of the platform. */
+/**
+ * Returns whether an error means that the platform is unreachable. A 503 alone does not: the payment processor may be down, or sign-in
+ * may be overloaded.
+ */
 export const meansAway = (error: unknown): boolean =>
   error instanceof Fault && (error.code === 'CLIENT_PLATFORM_UNREACHABLE' || error.code === 'DATABASE_AWAY');

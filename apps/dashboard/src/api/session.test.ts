@@ -7,7 +7,7 @@ const A = jwt(1000, 1900);
 const B = jwt(2000, 2900);
 
 class FakeEnvironment implements SessionEnvironment {
-  /** What the next calls of refresh give, in turn. */
+  /** The results of the next token refreshes, in order. */
   answers: (string | Error)[] = [];
   refreshes = 0;
   logOuts = 0;
@@ -60,8 +60,8 @@ const open = (...answers: (string | Error)[]) => {
 
 const away = new Fault('CLIENT_PLATFORM_UNREACHABLE');
 
-describe('the start', () => {
-  it('takes the session of the cookie', async () => {
+describe('the dashboard session at start', () => {
+  it('is signed in by the cookie', async () => {
     const { session } = open(A);
     expect(session.state.phase).toBe('starting');
     session.start();
@@ -69,13 +69,13 @@ describe('the start', () => {
     expect(session.accessToken).toBe(A);
   });
 
-  it('without a cookie nobody is signed in, and nothing has ended', async () => {
+  it('is signed out without a valid cookie, and does not count as ended', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
     session.start();
     expect(await session.ready()).toEqual({ phase: 'signed-out', reason: 'none' });
   });
 
-  it('in a browser where nobody has signed in the platform is not asked', async () => {
+  it('sends no request in a browser without an earlier sign-in', async () => {
     const { environment, session } = open(A);
     environment.marked = false;
     session.start();
@@ -83,7 +83,7 @@ describe('the start', () => {
     expect(environment.refreshes).toBe(0);
   });
 
-  it('a sign-in is remembered until the person leaves or the platform refuses', async () => {
+  it('remembers a sign-in until the user signs out or the platform rejects the session', async () => {
     const { environment, session } = open(away, A, new Fault('REFRESH_INVALID'));
     session.start();
     await expect.poll(() => environment.timer).not.toBeNull();
@@ -98,7 +98,7 @@ describe('the start', () => {
     expect(environment.marked).toBe(false);
   });
 
-  it('a platform that is away is asked again', async () => {
+  it('tries again when the platform is unreachable', async () => {
     const { environment, session } = open(away, A);
     session.start();
     await expect(session.renew()).rejects.toBe(away);
@@ -109,14 +109,14 @@ describe('the start', () => {
   });
 });
 
-describe('renewal', () => {
-  it('one serves all who ask', async () => {
+describe('renewing the access token', () => {
+  it('sends one request for several simultaneous callers', async () => {
     const { environment, session } = open(A);
     expect(await Promise.all([session.renew(), session.renew(), session.renew()])).toEqual([A, A, A]);
     expect(environment.refreshes).toBe(1);
   });
 
-  it('happens a minute before the token ends', async () => {
+  it('happens a minute before the token expires', async () => {
     const { environment, session } = open(B);
     session.signIn(A);
     expect(environment.timer?.ms).toBe(840_000);
@@ -125,7 +125,7 @@ describe('renewal', () => {
     expect(session.accessToken).toBe(B);
   });
 
-  it('refused: the session has ended', async () => {
+  it('ends the session when the platform rejects the renewal', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
     session.signIn(A);
     await expect(session.renew()).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
@@ -133,14 +133,14 @@ describe('renewal', () => {
     expect(session.accessToken).toBe('');
   });
 
-  it('a platform that is away ends nothing', async () => {
+  it('keeps the session when the platform is unreachable', async () => {
     const { session } = open(away);
     session.signIn(A);
     await expect(session.renew()).rejects.toBe(away);
     expect([session.state.phase, session.accessToken]).toEqual(['signed-in', A]);
   });
 
-  it('an answer that comes after the log-out brings nobody back', async () => {
+  it('does not sign in again when its response arrives after signing out', async () => {
     const { session } = open(B);
     session.signIn(A);
     const renewed = session.renew();
@@ -150,7 +150,7 @@ describe('renewal', () => {
   });
 });
 
-it('an account that was deleted is told so, also when the session was refused a moment before', async () => {
+it('deleting the account is shown as the reason, even if the session was rejected a moment before', async () => {
   const { environment, session } = open(new Fault('REFRESH_INVALID'));
   session.signIn(A);
   await expect(session.renew()).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
@@ -159,15 +159,15 @@ it('an account that was deleted is told so, also when the session was refused a 
   expect([environment.posted, environment.logOuts]).toEqual([['signed-in', 'signed-out'], 0]);
 });
 
-describe('other tabs', () => {
-  it('hear of the login and of the log-out', async () => {
+describe('the session in several tabs', () => {
+  it('announces signing in and signing out to the other tabs', async () => {
     const { environment, session } = open();
     session.signIn(A);
     await session.signOut();
     expect([environment.posted, environment.logOuts]).toEqual([['signed-in', 'signed-out'], 1]);
   });
 
-  it('a log-out elsewhere ends this one, and is not told on', () => {
+  it('ends when another tab signs out, and does not announce it again', () => {
     const { environment, session } = open();
     session.signIn(A);
     session.receive('signed-out');
@@ -175,7 +175,7 @@ describe('other tabs', () => {
     expect([environment.posted, environment.timer]).toEqual([['signed-in'], null]);
   });
 
-  it('a login elsewhere signs this one in', async () => {
+  it('starts when another tab signs in', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'), B);
     session.start();
     await session.ready();
@@ -189,6 +189,6 @@ it.each([
   ['no token', 900_000],
   [jwt(5, 5), 900_000],
   [jwt(1, 4), 3000],
-])('a token %s lasts %i ms', (token, ms) => {
+])('the access token %s is valid for %i ms', (token, ms) => {
   expect(lifetimeMs(token)).toBe(ms);
 });

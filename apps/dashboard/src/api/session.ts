@@ -1,8 +1,11 @@
-// The session of this tab: its access token, kept in memory alone, renewed by the cookie that scripts cannot read.
+// The session of this browser tab. The access token exists in memory only, and a cookie that scripts cannot read renews the token.
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 
-/** `left`: logged out by the person. `ended`: the platform takes the session no more. `none`: there was none at the start. `deleted`: the account is gone. */
+/**
+ * Reason why a tab is signed out. `left`: the user signed out. `ended`: the platform no longer accepts the session. `none`: the tab
+ * started without a session. `deleted`: the account was deleted.
+ */
 export type SignedOutReason = 'none' | 'left' | 'ended' | 'deleted';
 
 export type SessionState =
@@ -12,23 +15,23 @@ export type SessionState =
 
 export type SessionMessage = 'signed-in' | 'signed-out';
 
-/** What a session needs of the browser. */
+/** Browser functions used by a session: requests with the cookie, a lock and messages across tabs, timers, and storage. */
 export interface SessionEnvironment {
-  /** POST /auth/refresh; rejects with a fault. */
+  /** Sends POST /auth/refresh and returns a new access token. Rejects with a fault. */
   refresh(): Promise<string>;
-  /** POST /auth/logout. */
+  /** Sends POST /auth/logout. */
   logOut(): Promise<void>;
-  /** One at a time among all tabs. */
+  /** Runs the work while holding a lock shared by all tabs, so that only a single tab works at a time. */
   withLock<T>(work: () => Promise<T>): Promise<T>;
   after(ms: number, act: () => void): () => void;
-  /** For the other tabs. */
+  /** Sends a message to the other tabs. */
   post(message: SessionMessage): void;
-  /** Whether this browser remembers a sign-in that no sign-out followed. */
+  /** Returns whether this browser remembers a sign-in without a later sign-out. */
   wasSignedIn(): boolean;
   remember(isSignedIn: boolean): void;
 }
 
-/** A token is renewed so long before its end. */
+/** Time before expiry at which an access token is renewed. */
 const RENEW_AHEAD_MS = 60_000;
 const START_RETRY_MS = 2000;
 
@@ -51,7 +54,7 @@ export class Session {
     return this.#state;
   }
 
-  /** Empty while nobody is signed in. */
+  /** Access token of the current session. Empty while signed out. */
   get accessToken(): string {
     return this.#token;
   }
@@ -62,8 +65,9 @@ export class Session {
   };
 
   /**
-   * Requests a token for the cookie, which scripts cannot read, if this browser remembers a sign-in. Without one the platform would reject
-   * the request, and the browser would log an error in its console. The request is retried until the platform accepts or rejects it.
+   * Requests an access token for the cookie, which scripts cannot read, if this browser remembers a sign-in. Without the cookie the
+   * platform would reject the request, and the browser would log an error in its console. The request is retried until the platform
+   * accepts or rejects it.
    */
   start(): void {
     if (!this.#environment.wasSignedIn()) {
@@ -75,7 +79,7 @@ export class Session {
     });
   }
 
-  /** Resolves once it is known whether somebody is signed in. */
+  /** Resolves with the session's state as soon as the tab knows whether a user is signed in. */
   ready(): Promise<SessionState> {
     if (this.#state.phase !== 'starting') return Promise.resolve(this.#state);
     return new Promise((resolve) => {
@@ -87,13 +91,16 @@ export class Session {
     });
   }
 
-  /** After a login in this tab. */
+  /** Stores the access token after a sign-in in this tab, and notifies the other tabs. */
   signIn(token: string): void {
     this.#take(token);
     this.#environment.post('signed-in');
   }
 
-  /** One renewal at a time serves all who ask. Rejects when refused, which ends the session, or when the platform is away. */
+  /**
+   * Renews the access token. Concurrent callers share one renewal. Rejects if the platform refuses, which ends the session, or if the
+   * platform is unreachable.
+   */
   renew(): Promise<string> {
     this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = null;
@@ -101,26 +108,29 @@ export class Session {
     return this.#renewing;
   }
 
-  /** The page forgets at once, whatever the platform says. */
+  /** Signs out. The tab drops the token immediately, before the platform responds to the request. */
   async signOut(): Promise<void> {
     this.#end('left');
     this.#environment.post('signed-out');
     await this.#environment.logOut();
   }
 
-  /** The account is gone, and its cookie with it. */
+  /** Ends the session after the account, including its cookie, was deleted. */
   accountDeleted(): void {
     this.#end('deleted');
     this.#environment.post('signed-out');
   }
 
-  /** What another tab did. */
+  /** Handles a message from another tab about a sign-in or sign-out. */
   receive(message: SessionMessage): void {
     if (message === 'signed-out') this.#end('left');
     else this.#follow().catch(() => {});
   }
 
-  /** A renewal that was under way may have been sent before the cookie changed. */
+  /**
+   * Takes over the session of another tab. A renewal already in progress is awaited first, because its request may have been sent before
+   * the cookie changed.
+   */
   async #follow(): Promise<void> {
     await this.#renewing?.catch(() => {});
     if (this.#state.phase !== 'signed-in') await this.renew();
@@ -130,7 +140,7 @@ export class Session {
     const before = this.#token;
     try {
       const token = await this.#environment.withLock(() => this.#environment.refresh());
-      // Logged out, or in again, while the answer was on its way: that is newer.
+      // If the user signed out, or in again, while the response was on its way, the newer state wins.
       if (this.#token !== before) return this.#token;
       this.#take(token);
       return token;
@@ -152,7 +162,8 @@ export class Session {
     this.#token = '';
     this.#environment.remember(false);
     this.#cancelTimer();
-    // A page that asked meanwhile may have learned already that the session is no more; that the account is gone says why.
+    // A request may have found out already that the session has ended. Only the reason `deleted` replaces an earlier reason, because it
+    // explains the sign-out.
     if (this.#state.phase === 'signed-out' && reason !== 'deleted') return;
     this.#become({ phase: 'signed-out', reason });
   }
@@ -169,16 +180,19 @@ export class Session {
   }
 }
 
-/** The platform said no; everything else may pass. */
+/** Returns whether the platform rejected the session (401 or 403). Every other error may be temporary. */
 const isRefusal = (error: unknown): boolean => {
   const { status } = Fault.from(error);
   return status === 401 || status === 403;
 };
 
-/** Of a token that cannot be read. */
+/** Lifetime assumed for an access token that cannot be decoded. */
 const USUAL_MS = 15 * 60_000;
 
-/** The whole life of an access token, which does not depend on what this machine takes for the time. Whether it is good is the platform's to say. */
+/**
+ * Lifetime of an access token in ms, from issue to expiry. Both times come from the token, so the result does not depend on this
+ * computer's clock. The token is not verified here: only the platform does so.
+ */
 export const lifetimeMs = (token: string): number => {
   try {
     const text = atob((token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/'));
@@ -210,7 +224,7 @@ export const openTabChannel = (): TabChannel => {
   };
 };
 
-/** The browser as a session uses it: locks and messages between tabs, timers, and the two calls that the cookie goes with. */
+/** Creates the session's environment in a browser: locks and messages between tabs, timers, and the two requests that carry the cookie. */
 export const createBrowserEnvironment = (client: PlatformClient, tabs: TabChannel): SessionEnvironment => ({
   refresh: async () => (await client.refresh()).body.access_token,
   logOut: () => client.logOut(),
@@ -233,12 +247,15 @@ export const createBrowserEnvironment = (client: PlatformClient, tabs: TabChanne
       if (isSignedIn) localStorage.setItem(SIGNED_IN_KEY, 'yes');
       else localStorage.removeItem(SIGNED_IN_KEY);
     } catch {
-      // Storage is disabled in this browser.
+      // Storage is disabled in this browser, so the sign-in is not remembered.
     }
   },
 });
 
-/** Pages over plain http have no locks; the platform then forgives two renewals at once. */
+/**
+ * Runs the work under a lock shared by all tabs. Browsers offer no locks to pages over plain http; there the platform tolerates two
+ * concurrent renewals.
+ */
 const withTabLock = async <T>(work: () => Promise<T>): Promise<T> => {
   if (!('locks' in navigator)) return work();
   return (await navigator.locks.request(CHANNEL, work)) as T;

@@ -2,13 +2,14 @@ import { expect, it } from 'vitest';
 import {
   connectPeerCommand,
   httpTunnelCommand,
+  installCommand,
   isLocalServer,
   localServiceCommand,
   loginCommand,
   publicAddress,
 } from './client-commands.ts';
 
-it('a login names the platform and the person', () => {
+it('the login command names the platform and the email address', () => {
   expect(loginCommand('http://localhost:8080/app/', 'ann@example.com')).toBe(
     'tunnel login --platform http://localhost:8080 --email ann@example.com',
   );
@@ -16,11 +17,22 @@ it('a login names the platform and the person', () => {
   expect(loginCommand('https://tunnel.example.com', 'ann@example.com')).not.toContain('--no-tls');
 });
 
-it('a peer connects with the secret in a file, never in the command', () => {
+it.each([
+  ['Mozilla/5.0 (Windows NT 10.0; Win64; x64) Firefox/140.0', 'irm https://tunnels.example.com/install.ps1 | iex'],
+  [
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Safari/605.1.15',
+    'curl -fsSL https://tunnels.example.com/install | sh',
+  ],
+  ['Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0', 'curl -fsSL https://tunnels.example.com/install | sh'],
+])('a browser that is %s gets a command for its system', (userAgent, command) => {
+  expect(installCommand('https://tunnels.example.com/app/', userAgent)).toBe(command);
+});
+
+it('the command to connect a peer reads the secret from a file', () => {
   expect(connectPeerCommand('office-db')).toBe('tunnel p2p connect office-db --listen 15432 --secret-file secret');
 });
 
-it('what a shell would take apart is quoted', () => {
+it('the login command quotes special characters for the shell', () => {
   expect(loginCommand('http://localhost', "o'neil&co@example.com")).toContain(`'o'\\''neil&co@example.com'`);
 });
 
@@ -34,11 +46,11 @@ it.each([
   [{ control: 'eu.example.com:4040', control_tls: true }, 'tunnel http 3000 --server eu.example.com:4040'],
   [{ control: 'eu.example.com:443', control_tls: true }, 'tunnel http 3000 --server eu.example.com:443'],
   [{ control: 'eu.example.com:4040', control_tls: false }, 'tunnel http 3000 --server eu.example.com:4040 --no-tls'],
-])('a tunnel goes to %o', (server, command) => {
+])('the tunnel command fits the server %o', (server, command) => {
   expect(httpTunnelCommand(3000, server)).toBe(command);
 });
 
-it('visitors come to the label below the region, or to its port', () => {
+it('a public address is a subdomain of the region, or its port', () => {
   const region = { http_url: 'http://localhost:8000' };
   expect(publicAddress({ protocol: 'http', label: 'web' }, region)).toBe('http://web.localhost:8000');
   expect(publicAddress({ protocol: 'tcp', label: '20001' }, region)).toBe('localhost:20001');
@@ -48,7 +60,7 @@ it('visitors come to the label below the region, or to its port', () => {
   expect(publicAddress({ protocol: 'http', label: 'web' }, undefined)).toBeNull();
 });
 
-it('a service is one command that a shell leaves as it is', () => {
+it('the command for a local test service is a single line that the shell leaves unchanged', () => {
   expect(localServiceCommand(3000)).toBe(
     `node -e "http.createServer((_, r) => r.setHeader('content-type', 'text/plain')` +
       `.end('Hello from my machine\\n')).listen(3000, '127.0.0.1')"`,
@@ -62,6 +74,6 @@ it.each([
   [['https://localhost.example.com'], false],
   [[''], false],
   [[], false],
-])('a server at %j is local: %s', (urls, expected) => {
+])('a server with regions at %j is local: %s', (urls, expected) => {
   expect(isLocalServer(urls.map((http_url) => ({ http_url })))).toBe(expected);
 });

@@ -1,4 +1,4 @@
-// A card around the answer to a query. The content reaches the border, as a table does; an error has room around.
+// A card that shows the result of a query. Content such as a table reaches the card's border; an error message gets padding.
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Card, type CardProps } from '../ui/card.tsx';
@@ -6,11 +6,11 @@ import { Loaded } from './panel-boundary.tsx';
 
 export interface LoadedCardProps<T> extends Omit<CardProps, 'padded' | 'children'> {
   readonly query: UseQueryResult<T>;
-  /** What cannot be shown: "Couldn't load your keys". */
+  /** Title of the error message, for example "Couldn't load your keys". */
   readonly problem: string;
-  /** In the size of the content. */
+  /** Placeholder while the query loads, as large as the expected content. */
   readonly pending: ReactNode;
-  /** Dialogs that a click in the card opens. */
+  /** Dialogs opened from within the card. */
   readonly dialogs?: ReactNode;
   readonly children: (data: T) => ReactNode;
 }

@@ -1,8 +1,9 @@
-// What the addresses of pages carry: queries as plain text, where a login leads back to, and which addresses may be left for.
+// URLs of the dashboard's pages: query parameters as plain text, the page to open after sign-in, and the external URLs that a page may
+// open.
 
 export type Search = Readonly<Record<string, string>>;
 
-/** A token of digits stays the text that it is. */
+/** Parses a query string into text values. Unlike the router's default parser, a token of digits stays text. */
 export const parseSearch = (text: string): Search => Object.fromEntries(new URLSearchParams(text));
 
 export const stringifySearch = (search: Readonly<Record<string, unknown>>): string => {
@@ -14,7 +15,7 @@ export const stringifySearch = (search: Readonly<Record<string, unknown>>): stri
   return text === '' ? '' : `?${text}`;
 };
 
-/** The fields of a page's address that it knows; all else is left out. */
+/** Returns a validator that keeps only the named query parameters, if their values are text. */
 export const textFields =
   <const Name extends string>(...names: readonly Name[]) =>
   (search: Readonly<Record<string, unknown>>): { readonly [Field in Name]?: string } => {
@@ -23,10 +24,13 @@ export const textFields =
   };
 
 const HOME = '/app/';
-/** Coming back to one of these after a login would be a circle. */
+/** Pages that are never opened after sign-in, because the user would go around in a circle. */
 const NO_RETURN = ['login', 'signup', 'check-mail', 'verify', 'forgot', 'reset-password'];
 
-/** Where a login leads back to. Only pages of our own: whoever makes the link must not choose where a person lands. */
+/**
+ * Returns the path to open after sign-in. Only pages of the dashboard are accepted, so that the author of a link cannot redirect a user
+ * elsewhere.
+ */
 export const nextPath = (asked: unknown): string => {
   if (typeof asked !== 'string' || !asked.startsWith(HOME)) return HOME;
   let url: URL;
@@ -41,13 +45,16 @@ export const nextPath = (asked: unknown): string => {
   return pathname + search + hash;
 };
 
-/** The value of `next` for a page that was left; undefined for the first page, which needs none. */
+/** Returns the `next` parameter for the page that was left. Undefined for the overview, which is the default. */
 export const returnTo = (left: string): string | undefined => {
   const path = nextPath(left);
   return path === HOME ? undefined : path;
 };
 
-/** An address from elsewhere that leads to a page, and does nothing else: a script would run as ours. null: it is none. */
+/**
+ * Returns an external URL if the scheme is http or https. Null for every other value: a `javascript:` URL would run as a script of the
+ * dashboard.
+ */
 export const webAddress = (value: unknown): string | null => {
   if (typeof value !== 'string' || !URL.canParse(value)) return null;
   const { protocol, href } = new URL(value);

@@ -1,10 +1,10 @@
-// Keeps an error where it happened: a panel that fails says so, and the rest of the page goes on.
+// Error boundaries for panels: a panel that fails shows an error message, and the rest of the page keeps working.
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Component, type ReactNode, useState } from 'react';
 import { Problem } from '../ui/problem.tsx';
 
 interface BoundaryProps {
-  /** What cannot be shown: "Couldn't load your keys". */
+  /** Title of the error message, for example "Couldn't load your keys". */
   readonly title?: string;
   readonly children: ReactNode;
 }
@@ -15,7 +15,7 @@ interface BoundaryState {
 
 const NO_ERROR: BoundaryState = { error: null };
 
-/** For errors of rendering. */
+/** Error boundary for exceptions thrown while a panel renders. */
 export class PanelBoundary extends Component<BoundaryProps, BoundaryState> {
   override state = NO_ERROR;
 
@@ -36,16 +36,19 @@ export class PanelBoundary extends Component<BoundaryProps, BoundaryState> {
 
 export interface LoadedProps<T> {
   readonly query: UseQueryResult<T>;
-  /** What cannot be shown. */
+  /** Title of the error message if the query fails. */
   readonly title?: string;
-  /** In the size of what comes. */
+  /** Placeholder while the query loads, as large as the expected content. */
   readonly pending: ReactNode;
-  /** Of the frame of an error: the room around it that nothing else gives. */
+  /** Classes of the element around the error message, for padding if the parent has none. */
   readonly errorClass?: string;
   readonly children: (data: T) => ReactNode;
 }
 
-/** For what is asked of the API. What was there before stays in sight when asking again fails: the banner tells. */
+/**
+ * Shows the result of a query, a placeholder, or an error. If a later refetch fails, the previous data stays visible, and a banner at the
+ * top reports an unreachable platform.
+ */
 export const Loaded = <T,>({ title = "Couldn't load this right now", ...inside }: LoadedProps<T>) => (
   <PanelBoundary title={title}>
     <LoadedInside title={title} {...inside} />
@@ -53,7 +56,8 @@ export const Loaded = <T,>({ title = "Couldn't load this right now", ...inside }
 );
 
 const LoadedInside = <T,>({ query, title, pending, errorClass, children }: LoadedProps<T>) => {
-  // Asked again, a query that never succeeded is on its way as if for the first time; what went wrong stays in sight.
+  // During the refetch of a query that never succeeded, TanStack Query resets the error. The last error stays visible until the refetch
+  // ends.
   const [error, setError] = useState<unknown>(null);
   if (query.isError && query.error !== error) setError(query.error);
   if (query.data !== undefined) return children(query.data);

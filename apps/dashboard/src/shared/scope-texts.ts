@@ -1,8 +1,8 @@
-// What an app may be allowed to do, in the words of the pages that ask and tell.
+// Titles and descriptions of the permissions that an app can request, for the consent page and the settings.
 import type { OauthScope } from '@tunnel/contract';
 
 export interface ScopeText {
-  /** Begins with a verb. */
+  /** Short name of the permission. Begins with a verb. */
   readonly title: string;
   readonly detail: string;
 }

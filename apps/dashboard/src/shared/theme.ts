@@ -1,4 +1,5 @@
-// Light, dark, or as the system says. The choice is kept in this browser; public/start.js applies it before the first paint.
+// The color theme: light, dark, or the system setting. The choice is stored in this browser; public/start.js applies the theme before the
+// first paint.
 
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -15,11 +16,11 @@ export const chooseTheme = (theme: Theme): void => {
     if (theme === 'system') localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, theme);
   } catch {
-    // Storage is off: the choice lasts as long as the page.
+    // Storage is disabled in this browser, so the theme applies only until the page is closed.
   }
 };
 
-/** Other tabs change with this one. */
+/** Starts to apply themes chosen in other tabs to this tab. */
 export const followOtherTabs = (): void => {
   window.addEventListener('storage', ({ key, newValue }) => {
     if (key === KEY) applyTheme(newValue === 'light' || newValue === 'dark' ? newValue : 'system');

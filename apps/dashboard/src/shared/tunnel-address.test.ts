@@ -11,11 +11,11 @@ it.each([
   [entry, 'web', null],
   [{ ...entry, label: '' }, 'tun_1', null],
   [{ ...entry, public_url: 'javascript:alert(1)' }, 'javascript:alert(1)', null],
-] as const)('%j is reached at %s', (tunnel, text, href) => {
+] as const)('the address of %j is shown as %s', (tunnel, text, href) => {
   expect(addressOf(tunnel)).toEqual({ text, href });
 });
 
-it('names say what is known', () => {
+it('the origin of a tunnel shows its known name and computer', () => {
   expect(originText({ name: 'web', client_name: 'laptop' })).toBe('web on laptop');
   expect([originText({ name: 'web' }), originText({ client_name: 'laptop' }), originText({})]).toEqual([
     ...['web', 'laptop', ''],
@@ -24,7 +24,7 @@ it('names say what is known', () => {
   expect(hasAddress({ protocol: 'p2p', public_url: 'p2p://a' })).toBe(false);
 });
 
-it('TLS that passes through unread is known by the scheme of its URL', () => {
+it('a tls tunnel is recognized by the scheme of its URL', () => {
   expect(kindOf({ protocol: 'tcp', public_url: 'tls://vault.example.com:443' })).toBe('tls');
   expect(kindOf({ protocol: 'tcp', public_url: 'tcp://example.com:20000' })).toBe('tcp');
   expect([kindOf({ protocol: 'tcp' }), kindOf({ protocol: 'http', public_url: 'tls://x' })]).toEqual(['tcp', 'http']);

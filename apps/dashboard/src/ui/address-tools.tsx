@@ -1,11 +1,11 @@
-// Beside a public address: open it, and copy it. Above a row that can be pressed as a whole.
+// Buttons next to a public address, to open and copy it. The buttons stay clickable inside a row that is a link as a whole.
 import { buttonClass, CopyButton } from './button.tsx';
 import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';
 
 interface AddressToolsProps {
   readonly text: string;
-  /** null: nothing to open. */
+  /** URL to open in a new tab. Null if browsers cannot open the address. */
   readonly href: string | null;
   readonly className?: string;
 }

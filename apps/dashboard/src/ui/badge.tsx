@@ -1,4 +1,4 @@
-// States and messages in the tone of what they say. The colour says it a second time, never alone.
+// Badges and notices in several tones. The color only repeats the meaning of the text, so that users can read the page without colors.
 import type { ReactNode } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon, type IconName } from './icon.tsx';
@@ -15,13 +15,13 @@ const TONES: Record<Tone, string> = {
 
 export interface BadgeProps {
   readonly tone?: Tone;
-  /** A point before the words, for what is alive. */
+  /** Shows a dot before the text, for live items. */
   readonly dot?: boolean;
   readonly title?: string;
   readonly children: ReactNode;
 }
 
-/** A state in one or two words. */
+/** A label that shows a state in one or two words. */
 export const Badge = ({ tone = 'neutral', dot = false, title, children }: BadgeProps) => (
   <span
     title={title}
@@ -45,12 +45,12 @@ const LOOKS: Record<Tone, readonly [string, IconName]> = {
 
 interface NoticeProps {
   readonly tone?: Tone;
-  /** It appears by itself, and is read out. */
+  /** True for a notice that appears without user action, so that screen readers announce the notice. */
   readonly live?: boolean;
   readonly children: ReactNode;
 }
 
-/** A line of text that asks for attention, in the tone of what it says. */
+/** A short message with an icon, in the tone of its content. */
 export const Notice = ({ tone = 'neutral', live = false, children }: NoticeProps) => {
   const [look, icon] = LOOKS[tone];
   return (

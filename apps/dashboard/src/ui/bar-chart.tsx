@@ -1,26 +1,26 @@
-// A chart of days: a bar for each, a few quiet lines, and the value of the day under the pointer.
+// Bar chart with a bar per day, a few grid lines, and the value of the day under the pointer.
 import { useState } from 'react';
 import { isWritten, linesOf } from './chart-scale.ts';
 import { classNames } from './class-names.ts';
 import { utcDayText } from './format.ts';
 
 export interface ChartPoint {
-  /** A UTC day, "2030-01-31". */
+  /** UTC day of the bar, such as "2030-01-31". */
   readonly date: string;
   readonly value: number;
 }
 
 export interface BarChartProps {
-  /** The name of the chart for screen readers, such as `Requests in the last 30 days`. */
+  /** Name of the chart for screen readers, such as `Requests in the last 30 days`. */
   readonly label: string;
   readonly points: readonly ChartPoint[];
-  /** A value as text, for the pointer. */
+  /** Formats a value for the tooltip under the pointer. */
   readonly format: (value: number) => string;
-  /** A short text of a value, for the axis. */
+  /** Formats a value as short text for the axis. */
   readonly formatShort: (value: number) => string;
 }
 
-/** Days that are written below the chart: as many as a phone has room for. */
+/** Number of days labeled below the chart, limited by the width of a phone. */
 const DAY_TEXTS = 4;
 
 export const BarChart = ({ label, points, format, formatShort }: BarChartProps) => {
@@ -77,7 +77,7 @@ interface ValueAxisProps {
   readonly text: (value: number) => string;
 }
 
-/** As wide as its longest text, which is there a second time for that. */
+/** Labels of the value axis. An invisible second copy of the labels gives the axis the width of its longest label. */
 const ValueAxis = ({ lines, top, text }: ValueAxisProps) => {
   const texts = [0, ...lines].map((line) => ({ line, text: text(line) }));
   return (
@@ -100,7 +100,10 @@ const ValueAxis = ({ lines, top, text }: ValueAxisProps) => {
   );
 };
 
-/** A text stands in the middle below its day and may be wider than it; the last one ends with the chart. */
+/**
+ * Labels of the day axis. A label is centered below its day and can be wider than the bar. The last label is right-aligned, so that it
+ * ends with the chart.
+ */
 const DayAxis = ({ points }: Pick<BarChartProps, 'points'>) => (
   <div className="flex h-5 items-end">
     {points.map((point, index) => (

@@ -1,4 +1,4 @@
-// Buttons and their look: one whose work may be under way, one that copies a text, and links that look like one.
+// Buttons: a button with a pending state, a button that copies text, and classes for links that look like buttons.
 import { type ComponentProps, type MouseEvent, type ReactNode, useEffect, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon, Spinner } from './icon.tsx';
@@ -10,7 +10,7 @@ export interface ButtonProps extends ComponentProps<'button'> {
   readonly children: ReactNode;
 }
 
-/** While its work is under way it says so, keeps its width and its focus, and takes no second press. */
+/** Button with a pending state. A pending button shows a spinner, keeps its width and focus, and ignores clicks. */
 export const Button = ({
   kind = 'secondary',
   size = 'medium',
@@ -60,7 +60,7 @@ const SIZES: Record<ButtonSize, string> = {
   medium: 'h-9 gap-2 px-3.5',
 };
 
-/** Also for links that look like a button. */
+/** Returns the classes of a button, also for links that look like buttons. */
 export const buttonClass = (kind: ButtonKind = 'secondary', size: ButtonSize = 'medium', more?: string): string =>
   classNames(
     'inline-flex shrink-0 select-none items-center justify-center whitespace-nowrap rounded-md border font-medium',
@@ -74,14 +74,14 @@ const SHOWN_MS = 2000;
 
 interface CopyButtonProps {
   readonly text: string;
-  /** What is copied: "Copy the key". */
+  /** Label that names the copied content, such as "Copy the key". */
   readonly label: string;
-  /** The label is in sight, not for screen readers alone. */
+  /** Shows the label. By default, only screen readers read the label. */
   readonly showLabel?: boolean;
   readonly onCopied?: () => void;
 }
 
-/** Copies a text, and says for a moment that it did. */
+/** Button that copies text to the clipboard, and confirms the copy for 2 s. */
 export const CopyButton = ({ text, label, showLabel = false, onCopied }: CopyButtonProps) => {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
   useEffect(() => {
@@ -115,7 +115,7 @@ export const CopyButton = ({ text, label, showLabel = false, onCopied }: CopyBut
   );
 };
 
-/** Pages over plain http have no clipboard; an old way is left for them. */
+/** Copies text to the clipboard. Pages over plain http have no clipboard API, so the function falls back to copying a selection. */
 const copyText = async (text: string): Promise<boolean> => {
   try {
     await navigator.clipboard.writeText(text);
@@ -130,7 +130,7 @@ const copyBySelection = (text: string): boolean => {
   area.value = text;
   area.setAttribute('readonly', '');
   area.className = 'fixed top-0 opacity-0';
-  // Inside an open dialog only what is inside it can be selected.
+  // While a modal dialog is open, only elements inside the dialog can be selected.
   const host = document.querySelector('dialog[open]') ?? document.body;
   host.append(area);
   area.select();

@@ -1,15 +1,15 @@
-// A part of a page with a border and, mostly, a heading; and the bars that stand in for content that is on its way.
+// Card: a bordered section of a page, usually with a heading. Also contains skeletons, the placeholders for loading content.
 import { type ReactNode, useId } from 'react';
 import { classNames } from './class-names.ts';
 
 export interface CardProps {
   readonly title?: ReactNode;
   readonly description?: ReactNode;
-  /** Right of the heading. */
+  /** Buttons to the right of the heading. */
   readonly actions?: ReactNode;
-  /** What is below the line at the end. */
+  /** Text below a separator line at the bottom of the card. */
   readonly footer?: ReactNode;
-  /** false: the content reaches the border, as a table does. */
+  /** False if the content reaches the card's border, like a table. */
   readonly padded?: boolean;
   readonly className?: string;
   readonly children?: ReactNode;
@@ -49,7 +49,7 @@ export const Card = ({ title, description, actions, footer, padded = true, class
   );
 };
 
-/** Stands in for content that is on its way, in the size that it will have. `className` gives it its size: "h-5 w-32". */
+/** Placeholder for loading content, in the size of that content. `className` sets the size, as in "h-5 w-32". */
 export const Skeleton = ({ className }: { readonly className: string }) => (
   <span aria-hidden="true" className={classNames('skeleton block max-w-full rounded-md', className)} />
 );

@@ -9,11 +9,11 @@ it.each([
   [120, [50, 100, 150]],
   [1000, [500, 1000]],
   [9e15, [5e15, 1e16]],
-])('%d is drawn with lines at %j', (most, lines) => {
+])('a chart up to %d has grid lines at %j', (most, lines) => {
   expect(linesOf(most)).toEqual(lines);
 });
 
-it('writes every few days, and always the last one', () => {
+it('a chart labels days at equal intervals, and always the last day', () => {
   const written = (count: number, texts: number): number[] =>
     Array.from({ length: count }, (_, index) => index).filter((index) => isWritten(index, count, texts));
   expect(written(30, 5)).toEqual([5, 11, 17, 23, 29]);

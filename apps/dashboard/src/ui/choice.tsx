@@ -1,4 +1,4 @@
-// One of a few, all of them in sight: radio buttons that look like one bar.
+// Segmented control: radio buttons in the shape of a bar, for a choice between a few options.
 import { useId } from 'react';
 
 export interface ChoiceProps<T extends string> {
@@ -6,7 +6,7 @@ export interface ChoiceProps<T extends string> {
   readonly value: T;
   readonly options: readonly { readonly value: T; readonly label: string }[];
   readonly onChange: (value: T) => void;
-  /** false: the label is for screen readers alone. */
+  /** False if only screen readers read the label. */
   readonly showLabel?: boolean;
 }
 

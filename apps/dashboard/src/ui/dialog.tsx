@@ -1,4 +1,4 @@
-// A dialog: the browser's own, so that focus, Escape and the page behind it behave.
+// Modal dialog. Uses the browser's dialog element, so that focus, the Escape key and the page behind behave as users expect.
 import {
   type KeyboardEvent,
   type MouseEvent,
@@ -17,11 +17,11 @@ export interface DialogProps {
   readonly onClose: () => void;
   readonly title: string;
   readonly children: ReactNode;
-  /** Buttons. */
+  /** Buttons at the bottom of the dialog. */
   readonly footer?: ReactNode;
-  /** false: it goes away by its own buttons alone, because what it shows, or is about to show, is shown once. */
+  /** False if only the dialog's own buttons close the dialog, because its content is shown only once. */
   readonly dismissable?: boolean;
-  /** With room for what is written. */
+  /** Makes the dialog wider, for long texts and code. */
   readonly wide?: boolean;
 }
 
@@ -31,7 +31,8 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
   const pressOutside = (event: MouseEvent): void => {
     if (dismissable && event.target === ref.current) onClose();
   };
-  // A browser lets Escape be refused once; the second time it closes the dialog, whatever is said.
+  // Handles Escape as a key press, because browsers honor a canceled close request only once: the second Escape would close the dialog
+  // regardless.
   const pressKey = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape') return;
     event.preventDefault();
@@ -79,19 +80,19 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
   );
 };
 
-/** The browser's dialog follows `open`. */
+/** Opens and closes the browser's dialog element according to `open`. */
 const useOpened = (open: boolean): RefObject<HTMLDialogElement | null> => {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = ref.current;
     if (open && dialog?.open === false) {
       dialog.showModal();
-      // One with a field was opened to type into it, whatever may be chosen above; the browser would begin with the button that closes.
+      // Focuses the first text field, because the user opened the dialog to type. By default, browsers focus the Close button.
       dialog.querySelector<HTMLElement>('input:not([type="radio"])')?.focus();
     }
     if (!open && dialog?.open === true) dialog.close();
   }, [open]);
-  // One that goes while it is open is closed first: the browser gives the focus back to where it came from.
+  // A dialog that is removed while open is closed first, so that the browser returns the focus to the previously focused element.
   useLayoutEffect(() => {
     const dialog = ref.current;
     return () => dialog?.close();

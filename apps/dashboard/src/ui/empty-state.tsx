@@ -1,4 +1,5 @@
-// An empty list says what to do next: mostly a command to copy and run, which other pages show without it; and lines to copy into a file.
+// Empty states of lists, which suggest the next step, usually with a command to copy. Also contains the command line and the code block
+// for other pages.
 import { Fragment, type ReactNode } from 'react';
 import { CopyButton } from './button.tsx';
 import { Skeleton } from './card.tsx';
@@ -8,7 +9,7 @@ export interface EmptyProps {
   readonly icon?: IconName;
   readonly title: string;
   readonly children?: ReactNode;
-  /** To copy; null: what it needs is on its way. */
+  /** Command to copy. Null while data for the command is loading. */
   readonly command?: string | null;
   readonly action?: ReactNode;
 }
@@ -32,14 +33,14 @@ export const Empty = ({ icon, title, children, command, action }: EmptyProps) =>
 );
 
 interface CommandLineProps {
-  /** null: what it needs is on its way. */
+  /** Command to copy. Null while data for the command is loading. */
   readonly command: string | null;
-  /** What it does, for the copy button: "Copy the command that …". */
+  /** Label of the copy button that tells the effect of the command, such as "Copy the command that …". */
   readonly label?: string;
   readonly onCopied?: () => void;
 }
 
-/** A command to copy and run. */
+/** A shell command with a copy button. */
 export const CommandLine = ({ command, label = 'Copy the command', onCopied }: CommandLineProps) => (
   <div className="flex min-h-11 min-w-0 items-start gap-2 rounded-md border border-line bg-sunken py-1 pr-1 pl-3">
     <code className="min-w-0 flex-1 break-words py-1.5 font-mono text-sm">
@@ -53,13 +54,13 @@ export const CommandLine = ({ command, label = 'Copy the command', onCopied }: C
 );
 
 interface CodeBlockProps {
-  /** null: what it needs is on its way. */
+  /** Text to copy. Null while data for the text is loading. */
   readonly text: string | null;
-  /** For the copy button. */
+  /** Label of the code block's copy button. */
   readonly label: string;
 }
 
-/** Lines to copy into a file, with their indents; long ones are broken, so that nothing has to be scrolled. */
+/** Text to copy into a file, with its indentation. Long lines wrap, so that the block does not scroll horizontally. */
 export const CodeBlock = ({ text, label }: CodeBlockProps) => (
   <div className="flex min-w-0 items-start gap-2 rounded-md border border-line bg-sunken py-1 pr-1 pl-3">
     <pre className="wrap-anywhere min-w-0 flex-1 whitespace-pre-wrap py-1.5 font-mono text-sm">
@@ -69,7 +70,7 @@ export const CodeBlock = ({ text, label }: CodeBlockProps) => (
   </div>
 );
 
-/** A line may end between words, never inside of `--flag`. */
+/** Words of a command. Lines break only between words, never inside a flag such as `--flag`. */
 const Words = ({ text }: { readonly text: string }) =>
   text.split(' ').map((word, index) => (
     <Fragment key={index}>

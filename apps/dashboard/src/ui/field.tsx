@@ -1,4 +1,4 @@
-// Labelled inputs for text, for passwords and for yes or no, each with its hint and its error as text that screen readers connect with it.
+// Labeled inputs for text, passwords and checkboxes. Hints and error messages are linked to the input for screen readers.
 import { type ComponentProps, type ReactNode, useId, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';
@@ -6,7 +6,7 @@ import { Icon } from './icon.tsx';
 export interface FieldText {
   readonly label: string;
   readonly hint?: ReactNode;
-  /** null: none. */
+  /** Error message of the field. Null without an error. */
   readonly error?: string | null;
 }
 
@@ -15,7 +15,7 @@ export const inputClass =
 
 interface FieldFrameProps extends FieldText {
   readonly id: string;
-  /** Beside the label. */
+  /** Content to the right of the label, such as a link. */
   readonly aside?: ReactNode;
   readonly children: ReactNode;
 }
@@ -29,7 +29,7 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
       {aside}
     </div>
     {children}
-    {/* An error takes the place of the hint: mostly it says the same rule again, in red. */}
+    {/* An error message replaces the hint, because the two usually state the same rule. */}
     {hint !== undefined && error == null && (
       <p id={`${id}-hint`} className="text-muted text-sm">
         {hint}
@@ -43,7 +43,7 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
   </div>
 );
 
-/** For the control inside a frame. */
+/** Returns the attributes that link an input to the hint and the error message of its frame. */
 export const describedBy = (id: string, { hint, error }: Pick<FieldText, 'hint' | 'error'>) => ({
   id,
   'aria-invalid': error == null ? undefined : (true as const),
@@ -64,7 +64,7 @@ export const TextField = ({ label, hint, error = null, aside, className, ...inpu
   );
 };
 
-/** A password, hidden until its owner wants to see it. */
+/** Password field with a button to show and hide the password. */
 export const PasswordField = ({ label, hint, error = null, aside, className, ...input }: TextFieldProps) => {
   const id = useId();
   const [shown, setShown] = useState(false);
@@ -104,7 +104,7 @@ export interface CheckFieldProps {
   readonly onChange: (checked: boolean) => void;
 }
 
-/** All of it can be pressed; its name for screen readers is the label alone. */
+/** Checkbox with a label and a hint. The whole area is clickable; screen readers use only the label as the name. */
 export const CheckField = ({ label, hint, name, checked, disabled = false, onChange }: CheckFieldProps) => {
   const id = useId();
   return (

@@ -1,8 +1,9 @@
-// A form that hands its fields over as text, never twice at once, and after a refusal puts the keyboard where the problem is.
+// Form that passes its field values as text to `onSubmit`. Ignores submits while a request is pending, and focuses the first invalid
+// field after an error.
 import { type ReactNode, type SubmitEvent, useEffect, useRef } from 'react';
 
 export interface FieldsFormProps {
-  /** For a button that stands outside of it. */
+  /** ID of the form element, for a submit button outside the form. */
   readonly id?: string;
   readonly onSubmit: (field: (name: string) => string) => void;
   readonly error: unknown;
@@ -26,7 +27,7 @@ export const FieldsForm = ({ id, onSubmit, error, pending, className, children }
     });
   };
   return (
-    // The API's own words say what is wrong, not the browser's.
+    // Browser validation is off, so that users see only the API's error messages.
     <form ref={form} id={id} noValidate onSubmit={submit} className={className}>
       {children}
     </form>

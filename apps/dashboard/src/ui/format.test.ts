@@ -25,20 +25,20 @@ it.each([
   [48_201_733, '48.2 MB'],
   [30_000_000_000, '30.0 GB'],
   [Number.MAX_SAFE_INTEGER, '9.0 PB'],
-])('%i bytes are %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
+])('%i bytes are shown as %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
 
 it.each([
   [0, '0'],
   [12_345, '12,345'],
   [1_234_567, '1.2M'],
-])('%i is %s', (count, text) => expect(shortCountText(count)).toBe(text));
+])('the count %i is shown as %s', (count, text) => expect(shortCountText(count)).toBe(text));
 
 it.each([
   [0, '$0.00'],
   [5, '$0.05'],
   [300, '$3.00'],
   [123_456, '$1,234.56'],
-])('%i cents are %s', (cents, text) => expect(moneyText(cents)).toBe(text));
+])('%i cents are shown as %s', (cents, text) => expect(moneyText(cents)).toBe(text));
 
 it.each([
   [59_999, '59 s'],
@@ -46,13 +46,13 @@ it.each([
   [7_500_000, '2 h 5 min'],
   [90_000_000, '1 d 1 h'],
   [-5, '0 s'],
-])('%i ms last %s', (ms, text) => expect(durationText(ms)).toBe(text));
+])('a duration of %i ms is shown as %s', (ms, text) => expect(durationText(ms)).toBe(text));
 
 it.each([
   [1.234, '1.2 ms'],
   [250.4, '250 ms'],
   [1500, '1.50 s'],
-])('%d ms take %s', (ms, text) => expect(latencyText(ms)).toBe(text));
+])('a latency of %d ms is shown as %s', (ms, text) => expect(latencyText(ms)).toBe(text));
 
 it.each([
   [0, 'just now'],
@@ -62,12 +62,12 @@ it.each([
   [7_200_000, '2 h ago'],
   [3 * 86_400_000, '3 d ago'],
   [30 * 86_400_000, '16 Oct 2026'],
-])('%i ms before is %s', (past, text) => {
+])('a time %i ms ago is shown as %s', (past, text) => {
   const now = Date.UTC(2026, 10, 15, 12);
   expect(agoText(now - past, now)).toBe(text);
 });
 
-it('shares, days and words', () => {
+it('percentages, days and plurals are formatted', () => {
   expect([percentText(0), percentText(0.004), percentText(1 / 3), percentText(Number.NaN)]).toEqual([
     '0 %',
     '0.4 %',
@@ -78,14 +78,14 @@ it('shares, days and words', () => {
   expect([plural(1, 'member'), plural(0, 'member'), plural(2, 'key')]).toEqual(['1 member', '0 members', '2 keys']);
 });
 
-it('a moment is told by the clock of the reader, and in UTC beside it', () => {
+it('a time is shown in the local time zone, and in UTC next to it', () => {
   const at = Date.UTC(2026, 10, 16, 8, 14, 5);
   expect(utcMomentText(at)).toBe('16 Nov 2026, 08:14:05 UTC');
   const local = new Date(at);
   expect(momentText(at)).toContain(`${String(local.getHours()).padStart(2, '0')}:14:05`);
 });
 
-it('months are those of UTC', () => {
+it('months follow UTC', () => {
   const lastMoment = Date.UTC(2030, 11, 31, 23, 59, 59);
   expect([monthText(lastMoment), nextMonthText(lastMoment)]).toEqual(['December 2030', '1 January 2031']);
   expect(utcDateText(Date.UTC(2031, 0, 1))).toBe('1 January 2031');

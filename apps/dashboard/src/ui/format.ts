@@ -1,12 +1,12 @@
-// Numbers and times as people read them. Pure: the time of now is an argument.
+// Formats numbers and times for display. Pure functions: the current time is an argument.
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** Decimal units: the price is per 10^9 bytes. */
+/** Formats a number of bytes in decimal units, because traffic is priced per 10^9 bytes. */
 export const bytesText = (bytes: number): string => {
   let size = Math.max(0, bytes);
   let unit = 0;
-  // 999.95 would be shown as 1000.
+  // From 999.95 on, the next unit is used, because rounding would show 1000.
   while (size >= (unit === 0 ? 1000 : 999.95) && unit < UNITS.length - 1) {
     size /= 1000;
     unit += 1;
@@ -20,7 +20,7 @@ const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFract
 
 export const countText = (count: number): string => WHOLE.format(count);
 
-/** 12,345 stays; 1,234,567 is 1.2M. */
+/** Formats a count, with compact notation from 100,000: 12,345 is unchanged, and 1,234,567 becomes 1.2M. */
 export const shortCountText = (count: number): string => (Math.abs(count) < 100_000 ? WHOLE : SHORT).format(count);
 
 const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
@@ -32,7 +32,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The two largest parts: "2 h 5 min". */
+/** Formats a duration with its two largest units, as in "2 h 5 min". */
 export const durationText = (ms: number): string => {
   const left = Math.max(0, ms);
   if (left < MINUTE) return `${Math.floor(left / SECOND)} s`;
@@ -41,13 +41,13 @@ export const durationText = (ms: number): string => {
   return `${Math.floor(left / DAY)} d ${Math.floor((left % DAY) / HOUR)} h`;
 };
 
-/** A few milliseconds, as a request takes them. */
+/** Formats the duration of a request, in ms or s. */
 export const latencyText = (ms: number): string => {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`;
 };
 
-/** "3 min ago"; what is long ago is a date. */
+/** Formats a past time relative to now, as in "3 min ago". After seven days, returns the date. */
 export const agoText = (at: number, now: number): string => {
   const past = now - at;
   if (past < 10 * SECOND) return 'just now';
@@ -65,25 +65,25 @@ const UTC_DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short
 
 export const dateText = (at: number): string => DATE.format(at);
 
-/** Of the reader's clock. */
+/** Formats a date and time in the browser's time zone. */
 export const momentText = (at: number): string => MOMENT.format(at);
 
-/** For whoever compares it with a log: "16 Nov 2026, 08:14:05 UTC". */
+/** Formats a date and time in UTC, as in "16 Nov 2026, 08:14:05 UTC", so that users can compare the time with logs. */
 export const utcMomentText = (at: number): string => `${UTC_MOMENT.format(at)} UTC`;
 
-/** Of a chart: a UTC day, "31 Jan". */
+/** Formats a UTC day for a chart, as in "31 Jan". */
 export const utcDayText = (at: number): string => UTC_DAY.format(at);
 
 const UTC_MONTH = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 const UTC_DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
 
-/** Of a moment: its day in UTC, "1 December 2030". */
+/** Formats the UTC date of a time, as in "1 December 2030". */
 export const utcDateText = (at: number): string => UTC_DATE.format(at);
 
-/** `now` in ms: "November 2030". Months are UTC's. */
+/** Formats the month in UTC, as in "November 2030". `now` is in ms since the epoch. */
 export const monthText = (now: number): string => UTC_MONTH.format(now);
 
-/** The first day of the next month, when an invoice is made: "1 December 2030". */
+/** Formats the first day of the next month in UTC, on which invoices are issued, as in "1 December 2030". */
 export const nextMonthText = (now: number): string => {
   const date = new Date(now);
   return utcDateText(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1));
@@ -94,6 +94,6 @@ export const percentText = (share: number): string => {
   return `${percent > 0 && percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;
 };
 
-/** 1 member, 2 members. */
+/** Formats a count with its noun, as in "1 member" and "2 members". */
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${countText(count)} ${count === 1 ? one : many}`;

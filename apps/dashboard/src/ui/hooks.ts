@@ -1,4 +1,4 @@
-// What the browser knows and a page follows: the time of now, media queries, and where an element begins.
+// Hooks for browser state: the current time, media queries, and the position of an element on the page.
 import { type RefObject, useCallback, useLayoutEffect, useState, useSyncExternalStore } from 'react';
 
 const TICK_MS = 1000;
@@ -15,7 +15,7 @@ const tick = (): void => {
 const subscribe = (listener: () => void): (() => void) => {
   listeners.add(listener);
   if (timer === undefined) {
-    // Nobody has looked for a while: the time of then is not the time of now.
+    // The timer was stopped because no component needed the time, so the stored time is outdated.
     now = Date.now();
     timer = setInterval(tick, TICK_MS);
   }
@@ -27,11 +27,14 @@ const subscribe = (listener: () => void): (() => void) => {
   };
 };
 
-/** One timer for the whole page. `select` makes of the time what is shown: a component renders again only when that has changed. */
+/**
+ * Returns a value derived from the current time, updated every second. `select` computes the displayed value; a component renders again
+ * only when the value changes. All components share a single timer.
+ */
 export const useNow = <T extends string | number | boolean>(select: (now: number) => T): T =>
   useSyncExternalStore(subscribe, () => select(now));
 
-/** One for each query: many rows of a list ask the same. */
+/** Cache of MediaQueryList objects, because many rows of a list use the same query. */
 const mediaQueries = new Map<string, MediaQueryList>();
 
 const mediaOf = (query: string): MediaQueryList => {
@@ -40,7 +43,7 @@ const mediaOf = (query: string): MediaQueryList => {
   return media;
 };
 
-/** Whether the page is as a media query says, now and whenever that changes. */
+/** Returns whether the page matches a media query, and updates on changes. */
 export const useMedia = (query: string): boolean =>
   useSyncExternalStore(
     useCallback(
@@ -54,10 +57,13 @@ export const useMedia = (query: string): boolean =>
     () => mediaOf(query).matches,
   );
 
-/** Until `md:` of the classes begins. */
+/** Returns whether the page is narrower than the `md:` breakpoint of the utility classes. */
 export const useIsNarrow = (): boolean => useMedia('(width < 48rem)');
 
-/** How far down the page an element begins; what stands above it comes and goes. */
+/**
+ * Returns the distance from the top of the page to an element in px. Measured again when the page's content changes size, because
+ * elements above can appear and disappear.
+ */
 export const usePageTop = (element: RefObject<HTMLElement | null>): number => {
   const [top, setTop] = useState(0);
   useLayoutEffect(() => {

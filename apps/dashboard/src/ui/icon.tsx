@@ -1,4 +1,4 @@
-// The icons: 16 px, one line width, the colour of the text beside them. They never stand for words.
+// The icons: 16 px, uniform line width, in the color of the adjacent text. Icons never replace text.
 const PATHS = {
   overview: 'M2.5 9.5v4h3v-4zM6.5 5.5v8h3v-8zM10.5 2.5v11h3v-11z',
   tunnels: 'M2.5 13V8a5.5 5.5 0 0 1 11 0v5M6 13V8a2 2 0 0 1 4 0v5',
@@ -44,7 +44,7 @@ export const Icon = ({ name, className = 'size-4' }: { readonly name: IconName; 
   </svg>
 );
 
-/** Something is under way. Beside words that say what. */
+/** Indicates work in progress. Hidden from screen readers, so the spinner needs adjacent text. */
 export const Spinner = () => (
   <svg viewBox="0 0 16 16" aria-hidden="true" className="size-4 animate-spin">
     <circle cx="8" cy="8" r="6.25" fill="none" stroke="currentColor" strokeOpacity="0.25" strokeWidth="1.75" />

@@ -1,8 +1,8 @@
-// Keys for a whole page: moving in its list, and leaving it. What is typed into a field stays there.
+// Keyboard shortcuts for a page: moving through its list, and leaving the page. Keys typed into a field are ignored.
 import { type RefObject, useEffect, useRef } from 'react';
 
 export interface PageKeys {
-  /** The list that the arrows are for. */
+  /** List in which the arrow keys move. Outside the list, arrow keys scroll the page. */
   readonly list?: RefObject<HTMLElement | null>;
   readonly onMove?: (move: Move) => void;
   readonly onEscape?: () => void;
@@ -29,7 +29,10 @@ export const useKeys = (keys: PageKeys): void => {
   }, []);
 };
 
-/** Keys of every page. `isTyping`: the key goes into a field. null: another key. */
+/**
+ * Returns the shortcut that works on every page for a key press. `isTyping` is true if a field has the focus. Null if the key is not a
+ * shortcut.
+ */
 export const shortcutForKey = (
   { key, ctrlKey, metaKey, altKey }: KeyPress,
   isTyping: boolean,
@@ -39,10 +42,10 @@ export const shortcutForKey = (
   return key === '?' && !ctrlKey && !isTyping ? 'keys' : null;
 };
 
-/** How keyboards call the key that is held down for a shortcut. */
+/** Returns the name of the modifier key for shortcuts: ⌘ on Apple devices, Ctrl elsewhere. */
 export const modifierName = (): string => (/mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘' : 'Ctrl');
 
-/** Fields, menus and dialogs have keys of their own. */
+/** Returns whether an element handles keys itself, such as a field, a menu or a dialog. */
 export const isTaken = (target: EventTarget | null): boolean =>
   target instanceof Element &&
   target.closest('input, textarea, select, dialog, [role=menu], [contenteditable]') !== null;
@@ -57,7 +60,7 @@ interface KeyPress {
 }
 
 const LETTERS: Readonly<Record<string, Move>> = { j: 'next', k: 'previous' };
-/** Outside of the list these scroll the page. */
+/** Keys that move only while the list has the focus. Elsewhere, the keys scroll the page. */
 const ARROWS: Readonly<Record<string, Move>> = {
   ArrowDown: 'next',
   ArrowUp: 'previous',
@@ -65,13 +68,13 @@ const ARROWS: Readonly<Record<string, Move>> = {
   End: 'last',
 };
 
-/** Which keys move within a list; what is done about it is the page's. null: another key. */
+/** Returns the move within a list for a key press. Null if the key does not move. */
 export const moveForKey = (press: KeyPress, isInList: boolean): Move | null => {
   if (press.ctrlKey || press.metaKey || press.altKey) return null;
   return LETTERS[press.key] ?? (isInList ? ARROWS[press.key] : undefined) ?? null;
 };
 
-/** `from` -1: nothing yet. null: there is nothing to move to. */
+/** Returns the index after a move. A `from` of -1 means that no item is selected. Null if the list is empty. */
 export const moved = (move: Move, from: number, count: number): number | null => {
   if (count === 0) return null;
   if (move === 'first') return 0;

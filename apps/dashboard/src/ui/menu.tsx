@@ -1,4 +1,4 @@
-// A button that opens a short list of things to do. Arrow keys move, Escape closes, Tab leaves.
+// Menu button with a short list of actions. Arrow keys move, Escape closes the menu, and Tab leaves the menu.
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { classNames } from './class-names.ts';
 
@@ -8,11 +8,11 @@ export interface MenuItem {
 }
 
 export interface MenuProps {
-  /** Of the button, for screen readers. */
+  /** Label of the menu button for screen readers. */
   readonly label: string;
   readonly button: ReactNode;
   readonly buttonClass?: string;
-  /** Above the items; not one of them. */
+  /** Content above the menu items that is not an item. */
   readonly head?: ReactNode;
   readonly items: readonly MenuItem[];
 }
@@ -96,7 +96,7 @@ const itemsIn = (frame: HTMLElement | null): HTMLElement[] => [
   ...(frame?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? []),
 ];
 
-/** true: the key was one of the menu's. */
+/** Moves the focus between menu items. Returns true if the menu handled the key. */
 const moveFocus = (frame: HTMLElement | null, key: string): boolean => {
   const items = itemsIn(frame);
   const now = items.indexOf(document.activeElement as HTMLElement);

@@ -1,13 +1,13 @@
-// The head of a page: the brand, and the page's one h1, which is also the title of the browser's tab.
+// Header of a page: the product's logo, and the page's only h1, which is also the title of the browser tab.
 import { type ReactNode, useEffect } from 'react';
 
 export interface PageHeadProps {
   readonly title: string;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
-  /** Above the heading: the way back. */
+  /** Link above the heading, back to the parent page. */
   readonly above?: ReactNode;
-  /** A line over the whole width below the heading and its actions. */
+  /** Line below the heading and the actions, across the full width. */
   readonly below?: ReactNode;
 }
 
@@ -34,7 +34,7 @@ export const useTitle = (title: string): void => {
   }, [title]);
 };
 
-/** The sign of the product. */
+/** Logo and name of the product. */
 export const Brand = () => (
   <span className="inline-flex items-center gap-2 font-semibold text-lg tracking-tight">
     <svg viewBox="0 0 24 24" aria-hidden="true" className="size-6 shrink-0">

@@ -1,4 +1,4 @@
-// An error as a person needs it: the API's own words, and the id of the request where somebody has to look it up.
+// Error message for users: the API's message, and the request ID if the platform's operator has to look up the cause.
 import { Fault } from '@tunnel/errors';
 import type { ReactNode } from 'react';
 import { Button, CopyButton } from './button.tsx';
@@ -7,7 +7,7 @@ import { problemText, requestIdOf } from './problem-text.ts';
 
 export interface ProblemProps {
   readonly error: unknown;
-  /** What did not work, before the reason: "Couldn't load your keys". */
+  /** Title that names the failed action, such as "Couldn't load your keys". Shown before the reason. */
   readonly title?: string;
   readonly onRetry?: () => void;
   readonly children?: ReactNode;
@@ -32,7 +32,7 @@ export const Problem = ({ error, title, onRetry, children }: ProblemProps) => (
   </div>
 );
 
-/** Small, to be quoted when somebody asks for help. */
+/** Request ID in small print, to quote in a support request. */
 const RequestLine = ({ error }: { readonly error: unknown }) => {
   const requestId = requestIdOf(error);
   if (requestId === null) return null;
@@ -44,7 +44,7 @@ const RequestLine = ({ error }: { readonly error: unknown }) => {
   );
 };
 
-/** Nothing while there is no error. */
+/** Shows an error message, or nothing if there is no error. */
 export const MaybeProblem = ({ error }: { readonly error: unknown }) =>
   error == null ? null : <Problem error={error} />;
 

@@ -1,4 +1,4 @@
-// A table with a caption; on a phone each row becomes a card whose cells say their column.
+// Table with a caption. On phones, each row becomes a card, and each cell shows the name of its column.
 import type { ReactNode } from 'react';
 import { Skeleton } from './card.tsx';
 import { classNames } from './class-names.ts';
@@ -7,21 +7,21 @@ export interface Column<Row> {
   readonly key: string;
   readonly header: string;
   readonly cell: (row: Row) => ReactNode;
-  /** Numbers stand at the end. */
+  /** Alignment of the column. Use `end` for numbers. */
   readonly align?: 'start' | 'end';
-  /** The cell that names the row. */
+  /** True for the cell that names the row, which becomes a row header. */
   readonly isHead?: boolean;
   readonly className?: string;
 }
 
 export interface TableProps<Row> {
-  /** For screen readers; the card around it says it to all others. */
+  /** Caption for screen readers. Other users see the title of the card around the table. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
-  /** undefined: on their way. */
+  /** Rows of the table. Undefined while loading. */
   readonly rows: readonly Row[] | undefined;
   readonly rowKey: (row: Row) => string;
-  /** What an empty table shows in its place. */
+  /** Content shown instead of a table without rows. */
   readonly empty?: ReactNode;
   readonly skeletonRows?: number;
 }

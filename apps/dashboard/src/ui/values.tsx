@@ -1,4 +1,4 @@
-// Values that explain themselves: amounts and times in short with the exact one as the title, a share as a bar, a number as a tile.
+// Formatted values: short amounts and times with the exact value as the tooltip, a share as a bar, and a figure as a tile.
 import type { ReactNode } from 'react';
 import type { Tone } from './badge.tsx';
 import { classNames } from './class-names.ts';
@@ -27,7 +27,7 @@ export const Count = ({ value }: { readonly value: number }) => (
 
 export const Money = ({ cents }: { readonly cents: number }) => <span>{moneyText(cents)}</span>;
 
-/** A moment: relative, and exact as its title. `at`: an ISO time of the API. */
+/** A time relative to now, with the exact time as the tooltip. `at` is an ISO time from the API. */
 export const Time = ({ at }: { readonly at: string }) => {
   const moment = Date.parse(at);
   const text = useNow((now) => agoText(moment, now));
@@ -38,7 +38,7 @@ export const Time = ({ at }: { readonly at: string }) => {
   );
 };
 
-/** A moment exactly: by the reader's clock, and in UTC as its title. */
+/** An exact time in the browser's time zone, with the UTC time as the tooltip. */
 export const Moment = ({ at }: { readonly at: string }) => {
   const moment = Date.parse(at);
   return (
@@ -48,7 +48,7 @@ export const Moment = ({ at }: { readonly at: string }) => {
   );
 };
 
-/** The day of a moment to come, and the exact one as its title. */
+/** The date of a future time, with the exact time as the tooltip. */
 export const Day = ({ at }: { readonly at: string }) => {
   const moment = Date.parse(at);
   return (
@@ -58,7 +58,7 @@ export const Day = ({ at }: { readonly at: string }) => {
   );
 };
 
-/** `until` null: it goes on. */
+/** Duration between two times. If `until` is null, the duration is still growing and updates every second. */
 export const Duration = ({ from, until }: { readonly from: string; readonly until: string | null }) => {
   const text = useNow((now) => durationText((until === null ? now : Date.parse(until)) - Date.parse(from)));
   return <span className="whitespace-nowrap">{text}</span>;
@@ -73,15 +73,15 @@ const FILLS: Record<Tone, string> = {
 };
 
 interface BarProps {
-  /** 0 to 1; more is shown as full. */
+  /** Share from 0 to 1. Larger values fill the whole bar. */
   readonly share: number;
-  /** For screen readers and as a title: "38 % of connections". */
+  /** Label for screen readers and the tooltip, such as "38 % of connections". */
   readonly label: string;
   readonly tone?: Tone;
   readonly className?: string;
 }
 
-/** A share of a whole as a bar. Its words stand beside it or in its label. */
+/** Bar that shows a share of a whole. The share must also appear as text, next to the bar or in its label. */
 export const Bar = ({ share, label, tone = 'accent', className }: BarProps) => {
   const percent = Math.min(100, Math.max(0, Number.isFinite(share) ? share * 100 : 0));
   return (
@@ -105,12 +105,12 @@ export const Bar = ({ share, label, tone = 'accent', className }: BarProps) => {
 interface StatProps {
   readonly label: string;
   readonly value: ReactNode;
-  /** The period, the unit, or what it is a part of. */
+  /** Text below the figure: the period, the unit, or the total. */
   readonly note?: ReactNode;
   readonly children?: ReactNode;
 }
 
-/** One number that explains itself: what it counts, over which time, and how much. */
+/** Tile with a figure, its label and a note. */
 export const Stat = ({ label, value, note, children }: StatProps) => (
   <div className="min-w-0 rounded-lg border border-line bg-surface p-4 sm:p-5">
     <dl>

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rest.stop());
 
-/** A request that was answered. */
+/** Captures a request of a visitor and its response, as if the local service had responded. */
 const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
   const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', { replay }) as CaptureRecorder;
@@ -42,8 +42,8 @@ const expectError = async (response: Response, status: number, code: string): Pr
   return body.error;
 };
 
-describe('GET requests, 200', () => {
-  it('shows what was kept, newest first, without its secrets', async () => {
+describe('GET /api/tunnels/:id/requests, status 200', () => {
+  it('lists the captured requests, newest first, with secrets redacted', async () => {
     serve('/first?page=2&token=hunter2');
     serve('/second');
     const { requests, ...others } = await list();
@@ -67,7 +67,7 @@ describe('GET requests, 200', () => {
     expect(JSON.stringify(requests)).not.toContain('hunter2');
   });
 
-  it('is as long as asked for, fifty without a word, and says that there are more', async () => {
+  it('returns 50 requests unless limit asks for fewer or more, and marks a truncated list', async () => {
     for (let n = 0; n < 120; n++) serve(`/${n}`);
     expect((await list()).requests).toHaveLength(50);
     expect((await list('?limit=100')).requests).toHaveLength(100);
@@ -75,7 +75,7 @@ describe('GET requests, 200', () => {
     expect([one.requests.map(({ path }) => path), one.truncated]).toEqual([['/119'], true]);
   });
 
-  it('pages through all that are kept, each once, whatever comes meanwhile', async () => {
+  it('pages return every captured request exactly once while new requests arrive', async () => {
     for (let n = 0; n < 230; n++) serve(`/${n}`);
     const seen: string[] = [];
     const pages: [number, boolean, boolean][] = [];
@@ -86,7 +86,7 @@ describe('GET requests, 200', () => {
       cursor = page.next_cursor ?? null;
       serve('/meanwhile');
     }
-    // Each request that came meanwhile pushed out the oldest one.
+    // Each new request during the paging evicts the oldest captured request.
     expect(pages).toEqual([
       [90, true, false],
       [90, true, false],
@@ -95,7 +95,7 @@ describe('GET requests, 200', () => {
     expect(seen).toEqual(Array.from({ length: 198 }, (_, n) => `/${229 - n}`));
   });
 
-  it('the last page is the last one also when it is full', async () => {
+  it('a full last page has no next_cursor', async () => {
     for (let n = 0; n < 4; n++) serve(`/${n}`);
     const first = await list('?limit=2');
     const last = await list(`?limit=2&cursor=${first.next_cursor}`);
@@ -106,7 +106,7 @@ describe('GET requests, 200', () => {
     ]);
   });
 
-  it('pages through one kind alone', async () => {
+  it('pages of a filtered list contain only matching requests', async () => {
     for (let n = 0; n < 6; n++) {
       serve(`/open/${n}`);
       serve(`/denied/${n}`).policy = {
@@ -121,12 +121,12 @@ describe('GET requests, 200', () => {
     expect([paths, others.next_cursor]).toEqual([[5, 4, 3, 2, 1, 0].map((n) => `/denied/${n}`), null]);
   });
 
-  it('a cursor from before the edge started again leads to no request', async () => {
+  it('a cursor issued before a restart of the edge returns an empty list', async () => {
     serve('/new');
     expect(await list('?cursor=k3b9f-1c')).toMatchObject({ requests: [], next_cursor: null });
   });
 
-  it('the operator sees an account’s requests without bodies, and bodies of the operator’s own', async () => {
+  it('the operator gets an account’s requests without bodies, and the operator’s own requests with bodies', async () => {
     serve('/alice');
     expect((await list('', ADMIN_TOKEN)).requests[0]).toMatchObject({
       path: '/alice',
@@ -139,7 +139,7 @@ describe('GET requests, 200', () => {
     expect((await list('', ADMIN_TOKEN)).requests[0]?.request_body).toBe('{}');
   });
 
-  it('tells those that a rule answered from those that the service got, and shows either alone', async () => {
+  it('the answered filter separates requests answered by a rule from requests answered by the service', async () => {
     serve('/open').policy = { answered_by: null, matched: [2], user: 'ann@example.com' };
     const denied = serve('/admin');
     denied.policy = { answered_by: { index: 1, name: 'office', action: 'deny' }, matched: [1], user: null };
@@ -160,7 +160,7 @@ describe('GET requests, 200', () => {
     );
   });
 
-  it('works after the tunnel’s end, for its owner', async () => {
+  it('the owner can list the requests of a closed tunnel; other accounts get a 404', async () => {
     serve('/last');
     rest.tunnels.delete('tun_web');
     rest.captures.tunnelRemoved(web);
@@ -174,14 +174,14 @@ describe('GET requests, 200', () => {
   });
 });
 
-describe('GET requests, 400', () => {
-  it.each(['0', '101', '-1', '1.5', '', 'all', '1e1', '99999999999999999999'])('limit=%s', async (limit) => {
+describe('GET /api/tunnels/:id/requests, status 400', () => {
+  it.each(['0', '101', '-1', '1.5', '', 'all', '1e1', '99999999999999999999'])('rejects limit=%s', async (limit) => {
     const response = await rest.request(`/api/tunnels/tun_web/requests?limit=${limit}`, { token: ALICE_KEY });
     const text = await expectError(response, 400, 'API_BAD_REQUEST');
     expect(text).toContain(`limit must be an integer from 1 to 100, got '${limit.slice(0, 40)}'`);
   });
 
-  it('a limit that is repeated', async () => {
+  it('rejects a repeated limit', async () => {
     const response = await rest.request('/api/tunnels/tun_web/requests?limit=1&limit=2', { token: ALICE_KEY });
     expect(await expectError(response, 400, 'API_BAD_REQUEST')).toContain('limit');
   });
@@ -199,21 +199,21 @@ describe('GET requests, 400', () => {
     'x'.repeat(65),
     '%F0%9F',
     'a&cursor=b',
-  ])('cursor=%s', async (cursor) => {
+  ])('rejects cursor=%s', async (cursor) => {
     serve('/alice');
     const response = await rest.request(`/api/tunnels/tun_web/requests?cursor=${cursor}`, { token: ALICE_KEY });
     const text = await expectError(response, 400, 'API_BAD_REQUEST');
     expect(text).toContain('cursor must be the next_cursor of an earlier response');
   });
 
-  it('a tunnel that is not http', async () => {
+  it('rejects a tcp tunnel with TUNNEL_NOT_HTTP', async () => {
     const response = await rest.request('/api/tunnels/tun_alice/requests', { token: ALICE_KEY });
     expect(await expectError(response, 400, 'TUNNEL_NOT_HTTP')).toContain('tcp');
   });
 });
 
-describe('GET requests, 404', () => {
-  it('an unknown tunnel, and another account’s', async () => {
+describe('GET /api/tunnels/:id/requests, status 404', () => {
+  it('an unknown tunnel and a tunnel of another account get the same TUNNEL_UNKNOWN', async () => {
     serve('/alice');
     for (const [id, token] of [
       ['tun_none', ALICE_KEY],
@@ -232,8 +232,8 @@ const replay = (requestId: string, token = ALICE_KEY, body?: string) =>
     ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } }),
   });
 
-describe('POST replay', () => {
-  it('200: the new request, which says what it is a replay of', async () => {
+describe('POST /api/tunnels/:id/requests/:request_id/replay', () => {
+  it('200: returns the new request with the id of the original in replay_of', async () => {
     const original = serve('/again');
     rest.onReplay = async (order) => {
       expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
@@ -247,7 +247,7 @@ describe('POST replay', () => {
     expect((await list()).requests.map((request) => request.id)).toEqual([answer.id, id]);
   });
 
-  it('200: edited as the body says, and marked so', async () => {
+  it('200: applies the edit in the body and marks the new request as edited', async () => {
     const original = serve('/again');
     const id = rest.captures.idOf(original);
     const edit = { method: 'PUT', path: '/other', headers: [['a', 'b']], body: 'c' };
@@ -277,12 +277,12 @@ describe('POST replay', () => {
     ['{"url":"/"}', /^body: .*url/],
     ['[]', /^body: .*object/],
     ['{', /cannot be read/],
-  ])('400: an edit of another form, %s', async (body, reason) => {
+  ])('400: an edit of the wrong shape is rejected, %s', async (body, reason) => {
     const id = rest.captures.idOf(serve('/x'));
     expect(await expectError(await replay(id, ALICE_KEY, body), 400, 'API_BAD_REQUEST')).toMatch(reason);
   });
 
-  it('404: an unknown request, or tunnel, or another account’s', async () => {
+  it('404: an unknown request, an unknown tunnel and a tunnel of another account', async () => {
     const id = rest.captures.idOf(serve('/x'));
     await expectError(await replay('req_none'), 404, 'CAPTURE_UNKNOWN');
     await expectError(await replay(id, BOB_KEY), 404, 'TUNNEL_UNKNOWN');
@@ -298,7 +298,7 @@ describe('POST replay', () => {
     [429, new Fault('CAPTURE_REPLAYS_BUSY', { limit: 1, seconds: 30 })],
     [502, new Fault('LOCAL_UNREACHABLE', { reason: 'refused' })],
     [504, new Fault('LOCAL_TIMEOUT', { seconds: 30 })],
-  ])('%i: in the words of the fault', async (status, fault) => {
+  ])('%i: a failed replay returns the code and message of the fault', async (status, fault) => {
     const id = rest.captures.idOf(serve('/x'));
     rest.onReplay = () => Promise.reject(fault);
     const response = await replay(id);

@@ -1,4 +1,4 @@
-// Captured requests over the REST: the list, one of them, waiting for the next one, and sending one again.
+// REST routes for captured requests: list requests, show a request, wait for the next request, and replay a request.
 import { z } from '@hono/zod-openapi';
 import {
   awaitedRequest,
@@ -31,7 +31,7 @@ const listCapturesRoute = keyedRoute({
   summary: `The last ${CAPTURES_KEPT_MAX} captured requests of an http tunnel, in pages. Available until an hour after the tunnel closed`,
   request: {
     params: tunnelIdParam,
-    // Text here, so that the refusal of a bad number is ours; the document says what it is.
+    // The schema accepts any text, so that an invalid number gets the edge's error response. The API document describes an integer.
     query: z.object({
       limit: z.string().optional().openapi({
         type: 'integer',
@@ -147,7 +147,7 @@ export const addCaptureRoutes = (routes: KeyedRoutes, deps: RestDependencies): v
     };
     return context.json(await captures.list(context.get('caller'), order), 200);
   });
-  // Before the one with an id in the same place.
+  // The wait route is added before the route with a request id in the same path segment. Otherwise its path would match as an id.
   routes.add(awaitRoute, async (context) => {
     const { method, path_contains, timeout_secs, after } = context.req.valid('query');
     const order = {

@@ -1,4 +1,4 @@
-// Waiting for a request, and one request, over the REST.
+// REST routes for waiting for the next captured request, and for reading a captured request by id.
 import { apiError, awaitedRequest, capturedRequest } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ const visit = (line: string): CaptureRecorder => {
 };
 const waiting = (count: number) => eventually(() => expect(rest.captures.waits.count).toBe(count));
 
-it('the next request that is wanted is the answer, as the list has it', async () => {
+it('GET requests/next returns the next request matching the filters, in the form of the list', async () => {
   const answer = rest.request(`${PATH}/next?method=POST&path_contains=/hook`, { token: ALICE_KEY });
   await waiting(1);
   visit('GET /hook');
@@ -36,14 +36,14 @@ it('the next request that is wanted is the answer, as the list has it', async ()
   await waiting(0);
 });
 
-it('the operator sees it without its body', async () => {
+it('GET requests/next shows the operator an account’s request without its body', async () => {
   const answer = rest.request(`${PATH}/next`, { token: ADMIN_TOKEN });
   await waiting(1);
   visit('POST /hook');
   expect(await (await answer).json()).toMatchObject({ request: { path: '/hook', request_body: null } });
 });
 
-it('without one in time the answer is none, and a cursor that goes on from there', async () => {
+it('GET requests/next returns no request after the timeout, and a cursor for continuing without a gap', async () => {
   const first = await rest.request(`${PATH}/next?timeout_secs=1`, { token: ALICE_KEY });
   const { request, cursor } = awaitedRequest.strict().parse(await first.json());
   expect(request).toBeNull();
@@ -53,7 +53,7 @@ it('without one in time the answer is none, and a cursor that goes on from there
   expect(await next.json()).toMatchObject({ request: { path: '/between' } });
 });
 
-it('a caller that hangs up is forgotten at once', async () => {
+it('GET requests/next stops waiting as soon as the caller disconnects', async () => {
   const caller = new AbortController();
   const headers = { authorization: `Bearer ${ALICE_KEY}` };
   const end = fetch(`${rest.url}${PATH}/next`, { headers, signal: caller.signal }).catch(String);
@@ -75,12 +75,12 @@ it.each([
   ['tun_web/requests/req_none', ALICE_KEY, 404, 'CAPTURE_UNKNOWN'],
   ['tun_web/requests/req_none', 'tnl_wrong', 401, 'AUTH_TOKEN_INVALID'],
   ['tun_bob/requests/req_none', ALICE_KEY, 404, 'TUNNEL_UNKNOWN'],
-] as const)('%s for %s: %i %s', async (path, token, status, code) => {
+] as const)('GET %s with key %s: %i %s', async (path, token, status, code) => {
   const response = await rest.request(`/api/tunnels/${path}`, { token });
   expect([response.status, apiError.parse(await response.json()).code]).toEqual([status, code]);
 });
 
-it('one request is shown by its id, after the end of its tunnel too', async () => {
+it('GET requests/:request_id shows a request by id, even after its tunnel has closed', async () => {
   const id = rest.captures.idOf(visit('POST /hook'));
   const show = async () => {
     const response = await rest.request(`${PATH}/${id}`, { token: ALICE_KEY });

@@ -1,16 +1,16 @@
-// All certificates of an edge as its operator sees them: those that come by themselves, the files of `[tls]`, and what the local authority has for
-// this machine. Never a key.
+// List of all certificates of an edge for its operator: automatically issued certificates, the files of `[tls]`, and the certificate of
+// the local authority. The list never contains private keys.
 import { X509Certificate } from 'node:crypto';
 import type { EdgeCertificateView } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
 import type { EdgeCertificates, KnownCertificate } from '../backend/certificates/edge-certificates.ts';
 
 export interface CertificateSources {
-  /** Those that come by themselves; null: none do. */
+  /** Automatically issued certificates. Null if the edge uses no such certificates. */
   readonly acmeCertificates: Pick<EdgeCertificates, 'list' | 'orders' | 'renew'> | null;
-  /** Of `[tls]`; null: none are named. */
+  /** Returns the certificate of the `[tls]` files. Null if no files are configured. */
   readonly files: () => CertificatePair | null;
-  /** Of the local authority, for the machine itself; null: there is none. */
+  /** Returns the `localhost` certificate of the local authority. Null without a local authority. */
   readonly local?: () => CertificatePair | null;
 }
 

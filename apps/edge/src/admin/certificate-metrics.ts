@@ -1,17 +1,17 @@
-// The series of certificates: how many are in which state, when each ends, and what became of orders.
+// Metrics of certificates: number by state, time until expiry, and results of orders.
 import type { Metrics, Sample } from '@tunnel/runtime';
 import { type CertificateSources, type ListedCertificate, listCertificates } from './certificate-list.ts';
 
 export interface CertificateFigures extends CertificateSources {
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 const STATES = ['none', 'ordering', 'valid', 'renewing', 'failing'] as const;
-/** Tenants' names are theirs, and many: the soonest end of all of them is told. */
+/** Metrics label for the domains of all tenants. Tenant domains are private and can be numerous, so only the soonest expiry is exported. */
 const TENANTS = 'own-domains';
 
-/** Returns what brings them up to date before they are read. */
+/** Adds the certificate metrics. Returns a function that refreshes the list of certificates, to be called before each scrape. */
 export const addCertificateSeries = (metrics: Metrics, figures: CertificateFigures): (() => Promise<void>) => {
   let listed: readonly ListedCertificate[] = [];
   metrics.seriesOf('tunnel_certificates', 'Certificates in use or being issued, by state', 'gauge', () =>

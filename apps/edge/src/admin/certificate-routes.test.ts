@@ -1,4 +1,4 @@
-// The certificates of an edge, as its operator sees them: every field of the contract, never a key.
+// REST routes for the certificates of an edge: the operator sees every field of the contract, but never a private key.
 
 import { FileCertificateStore } from '@tunnel/certificates/acme';
 import { edgeCertificates } from '@tunnel/contract';
@@ -58,7 +58,7 @@ const renewed = (name: string, token = ADMIN_TOKEN): Promise<Response> =>
   });
 
 describe('GET /api/certificates', () => {
-  it('200: those of files and those that come by themselves, with the fields of the contract', async () => {
+  it('200: lists certificates from files and from ACME, with the fields of the contract and without keys', async () => {
     rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files } });
     const response = await rest.request('/api/certificates', { token: ADMIN_TOKEN });
     const text = await response.text();
@@ -78,7 +78,7 @@ describe('GET /api/certificates', () => {
     expect(failing).toMatchObject({ state: 'failing', not_after: null, last_error: 'no such name' });
   });
 
-  it('403: a key is not the admin token', async () => {
+  it('403: an API key cannot list or renew certificates', async () => {
     rest = await startRest();
     expect((await rest.request('/api/certificates', { token: ALICE_KEY })).status).toBe(403);
     expect((await renewed('shop.example', ALICE_KEY)).status).toBe(403);
@@ -86,7 +86,7 @@ describe('GET /api/certificates', () => {
 });
 
 describe('POST /api/certificates/renew', () => {
-  it('begins an order, or says why not', async () => {
+  it('starts an order, or reports why no order starts', async () => {
     const asked: string[] = [];
     const renew: EdgeCertificates['renew'] = async (name) => {
       asked.push(name);
@@ -100,11 +100,11 @@ describe('POST /api/certificates/renew', () => {
     expect(asked).toEqual(['shop.example', 'busy.example', 'nobody.example']);
   });
 
-  it('503 with the reason where it cannot be written down, such as on a full disk', async () => {
+  it('503: an order is refused with the reason if the state cannot be saved, such as on a full disk', async () => {
     const folder = await temporaryDirectory();
     const store = new FileCertificateStore(folder.path, 'https://ca.example/directory');
     const { id } = await store.want(['shop.example']);
-    // As good as full: nothing can be written there any more.
+    // A deleted folder behaves like a full disk: the store can no longer write.
     await folder.close();
     const renew = async () => ((await store.change(id, NOW, (life) => life)) ? 'begun' : 'busy') as 'begun';
     rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(renew), files: () => null } });
@@ -112,7 +112,7 @@ describe('POST /api/certificates/renew', () => {
     expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'CERTIFICATE_STORE_AWAY' }]);
   });
 
-  it('400: without a name, in words of ours, as the document says', async () => {
+  it('400: a missing or invalid name is rejected with a readable reason, as the OpenAPI document says', async () => {
     rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files: () => null } });
     const ask = async (body: string): Promise<unknown> => {
       const headers = { 'content-type': 'application/json' };
@@ -134,13 +134,13 @@ describe('POST /api/certificates/renew', () => {
     expect(document.paths['/api/certificates/renew']?.post?.responses).toHaveProperty('400');
   });
 
-  it('409: the platform orders them', async () => {
+  it('409: certificates ordered by the platform cannot be renewed at the edge', async () => {
     rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files: () => null } });
     expect(await (await renewed('shop.example')).json()).toMatchObject({ code: 'CERTIFICATE_ORDERED_ELSEWHERE' });
   });
 });
 
-it('metrics say states, ends and orders; of tenants the soonest end alone', async () => {
+it('metrics count certificates by state, orders by result, and give only the soonest expiry of tenants’ domains', async () => {
   const metrics = createMetrics({});
   const read = addCertificateSeries(metrics, {
     acmeCertificates: acmeCertificates(),

@@ -1,4 +1,5 @@
-// The certificates of this edge over the REST, for its operator; and a renewal by hand, where the edge orders them by itself.
+// REST routes for the operator: list the certificates of the edge, and renew a certificate by hand if the edge itself orders
+// certificates.
 import { certificateRenewal, edgeCertificates } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { listCertificates, showCertificate } from './certificate-list.ts';

@@ -1,4 +1,4 @@
-// GET /api/connections: each open connection as the operator sees it, and nobody else.
+// GET /api/connections: lists the open connections, for the operator only.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -24,7 +24,7 @@ const list = async () => {
   return edgeConnections.strict().parse(await response.json());
 };
 
-it('shows each with its kind, phase, age, peer and what it waits for, oldest first', async () => {
+it('GET /api/connections lists each connection with kind, phase, peer and the event awaited, oldest first', async () => {
   const silent = connect(rest.port, '127.0.0.1');
   sockets.push(silent);
   await once(silent, 'connect');
@@ -39,7 +39,7 @@ it('shows each with its kind, phase, age, peer and what it waits for, oldest fir
   expect(connections[0]).toMatchObject({ peer: `127.0.0.1:${port}`, network: '127.0.0.1', account: null });
 });
 
-it('names the tunnel of a visitor and the account of a client, where they are known', async () => {
+it('GET /api/connections names the tunnel of a visitor and the account of a client, where known', async () => {
   const visitor = rest.gate.admission.enter('http', '192.0.2.1', 0);
   const client = rest.gate.admission.enter('control', '192.0.2.2', 0);
   if (visitor.kind !== 'admitted' || client.kind !== 'admitted') throw new Error('there is room');
@@ -55,7 +55,7 @@ it('names the tunnel of a visitor and the account of a client, where they are kn
   expect(second).toMatchObject({ kind: 'control', account: 'account alice', tunnel_id: null });
 });
 
-it('is a bounded list with the whole count', async () => {
+it('GET /api/connections returns a bounded list and the total number of connections', async () => {
   for (let n = 0; n < API_CONNECTIONS_SHOWN + 5; n += 1) rest.gate.admission.enter('tcp', `n${n}`, n);
   const { total, connections, truncated } = await list();
   expect([total, connections.length, truncated]).toEqual([API_CONNECTIONS_SHOWN + 6, API_CONNECTIONS_SHOWN, true]);
@@ -66,7 +66,7 @@ it.each([
   ['no key', undefined, 401, 'AUTH_TOKEN_MISSING'],
   ['a key of an account', ALICE_KEY, 403, 'API_OPERATOR_ONLY'],
   ['the platform for an account', PLATFORM_SECRET, 403, 'API_OPERATOR_ONLY'],
-])('is not for %s', async (_who, token, status, code) => {
+])('GET /api/connections is rejected for %s', async (_who, token, status, code) => {
   const headers = { 'x-tunnel-account': 'alice' };
   const response = await rest.request('/api/connections', { headers, ...(token === undefined ? {} : { token }) });
   expect([response.status, apiError.parse(await response.json()).code]).toEqual([status, code]);

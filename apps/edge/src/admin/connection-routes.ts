@@ -1,4 +1,4 @@
-// The open connections of this edge over the REST, for its operator: what each is doing, and what it waits for.
+// REST route for the operator: lists the open connections of the edge, with the phase of each connection and the event it waits for.
 import { type EdgeConnection, type EdgeConnections, edgeConnections } from '@tunnel/contract';
 import { AcceptedConnection } from '@tunnel/http-shell';
 import type { Admission, ConnectionShare, Ticket } from '@tunnel/rules/admission';
@@ -11,7 +11,7 @@ import {
   requireOperator,
 } from './rest-context.ts';
 
-/** connections that GET /api/connections shows, the oldest ones */
+/** Maximum connections in the response of GET /api/connections. The oldest connections are shown. */
 export const API_CONNECTIONS_SHOWN = 1000;
 
 const listConnectionsRoute = keyedRoute({

@@ -1,4 +1,4 @@
-// A consumer of Server-Sent Events for tests: what came, in order.
+// A consumer of Server-Sent Events for tests: collects the received events in order.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 
@@ -12,7 +12,7 @@ export interface SeenEvent {
 
 export class SeenEvents {
   readonly events: SeenEvent[] = [];
-  /** Settles when the stream ends. */
+  /** Resolves when the stream ends. */
   readonly ended: Promise<void>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   #isEnded = false;
@@ -28,7 +28,7 @@ export class SeenEvents {
     return this.#isEnded;
   }
 
-  /** The group events alone. */
+  /** The received events of type group_event, without comments and the retry delay. */
   get changes(): SeenEvent[] {
     return this.events.filter(({ event }) => event === 'group_event');
   }

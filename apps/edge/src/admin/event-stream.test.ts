@@ -4,7 +4,7 @@ import { EventStream, SSE_QUEUE_MAX } from './event-stream.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A reader that takes one chunk when asked to. */
+/** A slow reader of the stream: each call reads one chunk. */
 const slowReader = (stream: EventStream) => {
   const reader = stream.body.getReader();
   const decoder = new TextDecoder();
@@ -14,12 +14,12 @@ const slowReader = (stream: EventStream) => {
   };
 };
 
-it('tells at once when to come back, before any event', async () => {
+it('an event stream sends the retry delay immediately, before any event', async () => {
   const next = slowReader(new EventStream(() => {}));
   expect(await next()).toBe('retry: 2000\n\n');
 });
 
-it('events arrive in order, and the end comes after them', async () => {
+it('an event stream delivers events in order, then ends', async () => {
   let closed = 0;
   const stream = new EventStream(() => {
     closed += 1;
@@ -34,20 +34,20 @@ it('events arrive in order, and the end comes after them', async () => {
   expect(closed).toBe(1);
 });
 
-it('a full queue drops what comes, and says so where it would have stood', async () => {
+it('a full queue drops new events and reports their number at the position of the gap', async () => {
   const stream = new EventStream(() => {});
   const next = slowReader(stream);
   await next();
   for (let n = 0; n < SSE_QUEUE_MAX + 5; n += 1) stream.send(`id: ${n}\n\n`);
   for (let n = 0; n < 3; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
-  // There is room again, behind what is known to be missing.
+  // The queue has room again, so the next event is queued behind the report of the gap.
   stream.send('id: later\n\n');
   for (let n = 3; n < SSE_QUEUE_MAX; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
   expect(await next()).toBe('event: lagged\ndata: {"missed":5}\n\n');
   expect(await next()).toBe('id: later\n\n');
 });
 
-it('each gap is told by itself; together they count what was dropped, and the queue stays bounded', async () => {
+it('every gap is reported separately, the reports add up to the dropped events, and the queue stays bounded', async () => {
   const stream = new EventStream(() => {});
   const next = slowReader(stream);
   await next();
@@ -71,7 +71,7 @@ it('each gap is told by itself; together they count what was dropped, and the qu
 
 const missedIn = (text: string): number => Number(/"missed":(\d+)/.exec(text)?.[1]);
 
-it('a ping is sent when nothing else is, and does not pile up', async () => {
+it('a ping is sent only if nothing else is queued, and pings do not pile up', async () => {
   const stream = new EventStream(() => {});
   const next = slowReader(stream);
   await next();
@@ -84,7 +84,7 @@ it('a ping is sent when nothing else is, and does not pile up', async () => {
   expect(await next()).toBeNull();
 });
 
-it('a cut ends it now, whatever waits', async () => {
+it('a cut ends the stream immediately, even while a read is pending', async () => {
   let closed = 0;
   const stream = new EventStream(() => {
     closed += 1;
@@ -100,7 +100,7 @@ it('a cut ends it now, whatever waits', async () => {
   expect(closed).toBe(1);
 });
 
-it('a reader that leaves closes it', async () => {
+it('a reader that cancels closes the stream once', async () => {
   let closed = 0;
   const stream = new EventStream(() => {
     closed += 1;

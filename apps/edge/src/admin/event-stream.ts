@@ -1,11 +1,11 @@
-// One consumer of Server-Sent Events: what waits for it, in order and bounded, and the body that it reads at its own pace.
+// Stream of Server-Sent Events to a single consumer: a bounded, ordered queue, and a body that the consumer reads at its own pace.
 
-/** after which a consumer is told to come back when its stream has ended */
+/** Delay before a consumer reconnects after the end of its stream. Sent to the consumer in the `retry` field. */
 const SSE_RETRY_MS = 2000;
-/** events that wait for one consumer; the next ones are dropped, and it is told how many */
+/** Maximum events queued for a consumer. Further events are dropped, and the consumer is notified of the number. */
 export const SSE_QUEUE_MAX = 256;
 
-/** Events that were dropped at this point of the order. */
+/** Marks a position in the queue where events were dropped. */
 interface Lag {
   missed: number;
 }
@@ -14,11 +14,14 @@ const ENCODER = new TextEncoder();
 const PING = ': ping\n\n';
 
 export class EventStream {
-  /** Asked for more only when the socket has taken what it was given: a consumer that does not read costs its queue. */
+  /**
+   * Response body. Produces data only after the socket has accepted all previous data, so a consumer that does not read costs no more
+   * memory than its queue.
+   */
   readonly body: ReadableStream<Uint8Array>;
   readonly #onClosed: () => void;
   readonly #waiting: (string | Lag)[] = [];
-  /** First bytes at once: proxies and fetch() resolve, and the consumer knows when to come back. */
+  /** First bytes, sent at once: proxies forward the response, fetch() resolves, and the consumer learns the reconnect delay. */
   #opening: string | null = `retry: ${SSE_RETRY_MS}\n\n`;
   #state: 'open' | 'ending' | 'closed' = 'open';
   #pingDue = false;
@@ -32,7 +35,7 @@ export class EventStream {
     );
   }
 
-  /** `text` is a whole event. When the queue is full it is dropped, and the consumer is told so where it would have stood. */
+  /** Queues a complete event. If the queue is full, drops the event and marks the gap at the event's position for the consumer. */
   send(text: string): void {
     if (this.#state !== 'open') return;
     const last = this.#waiting.at(-1);
@@ -42,19 +45,19 @@ export class EventStream {
     this.#wake?.();
   }
 
-  /** Only says what silence would not: with events waiting there is no need. */
+  /** Requests a keep-alive comment. Not sent if events are queued, because any data keeps the connection alive. */
   ping(): void {
     this.#pingDue = true;
     this.#wake?.();
   }
 
-  /** Ends when the consumer has read what waits. */
+  /** Ends the stream after the consumer has read all queued events. */
   end(): void {
     if (this.#state === 'open') this.#state = 'ending';
     this.#wake?.();
   }
 
-  /** Ends now; what waits is nobody's any more. */
+  /** Ends the stream at once and discards all queued events. */
   cut(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
@@ -95,7 +98,7 @@ export class EventStream {
   }
 }
 
-/** A body that its reader cancelled is closed already. */
+/** Closes the body. If its reader has canceled, the body is closed already, and the exception is ignored. */
 const close = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
   try {
     controller.close();

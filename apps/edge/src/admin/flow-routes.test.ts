@@ -1,4 +1,5 @@
-// GET /api/tunnels/:id/flows: who talks to a udp tunnel, what was dropped, and the path; for whom the tunnel is.
+// GET /api/tunnels/:id/flows: the visitors of a udp tunnel, dropped datagrams and the datagram path, for the tunnel’s owner and the
+// operator.
 
 import { apiError, edgeFlows } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
@@ -31,8 +32,8 @@ const ask = async (token = ALICE_KEY, id = 'tun_udp') => {
 
 const list = async () => edgeFlows.strict().parse((await ask()).body);
 
-describe('200', () => {
-  it('shows each flow with what has passed, the last active first, and the path', async () => {
+describe('GET /api/tunnels/:id/flows, status 200', () => {
+  it('lists each flow with its traffic, most recently active first, and the datagram path', async () => {
     const first = await stand.visitor(port);
     const second = await stand.visitor(port);
     await first.echo('one');
@@ -69,7 +70,7 @@ describe('200', () => {
     expect((began[0] ?? 0) - (began[1] ?? 0)).toBeGreaterThanOrEqual(2900);
   });
 
-  it('has every reason of a drop, and counts each datagram under one', async () => {
+  it('counts each dropped datagram under exactly one reason', async () => {
     const visitor = await stand.visitor(port);
     await visitor.echo('one');
     stand.lose();
@@ -78,10 +79,11 @@ describe('200', () => {
     expect((await list()).flows[0]?.dropped).toBe(1);
   });
 
-  it('shows the 200 last active ones, and counts all', async () => {
+  it('lists the 200 most recently active flows and counts all flows', async () => {
     const visitors = await Promise.all(Array.from({ length: 210 }, () => stand.visitor(port)));
     await eventually(() => {
-      // Of so many at once the kernel of a busy machine may drop some; whoever was heard is not counted again.
+      // The kernel of a busy machine may drop some of so many datagrams, so visitors repeat them. A visitor with a flow does not count
+      // twice.
       if (stand.totals.requests < 210) for (const visitor of visitors) visitor.say('hello');
       expect(stand.totals.requests).toBe(210);
     });
@@ -89,22 +91,22 @@ describe('200', () => {
     expect([flows.length, total]).toEqual([API_FLOWS_SHOWN, 210]);
   });
 
-  it('is for the operator, too', async () => {
+  it('shows the operator an account’s flows', async () => {
     expect((await ask(ADMIN_TOKEN)).status).toBe(200);
   });
 });
 
-describe('404', () => {
+describe('GET /api/tunnels/:id/flows, status 404', () => {
   it.each([
     ['another’s tunnel', BOB_KEY, 'tun_udp'],
     ['a tunnel that is not udp', ALICE_KEY, 'tun_alice'],
     ['no tunnel', ALICE_KEY, 'tun_none'],
-  ])('%s', async (_, token, id) => {
+  ])('for %s', async (_, token, id) => {
     const { status, body } = await ask(token, id);
     expect([status, apiError.parse(body).code]).toEqual([404, 'TUNNEL_UNKNOWN']);
   });
 });
 
-it('401: without a key', async () => {
+it('GET /api/tunnels/:id/flows gets a 401 without a key', async () => {
   expect((await rest.request('/api/tunnels/tun_udp/flows')).status).toBe(401);
 });

@@ -1,11 +1,11 @@
-// The flows of a udp tunnel over the REST: who talks, what was dropped and why, and how datagrams go between edge and client.
+// REST route for the flows of a udp tunnel: visitors, dropped datagrams by reason, and the datagram path between edge and client.
 import { type EdgeFlow, edgeFlows } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type Flow } from '@tunnel/rules/flows';
 import { hostPort, plainAddress } from '@tunnel/rules/net';
 import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
 
-/** flows that GET /api/tunnels/:id/flows shows, the last active ones */
+/** Maximum flows in the response of GET /api/tunnels/:id/flows. The most recently active flows are shown. */
 export const API_FLOWS_SHOWN = 200;
 
 const listFlowsRoute = tunnelRoute({
@@ -32,12 +32,12 @@ export const addFlowRoutes = (routes: KeyedRoutes, deps: RestDependencies): void
   });
 };
 
-/** All of a flow that there is to see. */
+/** Fields of a flow without the internals of the flow table. */
 type SeenFlow = Omit<Flow<never>, 'evict' | 'context' | 'account' | 'inWheel' | 'inTable' | 'ofAddress' | 'ofAccount'>;
 
 const show = (flow: SeenFlow, nowMs: number, wallMs: number): EdgeFlow => ({
   visitor: hostPort(plainAddress(flow.address), flow.port),
-  // The table knows monotonic time alone.
+  // The flow table has only monotonic times, so the start is converted to wall-clock time.
   since: new Date(wallMs - (nowMs - flow.since)).toISOString(),
   idle_ms: Math.max(0, Math.round(nowMs - flow.activeAt)),
   confirmed: flow.isConfirmed,

@@ -43,8 +43,8 @@ const expectError = async (response: Response, status: number, code: string): Pr
   expect(apiError.parse(await response.json()).code).toBe(code);
 };
 
-describe('events', () => {
-  it('one for each change of a member’s health, with the counts after it and an id that rises', async () => {
+describe('events of a group', () => {
+  it('every change of a member’s health sends one event with the new counts and a rising id', async () => {
     const first = await rest.groups.join('tun_1', ALICE, { protocol: 'https' });
     const second = await rest.groups.join('tun_2', ALICE, { protocol: 'https' });
     const seen = await watch(ADMIN_TOKEN);
@@ -77,7 +77,7 @@ describe('events', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('a key gets those of its own members, counted among them', async () => {
+  it('an API key gets events of its own members only, with counts of its own members', async () => {
     const alice = await rest.groups.join('tun_a', ALICE);
     const bob = await rest.groups.join('tun_b', BOB);
     const seenByAlice = await watch(ALICE_KEY);
@@ -93,7 +93,7 @@ describe('events', () => {
     expect(seenByAlice.changes[0]?.id).toBe(seenByAdmin.changes[1]?.id);
   });
 
-  it('of the asked group alone', async () => {
+  it('a stream carries events of the requested group only', async () => {
     const web = await rest.groups.join('tun_w', ALICE);
     const db = await rest.groups.join('tun_d', ALICE, { protocol: 'tcp', group: 'db' });
     const seen = await watch(ALICE_KEY, '/api/groups/tcp/20000/events');
@@ -105,7 +105,7 @@ describe('events', () => {
     ]);
   });
 
-  it('of a tls group by its host, as one of tcp', async () => {
+  it('a tls group is found under tcp and its hostname', async () => {
     await rest.groups.join('tun_t', ALICE, { protocol: 'tls', group: 'vault' });
     const seen = await watch(ALICE_KEY, '/api/groups/tcp/vault.localhost/events');
     rest.groups.healthy(rest.groups.tunnels.get('tun_t') as Tunnel);
@@ -115,7 +115,7 @@ describe('events', () => {
     ]);
   });
 
-  it('a comment every 30 s when nothing happens', async () => {
+  it('an idle stream sends a comment every 30 s', async () => {
     await rest.groups.join('tun_1', ALICE);
     const seen = await watch(ALICE_KEY);
     await clock.advance(SSE_KEEP_ALIVE_MS - 1);
@@ -127,7 +127,7 @@ describe('events', () => {
   });
 });
 
-describe('404', () => {
+describe('GET /api/groups/:protocol/:label/events, status 404', () => {
   it.each([
     ['a foreign group', BOB_KEY, WEB],
     ['an unknown label', ADMIN_TOKEN, '/api/groups/http/none/events'],
@@ -145,8 +145,8 @@ describe('404', () => {
   });
 });
 
-describe('the end of a stream', () => {
-  it('with the last member that its key may see; what had happened before is still told', async () => {
+describe('the end of an event stream', () => {
+  it('a stream ends when the last visible member leaves, after sending the earlier events', async () => {
     const alice = await rest.groups.join('tun_a', ALICE);
     const second = await rest.groups.join('tun_a2', ALICE);
     const bob = await rest.groups.join('tun_b', BOB);
@@ -164,7 +164,7 @@ describe('the end of a stream', () => {
     await expectError(await rest.request(WEB, { token: ALICE_KEY }), 404, 'GROUP_UNKNOWN');
   });
 
-  it('with the group, for everybody', async () => {
+  it('every stream of a group ends when the group ends', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
     const streams = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
     rest.groups.leave(member);
@@ -173,7 +173,7 @@ describe('the end of a stream', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('with its key, or its account', async () => {
+  it('a stream ends when its API key is revoked or its account is suspended', async () => {
     await rest.groups.join('tun_a', ALICE);
     await rest.groups.join('tun_b', BOB);
     const alice = await watch(ALICE_KEY);
@@ -188,7 +188,7 @@ describe('the end of a stream', () => {
     expect(bob.isEnded).toBe(false);
   });
 
-  it('with the edge, at once; then there is none to be had', async () => {
+  it('every stream ends at once when the edge shuts down, and new streams get a 503', async () => {
     await rest.groups.join('tun_a', ALICE);
     const streams = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
     rest.feed.close();
@@ -196,7 +196,7 @@ describe('the end of a stream', () => {
     await expectError(await rest.request(WEB, { token: ALICE_KEY }), 503, 'EDGE_SHUTTING_DOWN');
   });
 
-  it('a consumer that leaves is forgotten', async () => {
+  it('a consumer that disconnects is removed and leaves no timer', async () => {
     await rest.groups.join('tun_a', ALICE);
     const seen = await watch(ALICE_KEY);
     expect(rest.feed.consumers).toBe(1);
@@ -206,14 +206,14 @@ describe('the end of a stream', () => {
   });
 });
 
-describe('bounds', () => {
+describe('limits of event streams', () => {
   const refusal = async (token: string): Promise<void> => {
     const response = await rest.request(WEB, { token });
     expect(response.headers.get('retry-after')).toBe('5');
     await expectError(response, 429, 'API_STREAMS_BUSY');
   };
 
-  it('so many streams an account, then 429; one that ends makes room', async () => {
+  it('an account over its number of streams gets a 429 until one of the streams ends', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
     await rest.groups.join('tun_b', BOB);
     const [first, ...others] = Array.from({ length: SSE_CONSUMERS_PER_OWNER }, () =>
@@ -227,7 +227,7 @@ describe('bounds', () => {
     for (const stream of others) stream.cut();
   });
 
-  it('so many streams in all', async () => {
+  it('every key gets a 429 once the edge has its maximum number of streams', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
     for (let n = 0; n < SSE_CONSUMERS_MAX; n += 1) {
       rest.feed.open(member.group as never, { owner: { kind: 'account', accountId: `${n}` }, keyId: 'k' });
@@ -237,13 +237,13 @@ describe('bounds', () => {
     rest.feed.close();
   });
 
-  it('a socket that stops reading holds its queue and its buffer; it learns what it missed, in order', async () => {
+  it('a consumer that stops reading gets the queued events in order and the number of missed events', async () => {
     const member = await rest.groups.join('tun_a', OPERATOR);
     const socket = connect(rest.port, '127.0.0.1');
     sockets.push(socket);
     socket.write(`GET ${WEB} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`);
     await once(socket, 'readable');
-    // Nothing is read from here on. More than kernels buffer: the queue must fill.
+    // From here on the socket does not read. The events exceed the buffers of the kernel, so the queue must fill.
     const reason = 'x'.repeat(900);
     const sent = 30_000;
     for (let n = 0; n < sent / 2; n += 1) {
@@ -256,7 +256,7 @@ describe('bounds', () => {
     socket.setEncoding('utf8').on('data', (part: string) => {
       text += part;
     });
-    // The end of the chunked body: all that was kept has come, and the stream has ended with its group.
+    // The last chunk of the body: the queued events have arrived, and the stream has ended together with its group.
     await eventually(() => expect(text.endsWith('\r\n0\r\n\r\n')).toBe(true));
     const missed = [...text.matchAll(/"missed":(\d+)/g)].map(([, count]) => Number(count));
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));

@@ -1,4 +1,5 @@
-// The hub of the groups' events: who listens to which group, what each may see of it, and when a stream is over.
+// Distributes health events of groups to event streams: the listeners of each group, the events visible to each listener, and the end of
+// streams.
 import { type GroupEvent, showProtocol } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { FairShare } from '@tunnel/rules/rate';
@@ -10,16 +11,16 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { EventStream } from './event-stream.ts';
 
-/** how often a stream of events says that it is alive */
+/** Interval of keep-alive comments in an event stream. */
 export const SSE_KEEP_ALIVE_MS = 30_000;
-/** streams of events at once; each takes one of the connections to the REST */
+/** Maximum concurrent event streams. Each stream occupies a REST connection. */
 export const SSE_CONSUMERS_MAX = 512;
 /**
- * the same for one account, whichever of its keys asks, and for the operator
+ * Maximum concurrent event streams of an account, over all its API keys. The operator has the same limit.
  * @limit api: Event streams per account | 429 `API_STREAMS_BUSY`
  */
 export const SSE_CONSUMERS_PER_OWNER = 64;
-/** after which one that was too many is told to ask again */
+/** Delay before a listener rejected at the stream limit should retry. */
 const SSE_BUSY_RETRY_MS = 5000;
 
 type Group = TunnelGroup<Tunnel>;
@@ -41,13 +42,13 @@ export class GroupFeed implements GroupWatcher {
   readonly #regionId: string;
   readonly #clock: Clock;
   readonly #consumers = new Set<Consumer>();
-  /** Those whose streams go on. */
+  /** Consumers by group. A consumer leaves the map when its stream starts to end. */
   readonly #byGroup = new Map<Group, Set<Consumer>>();
   readonly #slots = new FairShare({
     limit: SSE_CONSUMERS_MAX,
     perHolder: SSE_CONSUMERS_PER_OWNER,
   });
-  /** Begins at the time, so that ids rise over a restart of the edge, too. */
+  /** Id of the latest event. Starts at the current time, so that ids keep increasing across restarts of the edge. */
   #lastId: number;
   #isClosed = false;
 
@@ -61,7 +62,7 @@ export class GroupFeed implements GroupWatcher {
     return this.#consumers.size;
   }
 
-  /** The caller has made sure that the listener may see the group. Throws a Fault when there are too many already. */
+  /** Opens an event stream. The caller must check that the listener can see the group. Throws a Fault if too many streams are open. */
   open(group: Group, listener: Listener): EventStream {
     this.#admit(listener.owner);
     const stream = new EventStream(() => this.#forget(consumer));
@@ -78,7 +79,7 @@ export class GroupFeed implements GroupWatcher {
     const consumers = this.#byGroup.get(change.group);
     if (consumers === undefined) return;
     this.#lastId += 1;
-    // Each owner has counts of its own, and all its consumers the same text.
+    // Counts depend on the owner, so the event text is created once per owner and shared by the owner's consumers.
     const texts = new Map<string, string>();
     for (const { listener, ownerKey: key, stream } of consumers) {
       const { owner } = listener;
@@ -92,7 +93,7 @@ export class GroupFeed implements GroupWatcher {
     }
   }
 
-  /** Whoever has no member in the group any more may not go on looking. */
+  /** Ends the streams of an owner without a remaining member in the group. */
   memberLeft(group: Group, member: Tunnel): void {
     for (const consumer of this.#byGroup.get(group) ?? []) {
       const { owner } = consumer.listener;
@@ -112,7 +113,7 @@ export class GroupFeed implements GroupWatcher {
     }
   }
 
-  /** Ends every stream at once, and takes no further one: a drain does not wait for those who only look on. */
+  /** Ends all streams at once and rejects new streams. A drain does not wait for listeners. */
   close(): void {
     this.#isClosed = true;
     for (const { stream } of this.#consumers) stream.cut();
@@ -143,7 +144,7 @@ export class GroupFeed implements GroupWatcher {
     return `id: ${this.#lastId}\nevent: group_event\ndata: ${JSON.stringify(data)}\n\n`;
   }
 
-  /** What it has not read yet it may still read: it was allowed to see that. */
+  /** Ends a stream. The consumer can still read queued events, because the events were visible to the consumer at the time. */
   #end(consumer: Consumer): void {
     this.#leaveGroup(consumer);
     consumer.ping.cancel();

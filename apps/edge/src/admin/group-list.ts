@@ -1,6 +1,6 @@
-// The list of groups as JSON text, made in parts as it is read: a pool of ten thousand must not hold up the traffic of others,
-// and a caller that does not read must not make the edge keep the whole of it. Each viewer sees its own members, with counts and
-// totals of them alone.
+// List of groups as JSON text, generated in parts while the caller reads. A group with ten thousand members must not delay other traffic,
+// and a caller that does not read must not make the edge keep the whole text in memory. A viewer sees only its own members, with counts
+// and totals of only these members.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type GroupMemberSummary,
@@ -13,7 +13,7 @@ import { maySee, type Owner } from '@tunnel/rules/tunnels';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 
-/** a long list of groups is made and sent in parts of about this size, as fast as they are read */
+/** Approximate size of a part of the group list. The next part is generated when the previous part was read. */
 const API_CHUNK_BYTES = 64 * 1024;
 
 type Group = TunnelGroup<Tunnel>;
@@ -31,7 +31,8 @@ export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array>
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
-        // Writing to a socket with room calls back in the same turn: without this, the parts would come all at once.
+        // A socket with free space calls back within the same turn of the event loop. Without a pause, all parts would be generated in a
+        // single turn.
         await nextTurn();
         const part = parts.next();
         if (part.done === true) controller.close();
@@ -42,12 +43,12 @@ export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array>
   );
 };
 
-/** Each group is told as of one moment; the list as a whole is not. */
+/** Generates the list in parts. Each group is a consistent snapshot; the list as a whole is not. */
 function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Generator<string, void> {
   let part = '[';
   let separator = '';
   for (const group of [...groups]) {
-    // It may have ended since the list was begun.
+    // The group may have ended since the edge started to generate the list.
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
@@ -62,10 +63,10 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
   yield `${part}]`;
 }
 
-/** Of a group: what became of the last alert to a member's URL. */
+/** Returns the result of a group's last alert to the URL of a member. Null if no result exists. */
 type AlertTo = (member: Tunnel) => LastAlert | null;
 
-/** One group, a member a piece. */
+/** Generates the JSON text of a group, one member per part. */
 function* groupTexts({ head, members, healthy }: GroupSnapshot, alertTo: AlertTo): Generator<string, void> {
   yield `${JSON.stringify(head).slice(0, -1)},"members":[`;
   for (const [at, member] of members.entries()) {
@@ -74,15 +75,15 @@ function* groupTexts({ head, members, healthy }: GroupSnapshot, alertTo: AlertTo
   yield ']}';
 }
 
-/** The members that a viewer sees at one moment, each with its health bit at that moment. */
+/** Snapshot of the group members visible to a viewer, with the health of each member at the same moment. */
 interface GroupSnapshot {
-  /** All but the members. */
+  /** Summary of the group without its members. */
   readonly head: Omit<GroupSummary, 'members'>;
   readonly members: readonly Tunnel[];
   readonly healthy: readonly boolean[];
 }
 
-/** Quick, whatever the size of the group: what takes long, the text of the members, can be made of it later. */
+/** Takes a snapshot of a group. Fast even for a large group: the slow part, the text of the members, is generated later. */
 const snapshotOf = (group: Group, viewer: Owner, regionId: string): GroupSnapshot => {
   const members: Tunnel[] = [];
   for (const member of group.members()) if (maySee(viewer, member.owner)) members.push(member);

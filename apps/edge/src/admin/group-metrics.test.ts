@@ -70,7 +70,7 @@ const scrape = async (from = metrics): Promise<Record<string, number>> => {
 const groupSeries = async (): Promise<Record<string, number>> =>
   Object.fromEntries(Object.entries(await scrape()).filter(([name]) => name.startsWith('tunnel_group')));
 
-it('members by health, dispatches, failures by kind; tunnels are still counted one by one', async () => {
+it('group metrics count members by health, dispatches, and failures by kind of check; members still count as tunnels', async () => {
   const first = await stage.join('tun_1', ALICE, { kind: 'http' });
   const second = await stage.join('tun_2', BOB, { kind: 'tcp' });
   await stage.join('tun_3', BOB, { kind: null });
@@ -89,14 +89,14 @@ it('members by health, dispatches, failures by kind; tunnels are still counted o
   expect(await metrics.text()).toContain('tunnel_active_tunnels_http 3\n');
 });
 
-it('the types are told', async () => {
+it('group metrics declare their types', async () => {
   const text = await metrics.text();
   expect(text).toContain('# TYPE tunnel_group_members gauge');
   expect(text).toContain('# TYPE tunnel_group_dispatches_total counter');
   expect(text).toContain('# TYPE tunnel_group_health_failures_total counter');
 });
 
-it('a group that ended keeps its series for five minutes; one that comes back goes on', async () => {
+it('series of an ended group stay for five minutes, and continue if the group returns in time', async () => {
   const join = () => stage.join('tun_1', ALICE, { protocol: 'tcp', group: 'db', kind: 'tcp' });
   const first = await join();
   first.group?.dispatched(first);
@@ -116,7 +116,7 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   expect(await groupSeries()).toEqual({});
 });
 
-it('alerts by outcome and destination, and why some were dropped, from 0 on', async () => {
+it('alerts are counted by outcome and destination, dropped alerts by reason, and every series starts at 0', async () => {
   const name = (outcome: string, destination: string): string =>
     `tunnel_alerts_total{outcome="${outcome}",destination="${destination}"}`;
   const zeros = {
@@ -131,13 +131,13 @@ it('alerts by outcome and destination, and why some were dropped, from 0 on', as
   expect(await scrape()).toEqual({ ...zeros, [name('delivered', 'tenant')]: 4 });
 });
 
-it('while load balancing is off there are none of them', async () => {
+it('group and alert series are absent while load balancing is off', async () => {
   const text = await metricsOf(null).text();
   expect(text).not.toMatch(/tunnel_group|tunnel_alerts/);
   expect(text).toContain('tunnel_sse_consumers 0');
 });
 
-it('two thousand groups have their series', async () => {
+it('2000 groups have their own series', async () => {
   for (let n = 0; n < 2000; n += 1) await stage.join(`tun_${n}`, ALICE, { group: `group-${n}` });
   expect(Object.keys(await groupSeries())).toHaveLength(8000);
 });

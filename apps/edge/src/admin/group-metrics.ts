@@ -1,4 +1,4 @@
-// The series of the groups: hears what happens in them, and is read when somebody scrapes.
+// Metrics of groups: receives group events, and computes samples when scraped.
 
 import { type ProbeKind } from '@tunnel/rules/tunnels';
 import type { Clock, Metrics, Sample } from '@tunnel/runtime';
@@ -7,9 +7,9 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { GroupSeries, type GroupSeriesValues } from './group-series.rules.ts';
 
-/** how long the metrics of a group outlive it; one that comes back in time goes on counting */
+/** Time for which the metrics of an ended group are kept. A group that returns within this time continues its counters. */
 export const GROUP_SERIES_KEPT_MS = 300_000;
-/** groups whose metrics outlive them; the oldest go first */
+/** Maximum number of ended groups with kept metrics. The metrics of the longest ended group are dropped first. */
 const GROUP_SERIES_KEPT_MAX = 10_000;
 
 type Group = TunnelGroup<Tunnel>;

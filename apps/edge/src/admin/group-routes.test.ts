@@ -24,12 +24,12 @@ const expectError = async (response: Response, status: number, code: string): Pr
 };
 
 describe('GET /api/groups', () => {
-  it('is an empty array without groups, also while load balancing is off', async () => {
+  it('returns an empty array without groups, even while load balancing is off', async () => {
     rest = await startRest();
     for (const token of [ADMIN_TOKEN, ALICE_KEY]) expect(await groupsOf(token)).toEqual([]);
   });
 
-  it('a group has exactly the fields of the contract; a URL is never told, a member without a probe has no kind', async () => {
+  it('a group has exactly the fields of the contract: no webhook URL, and no check kind for a member without a check', async () => {
     rest = await startRest();
     const first = await rest.groups.join('tun_1', ALICE, {
       protocol: 'https',
@@ -92,7 +92,7 @@ describe('GET /api/groups', () => {
     ]);
   });
 
-  it('a member is shown with what became of the last alert to its URL', async () => {
+  it('a member shows the outcome of the last alert to its webhook', async () => {
     const lastAlerts = new LastAlerts();
     rest = await startRest({ lastAlertOf: (group, member) => lastAlerts.of(group, member) });
     const url = 'https://hooks/secret';
@@ -106,7 +106,7 @@ describe('GET /api/groups', () => {
     ]);
   });
 
-  it('the admin sees all; a key its own members, with counts and totals of them, those that left too', async () => {
+  it('the admin sees every member; a key sees its own members, with totals including its former members', async () => {
     rest = await startRest();
     const { groups } = rest;
     const alice = await groups.join('tun_a', ALICE);
@@ -140,7 +140,7 @@ describe('GET /api/groups', () => {
     expect(await groupsOf(ALICE_KEY)).toEqual([]);
   });
 
-  it('ten thousand members and two thousand groups are told in turns', async () => {
+  it('a response with 10,000 members and 2000 groups is built in many turns of the event loop', async () => {
     rest = await startRest();
     for (let n = 0; n < 10_000; n += 1) await rest.groups.join(`tun_${n}`, n % 2 === 0 ? ALICE : BOB);
     for (let n = 0; n < 2000; n += 1) await rest.groups.join(`tun_g${n}`, ALICE, { group: `group-${n}` });
@@ -148,7 +148,7 @@ describe('GET /api/groups', () => {
     const ticking = setInterval(() => (turns += 1), 0);
     const text = await (await rest.request('/api/groups', { token: ADMIN_TOKEN })).text();
     clearInterval(ticking);
-    // A part is 64 KiB of more than 3 MB: others had their turns between them.
+    // The response has more than 3 MB and is written in parts of 64 KiB, so timers run between the parts.
     expect(turns).toBeGreaterThan(10);
     const all = groupSummaries.parse(JSON.parse(text));
     expect(all).toHaveLength(2001);
@@ -156,7 +156,7 @@ describe('GET /api/groups', () => {
     expect((await groupsOf(BOB_KEY)).map((group) => group.members.length)).toEqual([5000]);
   });
 
-  it('a caller that does not read makes the edge keep a part, not the whole', async () => {
+  it('a caller that does not read makes the edge build only part of the response', async () => {
     rest = await startRest();
     for (let n = 0; n < 20_000; n += 1) await rest.groups.join(`tun_${n}`, ALICE, { group: `group-${n % 200}` });
     let presented = 0;
@@ -177,7 +177,7 @@ describe('GET /api/groups', () => {
     let settled = -1;
     while (presented === 0 || settled !== presented) {
       settled = presented;
-      // Another request takes many turns: whoever still goes on writing gets his.
+      // A request takes many turns of the event loop, so a response still being written would make progress meanwhile.
       for (let n = 0; n < 20; n += 1) await rest.request('/api/status');
     }
     socket.destroy();
@@ -186,7 +186,7 @@ describe('GET /api/groups', () => {
 });
 
 describe('GET /api/tunnels', () => {
-  it('shows the name of the group, and the health', async () => {
+  it('shows the group’s name and the member’s health', async () => {
     rest = await startRest();
     const member = await rest.groups.join('tun_m', ALICE, { group: 'pool', label: 'web' });
     const shown = async () => (await rest.request('/api/tunnels/tun_m', { token: ALICE_KEY })).json();
@@ -199,7 +199,7 @@ describe('GET /api/tunnels', () => {
 describe('GET /api/tunnels/:id/health-events', () => {
   const eventsOf = (id: string, token: string) => rest.request(`/api/tunnels/${id}/health-events`, { token });
 
-  it('is empty until the first transition, then tells the last 50, oldest first', async () => {
+  it('is empty until the first transition, then returns the last 50 transitions, oldest first', async () => {
     const clock = new FakeClock();
     rest = await startRest({ clock });
     const member = await rest.groups.join('tun_m', ALICE);
@@ -217,7 +217,7 @@ describe('GET /api/tunnels/:id/health-events', () => {
     expect(events.at(-1)).toEqual({ at: '2030-01-01T00:00:30.000Z', healthy: false, reason: 'failure 29' });
   });
 
-  it('a foreign tunnel is as unknown as none', async () => {
+  it('another account’s tunnel gets the same 404 as an unknown tunnel', async () => {
     rest = await startRest();
     await expectError(await eventsOf('tun_bob', ALICE_KEY), 404, 'TUNNEL_UNKNOWN');
     await expectError(await eventsOf('tun_none', ADMIN_TOKEN), 404, 'TUNNEL_UNKNOWN');
@@ -225,10 +225,10 @@ describe('GET /api/tunnels/:id/health-events', () => {
   });
 });
 
-describe('every path of groups', () => {
+describe('paths about groups', () => {
   const PATHS = ['/api/groups', '/api/tunnels/tun_op/health-events', '/api/groups/http/web/events'];
 
-  it.each(PATHS)('%s needs a key, has GET and HEAD, and is in the document', async (path) => {
+  it.each(PATHS)('%s needs a key, allows GET and HEAD, and rejects POST', async (path) => {
     rest = await startRest();
     await rest.groups.join('tun_m', ALICE);
     await expectError(await rest.request(path), 401, 'AUTH_TOKEN_MISSING');
@@ -243,7 +243,7 @@ describe('every path of groups', () => {
     expect(rest.feed.consumers).toBe(0);
   });
 
-  it('the document describes the stream as one', async () => {
+  it('the OpenAPI document declares the event stream as text/event-stream', async () => {
     rest = await startRest();
     const document = (await (await rest.request('/api/openapi.json')).json()) as {
       paths: Record<string, { get: { responses: Record<string, { content: object }> } }>;

@@ -1,4 +1,4 @@
-// Groups over the REST: the list, the health of a tunnel as it changed, and the events of a group as they happen.
+// REST routes for groups: list the groups, show the health history of a tunnel, and stream the events of a group.
 import { z } from '@hono/zod-openapi';
 import {
   groupEvent,
@@ -73,7 +73,7 @@ const groupEventsRoute = keyedRoute({
 });
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
-/** The last one is for nginx, which else keeps events until a buffer is full. */
+/** Headers of an event stream. `x-accel-buffering` stops nginx from holding events back until a buffer is full. */
 const EVENT_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
 
 export const addGroupRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
@@ -101,14 +101,14 @@ export const addGroupRoutes = (routes: KeyedRoutes, deps: RestDependencies): voi
 
 const isHead = ({ req }: Context<RestEnv>): boolean => req.method === 'HEAD';
 
-/** A group without a member of the caller's is as unknown as none. */
+/** Returns the group named in the path. Throws GROUP_UNKNOWN if the group does not exist, or if the caller has no member in the group. */
 const findGroup = (context: Context<RestEnv>, { groups, domain }: RestDependencies): TunnelGroup<Tunnel> => {
   const { protocol = '', label = '' } = context.req.param() as Record<string, string>;
   const shown = groupProtocol.safeParse(protocol);
   const endpoints = shown.success ? endpointsOfLabel(shown.data, label, domain) : [];
   for (const endpoint of endpoints) {
     const group = groups.at(endpoint);
-    // At one name there may be a group of http or of tls.
+    // The group at a name can be an http group or a tls group.
     const isIt = group !== undefined && showProtocol(group.protocol) === shown.data;
     if (isIt && group.isVisibleTo(context.get('caller'))) return group;
   }
@@ -122,7 +122,7 @@ const openStream = (
 ): ReadableStream<Uint8Array> => {
   const { outgoing } = context.env;
   const stream = feed.open(group, { owner: context.get('caller'), keyId: context.get('keyId') });
-  // The body is not even looked at when the caller has gone meanwhile, and would never be told.
+  // If the caller has disconnected already, no close event follows and the body is never read, so the stream is closed here.
   if (outgoing?.destroyed) stream.cut();
   else outgoing?.once('close', () => stream.cut());
   return stream.body;

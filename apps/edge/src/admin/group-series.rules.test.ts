@@ -41,8 +41,8 @@ const remove = (group: TestGroup): void => series.groupRemoved(group, now);
 const labels = (): string[] => series.read(now).map(({ group }) => group);
 const at = (label: string) => series.read(now).find(({ group }) => group === label);
 
-describe('labels', () => {
-  it('the name, unless a living group has it: then name@label, for its whole life', () => {
+describe('the label of a group’s series', () => {
+  it('is the group’s name, or name@label for as long as the group lives if the name is in use', () => {
     const first = add(http('web', 'shop'));
     add(http('web', 'blog', 'bb'));
     expect(labels()).toEqual(['web', 'web@blog']);
@@ -53,14 +53,14 @@ describe('labels', () => {
     expect(labels()).toEqual(['web@blog', 'web']);
   });
 
-  it('name@protocol:label when name@label is taken, too', () => {
+  it('is name@protocol:label if name@label is in use', () => {
     add(http('web', 'shop'));
     add(http('web', '20000', 'bb'));
     add(tcp('web', 20_000, 'cc'));
     expect(labels()).toEqual(['web', 'web@20000', 'web@tcp:20000']);
   });
 
-  it('never one that another living group has, wherever that came back', () => {
+  it('is never the label of another living group, even after groups have changed ports', () => {
     add(tcp('db', 1, 'aa'));
     const moved = add(tcp('db', 2, 'bb'));
     remove(moved);
@@ -73,14 +73,14 @@ describe('labels', () => {
   });
 });
 
-describe('values', () => {
-  it('members by their health, and dispatches as the group counts them', () => {
+describe('the values of a group’s series', () => {
+  it('counts members by health, and takes dispatches from the group', () => {
     const group = add(tcp('db', 1));
     Object.assign(group, { memberCount: 5, healthyCount: 2, dispatches: 7 });
     expect(at('db')).toEqual({ group: 'db', healthy: 2, unhealthy: 3, dispatches: 7, failures: new Map() });
   });
 
-  it('a kind appears at 0 when a member of it joins, and counts each report', () => {
+  it('a kind of health check appears at 0 when a member joins, and counts every reported failure', () => {
     const group = add(tcp('db', 1));
     series.memberJoined(group, 'http');
     series.memberJoined(group, 'none');
@@ -103,7 +103,7 @@ describe('values', () => {
     );
   });
 
-  it('dispatches never fall, whatever the group says', () => {
+  it('dispatches never fall, even if the group reports a lower number', () => {
     const group = add(tcp('db', 1));
     group.dispatches = 7;
     expect(at('db')?.dispatches).toBe(7);
@@ -111,7 +111,7 @@ describe('values', () => {
     expect(at('db')?.dispatches).toBe(7);
   });
 
-  it('what concerns an unknown or ended group changes nothing', () => {
+  it('failures and members of an unknown or ended group change nothing', () => {
     const group = add(tcp('db', 1));
     remove(group);
     remove(group);
@@ -122,7 +122,7 @@ describe('values', () => {
   });
 });
 
-describe('after the end of a group', () => {
+describe('the series of an ended group', () => {
   const ended = (): TestGroup => {
     const group = add(tcp('db', 1));
     group.dispatches = 7;
@@ -132,7 +132,7 @@ describe('after the end of a group', () => {
     return group;
   };
 
-  it('its series stay for five minutes, without members, then disappear', () => {
+  it('stays for five minutes without members, then disappears', () => {
     ended();
     now = KEPT_MS - 1;
     expect(at('db')).toEqual({ group: 'db', healthy: 0, unhealthy: 0, dispatches: 7, failures: new Map([['tcp', 1]]) });
@@ -140,7 +140,7 @@ describe('after the end of a group', () => {
     expect(labels()).toEqual([]);
   });
 
-  it('the same one that comes back in time goes on, on another port too', () => {
+  it('continues if the same group returns in time, even on another port', () => {
     ended();
     now = KEPT_MS - 1;
     const again = add(tcp('db', 9));
@@ -151,14 +151,14 @@ describe('after the end of a group', () => {
     expect(at('db')).toMatchObject({ healthy: 1, dispatches: 9, failures: new Map([['tcp', 2]]) });
   });
 
-  it('and begins anew when it comes back later', () => {
+  it('starts again at 0 if the same group returns later', () => {
     ended();
     now = KEPT_MS;
     add(tcp('db', 1));
     expect(at('db')).toMatchObject({ dispatches: 0, failures: new Map() });
   });
 
-  it('it goes on under the label it had, although the bare name is free by now', () => {
+  it('keeps its label for a returning group, even if the bare name is free by then', () => {
     const first = add(tcp('db', 1, 'aa'));
     const second = add(tcp('db', 2, 'bb'));
     remove(first);
@@ -169,7 +169,7 @@ describe('after the end of a group', () => {
     expect(at('db@2')?.healthy).toBe(1);
   });
 
-  it('another one that takes the label goes on from its values, and it is no longer the first one’s', () => {
+  it('passes its label and values to another group, so the former owner starts under a new label', () => {
     ended();
     const other = add(tcp('db', 1, 'bb'));
     other.dispatches = 1;
@@ -181,7 +181,7 @@ describe('after the end of a group', () => {
     expect(labels()).toEqual(['db', 'db@4']);
   });
 
-  it('an http group is known by its subdomain, whatever it is called then', () => {
+  it('is found by the subdomain of an http group, even under another name', () => {
     const group = add(http('web', 'shop'));
     group.dispatches = 3;
     remove(group);
@@ -190,21 +190,21 @@ describe('after the end of a group', () => {
     expect(at('web')?.dispatches).toBe(3);
   });
 
-  it('http and https are two', () => {
+  it('is not continued by an https group with the subdomain of an http group', () => {
     const group = add(http('web', 'shop'));
     remove(group);
     add({ ...http('other', 'shop'), protocol: 'https' });
     expect(labels()).toEqual(['web', 'other']);
   });
 
-  it('at most so many are kept; the oldest go first', () => {
+  it('is removed, oldest first, once more than the maximum number of series is kept', () => {
     for (let n = 0; n < 150; n += 1) remove(add(tcp(`db${n}`, n + 1)));
     expect(labels()).toHaveLength(100);
     expect(labels()[0]).toBe('db50');
   });
 });
 
-it('counters never fall while a series lives, through any life of groups', () => {
+it('counters never fall while a series lives, over 5000 random group events', () => {
   let seed = 1;
   const random = (): number => {
     seed = (seed * 48_271) % 2_147_483_647;

@@ -1,5 +1,5 @@
-// What the metrics say about groups: under which label, from which value on, and for how long after a group's end.
-// A scraper takes a counter that falls for a restart, so what a label has counted is passed on, never taken back.
+// Rules for group metrics: the label of a group, the start value of its counters, and how long metrics are kept after the group has
+// ended. A scraper interprets a falling counter as a restart, so the next group with the same label continues the counters.
 import { type GroupProtocol, TUNNEL_PROTOCOLS } from '@tunnel/rules/tunnels';
 
 type SeriesKind = 'tcp' | 'http' | 'none';
@@ -14,15 +14,15 @@ export interface SeriesGroup {
 }
 
 interface GroupSeriesOptions<G extends SeriesGroup> {
-  /** How long series outlive their group. */
+  /** Time in milliseconds for which the series of an ended group are kept. */
   readonly keptMs: number;
-  /** How many of those there may be; the oldest go first. */
+  /** Maximum number of ended groups with kept series. The series of the longest ended group are dropped first. */
   readonly keptMax: number;
-  /** Of the group's life so far. */
+  /** Returns the number of connections dispatched by a group since the group began. */
   readonly dispatchesOf: (group: G) => number;
 }
 
-/** One label's values at one moment. */
+/** Values of all series with the same group label at a point in time. */
 export interface GroupSeriesValues {
   readonly group: string;
   readonly healthy: number;
@@ -34,10 +34,10 @@ export interface GroupSeriesValues {
 interface Series<G> {
   readonly label: string;
   identity: string;
-  /** null: the group has ended. */
+  /** Group that updates the series. Null if the group has ended. */
   group: G | null;
   removedAt: number;
-  /** What the label had counted before this group. */
+  /** Number of dispatched connections counted under the label before the current group began. */
   dispatchesBefore: number;
   dispatches: number;
   readonly failures: Map<SeriesKind, number>;
@@ -47,7 +47,7 @@ export class GroupSeries<G extends SeriesGroup> {
   readonly #options: GroupSeriesOptions<G>;
   readonly #byLabel = new Map<string, Series<G>>();
   readonly #byGroup = new Map<G, Series<G>>();
-  /** Series without a group by the identity that had them last; the longest ended first. */
+  /** Series of ended groups, by the identity of the last group. Ordered by end time, longest ended first. */
   readonly #ended = new Map<string, Series<G>>();
 
   constructor(options: GroupSeriesOptions<G>) {
@@ -78,7 +78,7 @@ export class GroupSeries<G extends SeriesGroup> {
     this.#expire(now);
   }
 
-  /** The failures of its kind are shown from 0 on, so that the first one is a rise. */
+  /** Starts the failure counter for a member's kind of health check at 0, so that the first failure is visible as an increase. */
   memberJoined(group: G, kind: SeriesKind): void {
     this.#count(group, kind, 0);
   }
@@ -129,7 +129,10 @@ export class GroupSeries<G extends SeriesGroup> {
     return series;
   }
 
-  /** The first that no living group has; the numbered ones are for groups that kept their label and came back elsewhere. */
+  /**
+   * Returns the first label that no living group uses. Numbered labels are needed if a group kept its label but returned at another
+   * endpoint.
+   */
   #freeLabel({ name, label, protocol }: G): string {
     const candidates = [name, `${name}@${label}`, `${name}@${protocol}:${label}`];
     const isFree = (wanted: string): boolean => (this.#byLabel.get(wanted)?.group ?? null) === null;
@@ -151,6 +154,9 @@ export class GroupSeries<G extends SeriesGroup> {
   }
 }
 
-/** What makes a group that comes back the same one: its subdomain, or its name where the port may be another. */
+/**
+ * Identity by which a returning group is recognized: the subdomain, or the group name for protocols with ports, because the port can
+ * differ.
+ */
 const identityOf = ({ protocol, name, label, keyHash }: SeriesGroup): string =>
   JSON.stringify([protocol, TUNNEL_PROTOCOLS[protocol].endpoint.kind === 'port' ? name : label, keyHash]);

@@ -1,4 +1,4 @@
-// Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
+// Groups for tests of routes and metrics: the real group driver and rules, without ports, names or clients.
 
 import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger } from '@tunnel/runtime';
@@ -29,7 +29,7 @@ export const KEY_HASH = '0123abcd'.repeat(8);
 export interface MemberOptions {
   readonly group?: string;
   readonly protocol?: 'http' | 'https' | 'tcp' | 'tls';
-  /** http: the subdomain. */
+  /** For http groups: the subdomain. */
   readonly label?: string;
   readonly keyHash?: string;
   readonly kind?: ProbeKind | null;

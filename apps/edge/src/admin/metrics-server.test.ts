@@ -71,7 +71,7 @@ afterEach(() => server.stop());
 
 const get = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.address.port}${path}`, { method });
 
-/** The text without its comments, as Prometheus keys. */
+/** Scrapes the metrics and returns values by series name (with labels), without comment lines. */
 const scrape = async (): Promise<Record<string, number>> => {
   const response = await get('/metrics');
   expect(response.headers.get('content-type')).toContain('text/plain; version=0.0.4');
@@ -81,7 +81,7 @@ const scrape = async (): Promise<Record<string, number>> => {
   );
 };
 
-it('every series is there from the first scrape', async () => {
+it('every series is present in the first scrape', async () => {
   const series = await scrape();
   for (const name of Object.keys(series)) if (name.includes('_seconds')) delete series[name];
   expect(series).toEqual({
@@ -164,7 +164,7 @@ it('every series is there from the first scrape', async () => {
   });
 });
 
-it('counters follow what the relay counted, once', async () => {
+it('counters add each relayed connection and byte once across scrapes', async () => {
   totals.requests = 3;
   totals.bytesToClient = 100;
   totals.bytesToVisitor = 5_000_000_000;
@@ -180,7 +180,7 @@ it('counters follow what the relay counted, once', async () => {
   });
 });
 
-it('what rules answer is counted by action and status, from the first answer on', async () => {
+it('policy responses are counted by action and status, starting with the first response', async () => {
   answers = [{ action: 'auth', status: 401, count: 3 }];
   await scrape();
   answers = [
@@ -193,7 +193,7 @@ it('what rules answer is counted by action and status, from the first answer on'
   });
 });
 
-it('datagrams are counted by direction, and those that were dropped by reason', async () => {
+it('datagrams are counted by direction, and dropped datagrams by reason', async () => {
   udp.requests = 2;
   udp.datagramsIn = 5;
   udp.datagramsOut = 4;
@@ -210,7 +210,7 @@ it('datagrams are counted by direction, and those that were dropped by reason', 
   });
 });
 
-it('joins and relayed bytes of p2p tunnels are counted, and how tries to go direct ended', async () => {
+it('joins and relayed bytes of p2p tunnels are counted, and attempts at a direct path by outcome', async () => {
   peers.requests = 2;
   peers.bytesToClient = 30;
   peers.bytesToVisitor = 12;
@@ -225,7 +225,7 @@ it('joins and relayed bytes of p2p tunnels are counted, and how tries to go dire
   });
 });
 
-it('answers are counted by class, their times by bucket: the whole, and what of it was the edge’s', async () => {
+it('responses are counted by class; total time and time within the edge have buckets', async () => {
   http.requests = 3;
   http.bytesToVisitor = 7;
   http.onResponse(200, 3, 0.06);
@@ -249,14 +249,14 @@ it('answers are counted by class, their times by bucket: the whole, and what of 
   });
 });
 
-it('nothing but a scrape is answered', async () => {
+it('only GET and HEAD of /metrics are served; other requests get a 404', async () => {
   expect((await get('/')).status).toBe(404);
   expect((await get('/metrics/more')).status).toBe(404);
   expect((await get('/metrics', 'POST')).status).toBe(404);
   expect((await get('/metrics', 'HEAD')).status).toBe(200);
 });
 
-it('a figure that cannot be read fails the scrape and nothing else', async () => {
+it('a figure that cannot be read fails one scrape with a 500, and the next scrape works', async () => {
   sessions = () => {
     throw new Error('no');
   };
@@ -265,7 +265,7 @@ it('a figure that cannot be read fails the scrape and nothing else', async () =>
   expect((await get('/metrics')).status).toBe(200);
 });
 
-it('refusals at the gate and those of the relay are one counter, by reason', async () => {
+it('connections refused at the gate and by the relay share one counter, by reason', async () => {
   totals.countRefusal('tunnel-limit');
   gate.admission.enter('tcp', '192.0.2.1', 0);
   gate.admission.enter('tcp', '192.0.2.1', 0);
@@ -275,7 +275,7 @@ it('refusals at the gate and those of the relay are one counter, by reason', asy
   expect(series['tunnel_connections_open{share="visitors"}']).toBe(1);
 });
 
-it('a taken port is told with the key that sets it', async () => {
+it('a metrics port in use is reported with the config key that sets the port', async () => {
   const { port } = server.address;
   const second = new MetricsServer({ host: '127.0.0.1', port }, gate, {} as never, logger);
   await expect(second.start()).rejects.toMatchObject({

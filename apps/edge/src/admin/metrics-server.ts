@@ -1,5 +1,5 @@
-// The series of one edge, and /metrics for Prometheus on a port of its own, loopback by default. Hot paths count in plain numbers of
-// their own; these are read when somebody scrapes.
+// Metrics of an edge, and the /metrics endpoint for Prometheus on a separate port (loopback by default). Hot paths increment plain
+// numbers, which are read only when scraped.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EDGE_LINK_PATH, type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
@@ -19,7 +19,7 @@ import type { GroupMetrics } from './group-metrics.ts';
 import { addPolicySeries, type PolicyFigures } from './policy-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
 
-/** Time limit for the metrics of the platform in the same stack, because the scrape waits for them. */
+/** Timeout for fetching the metrics of the platform in the same stack. A scrape waits for the result. */
 const PLATFORM_SERIES_MS = 1000;
 
 export class MetricsServer extends HttpListener {
@@ -64,53 +64,53 @@ const respond = (response: ServerResponse, status: number, text: string, content
 export interface EdgeFigures {
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
-  /** Of tunnels with a port of their own. */
+  /** Figures of TCP and UDP tunnels, which have a dedicated public port. */
   readonly ports: {
     readonly tcp: { readonly totals: PortTotals; readonly connections: number };
     readonly udp: Pick<UdpListeners, 'totals' | 'connections' | 'dropped'>;
   };
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
-  /** Of the https port. */
+  /** Returns the connection totals of the HTTPS port. */
   readonly tls: () => TlsTotals;
   readonly peers: Pick<PeerJoins, 'totals' | 'counts'>;
   readonly sessions: () => number;
   readonly carriers: () => number;
   readonly streams: () => number;
-  /** Clients with udp tunnels by the way their datagrams go, and packets at the edge's UDP ports that came to nothing. */
+  /** Returns the number of clients with udp tunnels, by datagram path, and of packets dropped at the edge's UDP ports, by reason. */
   readonly datagramPaths: () => {
     readonly clients: Readonly<Record<'udp' | 'carrier', number>>;
     readonly refused: Readonly<Record<string, number>>;
-    /** Datagrams of clients for flows that are over. */
+    /** Number of datagrams from clients for closed flows. */
     readonly unopened: number;
   };
   readonly authFailures: () => number;
-  /** How often a client was not read because it sent more frames than it may. */
+  /** Returns how often the edge paused reading from a client that exceeded its frame limit. */
   readonly clientsHeldBack: () => number;
   readonly droppedLogLines: () => number;
-  /** Connections of every kind, from accept on. */
+  /** Admission of connections of every kind, counted from accept. */
   readonly admission: Pick<Admission, 'limits' | 'used' | 'refusals'>;
-  /** Mistakes of ours that cost one connection, by the place that caught them. */
+  /** Number of internal errors, by the place in the code that caught the error. An error closes a single connection. */
   readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
   readonly reserved: Pick<ReservedNames, 'countOf'>;
-  /** undefined: this edge has no journal. */
+  /** Returns the state of the journal's write queue, or undefined if the edge has no journal. */
   readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
-  /** By part of the stack; null: nobody starts this edge again. */
+  /** Returns the number of restarts per part of the stack. Null if the edge runs without a supervisor. */
   readonly restarts: (() => Readonly<Record<string, number>>) | null;
-  /** Of the platform of the same stack, as text; empty while it does not answer. null: there is none. */
+  /** Fetches the metrics text of the platform in the same stack; empty if the platform does not respond. Null without such a platform. */
   readonly platformSeries: (() => Promise<string>) | null;
   readonly policy: PolicyFigures;
   readonly certificates: CertificateFigures;
-  /** null while load balancing is off: there are no such series then. */
+  /** Figures of groups and alerts. Null while load balancing is off; the metrics then do not exist. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
     readonly alerts: AlertFigures;
-    /** By reason. */
+    /** Number of alerts not sent, by reason. */
     readonly droppedAlerts: Readonly<Record<string, number>>;
   } | null;
 }
 
-/** By destination, then by outcome. */
+/** Number of alerts, by destination and outcome. */
 export type AlertFigures = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 export class EdgeMetrics {
@@ -146,7 +146,7 @@ export class EdgeMetrics {
     return this.#metrics.contentType;
   }
 
-  /** A stack is scraped in one place: what its platform counts stands behind what is counted here. */
+  /** Returns all metrics as text. Appends the metrics of the platform in the same stack, so that a stack has a single scrape target. */
   async text(): Promise<string> {
     for (const bringUpToDate of this.#counters) bringUpToDate();
     await this.#readCertificates();
@@ -155,7 +155,10 @@ export class EdgeMetrics {
   }
 }
 
-/** Asked of the platform of the same stack when somebody scrapes. One that is away costs its own series alone. */
+/**
+ * Fetches metrics from the platform of the same stack at each scrape. If the platform does not respond, only the platform's metrics are
+ * missing.
+ */
 export const platformSeriesReader =
   ({ url, credential }: StackPlatform) =>
   async (): Promise<string> => {
@@ -181,7 +184,7 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   }
   metrics.gauge('tunnel_active_carriers', 'Carriers (connections with streams between edge and clients)', [], carriers);
   metrics.gauge('tunnel_active_streams', 'Open streams to clients', [], streams);
-  // Flows of udp tunnels are counted apart.
+  // The gauge excludes flows of udp tunnels, which have a separate metric.
   const connections = () => ports.tcp.connections + http.connections;
   metrics.gauge('tunnel_active_connections', 'Open visitor connections', [], connections);
   addShareGauges(metrics, admission);
@@ -258,7 +261,7 @@ const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
   );
 };
 
-/** Told by the supervisor, which outlives the part that crashed. */
+/** Adds restart counts. The supervisor provides the counts, because the supervisor survives the crash of a part. */
 const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
   if (restarts === null) return;
   metrics.seriesOf('tunnel_restarts_total', 'Restarts of server processes after a crash', 'counter', () =>
@@ -372,7 +375,10 @@ const addHttpCounters = (metrics: Metrics, { regionId: region, http }: EdgeFigur
   ];
 };
 
-/** A counter that catches up with a total kept elsewhere; it shows 0 from the start, so that rates have a first point. */
+/**
+ * Returns a function that raises a counter to a total kept elsewhere. The counter starts at 0 at once, so that rates have a first data
+ * point.
+ */
 const follow = (counter: Counter<string>, labels: Record<string, string>, total: () => number): (() => void) => {
   let seen = 0;
   counter.inc(labels, 0);

@@ -1,4 +1,5 @@
-// GET /api/tunnels/:id/peers and the dismissal of a peer, for whom the tunnel is. The joins are those of a control plane with raw clients.
+// GET /api/tunnels/:id/peers and the dismissal of a peer, for the tunnel’s owner and the operator. The peers join through a real control
+// plane, as raw clients.
 import { apiError, edgePeers } from '@tunnel/contract';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -33,8 +34,8 @@ const ask = async (path = '', { token = ALICE_KEY, id = tunnelId, method = 'GET'
 
 const list = async () => edgePeers.strict().parse((await ask()).body);
 
-describe('200', () => {
-  it('shows each peer with its path and what passed, in the order in which they came', async () => {
+describe('GET /api/tunnels/:id/peers, status 200', () => {
+  it('lists each peer with its path and traffic, in order of connecting', async () => {
     expect(await list()).toEqual({ peers: [], total: 0 });
     const first = await subscriber.connect();
     const second = await subscriber.connect();
@@ -73,8 +74,8 @@ describe('200', () => {
   });
 });
 
-describe('204', () => {
-  it('dismisses one peer, and no other', async () => {
+describe('DELETE /api/tunnels/:id/peers/:peer_id, status 204', () => {
+  it('dismisses the given peer and keeps the other peers', async () => {
     const first = await subscriber.connect();
     const second = await subscriber.connect();
     expect(await ask(`/${first}`, { method: 'DELETE' })).toEqual({ status: 204, body: null });
@@ -84,12 +85,12 @@ describe('204', () => {
   });
 });
 
-describe('404', () => {
+describe('GET and DELETE of peers, status 404', () => {
   it.each([
     ['another’s tunnel', BOB_KEY, undefined],
     ['a tunnel that is not p2p', ALICE_KEY, 'tun_alice'],
     ['no tunnel', ALICE_KEY, 'tun_none'],
-  ])('%s', async (_, token, id = tunnelId) => {
+  ])('for %s', async (_, token, id = tunnelId) => {
     const peerId = await subscriber.connect();
     for (const [path, method] of [
       ['', 'GET'],
@@ -101,13 +102,13 @@ describe('404', () => {
     expect((await list()).total).toBe(1);
   });
 
-  it('no such peer of this tunnel', async () => {
+  it('for an unknown peer', async () => {
     const { status, body } = await ask('/peer_none', { method: 'DELETE' });
     expect([status, apiError.parse(body).code]).toEqual([404, 'P2P_PEER_UNKNOWN']);
   });
 });
 
-it('401: without a key', async () => {
+it('GET and DELETE of peers get a 401 without a key', async () => {
   for (const method of ['GET', 'DELETE']) {
     const path = `/api/tunnels/${tunnelId}/peers${method === 'GET' ? '' : '/peer_1'}`;
     expect((await rest.request(path, { method })).status).toBe(401);

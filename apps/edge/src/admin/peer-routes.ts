@@ -1,4 +1,4 @@
-// The peers of a p2p tunnel over the REST: who has joined and how each one's connections go, and the dismissal of one.
+// REST routes for the subscribers of a p2p tunnel: list the subscribers and the paths of their connections, and disconnect a subscriber.
 import { z } from '@hono/zod-openapi';
 import { type EdgePeer, edgePeers } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -16,7 +16,9 @@ import {
   tunnelRoute,
 } from './rest-context.ts';
 
-/** peers that GET /api/tunnels/:id/peers shows, the first ones; `[p2p] peers_per_tunnel` is 100 unless an operator says more */
+/**
+ * Maximum peers in the response of GET /api/tunnels/:id/peers. The first peers are shown. The default of `[p2p] peers_per_tunnel` is 100.
+ */
 const API_PEERS_SHOWN = 1000;
 
 const listPeersRoute = tunnelRoute({

@@ -1,7 +1,8 @@
-// The series of policies: what rules answered, what was checked for them, and what is remembered and held for them right now.
+// Metrics of policies: responses sent by rules, password checks and provider requests, and the current memory use of limiters and held
+// bodies.
 import type { Metrics } from '@tunnel/runtime';
 
-/** Of one action and status: how often. */
+/** Number of responses that policy rules sent with the same action and status. */
 export interface PolicyAnswers {
   readonly action: string;
   readonly status: number;
@@ -9,11 +10,11 @@ export interface PolicyAnswers {
 }
 
 export interface PolicyFigures {
-  /** Of requests, connections and flows. */
+  /** Returns the responses of policy rules to requests, connections and flows. */
   readonly answers: () => Iterable<PolicyAnswers>;
-  /** By result. */
+  /** Returns the number of password checks, by result. */
   readonly passwordChecks: () => Readonly<Record<string, number>>;
-  /** By result. */
+  /** Returns the number of requests to login providers, by result. */
   readonly providerRequests: () => Readonly<Record<string, number>>;
   readonly limiterKeys: () => number;
   readonly heldBytes: () => number;

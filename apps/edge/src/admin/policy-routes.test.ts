@@ -1,4 +1,4 @@
-// GET /api/tunnels/:id/policy, and the line of it in the list of tunnels.
+// GET /api/tunnels/:id/policy, and the summary of the policy in the list of tunnels.
 import { apiError, edgeTunnels, tunnelPolicy } from '@tunnel/contract';
 import { compilePolicy, type Policy, policyHash } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';
@@ -62,7 +62,7 @@ const ask = async (id: string, token = ALICE_KEY): Promise<{ status: number; tex
   return { status: response.status, text: await response.text() };
 };
 
-it('shows each rule in words, with what it did, the login, and how many rules of the operator come first', async () => {
+it('a tunnel’s policy shows each rule in words with its counts, the login, and the number of operator rules', async () => {
   const { status, text } = await ask('tun_web');
   const shown = tunnelPolicy.strict().parse(JSON.parse(text));
   expect(status).toBe(200);
@@ -95,7 +95,7 @@ it('shows each rule in words, with what it did, the login, and how many rules of
   for (const { summary } of shown.rules) expect(summary).not.toBe('');
 });
 
-it('has no secret, no hash and no salt in it, for nobody', async () => {
+it('a tunnel’s policy shows no secret, hash or salt, not even to the operator', async () => {
   for (const token of [ALICE_KEY, ADMIN_TOKEN]) {
     const { status, text } = await ask('tun_web', token);
     expect(status).toBe(200);
@@ -106,7 +106,7 @@ it('has no secret, no hash and no salt in it, for nobody', async () => {
   }
 });
 
-it('what a header has to be is hidden where it lets somebody in: in the header of tokens, and by its name', async () => {
+it('header values that grant access are redacted: the token header, and headers named like a secret', async () => {
   const header = { 'x-ci': [`${PLANTED}*`], 'x-shared-secret': [PLANTED], 'x-env': ['test'] };
   const auth = { token_header: 'x-ci', tokens: [{ name: 'ci', sha256: 'ab'.repeat(32) }] };
   const compiled = compilePolicy(
@@ -121,7 +121,7 @@ it('what a header has to be is hidden where it lets somebody in: in the header o
   expect(rules[0]?.match.header['x-env']).toEqual(['test']);
 });
 
-it('an operator’s provider is shown by its name', async () => {
+it('an operator’s login provider is shown by its name', async () => {
   const login = { provider: 'company', session_secs: 600, trusted_origins: [] };
   const compiled = compilePolicy({ ...POLICY, login }, NODE_DIGESTS);
   rest.tunnels.set('tun_web', {
@@ -131,7 +131,7 @@ it('an operator’s provider is shown by its name', async () => {
   expect(JSON.parse((await ask('tun_web')).text)).toMatchObject({ login: { provider: 'company' } });
 });
 
-it('is 404 without a policy, for a stranger and for no tunnel', async () => {
+it('a tunnel’s policy gets a 404 without a policy, for another account, and for an unknown tunnel', async () => {
   const code = async (id: string, token: string) => {
     const { status, text } = await ask(id, token);
     return [status, apiError.parse(JSON.parse(text)).code];
@@ -141,7 +141,7 @@ it('is 404 without a policy, for a stranger and for no tunnel', async () => {
   expect(await code('tun_none', ALICE_KEY)).toEqual([404, 'TUNNEL_UNKNOWN']);
 });
 
-it('the list of tunnels has a line of it, and null for one that is open to everyone', async () => {
+it('the list of tunnels summarizes each policy, and has null for a tunnel without a policy', async () => {
   const tunnels = edgeTunnels.parse(await (await rest.request('/api/tunnels', { token: ALICE_KEY })).json());
   expect(tunnels.map(({ tunnel_id, policy }) => [tunnel_id, policy])).toEqual([
     ['tun_alice', null],

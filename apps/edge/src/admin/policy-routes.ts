@@ -1,4 +1,5 @@
-// The policy of a tunnel over the REST: what its rules are, in words, and how often each one acted. No secret, hash or salt leaves the edge.
+// REST route for the policy of a tunnel: the rules in words, and how often each rule acted. Secrets, hashes and salts never leave the
+// edge.
 import { type PolicySummary, type ShownRule, type TunnelPolicy, tunnelPolicy } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { isSecretName, redactFields } from '@tunnel/http1';
@@ -62,7 +63,10 @@ const presentRule = (
   answered: answered[at] ?? 0,
 });
 
-/** A glob over a header may be the secret itself: `x-shared-secret: …` keeps strangers out as a token does. */
+/**
+ * Converts a match for display, with secret values redacted. A header pattern can be a secret: a rule that requires `x-shared-secret: …`
+ * keeps strangers out just as a token does.
+ */
 const presentMatch = ({ header, not, ...rest }: Match, tokenHeaders: readonly string[]): Record<string, unknown> => {
   const tests = Object.entries(header ?? {}).map(
     ([name, wanted]) => [name, presentTest(name, wanted, tokenHeaders)] as const,

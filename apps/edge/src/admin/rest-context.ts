@@ -1,4 +1,4 @@
-// What the routes of the REST share: all that they are given, who calls and what they may reach, and what their descriptions share.
+// Shared parts of all REST routes: dependencies, authentication and access checks, and building blocks of route descriptions.
 import type { HttpBindings } from '@hono/node-server';
 import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi';
 import {
@@ -26,39 +26,39 @@ import type { CertificateSources } from './certificate-list.ts';
 import type { GroupFeed } from './group-feed.ts';
 
 export interface RestEnv {
-  /** Empty when the request came without a socket. */
+  /** HTTP objects of Node.js. Empty if the request came without a socket. */
   Bindings: Partial<HttpBindings>;
   Variables: { requestId: string; caller: Owner; keyId: string };
 }
 
 export interface RestDependencies {
   readonly backend: Pick<Backend, 'verifyKey'>;
-  /** Of this run, and told to the platform alone: its bearer may ask as any account. */
+  /** Secret of the current run, known only to the platform. The bearer of the secret can act for any account. */
   readonly platformSecret: Secret;
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
-  /** Without a single one while load balancing is off. */
+  /** Directory of groups. Empty while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
-  /** What became of the last alert of a group to a URL of its members; null: there was none, or it is under way. */
+  /** Returns the result of a group's last alert to the URL of a member. Null if no alert was sent, or the alert is still in progress. */
   readonly lastAlertOf: (group: object, member: Tunnel) => LastAlert | null;
   readonly feed: GroupFeed;
   readonly udp: Pick<UdpListeners, 'at'>;
   readonly peers: Pick<PeerJoins, 'of' | 'dismiss'>;
-  /** How datagrams go between the edge and the client of a udp tunnel, now. */
+  /** Returns the current datagram path between the edge and the client of a udp tunnel. */
   readonly datagramPathOf: (tunnel: Tunnel) => Pick<EdgeFlows, 'path' | 'reason'>;
-  /** false: it was gone already. */
+  /** Closes a tunnel. Returns false if the tunnel was closed already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureService;
   readonly certificates: CertificateSources;
-  /** How many rules of the operator come before a tunnel's own. */
+  /** Number of operator rules, which run before the rules of a tunnel. */
   readonly operatorRules: number;
   readonly admission: Pick<Admission, 'tickets' | 'used' | 'limits'>;
-  /** Of the clock that the admission is asked by. */
+  /** Returns the monotonic time, from the same clock as the times in `admission`. */
   readonly monotonic: () => number;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
-  /** Of the edge. */
+  /** Domain of the edge, under which http tunnels get their names. */
   readonly domain: string;
   readonly version: string;
   readonly authFailures: Pick<AuthFailures, 'blockedForSecs' | 'failed'>;
@@ -71,15 +71,18 @@ export interface RestDependencies {
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** The platform's calls are of no key. */
+/** Key id for calls from the platform, which authenticates without an API key. */
 const PLATFORM_KEY_ID = 'platform';
 
-/** The bearer check in front of every route that is not public. Refused keys are counted by address before the next one is looked at. */
+/**
+ * Bearer check in front of every non-public route. Counts rejected keys by address. An address with too many failures is blocked before
+ * its next key is checked.
+ */
 const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> => {
   const { backend, authFailures, platformSecret } = deps;
   return async (context, next) => {
     const token = BEARER.exec(context.req.header('authorization') ?? '')?.[1];
-    // A request without a key guesses nothing, so it is not counted.
+    // A request without a key is no attempt to guess a key, so the request is not counted as a failure.
     if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
     if (equalInConstantTime(token, platformSecret.reveal())) {
       context.set('caller', { kind: 'account', accountId: accountAskedFor(context) });
@@ -100,36 +103,39 @@ const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> => {
   };
 };
 
-/** The platform asks for one account or not at all; from everybody else the header means nothing. */
+/** Returns the account for which the platform calls, and throws without an account. Only calls from the platform use the account header. */
 const accountAskedFor = (context: Context<RestEnv>): string => {
   const accountId = context.req.header(ACCOUNT_HEADER) ?? '';
   if (accountId === '') throw new Fault('AUTH_TOKEN_INVALID');
   return accountId;
 };
 
-/** Without a socket it is the platform in this process that asks. */
+/** Returns the caller's address. A request without a socket comes from the platform in the same process and has an empty peer address. */
 export const visitorAddress = (context: Context<RestEnv>, { callerAddress }: RestDependencies): string => {
   const peer = context.env.incoming?.socket.remoteAddress ?? '';
   return callerAddress(peer, context.req.header('x-forwarded-for'));
 };
 
-/** The tunnel whose id is in the path. Another account's tunnel is as unknown as none: its existence is nobody's business. */
+/**
+ * Returns the tunnel with the id in the path. Throws TUNNEL_UNKNOWN even for another account's tunnel, so that its existence is not
+ * revealed.
+ */
 export const findTunnel = ({ tunnels }: RestDependencies, context: Context<RestEnv>): Tunnel => {
   const tunnel = tunnels.get(context.req.param('id') ?? '');
   if (tunnel === undefined || !maySee(context.get('caller'), tunnel.owner)) throw new Fault('TUNNEL_UNKNOWN');
   return tunnel;
 };
 
-/** For routes of the operator: every other key is refused. */
+/** Rejects callers of a route other than the operator. */
 export const requireOperator = (context: Context<RestEnv>): void => {
   if (context.get('caller').kind !== 'operator') throw new Fault('API_OPERATOR_ONLY');
 };
 
-/** Adds routes that need a key. The bearer check is in front of each of their paths, for all methods. */
+/** Adds routes that require a key. The bearer check covers all methods of each path. */
 export class KeyedRoutes {
   readonly #app: OpenAPIHono<RestEnv>;
   readonly #requireKey: MiddlewareHandler<RestEnv>;
-  /** Paths that have their check: two routes of one path share it. */
+  /** Paths with an installed bearer check. Routes with the same path share the check. */
   readonly #checked = new Set<string>();
 
   constructor(app: OpenAPIHono<RestEnv>, options: RestDependencies) {
@@ -142,18 +148,18 @@ export class KeyedRoutes {
     return this.#app.openapi(route, handler);
   };
 
-  /** For bodies that are read at the caller's pace, which a typed handler cannot return. */
+  /** Adds a route with a body that is generated at the caller's reading pace. A typed handler cannot return such a body. */
   addStream(route: RouteConfig, handler: Handler<RestEnv>): void {
     this.#app.openAPIRegistry.registerPath(route);
     this.#app.get(this.#check(route), handler);
   }
 
-  /** Behind the check and in front of the handler, so before the route is added. */
+  /** Adds middleware between the bearer check and the handler of a route. Must be called before the route is added. */
   use(route: RouteConfig, middleware: MiddlewareHandler): void {
     this.#app.use(this.#check(route), middleware);
   }
 
-  /** Returns the path as the router has it. */
+  /** Installs the bearer check for a route. Returns the path in the router's notation. */
   #check(route: RouteConfig): string {
     const path = createRoute(route).getRoutingPath();
     if (!this.#checked.has(path)) this.#app.use(path, this.#requireKey);
@@ -178,7 +184,7 @@ const keyRefusals = {
 
 type Keyed<R extends RouteConfig> = Omit<R, 'responses'> & { readonly responses: typeof keyRefusals & R['responses'] };
 
-/** Describes a route that needs a key. The refusals of keys are added, unless the route has its own words for them. */
+/** Describes a route that requires a key. Adds the error responses for rejected keys, unless the route describes the same statuses. */
 export const keyedRoute = <P extends string, R extends RouteConfig & { path: P }>(route: R): Keyed<R> => ({
   ...route,
   security: [{ bearer: [] }],
@@ -189,7 +195,7 @@ export const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The 
 export const unknownTunnel = refused('No such tunnel in your account.');
 export const operatorOnly = refused('The admin token is required.');
 
-/** Describes a route about one tunnel, which is asked for by nothing but its id. */
+/** Describes a route about a tunnel with the tunnel id as its only parameter. */
 export const tunnelRoute = <
   M extends RouteConfig['method'],
   P extends `/api/tunnels/{id}${string}`,

@@ -1,4 +1,5 @@
-// REST beyond loopback: it speaks TLS there, with the certificate of the edge, and the platform is told a URL whose host the certificate has.
+// Security of the REST port beyond loopback: the port uses TLS with the edge's certificate, and the certificate must cover the host in
+// the URL for the platform.
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { restListenerOf, type ServerConfig } from '@tunnel/config/server';
@@ -8,22 +9,26 @@ import { type Logger } from '@tunnel/runtime';
 
 type RestConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
-/** What `check-config` looks at beside the values: the files of `[tls]`, and whom they are for. Throws a fault. */
+/** Checks the `[tls]` files and their names. Used by `check-config` in addition to the value checks. Throws a fault. */
 export const checkTls = async (config: RestConfig): Promise<void> =>
   checkApiHost(config, await loadTlsFiles(config.tls));
 
-/** How the platform reaches the REST. `address` is null until it is open. */
+/** Returns the URL at which the platform reaches the REST API. `address` is null until the port is open. */
 export const restUrlOf = (
   { server, tls, acme }: RestConfig,
   address: { readonly host: string; readonly port: number } | null,
 ): string => {
   if (server.api_url !== '' || address === null) return server.api_url;
-  // The address that is listened on may be everybody's, and is hardly a name of the certificate; the domain leads to us.
+  // With TLS, the URL contains the domain, because the listening address can be a wildcard and is rarely a name in the certificate. The
+  // domain points to the edge.
   if (restListenerOf({ server, tls, acme }).tls) return `https://${server.domain}:${address.port}`;
   return `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 };
 
-/** Before it opens. Throws a fault when nobody could trust it. */
+/**
+ * Checks the REST settings before the port opens. Throws a fault if the certificate does not cover the REST host, because no caller could
+ * trust the port.
+ */
 export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: Logger): void => {
   checkApiHost(config, files);
   const { host, isWithdrawn } = restListenerOf(config);
@@ -33,7 +38,10 @@ export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: L
   logger.info({ host, port: config.server.api_port, server_host: config.server.host }, why);
 };
 
-/** The platform would refuse a certificate for others, and rightly. An edge that no platform asks needs no such URL. */
+/**
+ * Throws a fault if the certificate does not cover the REST host, because the platform would reject the certificate. An edge without a
+ * platform needs no such check.
+ */
 const checkApiHost = (config: RestConfig, files: TlsFiles | null): void => {
   const { server, tls } = config;
   if (files === null || !restListenerOf(config).tls || (server.api_url === '' && server.platform_url === '')) return;

@@ -15,8 +15,8 @@ afterEach(() => rest.stop());
 const idsOf = async (response: Response): Promise<string[]> =>
   edgeTunnels.parse(await response.json()).map((tunnel) => tunnel.tunnel_id);
 
-describe('200', () => {
-  it('status and the document are public', async () => {
+describe('the REST API, status 200', () => {
+  it('the status and the OpenAPI document need no key, and the document lists every path', async () => {
     rest = await startRest();
     const status = await rest.request('/api/status');
     expect(edgeStatus.strict().parse(await status.json())).toMatchObject({ ok: true, region_id: 'local', tunnels: 3 });
@@ -52,7 +52,7 @@ describe('200', () => {
     ]);
   });
 
-  it('the admin token sees every tunnel, a key only those of its account', async () => {
+  it('the admin token sees every tunnel, an API key only the tunnels of its account', async () => {
     rest = await startRest();
     expect(await idsOf(await rest.request('/api/tunnels', { token: ADMIN_TOKEN }))).toEqual([
       'tun_op',
@@ -62,7 +62,7 @@ describe('200', () => {
     expect(await idsOf(await rest.request('/api/tunnels', { token: ALICE_KEY }))).toEqual(['tun_alice']);
   });
 
-  it('a tunnel is shown with exactly the fields of the contract', async () => {
+  it('a tunnel has exactly the fields of the contract', async () => {
     rest = await startRest();
     const response = await rest.request('/api/tunnels/tun_alice', { token: ALICE_KEY });
     expect(edgeTunnel.strict().parse(await response.json())).toEqual({
@@ -84,13 +84,13 @@ describe('200', () => {
     });
   });
 
-  it('the regions name the one that answers', async () => {
+  it('the list of regions marks the responding region as current', async () => {
     rest = await startRest();
     const regions = edgeRegions.parse(await (await rest.request('/api/regions', { token: ALICE_KEY })).json());
     expect(regions).toEqual([{ id: 'local', name: 'Local', location: '', current: true }]);
   });
 
-  it('a plain request id of the caller is taken, any other replaced', async () => {
+  it('a caller’s plain request id is kept; an invalid or long request id is replaced', async () => {
     rest = await startRest();
     const idFor = async (given: string) =>
       (await rest.request('/api/status', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
@@ -100,8 +100,8 @@ describe('200', () => {
   });
 });
 
-describe('204', () => {
-  it('DELETE closes an own tunnel and says why to its client', async () => {
+describe('DELETE /api/tunnels/:id, status 204', () => {
+  it('an API key closes a tunnel of its account, and the client is told the reason', async () => {
     rest = await startRest();
     const response = await rest.request('/api/tunnels/tun_alice', { method: 'DELETE', token: ALICE_KEY });
     expect(response.status).toBe(204);
@@ -109,7 +109,7 @@ describe('204', () => {
     expect(rest.closed).toMatchObject([{ tunnelId: 'tun_alice', fault: { code: 'TUNNEL_CLOSED_BY_ACCOUNT' } }]);
   });
 
-  it('the admin token closes anyone’s', async () => {
+  it('the admin token closes a tunnel of any account', async () => {
     rest = await startRest();
     expect((await rest.request('/api/tunnels/tun_bob', { method: 'DELETE', token: ADMIN_TOKEN })).status).toBe(204);
     expect(rest.closed).toMatchObject([{ tunnelId: 'tun_bob', fault: { code: 'TUNNEL_CLOSED_BY_OPERATOR' } }]);
@@ -124,8 +124,8 @@ const expectError = async (response: Response, status: number, code: string) => 
   return body;
 };
 
-describe('400', () => {
-  it('bytes that are no request get one, with a request id', async () => {
+describe('the REST API, status 400', () => {
+  it('bytes that are not HTTP get a 400 with a request id', async () => {
     rest = await startRest();
     const socket = connect(rest.port, '127.0.0.1');
     socket.end('this is not http\r\n\r\n');
@@ -136,7 +136,7 @@ describe('400', () => {
   });
 });
 
-describe('401', () => {
+describe('the REST API, status 401', () => {
   it.each(['/api/tunnels', '/api/tunnels/tun_op', '/api/regions', '/api/tunnels/tun_op/requests'])(
     '%s needs a key',
     async (path) => {
@@ -154,8 +154,8 @@ describe('401', () => {
   );
 });
 
-describe('404', () => {
-  it('another account’s tunnel is as unknown as none, and stays open', async () => {
+describe('the REST API, status 404', () => {
+  it('another account’s tunnel gets the same 404 as an unknown tunnel, and DELETE leaves it open', async () => {
     rest = await startRest();
     const foreign = await expectError(
       await rest.request('/api/tunnels/tun_bob', { token: ALICE_KEY }),
@@ -175,13 +175,13 @@ describe('404', () => {
     expect(rest.closed).toEqual([]);
   });
 
-  it.each(['/', '/api', '/api/nothing', '/api/tunnels/tun_op/more'])('%s is not there', async (path) => {
+  it.each(['/', '/api', '/api/nothing', '/api/tunnels/tun_op/more'])('%s does not exist', async (path) => {
     rest = await startRest();
     await expectError(await rest.request(path), 404, 'API_NOT_FOUND');
   });
 });
 
-describe('405', () => {
+describe('the REST API, status 405', () => {
   it.each([
     ['POST', '/api/status', 'GET, HEAD'],
     ['DELETE', '/api/openapi.json', 'GET, HEAD'],
@@ -190,7 +190,7 @@ describe('405', () => {
     ['DELETE', '/api/regions', 'GET, HEAD'],
     ['POST', '/api/tunnels/tun_op/requests', 'GET, HEAD'],
     ['GET', '/api/tunnels/tun_op/requests/req_1/replay', 'POST'],
-  ])('%s %s names the methods that are allowed', async (method, path, allow) => {
+  ])('%s %s gets a list of the allowed methods', async (method, path, allow) => {
     rest = await startRest();
     const response = await rest.request(path, { method, token: ADMIN_TOKEN });
     expect(response.headers.get('allow')).toBe(allow);
@@ -198,14 +198,14 @@ describe('405', () => {
   });
 });
 
-describe('413', () => {
-  it('a body over 64 KiB is refused when it is announced', async () => {
+describe('the REST API, status 413', () => {
+  it('a body over 64 KiB is rejected when content-length announces the size', async () => {
     rest = await startRest();
     const body = Buffer.alloc(64 * 1024 + 1);
     await expectError(await rest.request('/api/status', { method: 'POST', body }), 413, 'API_BODY_TOO_LARGE');
   });
 
-  it('and when it is not', async () => {
+  it('a body over 64 KiB without content-length is rejected', async () => {
     rest = await startRest();
     const chunk = Buffer.alloc(40 * 1024);
     const body = new ReadableStream({
@@ -222,7 +222,7 @@ describe('413', () => {
     );
   });
 
-  it('a smaller body is none of our business', async () => {
+  it('a smaller body is accepted and ignored', async () => {
     rest = await startRest();
     const body = new ReadableStream({
       start(controller) {
@@ -236,8 +236,8 @@ describe('413', () => {
   });
 });
 
-describe('429', () => {
-  it('an address with too many refused keys waits, with a good key too, and then may try again', async () => {
+describe('the REST API, status 429', () => {
+  it('an address with too many wrong keys is rejected for the rest of the minute, even with a valid key', async () => {
     rest = await startRest({ perMinute: 3 });
     for (let n = 0; n < 3; n++)
       await expectError(await rest.request('/api/tunnels', { token: 'wrong' }), 401, 'AUTH_TOKEN_INVALID');
@@ -250,22 +250,22 @@ describe('429', () => {
     expect((await rest.request('/api/tunnels', { token: ADMIN_TOKEN })).status).toBe(200);
   });
 
-  it('asking without a key is not counted', async () => {
+  it('requests without a key do not count as wrong keys', async () => {
     rest = await startRest({ perMinute: 1 });
     for (let n = 0; n < 3; n++) await rest.request('/api/tunnels');
     expect((await rest.request('/api/tunnels', { token: ADMIN_TOKEN })).status).toBe(200);
   });
 });
 
-describe('500', () => {
-  it('says nothing internal', async () => {
+describe('the REST API, status 500', () => {
+  it('an internal error does not reveal its message', async () => {
     rest = await startRest({ failing: true });
     const body = await expectError(await rest.request('/api/status'), 500, 'INTERNAL');
     expect(JSON.stringify(body)).not.toContain('hunter2');
   });
 });
 
-it('an upload that breaks off is no line in the log', async () => {
+it('an upload that breaks off logs no error', async () => {
   const error = vi.fn();
   const onRequest = vi.fn();
   const silent = createLogger({ level: 'silent', format: 'json' });
@@ -281,12 +281,12 @@ it('an upload that breaks off is no line in the log', async () => {
     socket[leave]();
     await closed;
   }
-  // Whatever the two led to has been dealt with by then.
+  // By the time of this response the server has handled both broken uploads.
   expect((await rest.request('/api/status')).status).toBe(200);
   expect(error).not.toHaveBeenCalled();
 });
 
-it('a taken port is told with the key that sets it', async () => {
+it('an API port in use is reported with the config key that sets the port', async () => {
   rest = await startRest();
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');

@@ -1,4 +1,5 @@
-// The edge REST on its own port: thin handlers with one way in (KeyedRoutes) and one way out for errors (the error mapper); and its OpenAPI document.
+// REST server of the edge on a separate port, with an OpenAPI document. Handlers are thin: KeyedRoutes authenticates every request, and
+// the error mapper formats every error.
 import { getRequestListener } from '@hono/node-server';
 import { createRoute, type Hook, OpenAPIHono } from '@hono/zod-openapi';
 import { edgeRegions, edgeStatus } from '@tunnel/contract';
@@ -29,16 +30,19 @@ import { json, KeyedRoutes, keyedRoute, type RestDependencies, type RestEnv } fr
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
 /**
- * no request of the REST needs more
+ * Maximum size of a request body. No REST request needs more.
  * @limit api: Request body, size (edge) | 413 `API_BODY_TOO_LARGE`
  */
 const API_BODY_MAX_BYTES = 64 * 1024;
-/** a request head that is not complete by then is dropped */
+/** Timeout for receiving a complete request head. The connection is closed afterwards. */
 const API_HEAD_TIMEOUT_MS = 15_000;
-/** a whole request that is not complete by then is dropped */
+/** Timeout for receiving a complete request. The connection is closed afterwards. */
 const API_REQUEST_TIMEOUT_MS = 30_000;
 
-/** Of the REST and of the metrics. Their requests last milliseconds, and the edge has drained before: a stop waits for none. */
+/**
+ * Timeouts of the REST and metrics ports. A stop does not wait for requests, because requests last milliseconds and the edge has drained
+ * before.
+ */
 export const API_BOUNDS: HttpListenerOptions['bounds'] = {
   headTimeoutMs: API_HEAD_TIMEOUT_MS,
   requestTimeoutMs: API_REQUEST_TIMEOUT_MS,
@@ -46,7 +50,10 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
 
 interface RestGates {
   readonly gate: ConnectionGate;
-  /** The platform of the same stack asks here, too, at a loopback port of its own: neither `api_host`, `[tls]` nor callers of the other concern it. */
+  /**
+   * Gate of a separate loopback port for the platform of the same stack. Settings `api_host` and `[tls]`, and callers of the public port,
+   * do not affect the loopback port.
+   */
   readonly stackGate?: ConnectionGate | null;
 }
 
@@ -72,7 +79,10 @@ export class RestServer extends HttpListener {
     this.#ofStack = stackGate === null ? null : new HttpListener({ ...options, gate: stackGate, on: STACK_LISTENER });
   }
 
-  /** Only while it runs; null: the edge is in no stack. */
+  /**
+   * Address of the loopback port for the platform of the same stack. Available only while the server runs. Null if the edge is in no
+   * stack.
+   */
   get stackAddress(): HttpListener['address'] | null {
     return this.#ofStack?.address ?? null;
   }
@@ -130,7 +140,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   return app;
 };
 
-/** Parameters that are not even of the described type, such as one that is repeated. */
+/** Rejects parameters with a type other than the described type, such as a repeated parameter. */
 const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
   if (!result.success) throw unreadableFault(result.error.issues[0], result.target);
 };
@@ -138,7 +148,7 @@ const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
 const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {
   app.openapi(statusRoute, (context) => context.json({ ok: true, version, region_id: region.id, ...status() }, 200));
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
-  // At each request, of which there are few: by then all routes are there.
+  // The OpenAPI document is generated per request: such requests are rare, and all routes exist by then.
   app.get(OPENAPI_PATH, (context) => context.json(edgeDocument(app, version), 200));
 };
 
@@ -163,7 +173,7 @@ const DESCRIPTION = `The current tunnels, requests, groups and certificates of a
 Send an API key or the admin token of the edge as \`Authorization: Bearer <KEY>\`. An API key gives access to resources of its account.
 Errors have a message for people (\`error\`), a stable \`code\` for programs, and a \`request_id\` for bug reports.`;
 
-/** By the segment of a path behind /api; requests, flows and the like of a tunnel are of the tunnel. */
+/** Tags of the API document, by the path segment after /api. Requests, flows and other resources of a tunnel have the tag `tunnels`. */
 const TAGS: Readonly<Record<string, string>> = {
   status: 'Health and load of the edge.',
   tunnels: 'Tunnels, captured requests, flows, peers and policy rules.',
@@ -182,7 +192,7 @@ const edgeDocument = (app: OpenAPIHono<RestEnv>, version: string) => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      title: 'Edge REST',
+      title: 'Hatchway edge API',
       version,
       description: DESCRIPTION,
       license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },

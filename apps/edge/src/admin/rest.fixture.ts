@@ -1,4 +1,4 @@
-// A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
+// A REST server on port 0 with two accounts, and one tunnel for the operator and each account. Used by tests only.
 
 import type { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -62,13 +62,13 @@ export const httpTunnel = (tunnelId: string, owner: Owner): Tunnel => ({
 const logger = createLogger({ level: 'silent', format: 'json' });
 
 export interface RestFixture {
-  /** Moved by hand, in milliseconds. */
+  /** Clock of the counter of wrong keys, in milliseconds; tests advance the time by hand. */
   readonly clock: { now: number };
   readonly tunnels: Map<string, Tunnel>;
   readonly groups: GroupStage;
   readonly feed: GroupFeed;
   readonly captures: CaptureStore;
-  /** Stands in for the local service: what a replay comes to. */
+  /** Stands in for the local service: returns the captured request of a replay. */
   onReplay: (request: ReplayRequest) => Promise<CaptureRecorder>;
   readonly gate: ConnectionGate;
   readonly closed: { tunnelId: string; fault: Fault }[];
@@ -96,20 +96,20 @@ const accounts = (): StandaloneBackend =>
 export interface RestOptions {
   readonly perMinute?: number;
   readonly failing?: boolean;
-  /** Of the event streams. */
+  /** Clock of the event streams and groups. */
   readonly clock?: Clock;
   readonly gate?: GateOptions;
   readonly logger?: Logger;
-  /** Without it no port of a udp tunnel is bound. */
+  /** Listeners of udp tunnels. By default no udp port is bound. */
   readonly udp?: RestDependencies['udp'];
-  /** Without it nobody has joined anything. */
+  /** Peers of p2p tunnels. By default there are no peers. */
   readonly peers?: RestDependencies['peers'];
-  /** Without it no alert was sent. */
+  /** Last alert of a group member. By default no alert has been sent. */
   readonly lastAlertOf?: RestDependencies['lastAlertOf'];
-  /** Without it there are none. */
+  /** Certificates of the edge. By default there are no certificates. */
   readonly certificates?: RestDependencies['certificates'];
   readonly monotonic?: () => number;
-  /** Whenever a request has arrived. */
+  /** Called when a request has arrived. */
   readonly onRequest?: () => void;
 }
 

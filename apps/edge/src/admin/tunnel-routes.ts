@@ -1,4 +1,4 @@
-// Tunnels over the REST: the list, one of them, and its end.
+// REST routes for tunnels: list tunnels, show a tunnel, and close a tunnel.
 import { type EdgeTunnel, edgeTunnel, edgeTunnels, showProtocol } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { maySee } from '@tunnel/rules/tunnels';

@@ -1,19 +1,19 @@
-// How many alerts may leave in a minute: of a group, of an account, and to one receiving host. What is over it is dropped, never queued or merged.
+// Limits of alerts per minute: per group, per account, and per receiving host. Alerts above a limit are dropped, never queued or merged.
 
 import { SlidingWindows } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import type { ZeroHealthyAlert } from './alert-message.ts';
 
-/** In a minute each. */
+/** Maximum alerts per minute for each kind of budget. */
 export interface AlertRates {
   readonly perGroup: number;
   readonly perAccount: number;
-  /** Posts to one receiving host: of one account, and of all. */
+  /** Maximum requests to a receiving host: from a single account, and from all accounts together. */
   readonly perHostOfAccount: number;
   readonly perHost: number;
 }
 
-/** `perHost` is for all accounts together: an edge is no weapon. */
+/** Default limits. `perHost` counts the requests of all accounts, so that an edge cannot be used to flood a host. */
 const RATES: AlertRates = {
   /** @limit tunnels: Alerts per group and minute | further alerts are dropped (reason `group`) */
   perGroup: 10,
@@ -24,10 +24,10 @@ const RATES: AlertRates = {
   perHost: 600,
 };
 
-/** The minute, and a little more: whichever minute one looks at, with both its ends, has no more. */
+/** Window of the limits: slightly more than a minute, so that no full minute, including both of its ends, exceeds a limit. */
 const MINUTE = { windowMs: 61_000, keys: 20_000 };
 
-/** `slots`: too many are under way; the others are the budget that is used up. */
+/** Reasons for dropping an alert. `slots`: too many alerts are in progress. The other reasons name the exhausted budget. */
 export const DROP_REASONS = ['group', 'account', 'host-of-account', 'host', 'slots'] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
@@ -47,7 +47,10 @@ export class AlertBudgets {
     this.#hosts = window(rates.perHost);
   }
 
-  /** Of a whole alert, to whomever it goes; null: it may leave, and is counted. */
+  /**
+   * Takes an alert, over all its destinations, out of the group and account budgets. Returns null if the alert can be sent, or the
+   * exhausted budget.
+   */
   takeAlert({ groupId, account }: ZeroHealthyAlert): DropReason | null {
     const now = this.#clock.monotonic();
     if (!this.#groups.hasRoom(groupId, now)) return 'group';
@@ -57,7 +60,10 @@ export class AlertBudgets {
     return null;
   }
 
-  /** Of one post to a tenant's URL, whichever its port; null: it may leave, and is counted. */
+  /**
+   * Takes a request to a tenant's URL out of the host budgets, regardless of the port. Returns null if the request can be sent, or the
+   * exhausted budget.
+   */
   takePost(account: string, hostname: string): DropReason | null {
     const now = this.#clock.monotonic();
     const ofAccount = `${account} ${hostname}`;

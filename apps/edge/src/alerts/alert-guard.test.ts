@@ -1,4 +1,4 @@
-// The guard as a receiver on this machine sees it: over real sockets, through the whole sender.
+// The guard against private addresses, tested over real sockets and through the whole sender, with a receiver on this machine.
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
@@ -42,7 +42,7 @@ it.each([
   expect(log.text).not.toContain('s3cret');
 });
 
-it('a name with one public and one private address is refused, in either order', async () => {
+it('a hostname with one public and one private address is refused, in either order', async () => {
   for (const addresses of [
     ['93.184.216.34', '127.0.0.1'],
     ['127.0.0.1', '93.184.216.34'],
@@ -54,7 +54,7 @@ it('a name with one public and one private address is refused, in either order',
   expect(inside.totalConnections).toBe(0);
 });
 
-it('a name is asked for once: what it says later (DNS rebinding) changes nothing', async () => {
+it('a hostname is resolved once per alert, so later DNS responses (DNS rebinding) have no effect', async () => {
   const receiver = await startReceiver();
   const answers = [['127.0.0.1'], ['127.0.0.99'], ['127.0.0.99']];
   let asked = 0;
@@ -67,7 +67,7 @@ it('a name is asked for once: what it says later (DNS rebinding) changes nothing
   await receiver.close();
 });
 
-it('a name that was public at the registration and is private at the alert is refused', async () => {
+it('a hostname with a public address at registration and a private address at the alert is refused', async () => {
   const answers = [['93.184.216.34'], ['127.0.0.1']];
   let asked = 0;
   const alerts = senderOf({ allowPrivate: false, lookup: () => Promise.resolve(answers[asked++] ?? []) });
@@ -78,7 +78,7 @@ it('a name that was public at the registration and is private at the alert is re
   expect(inside.totalConnections).toBe(0);
 });
 
-it('localhost and the addresses of this machine are reached where private addresses are allowed', async () => {
+it('localhost and addresses of this machine are reached if private addresses are allowed', async () => {
   const receiver = await startReceiver();
   const alerts = senderOf({ allowPrivate: true });
   const { port } = receiver;
@@ -87,7 +87,7 @@ it('localhost and the addresses of this machine are reached where private addres
   await receiver.close();
 });
 
-it('metadata addresses are refused also where private ones are allowed', () => {
+it('metadata addresses are refused even if private addresses are allowed', () => {
   const alerts = senderOf({ allowPrivate: true });
   alerts.send(alertOf(['http://169.254.169.254/latest', 'http://[fd00:ec2::254]/', 'http://100.100.100.200/']));
   expect(alerts.totals.tenant['guard-refused']).toBe(3);

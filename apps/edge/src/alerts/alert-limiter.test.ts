@@ -1,4 +1,4 @@
-// What alerts may cost: a bounded number under way, none in the way of another receiver.
+// Limits on the cost of alerts: the number of pending posts is bounded, and a slow receiver does not delay other receivers.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
@@ -8,12 +8,12 @@ import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts
 
 const silentLookup = () => new Promise<never>(() => {});
 
-it('a hundred alerts to a receiver that hangs do not hold up the next one', async () => {
+it('a hundred alerts to a receiver that hangs do not delay an alert to another receiver', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const good = await startReceiver();
   const clock = new FakeClock();
   const alerts = senderOf({ clock });
-  // What is loaded and compiled at the first request is no part of this.
+  // The first request loads and compiles modules, so a first alert is sent before the test begins.
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/first`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(1));
   for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
@@ -23,14 +23,14 @@ it('a hundred alerts to a receiver that hangs do not hold up the next one', asyn
   expect(alerts.totals.tenant.dropped).toBe(100 - SLOTS.perHost);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(SLOTS.perHost));
-  // The slots are free again.
+  // After the timeout the slots are free again.
   alerts.send(alertOf([`http://127.0.0.1:${dead.port}/again`]));
   await eventually(() => expect(dead.totalConnections).toBe(SLOTS.perHost + 1));
   alerts.close();
   await Promise.all([dead.close(), good.close()]);
 });
 
-it('tenants share a bounded number of slots; the operator has slots of its own', async () => {
+it('tenants share a bounded number of slots; the operator has separate slots', async () => {
   const operator = await startReceiver();
   const log = memoryLog();
   const clock = new FakeClock();
@@ -45,7 +45,7 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
     );
   many('a');
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
-  // One account gets a quarter of them, and no account the last ones while others have fewer.
+  // One account gets at most a quarter of the tenants’ slots, and the last slots are only for accounts with few posts pending.
   expect(alerts.dropped.slots).toBe(10_000 - SLOTS.perAccount);
   for (const account of ['b', 'c', 'd']) many(account);
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(4));
@@ -60,14 +60,14 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   expect(alerts.totals.tenant.dropped).toBe(before + 1);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(held() + 2));
-  // The slots are free again.
+  // After the timeout the slots are free again.
   alerts.send(alertOf(['http://later.example/'], { account: 'a' }));
   expect(alerts.totals.tenant.dropped).toBe(before + 1);
   alerts.close();
   await operator.close();
 });
 
-it('one tenant that fills its slots at a host leaves another tenant’s at the same host free', async () => {
+it('a tenant with no free slot at a host leaves the slots of another tenant at the same host free', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock });
@@ -81,7 +81,7 @@ it('one tenant that fills its slots at a host leaves another tenant’s at the s
   await dead.close();
 });
 
-it('the operator’s slots are bounded too', async () => {
+it('the operator’s slots are bounded', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
@@ -95,7 +95,7 @@ it('the operator’s slots are bounded too', async () => {
   await dead.close();
 });
 
-it('what is dropped or refused in numbers is one line a second, which says how many it stands for', async () => {
+it('repeated drops and refusals are logged once a second, with the number of suppressed lines', async () => {
   const log = memoryLog();
   const clock = new FakeClock();
   const alerts = senderOf({ clock, allowPrivate: false, logger: log.logger, lookup: silentLookup });
@@ -112,7 +112,7 @@ it('what is dropped or refused in numbers is one line a second, which says how m
   alerts.close();
 });
 
-it('a few begin in each turn of the event loop, in order, and none is forgotten', async () => {
+it('a few alerts start in each turn of the event loop, in order and without losses', async () => {
   const queue = new StartQueue();
   const begun: number[] = [];
   const count = ALERT_STARTS_PER_TURN * 2 + 1;

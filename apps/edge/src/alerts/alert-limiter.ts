@@ -1,35 +1,41 @@
-// What alerts may cost the edge: how many are under way at once, and how many begin in one turn of the event loop.
+// Limits the cost of alerts for the edge: alerts in progress, and alerts started per turn of the event loop.
 import { InFlight } from '@tunnel/rules/rate';
 
-/** alerts that begin in one turn of the event loop: frames are handled in between */
+/** Maximum alerts started in a turn of the event loop. The edge processes frames between the turns. */
 export const ALERT_STARTS_PER_TURN = 8;
 
 export type AlertDestination = 'operator' | 'tenant';
 
 /**
- * Alerts under way: to tenants, of one account, of one account to one host and port, and to the operator, whose slots no tenant can use up. From
- * `crowded` on, the rest is for accounts that have less than an even share.
+ * Maximum alerts in progress: to all tenants, of an account, of an account to a host and port, and to the operator. Tenants cannot use
+ * the operator's slots. From `crowded` on, remaining slots are for accounts below an even share.
  */
 export const SLOTS = { tenants: 512, perAccount: 128, crowded: 460, perHost: 64, operator: 64 };
 
-/** There is no queue: an alert that finds no room is dropped. */
+/** Limits alerts in progress. An alert without a free slot is dropped, not queued. */
 export class AlertLimiter {
   readonly #operator = new InFlight({ atOnce: SLOTS.operator });
   readonly #tenants = new InFlight({
     atOnce: SLOTS.tenants,
     perKey: SLOTS.perAccount,
   });
-  /** By account and host: a receiver that hangs costs its own account's slots, not another one's at the same host. */
+  /**
+   * Alerts in progress by account and host. A receiver that does not respond uses up only slots of the account that configured the
+   * receiver, not slots of other accounts at the same host.
+   */
   readonly #hosts = new InFlight({ perKey: SLOTS.perHost });
 
-  /** When most slots are taken, the rest is for accounts that have less than an even share, of which one is for whoever comes next. */
+  /**
+   * Whether an account can start an alert. When most slots are taken, only accounts below an even share can. The even share is computed
+   * with room for an additional account.
+   */
   hasRoomFor(account: string): boolean {
     if (!this.#tenants.hasRoom(account)) return false;
     const evenShare = SLOTS.tenants / (this.#tenants.keys + 1);
     return this.#tenants.total < SLOTS.crowded || this.#tenants.of(account) < evenShare;
   }
 
-  /** Counts one more, until the returned function is called, once; null: there is no room. */
+  /** Takes a slot for sending an alert. Returns a function that frees the slot, to be called once, or null if no slot is free. */
   acquire(destination: AlertDestination, account: string, host: string): (() => void) | null {
     if (destination === 'operator') return this.#operator.begin() ? () => this.#operator.end() : null;
     const hostOfAccount = `${account} ${host}`;
@@ -42,11 +48,11 @@ export class AlertLimiter {
   }
 }
 
-/** Lets a few begin in each turn of the event loop: to begin one takes a tenth of a millisecond, and frames wait meanwhile. */
+/** Queue that starts a few alerts per turn of the event loop. Starting an alert takes 0.1 ms, during which frames wait. */
 export class StartQueue {
   readonly #waiting: (() => void)[] = [];
 
-  /** Settles when it is the caller's turn, in the order of the calls. */
+  /** Resolves when the caller can start. Callers start in the order of their calls. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

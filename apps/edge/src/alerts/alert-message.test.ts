@@ -18,7 +18,7 @@ const received = async (secret: string): Promise<{ requests: readonly Received[]
 
 const headersOf = ({ headers }: Received): Record<string, string> => headers as Record<string, string>;
 
-it('a library of the standard accepts what was signed with a whsec_ secret', async () => {
+it('the Standard Webhooks library accepts alerts signed with a whsec_ secret', async () => {
   const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
   const { requests, log } = await received(secret);
   for (const request of requests) {
@@ -31,20 +31,20 @@ it('a library of the standard accepts what was signed with a whsec_ secret', asy
   expect(log).not.toContain(secret);
 });
 
-it('any other secret is used as it is', async () => {
+it('a secret without the whsec_ prefix is used as raw bytes', async () => {
   const { requests } = await received('open sesame ✓');
   const webhook = new Webhook(Buffer.from('open sesame ✓'), { format: 'raw' });
   for (const request of requests) expect(() => webhook.verify(request.body, headersOf(request))).not.toThrow();
 });
 
-it('without a secret there is no signature', async () => {
+it('without a secret, alerts have no signature headers', async () => {
   const { requests } = await received('');
   for (const request of requests) {
     expect(Object.keys(request.headers).filter((name) => name.startsWith('webhook-'))).toEqual([]);
   }
 });
 
-it('a vector made by hand: openssl dgst -sha256 -hmac', () => {
+it('the signature equals a vector from openssl dgst -sha256 -hmac', () => {
   const stamp = { id: 'msg_1', now: 1_794_722_400_999, secret: new Secret('key'), userAgent: 'x', regionId: 'r' };
   const { headers, body } = composeAlert(alertOf([]), stamp);
   expect(headers['webhook-timestamp']).toBe('1794722400');
@@ -61,7 +61,7 @@ it.each([
   ['whsec_A', undefined],
   ['open sesame ✓', 'v1,5nMdetiMIA9XNrYG/Y/AzfI7sztEsesz8wpDqGxf5wM='],
   ['k'.repeat(100), 'v1,rMqWtE9FLa5SHJDN/2jYHbHbNEDF2hvBec17th6UwHE='],
-])('vectors made with node:crypto: every way to write a secret, and a body beyond ASCII', (secret, signature) => {
+])('signatures of a non-ASCII body equal vectors from node:crypto for every form of secret', (secret, signature) => {
   const stamp = { id: 'msg_1', now: 1_794_722_400_999, secret: new Secret(secret), userAgent: 'x', regionId: 'r' };
   const { headers } = composeAlert(alertOf([], { groupName: 'Größe ✓' }), stamp);
   expect(headers['webhook-signature']).toBe(signature);

@@ -1,24 +1,24 @@
-// What an alert says, and the headers that let its receiver tell who said it (Standard Webhooks).
+// Body of an alert, and headers by which the receiver can verify the sender (Standard Webhooks).
 import type { Secret } from '@tunnel/runtime';
 import { Webhook } from 'standardwebhooks';
 import type { TellEnd } from './last-alerts.ts';
 
-/** A group has no healthy member left. */
+/** Alert that a group has no healthy member left. */
 export interface ZeroHealthyAlert {
-  /** As it is shown: http for https. */
+  /** Protocol as shown to users: https groups are shown as http. */
   readonly protocol: string;
   readonly label: string;
   readonly groupName: string;
   readonly keyHashShort: string;
   readonly memberCount: number;
-  /** Milliseconds since the epoch. */
+  /** Time when the group lost its last healthy member, in milliseconds since the epoch. */
   readonly at: number;
-  /** Whose member was the last healthy one: as a key of maps. */
+  /** Key of the account that owns the last healthy member. */
   readonly account: string;
   readonly groupId: string;
-  /** Of the group's members. */
+  /** Alert URLs of the group's members. */
   readonly tenantUrls: readonly string[];
-  /** Hears of each end, once; absent: nobody asks. */
+  /** Called once per result of the alert. Undefined if no listener needs the results. */
   readonly onEnd?: TellEnd;
 }
 
@@ -35,7 +35,10 @@ export interface AlertStamp {
   readonly regionId: string;
 }
 
-/** One for all destinations of an alert: a receiver that stands behind two URLs knows it again by its id. */
+/**
+ * Composes the message for all destinations of an alert. The id is the same for all, so that a receiver with two URLs can detect the
+ * duplicate.
+ */
 export const composeAlert = (alert: ZeroHealthyAlert, stamp: AlertStamp): AlertMessage => {
   const body = JSON.stringify({
     event: 'group_zero_healthy',
@@ -58,7 +61,10 @@ const signatureOf = (body: string, { id, now, secret }: AlertStamp): Record<stri
   return { 'webhook-id': id, 'webhook-timestamp': String(Math.floor(now / 1000)), 'webhook-signature': signature };
 };
 
-/** `whsec_` and base64, as the standard writes secrets, with or without its padding; anything else is taken as it is. */
+/**
+ * Decodes a signing secret. Secrets in the format of the standard are `whsec_` and base64, with or without padding. Any other text is
+ * used as is.
+ */
 const keyOf = (secret: string): Buffer => {
   const [, encoded] = /^whsec_([A-Za-z0-9+/_-]+={0,2})$/.exec(secret) ?? [];
   return encoded === undefined ? Buffer.from(secret, 'utf8') : Buffer.from(encoded, 'base64');

@@ -1,4 +1,4 @@
-// What became of the alerts: totals for the metrics, and lines that name the host and never the rest of a URL.
+// Results of alerts: totals for metrics, and log lines that contain the host of a URL and never the rest.
 
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
 import { DROP_REASONS, type DropReason } from './alert-budgets.ts';
@@ -7,7 +7,7 @@ import type { ZeroHealthyAlert } from './alert-message.ts';
 
 export const ALERT_OUTCOMES = ['delivered', 'refused-status', 'timeout', 'failed', 'guard-refused', 'dropped'] as const;
 export type AlertOutcome = (typeof ALERT_OUTCOMES)[number];
-/** Whole alerts that were over the budget of a group or an account, and posts that were over another one. */
+/** Number of drops by reason: whole alerts for the reasons `group` and `account`, single requests for all other reasons. */
 export type DropTotals = Readonly<Record<DropReason, number>>;
 export type AlertTotals = Readonly<Record<AlertDestination, Readonly<Record<AlertOutcome, number>>>>;
 
@@ -16,14 +16,16 @@ export interface AlertEnd {
   readonly destination: AlertDestination;
   readonly host: string;
   readonly outcome: AlertOutcome;
-  /** Of members, as they spell them; absent: all that nothing else is told of. */
+  /**
+   * Members' alert URLs with this result, exactly as configured. If undefined, the result applies to all URLs without a separate result.
+   */
   readonly urls?: readonly string[];
-  /** How many ended like this at once. */
+  /** Number of requests with the same result. Default: 1. */
   readonly count?: number;
   readonly fields?: object;
 }
 
-/** What a drop leaves undone, by destination; of one post also its host and the URLs of members behind it. */
+/** Number of dropped requests by destination. For the drop of a single request, also its host and the members' URLs for the request. */
 interface DroppedPosts {
   readonly operator?: number;
   readonly tenant?: number;
@@ -66,7 +68,7 @@ export class AlertOutcomes {
     this.#log.log(level, `${outcome} ${destination} ${account}`, line, text, count);
   }
 
-  /** A whole alert counts as one, posts one by one. */
+  /** Counts and logs a drop. A whole alert counts as a single drop; without a budget for the host or a free slot, each request counts. */
   drop(alert: ZeroHealthyAlert, reason: DropReason, posts: DroppedPosts): void {
     const isWhole = reason === 'group' || reason === 'account';
     const { operator = 0, tenant = 0, host = '', urls } = posts;

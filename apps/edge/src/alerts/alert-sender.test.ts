@@ -52,7 +52,7 @@ describe('an alert', () => {
     });
   });
 
-  it('goes to the operator and to each distinct URL of tenants; the log names hosts only', async () => {
+  it('goes to the operator and to each distinct tenant URL; the log names hosts only', async () => {
     const { port, received } = await receiver();
     const log = memoryLog();
     const alerts = sender({ operatorUrl: `http://127.0.0.1:${port}/s3cret-op`, logger: log.logger });
@@ -60,7 +60,7 @@ describe('an alert', () => {
     const same = [`http://${base}/s3cret-a`, `HTTP://${base}/s3cret-a#x`, `http://127.1:${port}/./s3cret-a`];
     alerts.send(alertOf([...same, `http://${base}/s3cret-b`, `http://${base}/s3cret-op`]));
     await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
-    // One line a second for each account, destination and end.
+    // The log has one line per second for each combination of account, destination and outcome.
     await eventually(() => expect(log.lines).toHaveLength(2));
     expect(received.map(({ path }) => path).sort()).toEqual(['/s3cret-a', '/s3cret-b', '/s3cret-op']);
     expect(alerts.totals).toEqual({ operator: { ...none, delivered: 1 }, tenant: { ...none, delivered: 2 } });
@@ -78,7 +78,7 @@ describe('an alert', () => {
     expect(log.text).not.toContain('s3cret');
   });
 
-  it('carries the user name and password of the operator’s URL, and its log does not', async () => {
+  it('carries the user name and password in the operator’s URL, and the log does not contain them', async () => {
     const { port, received } = await receiver();
     const log = memoryLog();
     const alerts = sender({ operatorUrl: `http://bob:hunter%202@127.0.0.1:${port}/`, logger: log.logger });
@@ -88,7 +88,7 @@ describe('an alert', () => {
     expect(log.text).not.toMatch(/bob|hunter/);
   });
 
-  it('reaches the operator at a private address when tenants may not, also when a tenant names the same URL', async () => {
+  it('reaches the operator at a private address forbidden to tenants, even if a tenant names the same URL', async () => {
     const { port, received } = await receiver();
     const url = `http://127.0.0.1:${port}/op`;
     const alerts = sender({ operatorUrl: url, allowPrivate: false });
@@ -99,8 +99,8 @@ describe('an alert', () => {
   });
 });
 
-describe('what the receiver does', () => {
-  it.each([200, 201, 299])('%i counts as delivered', async (status) => {
+describe('the outcome of an alert', () => {
+  it.each([200, 201, 299])('status %i counts as delivered', async (status) => {
     const { port } = await receiver({ answer: (_request, response) => response.writeHead(status).end('thanks') });
     const alerts = sender();
     alerts.send(alertOf([`http://127.0.0.1:${port}/`]));
@@ -117,7 +117,7 @@ describe('what the receiver does', () => {
     expect(target.received).toEqual([]);
   });
 
-  it('500 counts as refused, and there is no second try', async () => {
+  it('status 500 counts as refused and is not retried', async () => {
     const clock = new FakeClock();
     const log = memoryLog();
     const { port, received } = await receiver({ answer: (_request, response) => response.writeHead(500).end() });
@@ -132,7 +132,7 @@ describe('what the receiver does', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['never answers', () => {}],
     ['drips', (socket) => drip(socket)],
-  ])('one that %s is given up after five seconds in all, and its connection is closed', async (_name, behave) => {
+  ])('a receiver that %s is abandoned after five seconds, and the connection is closed', async (_name, behave) => {
     const clock = new FakeClock();
     const server = await tcpServer((socket) => void socket.once('data', () => behave(socket)));
     const alerts = sender({ clock });
@@ -146,7 +146,7 @@ describe('what the receiver does', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('the five seconds include the name server', async () => {
+  it('the five seconds include the DNS lookup', async () => {
     const clock = new FakeClock();
     const alerts = sender({ clock, lookup: () => new Promise(() => {}) });
     alerts.send(alertOf(['http://slow.example/']));
@@ -154,7 +154,7 @@ describe('what the receiver does', () => {
     await eventually(() => expect(alerts.totals.tenant).toEqual({ ...none, timeout: 1 }));
   });
 
-  it('a reset, a hang-up, a closed port and a name that does not resolve are failures', async () => {
+  it('a reset, a hang-up, a closed port and an unresolvable hostname count as failed', async () => {
     const log = memoryLog();
     const resetting = await tcpServer((socket) => socket.resetAndDestroy());
     const hangingUp = await tcpServer((socket) => void socket.once('data', () => socket.end()));
@@ -169,7 +169,7 @@ describe('what the receiver does', () => {
     expect(reasons).toEqual(expect.arrayContaining(['ECONNRESET', 'ECONNREFUSED', 'typo.example does not resolve']));
   });
 
-  it('an endless answer is not read: its head is enough', async () => {
+  it('an endless response body is not read: the head is enough', async () => {
     const server = await tcpServer((socket) => {
       socket.once('data', () =>
         flood(socket, 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', '4\r\nmore\r\n'),
@@ -181,7 +181,7 @@ describe('what the receiver does', () => {
     await eventually(() => expect(server.openConnections).toBe(0));
   });
 
-  it('an endless head is a failure', async () => {
+  it('an endless response head counts as failed', async () => {
     const server = await tcpServer((socket) => {
       socket.once('data', () => flood(socket, 'HTTP/1.1 200 OK\r\n', 'x-more: yes\r\n'));
     });
@@ -191,7 +191,7 @@ describe('what the receiver does', () => {
     await eventually(() => expect(server.openConnections).toBe(0));
   });
 
-  it('early answers are not the answer, and many of them are a failure', async () => {
+  it('interim responses (100, 103) are skipped, and an endless number of them counts as failed', async () => {
     const early = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
     const honest = await tcpServer((socket) => {
       socket.once('data', () => socket.write(`${early}HTTP/1.1 200 OK\r\n\r\n`));
@@ -203,7 +203,7 @@ describe('what the receiver does', () => {
     await eventually(() => expect(endless.openConnections).toBe(0));
   });
 
-  it('101 is no answer to a POST', async () => {
+  it('status 101 in response to the POST counts as failed', async () => {
     const server = await tcpServer((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'));
     });
@@ -214,10 +214,10 @@ describe('what the receiver does', () => {
   });
 });
 
-describe('over TLS', () => {
+describe('an alert over TLS', () => {
   const lookup = () => Promise.resolve(['127.0.0.1']);
 
-  it('the certificate is checked against the name, while the connection goes to the pinned address', async () => {
+  it('checks the certificate against the hostname while connecting to the pinned address', async () => {
     let serverName: unknown;
     const { port, received } = await receiver({
       isTls: true,
@@ -233,7 +233,7 @@ describe('over TLS', () => {
     expect(serverName).toBe('hooks.edge.test');
   });
 
-  it('another name, or an authority that nobody trusts, is a failure', async () => {
+  it('counts as failed if the certificate has another name or an untrusted issuer', async () => {
     const { port, received } = await receiver({ isTls: true });
     const log = memoryLog();
     const strict = sender({ ca: renewedCertificate().cert, lookup, logger: log.logger });
@@ -246,7 +246,7 @@ describe('over TLS', () => {
     expect(received).toEqual([]);
   });
 
-  it('a receiver that does not finish the handshake is given up in the same time', async () => {
+  it('is abandoned after five seconds if the receiver does not finish the handshake', async () => {
     const clock = new FakeClock();
     const server = await tcpServer((socket) => void socket.resume());
     const alerts = sender({ clock });
@@ -258,7 +258,7 @@ describe('over TLS', () => {
   });
 });
 
-it('after close nothing is sent, and what was under way is given up', async () => {
+it('a closed sender abandons pending alerts and sends no further alerts', async () => {
   const log = memoryLog();
   const server = await tcpServer((socket) => void socket.resume());
   const alerts = sender({ clock: systemClock, logger: log.logger });
@@ -269,13 +269,13 @@ it('after close nothing is sent, and what was under way is given up', async () =
   await eventually(() => expect(server.openConnections).toBe(0));
   alerts.send(alert);
   await eventually(() => expect(log.lines).toMatchObject([{ outcome: 'failed', reason: 'the edge is stopping' }]));
-  // By the time that a later one has arrived, an earlier one would have.
+  // Sends an alert with a second sender: once its connection is open, a connection of the closed sender would be open too.
   sender().send(alert);
   await eventually(() => expect(server.openConnections).toBeGreaterThan(0));
   expect(server.totalConnections).toBe(2);
 });
 
-/** Never gets to the end of the head. */
+/** Responds with a head that never ends, a few bytes at a time. */
 const drip = (socket: Socket): void => {
   socket.write('HTTP/1.1 200 OK\r\n');
   const timer = setInterval(() => socket.write('x'), 5);

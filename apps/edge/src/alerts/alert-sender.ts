@@ -1,4 +1,5 @@
-// Tells the operator and the tenants that a group has no healthy member left: best effort, once, and never in anyone's way.
+// Notifies the operator and the tenants that a group has no healthy member left. Best effort: an alert is sent once, is never retried,
+// and never delays other work.
 import type { SecureContext } from 'node:tls';
 import {
   type Clock,
@@ -18,19 +19,19 @@ import { type AlertOutcome, AlertOutcomes, type AlertTotals, type DropTotals } f
 import { AlertUrls } from './alert-url.ts';
 
 export interface AlertSenderOptions {
-  /** Empty: none. */
+  /** Alert URL of the operator. Empty if the operator gets no alerts. */
   readonly operatorUrl: string;
   readonly allowPrivate: boolean;
-  /** Empty: alerts are not signed. */
+  /** Secret for signing alerts. Empty if alerts are not signed. */
   readonly secret: Secret;
   readonly regionId: string;
   readonly version?: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly lookup?: NameLookup;
-  /** Certificates to trust instead of the usual authorities'. */
+  /** Trusted CA certificates for receivers, instead of the default certificate authorities. */
   readonly ca?: string;
-  /** As in the limits unless said otherwise. */
+  /** Alert rates that replace the default limits. */
   readonly rates?: AlertRates | undefined;
 }
 
@@ -39,7 +40,7 @@ interface Delivery {
   readonly message: AlertMessage;
   readonly destination: AlertDestination;
   readonly url: URL;
-  /** Of members, as they spell it: several may mean the same. */
+  /** Members' alert URLs, exactly as configured. Different spellings can mean the same destination. */
   readonly urls: string[];
 }
 
@@ -49,7 +50,7 @@ interface End {
 }
 
 export class AlertSender {
-  /** The guard, for registrations too. */
+  /** Guard that checks alert URLs, at registration and before each alert. */
   readonly urls: AlertUrls;
   readonly #options: AlertSenderOptions;
   readonly #operatorUrl: URL | null;
@@ -79,7 +80,7 @@ export class AlertSender {
     return this.#outcomes.dropped;
   }
 
-  /** Returns at once; what becomes of the alert is in the totals and in the log. */
+  /** Starts an alert and returns at once. Results appear in the totals and in the log. */
   send(alert: ZeroHealthyAlert): void {
     const operator = this.#operatorUrl === null ? 0 : 1;
     const tenant = alert.tenantUrls.length;
@@ -96,7 +97,7 @@ export class AlertSender {
       this.#start({ alert, message, destination: 'operator', url: this.#operatorUrl, urls });
     }
     for (const [at, text] of alert.tenantUrls.entries()) {
-      // A group may have any number of members: beyond the limit not even their URLs are read.
+      // A group can have any number of members, so without a free slot the remaining URLs are not even parsed.
       if (!this.#limiter.hasRoomFor(alert.account)) {
         this.#outcomes.drop(alert, 'slots', { tenant: tenant - at });
         return;
@@ -105,7 +106,7 @@ export class AlertSender {
     }
   }
 
-  /** Alerts under way are given up. */
+  /** Aborts all alerts in progress and stops sending. */
   close(): void {
     this.#isClosed = true;
     for (const delivery of this.#underWay) delivery.abort();
@@ -127,14 +128,14 @@ export class AlertSender {
     const { alert, destination, url, urls } = delivery;
     const release = this.#limiter.acquire(destination, alert.account, url.host);
     if (release === null) return this.#outcomes.drop(alert, 'slots', { [destination]: 1, host: url.host, urls });
-    // The operator's host is the operator's own business: no tenant can use up what may go there.
+    // Requests to the operator's URL have no budget, so that tenants cannot use up the budget of the operator's host.
     const overBudget = destination === 'tenant' ? this.#budgets.takePost(alert.account, url.hostname) : null;
     if (overBudget === null) return void this.#deliver(delivery).finally(release);
     release();
     this.#outcomes.drop(alert, overBudget, { tenant: 1, host: url.host, urls });
   }
 
-  /** Never rejects. */
+  /** Sends a request to a destination and records the result. Never rejects. */
   async #deliver(delivery: Delivery): Promise<void> {
     const { clock } = this.#options;
     const { alert, destination, url, urls } = delivery;
@@ -176,7 +177,7 @@ export class AlertSender {
       ...message,
       addresses,
       signal,
-      // The head of the answer says it all.
+      // The response body is not read, because the status is sufficient.
       maxBytes: 0,
       secureContext: this.#trust,
     });

@@ -18,28 +18,28 @@ describe('an alert URL', () => {
     ['http://bob:hunter2@hooks.example/x', 'alert webhook rejected: the URL for hooks.example has a user name in it'],
     ['http://10.0.0.5/s3cret', 'alert webhook rejected: 10.0.0.5 is a private address'],
     [`https://hooks.example/${'x'.repeat(2048)}`, 'alert webhook rejected: it is too long'],
-  ])('%j is refused before anybody is asked', async (text, warning) => {
+  ])('%j is refused without a DNS lookup', async (text, warning) => {
     expect(await urlsOf(() => Promise.reject(new Error('asked'))).checkAtRegistration(text)).toBe(warning);
   });
 
-  it('is refused by its host alone when its name leads inside', async () => {
+  it('is refused if its hostname resolves to a private address, and the message names only the host', async () => {
     const warning = await urlsOf(answering('10.0.0.5')).checkAtRegistration(
       'http://hooks.internal/s3cret?token=s3cret',
     );
     expect(warning).toBe('alert webhook rejected: hooks.internal resolves to a private address');
   });
 
-  it('may lead inside where private addresses are allowed', async () => {
+  it('can point to a private address if private addresses are allowed', async () => {
     expect(await urlsOf(answering('10.0.0.5'), true).checkAtRegistration('http://hooks.internal/')).toBeNull();
     expect(await urlsOf(never, true).checkAtRegistration('http://127.0.0.1:9000/')).toBeNull();
   });
 
-  it('with a public address in it passes, and nobody is asked', async () => {
+  it('is accepted without a DNS lookup if its host is a public address', async () => {
     const urls = urlsOf(() => Promise.reject(new Error('asked')));
     expect(await urls.checkAtRegistration('https://1.1.1.1/x')).toBeNull();
   });
 
-  it('gets a warning when its name does not resolve', async () => {
+  it('gets a warning if its hostname does not resolve', async () => {
     const warning = 'alert webhook: typo.example does not resolve right now';
     expect(await urlsOf(answering()).checkAtRegistration('https://typo.example/s3cret')).toBe(warning);
     const failing = urlsOf(() => Promise.reject(new Error('ENOTFOUND')));
@@ -47,8 +47,8 @@ describe('an alert URL', () => {
   });
 });
 
-describe('the check at a registration', () => {
-  it('gives up after its time, and leaves no timer', async () => {
+describe('the check of an alert URL at registration', () => {
+  it('gives up after 1 s and leaves no timer', async () => {
     const clock = new FakeClock();
     let isAborted = false;
     const urls = urlsOf(
@@ -68,7 +68,7 @@ describe('the check at a registration', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('takes no longer than it may; without time left nobody is asked, and what needs no asking is told all the same', async () => {
+  it('takes no longer than the time left; without time left it refuses only URLs that need no DNS lookup', async () => {
     const clock = new FakeClock();
     let asked = 0;
     const silent = (): Promise<never> => {
@@ -83,7 +83,7 @@ describe('the check at a registration', () => {
     expect(await urls.checkAtRegistration('http://127.0.0.1/', 0)).toMatch(/is a loopback address$/);
   });
 
-  it('asks for a bounded number of names at once; further registrations are not warned', async () => {
+  it('looks up at most 64 names at once; further registrations get no warning', async () => {
     const clock = new FakeClock();
     let asked = 0;
     const urls = urlsOf(

@@ -1,9 +1,9 @@
-// The guard in front of tenants' alert URLs, and what a tenant is told about one at its registration.
+// Guard for tenants' alert URLs, and the warning that a tenant gets about an unusable alert URL at registration.
 import { problemOfAddress } from '@tunnel/rules/net';
 import { InFlight } from '@tunnel/rules/rate';
 import { addressIn, type Clock, type NameLookup, UrlGuard } from '@tunnel/runtime';
 
-/** a registration waits this long for the name in its alert URL; the alert checks it anyway */
+/** Maximum time for which a registration waits for the DNS lookup of its alert URL. The URL is checked again before each alert. */
 const ALERT_LOOKUP_TIMEOUT_MS = 1000;
 
 export interface AlertUrlsOptions {
@@ -12,7 +12,7 @@ export interface AlertUrlsOptions {
   readonly lookup?: NameLookup | undefined;
 }
 
-/** Registrations that wait for the name in their alert URL. Further ones are not warned. */
+/** Maximum concurrent DNS lookups for registrations. Above the limit, a registration succeeds without the check. */
 const LOOKUPS_AT_ONCE = 64;
 
 export class AlertUrls extends UrlGuard {
@@ -25,8 +25,8 @@ export class AlertUrls extends UrlGuard {
   }
 
   /**
-   * A warning for the tenant, or null. It never holds up a registration for long, and no longer than `withinMs`; the alert
-   * is checked in any case.
+   * Returns a warning about an alert URL for the tenant, or null. Delays a registration by at most `withinMs`, and by no more than a
+   * second. Because the URL is checked again before each alert, a skipped check is safe.
    */
   async checkAtRegistration(text: string, withinMs: number = ALERT_LOOKUP_TIMEOUT_MS): Promise<string | null> {
     const reading = this.read(text);

@@ -1,4 +1,4 @@
-// The receiver that docs/alerts.md shows is run as it stands there.
+// Runs the receiver shown in docs/alerts.md, unchanged.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 it.each(['open sesame', `whsec_${Buffer.from('a key of thirty-two random bytes').toString('base64')}`])(
-  'the receiver of the page takes what is signed with its secret, and nothing else',
+  'the receiver in docs/alerts.md accepts alerts signed with its secret and rejects all others',
   async (secret) => {
     const directory = await temporaryDirectory();
     endings.push(() => directory.close());
@@ -40,7 +40,7 @@ it.each(['open sesame', `whsec_${Buffer.from('a key of thirty-two random bytes')
   },
 );
 
-it('the page shows the fields of an alert as they are sent', () => {
+it('docs/alerts.md shows the body of an alert exactly as sent', () => {
   const stamp = { id: 'msg_1', now: 0, secret: new Secret(''), userAgent: '', regionId: 'local' };
   const shown = alertOf([], { label: 'shop', groupName: 'shop' });
   expect(JSON.stringify(JSON.parse(block('json')))).toBe(composeAlert(shown, stamp).body.toString());

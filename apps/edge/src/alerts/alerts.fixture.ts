@@ -1,4 +1,4 @@
-// Receivers over real sockets, a log that can be searched, and an alert to send.
+// Fixtures for alerts: receivers on real sockets, a log kept in memory, and a sample alert.
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -20,7 +20,7 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Keeps every request and then answers as `answer` does: 204 unless told. */
+/** Starts a receiver that records every request and then responds with `answer`, by default with status 204. */
 export const startReceiver = async (
   options: { readonly answer?: RequestListener; readonly isTls?: boolean } = {},
 ): Promise<Receiver> => {
@@ -51,7 +51,7 @@ export const startReceiver = async (
 export interface MemoryLog {
   readonly logger: Logger;
   readonly lines: readonly Record<string, unknown>[];
-  /** All that was ever said, as one text. */
+  /** All log lines as one text, for searching. */
   readonly text: string;
 }
 
@@ -90,7 +90,7 @@ export const senderOf = (rest: Partial<AlertSenderOptions> = {}): AlertSender =>
     version: '1.2.3',
     clock: systemClock,
     logger: memoryLog().logger,
-    // Tests of the rates say so.
+    // Rates high enough never to limit an alert; tests of the budgets set real rates.
     rates: { perGroup: 1e9, perAccount: 1e9, perHostOfAccount: 1e9, perHost: 1e9 },
     ...rest,
   });

@@ -20,15 +20,18 @@ it.each([
     true,
   ],
   ['the defaults, told not to', { load_balancing: { ...LOAD_BALANCING, alert_allow_private: false } }, false],
-])('with %s: alerts to private addresses are decided, and the start says so', (_name, overrides, allowed) => {
-  const config = configOf(overrides);
-  expect(decidePrivateAlertsFor(config).allowed).toBe(allowed);
-  const log = memoryLog();
-  logPrivateAlerts(config, log.logger);
-  expect(log.lines).toMatchObject([{ level: 'info', allowed, because: expect.stringMatching(/\w/) }]);
-});
+])(
+  'with %s: the edge decides whether alerts may reach private addresses, and logs the reason at start',
+  (_name, overrides, allowed) => {
+    const config = configOf(overrides);
+    expect(decidePrivateAlertsFor(config).allowed).toBe(allowed);
+    const log = memoryLog();
+    logPrivateAlerts(config, log.logger);
+    expect(log.lines).toMatchObject([{ level: 'info', allowed, because: expect.stringMatching(/\w/) }]);
+  },
+);
 
-it('nothing is said while load balancing is off: there are no alerts', () => {
+it('no decision is logged while load balancing is off', () => {
   const log = memoryLog();
   logPrivateAlerts(configOf({ load_balancing: { enabled: false } }), log.logger);
   expect(log.lines).toEqual([]);

@@ -1,4 +1,5 @@
-// Joins the alerts to the rest of the edge: what its configuration says of them, and the watcher of groups that raises them.
+// Connects alerts to the edge: creates the alert sender from the configuration, and watches groups for the loss of the last healthy
+// member.
 
 import type { ServerConfig } from '@tunnel/config/server';
 import { showProtocol } from '@tunnel/contract';
@@ -9,7 +10,7 @@ import type { GroupWatcher } from '../routing/groups.ts';
 import { AlertSender, type AlertSenderOptions } from './alert-sender.ts';
 import type { LastAlerts } from './last-alerts.ts';
 
-/** Whether alerts of tenants may go to private addresses, and which key decides. */
+/** Decides whether tenants' alerts can go to private addresses. The result names the config key behind the decision. */
 export const decidePrivateAlertsFor = ({
   server,
   platform,
@@ -22,7 +23,7 @@ export const decidePrivateAlertsFor = ({
     trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
   });
 
-/** For the operator, once at the start: "auto" must not be a guess. */
+/** Logs at startup whether tenants' alerts can go to private addresses, so that the operator need not guess the effect of "auto". */
 export const logPrivateAlerts = (config: ServerConfig, logger: Logger): void => {
   if (!config.load_balancing.enabled) return;
   const { allowed, because } = decidePrivateAlertsFor(config);

@@ -10,7 +10,7 @@ const GROUP = {};
 const to = (alertWebhook: string | null, connectedSince = AT) => ({ alertWebhook, connectedSince });
 
 describe('the last alert of a group', () => {
-  it('is told for each URL, once it has ended', () => {
+  it('is shown for each of its URLs once the alert has ended', () => {
     const last = new LastAlerts();
     expect(last.of(GROUP, to('a'))).toBeNull();
     const tell = last.begin(GROUP, AT);
@@ -31,7 +31,7 @@ describe('the last alert of a group', () => {
     expect(last.of({}, to('a'))).toBeNull();
   });
 
-  it('tells of all others what becomes of them together', () => {
+  it('has a common outcome for all URLs without a separate outcome', () => {
     const last = new LastAlerts();
     const tell = last.begin(GROUP, AT);
     tell(['a'], 'delivered');
@@ -39,7 +39,7 @@ describe('the last alert of a group', () => {
     expect([last.of(GROUP, to('a'))?.outcome, last.of(GROUP, to('b'))?.outcome]).toEqual(['delivered', 'dropped']);
   });
 
-  it('is nothing to a member that came after it, whatever URL it names', () => {
+  it('is not shown for a member that joined later, even with the same URL', () => {
     const last = new LastAlerts();
     const tell = last.begin(GROUP, AT);
     tell(['a'], 'delivered');
@@ -47,7 +47,7 @@ describe('the last alert of a group', () => {
     expect([last.of(GROUP, to('a', AT + 1)), last.of(GROUP, to('b', AT + 1))]).toEqual([null, null]);
   });
 
-  it('is forgotten with the next one, and a late end of the one before changes nothing', () => {
+  it('is replaced by the next alert, and a late outcome of the replaced alert is ignored', () => {
     const last = new LastAlerts();
     const before = last.begin(GROUP, AT);
     before(['a'], 'delivered');
@@ -64,14 +64,14 @@ describe('the last alert of a group', () => {
     ['failed', 'failed'],
     ['guard-refused', 'refused'],
     ['dropped', 'dropped'],
-  ] as const)('does not tell what a receiver said: %s is %s', (outcome, shown) => {
+  ] as const)('does not reveal the receiver’s response: %s is shown as %s', (outcome, shown) => {
     const last = new LastAlerts();
     last.begin(GROUP, AT)(['a'], outcome);
     expect(last.of(GROUP, to('a'))?.outcome).toBe(shown);
   });
 });
 
-describe('what a sender tells of its ends', () => {
+describe('the outcome reported by the alert sender', () => {
   const endings: (() => unknown)[] = [];
   afterEach(async () => {
     for (const end of endings.splice(0)) await end();
@@ -82,7 +82,7 @@ describe('what a sender tells of its ends', () => {
     return made;
   };
 
-  it('is of every spelling of a URL, also of one that is the operator’s', async () => {
+  it('covers every spelling of a URL, including the operator’s URL', async () => {
     const { port, close } = await startReceiver();
     endings.push(close);
     const base = `http://127.0.0.1:${port}`;
@@ -98,7 +98,7 @@ describe('what a sender tells of its ends', () => {
     });
   });
 
-  it('is of all at once when the whole alert is over its budget', () => {
+  it('covers all URLs at once if the whole alert exceeds its budget', () => {
     const last = new LastAlerts();
     const rates = { perGroup: 1, perAccount: 1e9, perHostOfAccount: 1e9, perHost: 1e9 };
     const alerts = sender({ rates });

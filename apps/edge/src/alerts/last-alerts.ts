@@ -1,5 +1,5 @@
-// What became of the last alert of each group, by the URLs of members that it went to. Each owner sees it with the own member, in less
-// detail than the log has it: whether a receiver took it, not what the receiver said. Gone with the group.
+// Result of the last alert of each group, by alert URL of members. An owner sees the result with the owner's member, with less detail
+// than in the log: whether the receiver accepted the alert, but not the receiver's response. Results are deleted with the group.
 import type { LastAlert } from '@tunnel/contract';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { AlertOutcome } from './alert-outcomes.ts';
@@ -15,23 +15,23 @@ const SHOWN: Readonly<Record<AlertOutcome, ShownOutcome>> = {
   dropped: 'dropped',
 };
 
-/** `urls`: as members spell them; null: all that nothing else was told of. */
+/** Records a result for alert URLs, exactly as configured. If `urls` is null, the result applies to all URLs without a separate result. */
 export type TellEnd = (urls: readonly string[] | null, outcome: AlertOutcome) => void;
 
 type AlertedMember = Pick<Tunnel, 'alertWebhook' | 'connectedSince'>;
 
 interface Fall {
   readonly at: number;
-  /** At most one for each URL of a member: bounded as the group is. */
+  /** Results by alert URL. Contains at most the URLs of the group's members, so the size of the group bounds the map. */
   readonly ends: Map<string, ShownOutcome>;
-  /** Of URLs without an end of their own; null: they are under way. */
+  /** Result of all URLs without an entry in `ends`. Null while the alert to these URLs is in progress. */
   rest: ShownOutcome | null;
 }
 
 export class LastAlerts {
   readonly #falls = new WeakMap<object, Fall>();
 
-  /** A group fell: what is told from now on is of this alert. */
+  /** Begins a new alert for a group that lost its last healthy member. The returned function records the results of the new alert. */
   begin(group: object, at: number): TellEnd {
     const fall: Fall = { at, ends: new Map(), rest: null };
     this.#falls.set(group, fall);
@@ -41,7 +41,10 @@ export class LastAlerts {
     };
   }
 
-  /** null: there was none to its URL, or it is under way. Whoever joins later learns nothing of it: not even by the URL of another. */
+  /**
+   * Returns the result of a group's last alert to a member's URL. Returns null if no alert was sent to the URL, or if the alert is in
+   * progress. Also returns null for a member that joined after the alert, even if an earlier member has the same URL.
+   */
   of(group: object, { alertWebhook: url, connectedSince }: AlertedMember): LastAlert | null {
     const fall = this.#falls.get(group);
     if (fall === undefined || url === null || connectedSince > fall.at) return null;

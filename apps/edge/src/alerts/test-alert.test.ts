@@ -22,7 +22,7 @@ const configOf = (alert_webhook_url: string, alert_secret = '') =>
 const send = (port: number, clock = systemClock, secret = '') =>
   sendTestAlert(configOf(`http://127.0.0.1:${port}/s3cret`, secret), { clock, version: '1.2.3' });
 
-it('arrives as a real alert does, signed', async () => {
+it('a test alert has the form and signature of a real alert', async () => {
   const { port, received } = await receiver();
   const end = await send(port, systemClock, 'a secret');
   expect(end).toMatchObject({ host: `127.0.0.1:${port}`, outcome: 'delivered', status: 204, reason: null });
@@ -41,16 +41,16 @@ it('arrives as a real alert does, signed', async () => {
   });
 });
 
-it('says that it was refused, and by what', async () => {
+it('a test alert reports the status of a receiver that refused it', async () => {
   const { port } = await receiver({ answer: (_request, response) => response.writeHead(500).end() });
   expect(await send(port)).toMatchObject({ outcome: 'refused-status', status: 500 });
 });
 
-it('says that nobody is there', async () => {
+it('a test alert reports a refused connection', async () => {
   expect(await send(await freePort())).toMatchObject({ outcome: 'failed', status: null, reason: 'ECONNREFUSED' });
 });
 
-it('says that nobody answered in time', async () => {
+it('a test alert reports a receiver that did not respond in time', async () => {
   const { port, received } = await receiver({ answer: () => {} });
   const clock = new FakeClock();
   const ended = send(port, clock);
@@ -59,7 +59,7 @@ it('says that nobody answered in time', async () => {
   expect(await ended).toMatchObject({ outcome: 'timeout', reason: 'no response within 5 s' });
 });
 
-it('needs a URL', async () => {
+it('a test alert without a configured URL fails with CONFIG_NO_ALERT_URL', async () => {
   await expect(sendTestAlert(configOf(''), { clock: systemClock, version: '' })).rejects.toMatchObject({
     code: 'CONFIG_NO_ALERT_URL',
   });

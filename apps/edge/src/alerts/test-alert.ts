@@ -1,4 +1,4 @@
-// One alert to the operator's URL that nothing has caused, so that it is known to arrive before it is needed.
+// Sends a test alert to the operator's URL, so that delivery is known to work before a real alert.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
@@ -12,16 +12,16 @@ export interface TestAlertDeps {
 }
 
 export interface TestAlertEnd {
-  /** Never more of the URL: its path is mostly a secret. */
+  /** Host of the alert URL. The rest of the URL is never shown, because the path usually contains a secret. */
   readonly host: string;
   readonly outcome: 'delivered' | 'refused-status' | 'timeout' | 'failed';
   readonly status: number | null;
-  /** A code; null: there was an answer. */
+  /** Reason for a missing response. Null if a response arrived. */
   readonly reason: string | null;
   readonly durationMs: number;
 }
 
-/** The body has the fields of a real one: a receiver that takes the one takes the other. */
+/** Group in the test alert. The body has the same fields as a real alert, so a receiver that accepts the test also accepts real alerts. */
 const GROUP = { protocol: 'http', label: 'alert-test', groupName: 'alert test', keyHashShort: '00000000' } as const;
 
 export const sendTestAlert = async (

@@ -1,4 +1,4 @@
-// What this edge knows of the accounts that have tunnels on it: how many, and whether the platform lets them have more.
+// Facts about the accounts with tunnels on this edge: the number of tunnels, and whether the platform lets the account open more tunnels.
 import type { Fault } from '@tunnel/errors';
 import { Cache } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -8,7 +8,7 @@ interface Counted {
   isOpen: boolean;
 }
 
-/** How many tunnels each account has here, those that still look for their endpoint included. */
+/** Number of tunnels per account on this edge, including tunnels that do not have an endpoint yet. */
 export class AccountTunnels {
   readonly #tunnels = new Map<string, Counted>();
   readonly #counts = new Map<string, number>();
@@ -33,7 +33,7 @@ export class AccountTunnels {
     if (counted !== undefined) counted.isOpen = true;
   }
 
-  /** The account of one that was counted and never opened; null: there is no such tunnel. */
+  /** Returns the account of a tunnel that was counted but never opened. Returns null if no such tunnel exists. */
   pendingAccountOf(tunnelId: string): string | null {
     const counted = this.#tunnels.get(tunnelId);
     return counted === undefined || counted.isOpen ? null : counted.accountId;
@@ -50,8 +50,9 @@ export class AccountTunnels {
 }
 
 /**
- * Accounts that the platform closed to new tunnels when it was last heard: suspended, over their spend cap, or past due. Their
- * keys may be good; while the platform is away nobody can know whether the reason still holds, so nothing is opened for them.
+ * Accounts that the platform had closed to new tunnels at the last contact: suspended, over the spend cap, or past due. Their keys can
+ * still be valid. While the platform is unreachable, the edge cannot check whether the reason still applies, so the edge opens no tunnels
+ * for these accounts.
  */
 export class ClosedAccounts {
   readonly #closed = new Cache<string, true>({ max: EDGE_LIMITS.KNOWN_KEYS_MAX });
@@ -64,17 +65,17 @@ export class ClosedAccounts {
     this.#closed.set(accountId, true);
   }
 
-  /** The platform said something of it that is no reason against it. */
+  /** Removes an account after the platform reported a state without a reason to reject tunnels. */
   remove(accountId: string): void {
     this.#closed.delete(accountId);
   }
 
-  /** What it answered when a tunnel was asked for; null: yes. */
+  /** Updates the set from the platform's response to a tunnel request. `refusal` is null if the platform accepted the tunnel. */
   learn(accountId: string, refusal: Fault | null): void {
     if (refusal === null) this.remove(accountId);
     else if (isOfAccount(refusal)) this.add(accountId);
   }
 }
 
-/** The account is the reason, not the tunnel. */
+/** Whether a tunnel was rejected because of its account rather than because of the tunnel. */
 const isOfAccount = ({ code }: Fault): boolean => code === 'SPEND_CAP_REACHED' || code.startsWith('ACCOUNT_');

@@ -1,4 +1,5 @@
-// What every backend promises the edge. Used by tests only: each implementation runs it on its own set-up.
+// Conformance suite for backends: the guarantees every backend gives the edge. Used by tests only; each implementation runs the suite
+// with its own setup.
 
 import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,14 +8,14 @@ import { askedTunnel, closedTunnel, openedTunnel } from './platform-backend.fixt
 import { countersOf } from './tunnel-counters.fixture.ts';
 import { TunnelCounters } from './tunnel-counters.ts';
 
-/** What the one on the other side knows, and what it can be told to do. */
+/** The platform behind a backend: its records as a test sees them, and the changes a test can make. */
 export interface OtherSide {
   tunnel(tunnelId: string): { isOpen: boolean; label: string; requests: number; bytes: number } | undefined;
   setLimit(accountId: string, limit: number): Promise<void>;
   closeAccount(accountId: string, code: string, message: string): Promise<void>;
-  /** The cap that the account has reached, as money; null: none. */
+  /** Sets the spend cap the account has reached, as an amount of money. Null lifts the cap. */
   setCap(accountId: string, cap: string | null): Promise<void>;
-  /** Verified for this account; null: removed, or with `keepsTunnels` lapsed. */
+  /** Verifies a domain for an account. A null account removes the domain; with `keepsTunnels` the domain lapses instead. */
   setDomain(domain: string, accountId: string | null, keepsTunnels?: boolean): Promise<void>;
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
@@ -23,14 +24,17 @@ export interface OtherSide {
 export interface BackendUnderTest {
   readonly backend: Backend;
   readonly adminToken: string;
-  /** Two keys of one account, and one of another. The account has reserved `kept` and `tcp/20042`, and has the domains `shop.example.org` and `*.example.org`. */
+  /**
+   * Two API keys of the account. The account has reserved `kept` and `tcp/20042`, and has the domains `shop.example.org` and
+   * `*.example.org`.
+   */
   readonly accountKeys: readonly [string, string];
   readonly accountId: string;
   readonly otherKey: string;
   readonly otherAccountId: string;
-  /** Absent where keys cannot be revoked while the edge runs. */
+  /** Revokes an API key. Absent if keys cannot be revoked while the edge runs. */
   revoke?(key: string): Promise<void>;
-  /** Absent where there is nobody. */
+  /** The platform behind the backend. Absent for a backend without a platform. */
   readonly other?: OtherSide;
   cleanUp?(): Promise<void>;
 }
@@ -55,11 +59,11 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       return verdict.owner;
     };
 
-    it('knows the admin token as the operator', async () => {
+    it('recognizes the admin token as the operator', async () => {
       expect(await ownerOf(set.adminToken)).toEqual({ kind: 'operator' });
     });
 
-    it('knows every key of an account as that account, each under a key id of its own', async () => {
+    it('recognizes every key of an account, with a separate key id for each key', async () => {
       const [first, second] = set.accountKeys;
       expect(await ownerOf(first)).toEqual({ kind: 'account', accountId: set.accountId });
       expect(await ownerOf(second)).toEqual({ kind: 'account', accountId: set.accountId });
@@ -68,21 +72,21 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       expect(new Set(ids.map((verdict) => verdict.ok && verdict.keyId)).size).toBe(3);
     });
 
-    it.each(['tnl_unknown', ' ', 'ü'.repeat(500), '\u0000'])('refuses an unknown key for good', async (token) => {
+    it.each(['tnl_unknown', ' ', 'ü'.repeat(500), '\u0000'])('rejects an unknown key permanently', async (token) => {
       const verdict = await set.backend.verifyKey(token);
       expect(verdict).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_INVALID', retryable: false } });
     });
 
-    it('refuses a key that is longer, shorter or otherwise cased than the real one', async () => {
+    it('rejects a token that is longer, shorter or differs in case from the admin token', async () => {
       const near = [`${set.adminToken}x`, set.adminToken.slice(0, -1), swapCase(set.adminToken), ` ${set.adminToken}`];
       for (const token of near) expect((await set.backend.verifyKey(token)).ok).toBe(false);
     });
 
-    it('says of no key that it is missing', async () => {
+    it('reports an empty key as missing', async () => {
       expect(await set.backend.verifyKey('')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_MISSING' } });
     });
 
-    it('never puts the key into what it answers', async () => {
+    it('never includes a key in a verdict', async () => {
       const verdicts = await Promise.all(
         ['tnl_not-a-real-key', set.adminToken, set.otherKey].map((key) => set.backend.verifyKey(key)),
       );
@@ -90,7 +94,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       for (const key of ['tnl_not-a-real-key', set.adminToken, set.otherKey]) expect(text).not.toContain(key);
     });
 
-    it('tells every listener of a revocation, until it stops listening', async (context) => {
+    it('notifies listeners of a revocation until they unsubscribe', async (context) => {
       if (set.revoke === undefined) return context.skip('keys of this backend change only with a restart');
       const heard: Revocation[] = [];
       const unheard: Revocation[] = [];
@@ -121,7 +125,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       return verdict;
     };
 
-    describe('and the one on the other side', () => {
+    describe('with a platform', () => {
       let other: OtherSide;
       let keyId: string;
 
@@ -133,7 +137,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
 
       const ask = (tunnelId: string) => set.backend.admitTunnel(askedTunnel(tunnelId, set.accountId, { keyId }));
 
-      it('hears of each tunnel, of what it carried, and of its end', async () => {
+      it('the platform learns of each tunnel, its traffic and its end', async () => {
         const counters = new TunnelCounters();
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
@@ -145,7 +149,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 3, bytes: 5000 });
       });
 
-      it('hears what connections carry that outlive their tunnel', async () => {
+      it('the platform gets the traffic of connections that outlive their tunnel', async () => {
         const counters = countersOf(1, 10, 1);
         await ask('tun_1');
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
@@ -157,7 +161,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 1, bytes: 700 });
       });
 
-      it('hears nothing of the operator’s tunnels', async () => {
+      it('the platform gets nothing about the operator’s tunnels', async () => {
         const owner = { kind: 'operator' } as const;
         const counters = countersOf(9, 9);
         await set.backend.admitTunnel(askedTunnel('tun_op', '', { owner }));
@@ -167,7 +171,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_op')).toBeUndefined();
       });
 
-      it('does not count a tunnel that found no endpoint', async () => {
+      it('a tunnel that found no endpoint does not count toward the limit', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
         set.backend.admissionEnded('tun_1');
@@ -175,7 +179,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_1')).toBeUndefined();
       });
 
-      it('refuses what is over the limit in its own words, and counts no tunnel that has just ended', async () => {
+      it('a tunnel over the limit is refused in the platform’s words, and a closed tunnel frees its place', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId }));
@@ -185,7 +189,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_3')).toBeNull();
       });
 
-      it('ends all of an account with its own words', async () => {
+      it('closing an account revokes its sessions with the platform’s code and message', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         await other.closeAccount(set.accountId, 'ACCOUNT_SUSPENDED', 'the account is suspended for a reason');
@@ -196,7 +200,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         });
       });
 
-      it('ends all of an account at its spend cap, refuses its tunnels, and lets it in at once when it is raised', async () => {
+      it('an account at its spend cap loses its sessions and opens no tunnel until the cap is raised', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         expect(await ask('tun_1')).toBeNull();
@@ -210,12 +214,12 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_3')).toBeNull();
       });
 
-      it('may be away: nothing is opened for an account at its spend cap by what was known before', async () => {
+      it('during an outage, an account at its spend cap opens no tunnel, and other accounts do', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         await other.setCap(set.accountId, '$5.00');
         await expect.poll(() => heard, { timeout: 15_000 }).toHaveLength(1);
-        // Its key is good, and known anew.
+        // The account’s key is valid, and the edge has just checked the key again.
         expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
         const { keyId: otherKeyId } = await keyOf(set.otherKey);
         await other.goAway();
@@ -232,7 +236,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_5')).toBeNull();
       });
 
-      it('may be away: known keys are good, limits are kept, and all of it is told later', async () => {
+      it('during an outage, known keys work and limits apply; usage is delivered afterwards', async () => {
         await other.setLimit(set.accountId, 2);
         await expect.poll(async () => (await keyOf(set.accountKeys[0])).ok).toBe(true);
         expect(await ask('tun_1')).toBeNull();

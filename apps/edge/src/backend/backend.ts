@@ -1,4 +1,5 @@
-// Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
+// Interface of a backend, which authenticates keys, admits tunnels and receives events of the edge. Every implementation passes
+// backend.conformance.ts.
 
 import type { Fault } from '@tunnel/errors';
 import type { Owner, TunnelProtocol } from '@tunnel/rules/tunnels';
@@ -8,29 +9,32 @@ import type { ReservedNames } from './names/reserved-names.ts';
 import type { DomainKeepers } from './names/verified-domains.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
-/** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
+/**
+ * Result of checking a key. `fault` can be sent to the caller as is. A retryable fault means that the key cannot be checked right now,
+ * not that the key was rejected.
+ */
 export type KeyVerdict =
   | { readonly ok: true; readonly owner: Owner; readonly keyId: string; readonly profile?: OwnerProfile | undefined }
   | { readonly ok: false; readonly fault: Fault };
 
-/** What the owner of a key is shown of the account; only a platform knows it. */
+/** Account details shown to the owner of a key. Only a platform provides these details. */
 export interface OwnerProfile {
   readonly account: string;
   readonly plan: string;
   readonly dashboardUrl: string;
 }
 
-/** A tunnel that would be opened. */
+/** Request for admission of a tunnel that is about to open. */
 export interface TunnelAdmissionRequest extends AdmissionRequest {
   readonly sessionId: string;
   readonly name: string;
   readonly protocol: TunnelProtocol;
   readonly keyId: string;
-  /** What the client calls its computer. */
+  /** Name that the client reports for its computer. */
   readonly clientName?: string | undefined;
-  /** A subdomain of the client's choice. */
+  /** Whether the client requested a specific subdomain. */
   readonly customSubdomain: boolean;
-  /** Milliseconds since the epoch. */
+  /** Time of the request in milliseconds since the epoch. */
   readonly at: number;
 }
 
@@ -44,11 +48,11 @@ export interface TunnelOpened {
   readonly owner: Owner;
   readonly keyId: string;
   readonly clientAddr: string;
-  /** What the client calls its computer. */
+  /** Name that the client reports for its computer. */
   readonly clientName?: string | undefined;
-  /** The living ones: they go on counting, also for connections that outlive the tunnel. */
+  /** Live counters of the tunnel. The counters keep counting, even for connections that outlive the tunnel. */
   readonly counters: TunnelCounters;
-  /** Milliseconds since the epoch. */
+  /** Time of opening in milliseconds since the epoch. */
   readonly at: number;
 }
 
@@ -57,44 +61,50 @@ export interface TunnelClosed {
   readonly owner: Owner;
   readonly requests: number;
   readonly bytes: number;
-  /** Milliseconds since the epoch: for a lost client the time of the loss, not of its discovery. */
+  /** Time of closing in milliseconds since the epoch. For a lost client, the time of the loss, not the time of its detection. */
   readonly at: number;
 }
 
-/** What lost its right to be here: one key, all of an account, or some tunnels alone. */
+/** Revocation of access for a key, for a whole account, or for certain tunnels only. */
 export interface Revocation {
   readonly keyId?: string;
   readonly accountId?: string;
-  /** In the order in which they end. Their clients are told, and go on with what else they have. */
+  /** Tunnels to close, in this order. Their clients are notified and keep their remaining tunnels. */
   readonly tunnelIds?: readonly string[];
   readonly fault: Fault;
 }
 
 export interface Backend {
-  /** Never rejects and never logs the key. */
+  /** Checks a key. Never rejects, and never logs the key. */
   verifyKey(token: string): Promise<KeyVerdict>;
-  /** May it be opened, and there? null: yes; the name is its account's from now on. Not asked for a tunnel that comes back. Never rejects. */
+  /**
+   * Decides whether a tunnel can be opened at the requested endpoint. Returns null if admitted; the name then belongs to the tunnel's
+   * account. Not called for a returning tunnel. Never rejects.
+   */
   admitTunnel(event: TunnelAdmissionRequest): Promise<Fault | null>;
-  /** The search for the endpoint of an admitted tunnel is over. One that was not opened by now never will be. */
+  /** Called when the search for the endpoint of an admitted tunnel has ended. A tunnel not opened by then is never opened. */
   admissionEnded(tunnelId: string): void;
   tunnelOpened(event: TunnelOpened): void;
   tunnelClosed(event: TunnelClosed): void;
-  /** Some tunnel's stream has ended: what it carried can be told. Called often, so it must cost nothing. */
+  /** Called when a stream of any tunnel has ended, so that its usage can be reported. Called often, so the call must be cheap. */
   streamEnded(): void;
-  /** Calls back for every later revocation; the returned function ends that. */
+  /** Calls the listener for every later revocation. The returned function removes the listener. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
-  /** Calls back when own domains changed hands; the returned function ends that. One that only lapsed is not told of: its tunnels stay. */
+  /**
+   * Calls the listener when custom domains have changed owners. The returned function removes the listener. Domains that merely lapsed
+   * are not reported, because their tunnels stay open.
+   */
   onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void;
-  /** What is known as reserved or verified: for visitors whose tunnel is away, and for ports that are given out. */
+  /** Known reserved names and verified domains. Used for visitors of a disconnected tunnel and for assigning ports. */
   readonly reserved: ReservedNames;
-  /** Those that come by themselves; absent: the edge has its files alone. */
+  /** Automatically issued certificates. Undefined if the edge uses only certificate files. */
   readonly certificates?: EdgeCertificates | undefined;
-  /** Where people reach the pages of the platform that this edge belongs to; null: not known, or it belongs to none. */
+  /** URL of the platform's web pages. Null if the URL is unknown, or if the edge has no platform. */
   readonly platformUrl?: string | null;
-  /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
+  /** Bytes waiting to be written to the edge's disk, and how often the limit was exceeded. Undefined if the backend keeps no journal. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;
-  /** The edge's ports are open. */
+  /** Called when the edge's ports are open for clients and visitors. */
   ready(): void;
   stop(): Promise<void>;
 }

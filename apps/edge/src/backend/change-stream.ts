@@ -1,19 +1,19 @@
-// Holds the stream of changes open: comes back when it ends or falls silent, and asks for what it has missed.
+// Keeps the platform's stream of changes open. Reconnects when the stream ends or falls silent, and requests the missed changes.
 import { type EdgeChange, edgeChange } from '@tunnel/contract';
 import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { PlatformLink } from './platform-link.ts';
 import { linesIn } from './stream-lines.ts';
 
-/** a stream of changes without a sign of life for so long is dead and asked for anew */
+/** Maximum silence of the change stream. A longer silence means that the connection is dead, and the edge reconnects. */
 export const PLATFORM_CHANGES_SILENT_MS = 25_000;
-/** one line of that stream */
+/** Maximum size of a line in the change stream. */
 const PLATFORM_CHANGE_MAX_BYTES = 64 * 1024;
-/** the first pause before that stream is asked for again */
+/** First pause before reconnecting to the change stream. */
 const PLATFORM_RETRY_MIN_MS = 200;
-/** the longest one: a key that was revoked meanwhile is heard of soon after the return */
+/** Maximum pause before reconnecting. Short, so that the edge learns about revoked keys soon after the platform has returned. */
 export const PLATFORM_RETRY_MAX_MS = 2000;
-/** a stream that lived this long was a good one: the pauses begin anew */
+/** Minimum lifetime of a stable change stream. The end of a stable stream resets the pauses to the minimum. */
 const PLATFORM_RETRY_STABLE_MS = 10_000;
 
 export interface ChangeStreamOptions {
@@ -42,14 +42,14 @@ export class ChangeStream {
     this.#options = options;
   }
 
-  /** The latest change that we know; null: none yet. */
+  /** Id of the latest change known to the edge. Null before the first heartbeat response. */
   get since(): number | null {
     return this.#since;
   }
 
   /**
-   * `lastChange`: the latest there is, as a heartbeat tells; `knownBefore`: what we knew when it was sent.
-   * true: the platform has forgotten some that we know.
+   * Follows the change stream after a heartbeat response. `lastChange` is the id of the latest change in the response; `knownBefore` is
+   * the latest id that the edge knew when sending the heartbeat. Returns true if the platform has lost changes that the edge knows.
    */
   follow(lastChange: number, knownBefore: number | null): boolean {
     if (this.#isStopped) return false;
@@ -85,12 +85,13 @@ export class ChangeStream {
         if (ending.signal.aborted) break;
         const change = changeOf(line);
         if (change === null) continue;
-        // A sign of life may overtake the changes that it counts.
+        // The id in a keep-alive is ignored, because the keep-alive can overtake changes with lower ids.
         if (change.kind !== 'alive') this.#since = change.id;
         onChange(change);
       }
     } catch {
-      // Away, cut or refused: all are tried again, and the heartbeat says so.
+      // The platform is unreachable, or has closed or rejected the stream. The edge reconnects in all cases, and the heartbeat logs the
+      // problem.
     }
     ending.abort();
     this.#silence?.cancel();
@@ -111,7 +112,7 @@ export class ChangeStream {
   }
 }
 
-/** A line of a kind that is not known here is passed over. */
+/** Parses a line of the stream. Returns null for an unknown kind of change, which is skipped. */
 const changeOf = (line: string): EdgeChange | null => {
   try {
     const parsed = edgeChange.safeParse(JSON.parse(line));

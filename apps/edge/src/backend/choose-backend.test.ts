@@ -19,7 +19,7 @@ const at = (
     },
   );
 
-it('on this machine clients come to the address that is listened on', () => {
+it('on a loopback address, clients connect to the address the edge listens on', () => {
   expect(at('127.0.0.1', 'localhost')).toEqual({
     control: '127.0.0.1:4040',
     control_tls: false,
@@ -28,7 +28,7 @@ it('on this machine clients come to the address that is listened on', () => {
   expect(at('::1', 'localhost').control).toBe('[::1]:4040');
 });
 
-it('elsewhere they come to the domain; usual ports are left out', () => {
+it('on a non-loopback address, clients connect to the domain, and URLs omit default ports', () => {
   expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 })).toEqual({
     control: 'tunnels.example.com:443',
     control_tls: true,
@@ -40,7 +40,7 @@ it('elsewhere they come to the domain; usual ports are left out', () => {
   expect(at('10.0.0.4', 'tunnels.example.com', { http: 80 }).http_url).toBe('http://tunnels.example.com');
 });
 
-it('before the first certificate visitors are told to come in clear, clients by TLS', () => {
+it('before the first certificate, the URL for visitors is unencrypted, and clients connect over TLS', () => {
   expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 }, true, false)).toEqual({
     control: 'tunnels.example.com:443',
     control_tls: true,

@@ -1,4 +1,5 @@
-// Which backend an edge has: the platform of its stack, one elsewhere, or none; and what a platform is told of this edge.
+// Chooses the backend of an edge: the platform of the same stack, a remote platform, or a standalone backend. Also composes the edge's
+// description for the platform.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,9 @@ const JOURNAL_FOLDER = 'edge-journal';
 const KEYS_FILE = 'edge-known-keys.jwe';
 const COPIES_FOLDER = 'certificates';
 
-/** The platform of the edge's own stack, on this machine: its listener for edges, and what lets this one in. */
+/**
+ * Platform in the edge's stack, on the same computer: URL of the platform's listener for edges, and the credential that admits this edge.
+ */
 export interface StackPlatform {
   readonly url: string;
   readonly credential: Secret;
@@ -28,17 +31,17 @@ export interface BackendChoice {
   readonly random: () => number;
   readonly adminToken: Secret;
   readonly version: string;
-  /** Holds the journal and what is known of names; the configured one unless told. */
+  /** Folder of the journal and of known names. Default: the configured data folder. */
   readonly dataDir?: string | undefined;
-  /** Instead of the configured one. */
+  /** Platform of the same stack. Replaces the configured platform. */
   readonly platform?: StackPlatform | undefined;
-  /** How the platform shows itself to this run of the edge. */
+  /** Secret with which the platform authenticates to the current run of the edge. */
   readonly apiSecret: Secret;
-  /** Empty until the REST is open. */
+  /** Returns the URL of the edge's REST API. Empty until the port is open. */
   readonly apiUrl: () => string;
-  /** null until the ports for clients and visitors are open. */
+  /** Returns the open ports of the edge. Null until the ports for clients and visitors are open. */
   readonly openPorts: () => OpenPorts | null;
-  /** A live tls tunnel has the host. */
+  /** Whether an open tls tunnel has the host, which means that the edge passes TLS connections through. */
   readonly isPassedThrough: (host: string) => boolean;
 }
 
@@ -66,7 +69,7 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
     folder: join(dataDir, JOURNAL_FOLDER),
     namesFolder: dataDir,
     certificates: certificatesOf(config, dataDir, choice.platform !== undefined),
-    // In a stack as well: an edge that was killed must not wait for a platform that was killed beside it.
+    // Key copies are kept even in a stack: a restarted edge must not wait for a platform that was killed at the same time.
     keyCopies: { file: join(dataDir, KEYS_FILE), isOfOneRun: choice.platform !== undefined },
     runId: randomId('run'),
     describe: () => ({
@@ -87,8 +90,9 @@ const keeperOf = (config: ServerConfig, choice: BackendChoice): StandaloneCertif
 };
 
 /**
- * Without a port for TLS nobody would see them. In a stack no copies are kept: its platform starts beside the edge, from the same disk, which has
- * them and their key already; and the edge's credential is a new one each time, so that no copy could be opened again.
+ * Returns the certificate options, or null if the edge has no TLS port, because certificates would not be used. A stack keeps no copies:
+ * its platform starts beside the edge and has the certificates and their key on the same disk. The edge's credential also changes with
+ * each start of a stack, so old copies could not be decrypted.
  */
 const certificatesOf = (
   { tls, acme }: ServerConfig,
@@ -126,9 +130,9 @@ export interface OpenPorts {
   readonly control: { readonly host: string; readonly port: number };
   readonly http: { readonly port: number };
   readonly https: { readonly port: number } | null;
-  /** Clients must speak TLS. */
+  /** Whether clients must use TLS. */
   readonly isControlSecure: boolean;
-  /** A certificate is for the domain at this moment. */
+  /** Whether a certificate currently covers the edge's domain. */
   readonly isCovered: boolean;
 }
 
@@ -145,14 +149,18 @@ export const describeReach = (
       : ({ scheme: 'http', port: http.port } as const);
   const isOnPublic = server.control_on_public && https !== null && isControlSecure;
   return {
-    // By one port with the visitors, where that is TLS: a firewall on the way knows it.
+    // If the control connection can use the visitors' TLS port, clients are told that port, because firewalls along the way usually allow
+    // it.
     control: `${controlHost(control.host, domain)}:${isOnPublic ? https.port : control.port}`,
     control_tls: isControlSecure,
     http_url: `${scheme}://${domain}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`,
   };
 };
 
-/** Elsewhere the address that is listened on may be everybody's, or a private one; the domain leads to us in any case. */
+/**
+ * Returns the host at which clients reach the control port. Unless the port is on loopback, the host is the domain: the listening address
+ * can be a wildcard or private, but the domain always points to the edge.
+ */
 const controlHost = (host: string, domain: string): string => {
   if (!isLoopbackHost(host)) return domain;
   return host.includes(':') ? `[${host}]` : host;

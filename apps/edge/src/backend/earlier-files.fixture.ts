@@ -1,4 +1,4 @@
-// State files as an edge of version 0.1.0 wrote them, before they had one mechanism: an upgrade must read them.
+// State files written by an edge of version 0.1.0, before state files shared one mechanism. An upgrade must read these files.
 
 const HASH = 'ab'.repeat(32);
 const AT = Date.UTC(2030, 0, 1);

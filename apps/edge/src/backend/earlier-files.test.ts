@@ -1,4 +1,5 @@
-// An upgrade keeps the state files of an edge: each is read as the version before wrote it, with half a line at its end after a kill, and is written in the same form again.
+// An upgrade keeps the state files of an edge. Each file of the previous version is read, even with half a line at its end after a kill,
+// and is written in the same form again.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -25,9 +26,9 @@ beforeEach(async () => {
 afterEach(() => folder.close());
 
 describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
-  'a file of the version before, ending with %j',
+  'an upgrade from version 0.1.0 with a file ending in %j',
   (half) => {
-    it('is the journal', async () => {
+    it('reads the journal and continues its record numbers', async () => {
       mkdirSync(path);
       const name = 'journal-000000000002.jsonl';
       writeFileSync(join(path, name), EARLIER.JOURNAL + half);
@@ -53,7 +54,7 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
       expect(readdirSync(path).filter((file) => file === name)).toEqual([]);
     });
 
-    it('is the file of endpoints', async () => {
+    it('reads the file of endpoints and rewrites it in the same form', async () => {
       writeFileSync(path, EARLIER.ENDPOINTS + half);
       const file = new EndpointsFile({ path, clock, logger: quiet });
       expect(await file.read()).toEqual({
@@ -87,7 +88,7 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
       expect(EARLIER.ENDPOINTS).toContain(readFileSync(path, 'utf8').split('\n').slice(0, 3).join('\n'));
     });
 
-    it('is the file of reserved names', async () => {
+    it('reads the file of reserved names', async () => {
       writeFileSync(path, EARLIER.RESERVED_NAMES + half);
       const link = { names: () => Promise.reject(new Error('away')) };
       const names = new PlatformReservedNames({ clock, logger: quiet, link, path, onDomains: () => {} });
@@ -101,7 +102,7 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
       await names.stop();
     });
 
-    it('is the file of used names', async () => {
+    it('reads the file of used names and keeps its header', async () => {
       writeFileSync(path, EARLIER.USED_NAMES + half);
       const used = new UsedNames({ clock, logger: quiet, path });
       await used.start();
@@ -117,7 +118,7 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
   },
 );
 
-it('names.json of the version before is read, and written to the byte', async () => {
+it('an upgrade from version 0.1.0 reads names.json and writes the same bytes', async () => {
   const file = join(folder.path, 'names.json');
   writeFileSync(file, EARLIER.NAMES);
   const names = new StandaloneNamesFile({ clock, logger: quiet, dataDir: folder.path, rows: () => rows });

@@ -1,4 +1,4 @@
-// Tells the platform every few seconds that this run of the edge lives, and says in the log when nobody answers.
+// Sends heartbeats of the current run to the platform every few seconds, and logs when the platform becomes unreachable.
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
@@ -8,11 +8,11 @@ export interface HeartbeatsOptions {
   readonly logger: Logger;
   readonly link: Pick<PlatformLink, 'heartbeat' | 'isPaused'>;
   readonly everyMs: number;
-  /** What is told right now. */
+  /** Returns the current content of a heartbeat. */
   readonly describe: () => Heartbeat;
-  /** Called as each heartbeat is sent; gives what is called with its answer. */
+  /** Called when a heartbeat is sent. Returns the function to call with the response. */
   readonly onSent: () => (answer: HeartbeatAnswer) => void;
-  /** It had been away. */
+  /** Called when the platform responds again after an outage. */
   readonly onBack: () => void;
 }
 
@@ -40,7 +40,10 @@ export class Heartbeats {
     this.#ticking?.cancel();
   }
 
-  /** The platform must have heard of this run, and we of its changes, before anything is asked. Throws while it has not. */
+  /**
+   * Waits until the platform has responded to a heartbeat. Before other requests, the platform must know the current run, and the edge
+   * must know the latest changes. Throws if the platform has not responded.
+   */
   async introduced(): Promise<void> {
     if (!this.#hasBeenAnswered && !this.#options.link.isPaused) await this.beat();
     if (!this.#hasBeenAnswered) throw new Error('no response from the platform yet');
@@ -50,7 +53,7 @@ export class Heartbeats {
     return this.#beats.run();
   }
 
-  /** With what is to be told now: one under way may say less. */
+  /** Sends a heartbeat with the current state. Waits for a heartbeat in progress first, because its content may be older. */
   async beatAgain(): Promise<void> {
     await this.#beats.current;
     await this.beat();
@@ -79,7 +82,7 @@ export class Heartbeats {
   #failed(error: unknown): void {
     const { logger } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
-    // In the stack the platform stops right after us: one under way then finds nobody.
+    // No log line while stopping: in a stack, the platform stops right after the edge, so a heartbeat in progress can fail.
     if (this.#state === 'away' || this.#isStopped) return;
     this.#state = 'away';
     if (error instanceof LinkFailure && error.kind === 'refused') {

@@ -1,4 +1,4 @@
-// Brings the journal to the platform: every few seconds, and at once when somebody asks. One batch at a time, in order.
+// Delivers the journal to the platform every few seconds, and at once when requested. Sends a single batch at a time, in order.
 import { type Clock, type Logger, SerialRuns, type Timer } from '@tunnel/runtime';
 import type { Journal } from './journal/journal.ts';
 import { type Batch, lastRecordNumber } from './journal/journal-records.ts';
@@ -32,12 +32,14 @@ export class JournalDelivery {
     this.#ticking?.cancel();
   }
 
-  /** For what should not wait. While the platform is away it waits all the same, for the next round. */
+  /**
+   * Delivers urgent records at once. If the last delivery failed, resolves to false, and the records wait for the next regular delivery.
+   */
   deliverUnlessFailing(): Promise<boolean> {
     return this.#hasFailed ? Promise.resolve(false) : this.deliver();
   }
 
-  /** false: not all that was written before this call is stored. Never rejects. */
+  /** Delivers all records. Resolves to true if the platform has stored every record written before the call. Never rejects. */
   deliver(): Promise<boolean> {
     return this.#rounds.run();
   }
@@ -45,7 +47,8 @@ export class JournalDelivery {
   async #run(): Promise<boolean> {
     try {
       await this.#options.journal.regain();
-      // While the platform is away nothing more gets a number: without one it can still be summed up.
+      // Numbered records are sent first. If the platform is unreachable, no further records are numbered, because usage without a number
+      // can still be summed up.
       await this.#sendAll();
       await this.#options.journal.seal();
       await this.#sendAll();
@@ -86,7 +89,7 @@ export class JournalDelivery {
     journal.acknowledged(journalId, last);
   }
 
-  /** That it is away is said by the heartbeat; that it does not take what we say is said here, once. */
+  /** Logs a failed delivery. An unreachable platform is logged by the heartbeat instead; the same rejection is logged only once. */
   #tell(error: unknown): void {
     const { message } = error as Error;
     if ((error instanceof LinkFailure && error.kind === 'away') || message === this.#refusal) return;

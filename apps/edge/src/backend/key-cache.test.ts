@@ -42,8 +42,8 @@ const away = async (): Promise<never> => {
   throw new Error('away');
 };
 
-describe('a key that was accepted', () => {
-  it('is not asked for again for a minute', async () => {
+describe('an accepted key', () => {
+  it('is not checked again for a minute', async () => {
     await keys.verify('a');
     await clock.advance(KEY_FRESH_MS - 1);
     expect(await keys.verify('a')).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
@@ -53,7 +53,7 @@ describe('a key that was accepted', () => {
     expect(asked).toEqual(['a', 'a']);
   });
 
-  it('is good for an hour while the platform is away, and not longer', async () => {
+  it('stays valid for an hour while the platform is unreachable, then is refused', async () => {
     await keys.verify('a');
     answer = away;
     await clock.advance(KEY_STALE_MS - 1);
@@ -64,7 +64,7 @@ describe('a key that was accepted', () => {
     expect((await keys.verify('a')).ok).toBe(true);
   });
 
-  it('is refused at once when the platform says so later, away or not', async () => {
+  it('is refused once the platform rejects it, even if the platform is unreachable afterwards', async () => {
     await keys.verify('a');
     await clock.advance(KEY_FRESH_MS);
     answer = async () => BAD;
@@ -74,12 +74,12 @@ describe('a key that was accepted', () => {
     expect((await keys.verify('a')).ok).toBe(false);
   });
 
-  it('is asked for once by all who come at the same time', async () => {
+  it('is checked once for concurrent clients', async () => {
     const verdicts = await Promise.all(Array.from({ length: 50 }, () => keys.verify('a')));
     expect([verdicts.every(({ ok }) => ok), asked]).toEqual([true, ['a']]);
   });
 
-  it('is asked for again when something was revoked while the answer was under way', async () => {
+  it('is checked again if a revocation arrives during the check', async () => {
     let answerFirst: (value: KeyAnswer) => void = () => {};
     answer = () =>
       new Promise((resolve) => {
@@ -93,7 +93,7 @@ describe('a key that was accepted', () => {
     expect(asked).toEqual(['a', 'a']);
   });
 
-  it('has the rights that its account was last told to have', async () => {
+  it('has the rights of the latest account change', async () => {
     await keys.verify('a');
     expect(keys.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
     keys.accountChanged({ account_id: 'alice', plan: 'pro', tunnel_limit: null, allow_custom_subdomains: true });
@@ -102,7 +102,7 @@ describe('a key that was accepted', () => {
     expect(keys.byKeyId('key_1')?.account.plan).toBe('pro');
   });
 
-  it('is in doubt after changes were missed: asked for at its next use, and standing while nobody answers', async () => {
+  it('is checked at its next use after missed changes, and stays valid while the platform is unreachable', async () => {
     await keys.verify('a');
     keys.expireAll();
     answer = away;
@@ -112,8 +112,8 @@ describe('a key that was accepted', () => {
   });
 });
 
-describe('a key that was refused', () => {
-  it('is not asked for again for a moment', async () => {
+describe('a rejected key', () => {
+  it('is not checked again for a few seconds', async () => {
     answer = async () => BAD;
     await keys.verify('a');
     expect((await keys.verify('a')).ok).toBe(false);
@@ -123,7 +123,7 @@ describe('a key that was refused', () => {
     expect((await keys.verify('a')).ok).toBe(true);
   });
 
-  it('is never remembered as refused because nobody answered', async () => {
+  it('is not remembered as rejected if the platform was unreachable', async () => {
     answer = away;
     expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY', retryable: true } });
     answer = async () => GOOD;
@@ -131,7 +131,7 @@ describe('a key that was refused', () => {
   });
 });
 
-it('remembers a bounded number of keys: the oldest goes first, and guesses push nothing out', async () => {
+it('the key cache is bounded: the oldest accepted key is evicted first, and guesses evict no accepted key', async () => {
   answer = async (hash) => (hash.startsWith('good') ? { ...GOOD, key_id: `key of ${hash}` } : BAD);
   await keys.verify('good first');
   for (let n = 0; n < REFUSED_KEYS_MAX + 10; n += 1) await keys.check(`guess ${n}`);
@@ -141,7 +141,7 @@ it('remembers a bounded number of keys: the oldest goes first, and guesses push 
   expect(keys.byKeyId('key of good first')).toBeUndefined();
 });
 
-it('is asked at a bounded pace by clients that all come at once: the rest waits, and is refused for now when too many do', async () => {
+it('a burst of clients is checked at a limited rate; clients beyond the queue are told to retry', async () => {
   const verdicts = Array.from({ length: KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX + 1 }, (_, n) =>
     keys.verify(`key ${n}`),
   );
@@ -154,8 +154,8 @@ it('is asked at a bounded pace by clients that all come at once: the rest waits,
   expect(answers.filter(({ ok }) => ok)).toHaveLength(KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX);
 });
 
-describe('while the platform is heard', () => {
-  it('an accepted key stays good, however long ago it was asked for; the hour begins when it goes away', async () => {
+describe('an accepted key while the platform is reachable', () => {
+  it('stays valid however long ago it was checked; the hour starts when the platform becomes unreachable', async () => {
     await keys.verify('a');
     await clock.advance(5 * KEY_STALE_MS);
     keys.heard();
@@ -167,7 +167,7 @@ describe('while the platform is heard', () => {
   });
 });
 
-describe('a key of an earlier run', () => {
+describe('a key restored from an earlier run', () => {
   const hash = 'a'.repeat(64);
   let next: KeyCache;
 
@@ -181,25 +181,25 @@ describe('a key of an earlier run', () => {
     await clock.advance(10_000);
   });
 
-  it('is good while the platform is away, for what is left of its hour', async () => {
+  it('is valid for the rest of its hour while the platform is unreachable', async () => {
     startAgain();
     answer = away;
     expect(await next.verify(hash)).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
     expect(next.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
-    // That somebody was heard says nothing of it: whoever revoked it did so before.
+    // A sign of life from the platform does not extend trust in a restored key: the key may have been revoked before this run.
     next.heard();
     await clock.advance(KEY_STALE_MS);
     expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
   });
 
-  it('is asked for at its first use where the platform answers', async () => {
+  it('is checked at its first use if the platform responds', async () => {
     startAgain();
     answer = async () => BAD;
     expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_INVALID' } });
     expect(next.takeUsedOnTrust()).toEqual([]);
   });
 
-  it('that was used on trust is to be asked for, once', async () => {
+  it('is reported once for a later check if a client used it while the platform was unreachable', async () => {
     startAgain();
     answer = away;
     await next.verify(hash);
@@ -207,7 +207,7 @@ describe('a key of an earlier run', () => {
     expect(next.takeUsedOnTrust()).toEqual([]);
   });
 
-  it('is not believed when its time is over, or of later than now', async () => {
+  it('is ignored if its time has expired or lies in the future', async () => {
     const kept = keys.kept();
     answer = away;
     for (const known_at of [clock.now() + 1, clock.now() - KEY_STALE_MS]) {
@@ -217,7 +217,7 @@ describe('a key of an earlier run', () => {
     }
   });
 
-  it('has no address of its owner with it', () => {
+  it('is stored without the email address of its owner', () => {
     expect(Object.keys(keys.kept()[0] ?? {}).sort()).toEqual([
       'account',
       'key_id',

@@ -1,4 +1,5 @@
-// What the platform said of keys: accepted ones for a minute, for an hour while it is away; refused ones for a moment.
+// Cache of the platform's key checks. Accepted keys are valid for a minute, or for an hour while the platform is unreachable; rejected
+// keys are cached for a few seconds.
 import type { AccountProfile, AccountRights, KeyAnswer } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { Cache, type Clock } from '@tunnel/runtime';
@@ -8,22 +9,22 @@ import { KeyCheckQueue } from './key-check-queue.ts';
 import type { KeptKey } from './key-copies.ts';
 
 /**
- * a key that the platform accepted is not asked for again before this
+ * Time for which an accepted key is not checked again.
  * @limit operator: Accepted API key, time before the edge checks the key again | a revoked key is rejected after this time at the latest, even if the edge missed the change
  */
 export const KEY_FRESH_MS = 60_000;
 /**
- * how long an accepted key is good while the platform is away
+ * Time for which an accepted key stays valid while the platform is unreachable.
  * @limit operator: Platform outage, time in which known keys keep working | `AUTH_BACKEND_AWAY`
  */
 export const KEY_STALE_MS = 3600 * 1000;
-/** a refused key is not asked for again before this */
+/** Time for which a rejected key is not checked again. */
 export const KEY_REFUSED_MS = 5000;
-/** refused keys that are remembered; apart, so that guesses push no good key out */
+/** Maximum rejected keys in the cache. Rejected keys have a separate cache, so that guesses cannot evict accepted keys. */
 export const REFUSED_KEYS_MAX = 10_000;
-/** questions for keys of clients that come in, in any second: after a restart they come all at once */
+/** Maximum key checks per second for connecting clients. After a restart of the edge, all clients connect at once. */
 export const KEY_CHECKS_PER_SECOND = 200;
-/** clients whose keys wait for that; a client waits 10 s for its answer, further ones are told to come again */
+/** Maximum clients waiting for a key check. Because a client waits only 10 s for a response, further clients are told to retry. */
 export const KEY_CHECKS_WAITING_MAX = 1000;
 
 export interface CachedKey {
@@ -32,26 +33,26 @@ export interface CachedKey {
   readonly unlimited: boolean;
   account: AccountRights;
   readonly profile: AccountProfile | undefined;
-  /** On the monotonic clock. */
+  /** Time of the last key check, on the monotonic clock. */
   askedAt: number;
-  /** By the copy of an earlier run: nobody has told since then whether it was revoked. */
+  /** True if the key comes from the disk copy of an earlier run. The key may have been revoked since then. */
   readonly isRestored: boolean;
 }
 
 export interface KeyCacheOptions {
   readonly clock: Clock;
-  /** Rejects when the platform cannot be asked. */
+  /** Asks the platform about a key. Rejects if the platform is unreachable. */
   readonly ask: (tokenHash: string) => Promise<KeyAnswer>;
-  /** What kept() gives is another by now. */
+  /** Called when the accepted keys have changed, so that the copy on disk can be updated. */
   readonly onChanged?: () => void;
 }
 
-/** How often a question is put again because something was revoked while it was under way. */
+/** Maximum attempts at a key check. A check is repeated if a revocation arrived while the check was in progress. */
 const TRIES = 3;
 
 export class KeyCache {
   readonly #options: KeyCacheOptions;
-  /** By the hash of the key, the one that was learnt last at the end: only look at it, so that uses do not change that order. */
+  /** Accepted keys by hash, most recently checked last. Read with peek() only, so that using a key does not change the order. */
   readonly #accepted = new Cache<string, CachedKey>({
     max: EDGE_LIMITS.KNOWN_KEYS_MAX,
     onLeave: (cached) => {
@@ -63,9 +64,9 @@ export class KeyCache {
   readonly #inFlight = new Map<string, Promise<KeyVerdict>>();
   readonly #queue: KeyCheckQueue;
   #revocations = 0;
-  /** Of an earlier run, and used in this one while nobody could be asked. */
+  /** Hashes of keys from an earlier run that were used in the current run while the platform was unreachable. */
   readonly #usedOnTrust = new Set<string>();
-  /** When the platform was last heard, which tells of each key that is revoked. On the monotonic clock. */
+  /** Time of the platform's last response, on the monotonic clock. Up to that time, the platform has reported every revoked key. */
   #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: KeyCacheOptions) {
@@ -87,12 +88,12 @@ export class KeyCache {
     return this.#share(tokenHash, () => this.#askInTurn(tokenHash));
   }
 
-  /** Asks, whatever is cached and whoever waits: for keys that are in use, whose number the caller bounds. */
+  /** Checks a key with the platform, bypassing the cache and the queue. Only for keys in use: the caller limits the number of checks. */
   check(tokenHash: string): Promise<KeyVerdict> {
     return this.#share(tokenHash, () => this.#ask(tokenHash));
   }
 
-  /** Those who ask at the same time share the answer. */
+  /** Shares a check in progress between concurrent requests for the same key. */
   #share(tokenHash: string, ask: () => Promise<KeyVerdict>): Promise<KeyVerdict> {
     const underWay = this.#inFlight.get(tokenHash);
     if (underWay !== undefined) return underWay;
@@ -111,7 +112,7 @@ export class KeyCache {
 
   // ---- over a start ----
 
-  /** Those that a start without the platform may go by, the last one that was learnt at the end. */
+  /** Returns the accepted keys to store on disk for a start without the platform, most recently checked last. */
   kept(): KeptKey[] {
     const { clock } = this.#options;
     return this.all().map((cached) => ({
@@ -123,7 +124,10 @@ export class KeyCache {
     }));
   }
 
-  /** Each is asked for at its next use. One of later than now was written under a clock that has been set back: how old it is nobody knows. */
+  /**
+   * Restores keys from disk. Each key is checked at its next use. A key with a future time is skipped: the clock has been set back, so
+   * the age of the key is unknown.
+   */
   restore(keys: readonly KeptKey[]): void {
     const { clock } = this.#options;
     for (const { token_hash, key_id, unlimited, account, known_at } of keys) {
@@ -142,7 +146,7 @@ export class KeyCache {
     }
   }
 
-  /** To be asked for now that the platform is back; once. */
+  /** Returns and clears the restored keys that were used during an outage. Called when the platform is back, to check these keys. */
   takeUsedOnTrust(): readonly CachedKey[] {
     const used = [...this.#usedOnTrust].flatMap((tokenHash) => this.#accepted.peek(tokenHash) ?? []);
     this.#usedOnTrust.clear();
@@ -151,7 +155,10 @@ export class KeyCache {
 
   // ---- changes ----
 
-  /** The platform answers, and has told of all changes: what it accepted before is good at this moment. */
+  /**
+   * Records a response of the platform. The platform has reported all changes by then, so all previously accepted keys are valid at this
+   * time.
+   */
   heard(): void {
     this.#heardAt = this.#options.clock.monotonic();
   }
@@ -163,19 +170,19 @@ export class KeyCache {
     this.#options.onChanged?.();
   }
 
-  /** What is under way may have been answered before: it is asked again. */
+  /** Removes all matching keys. Checks in progress are repeated, because their response may be older than the revocation. */
   forget(isMeant: (cached: CachedKey) => boolean): void {
     this.#revocations += 1;
     for (const cached of this.#accepted.values()) if (isMeant(cached)) this.#accepted.delete(cached.tokenHash);
     this.#options.onChanged?.();
   }
 
-  /** None is fresh any more, all are asked for at their next use; while the platform is away they stand. */
+  /** Makes all keys due for a check at their next use. While the platform is unreachable, the keys stay valid. */
   expireAll(): void {
     this.#revocations += 1;
     for (const cached of this.#accepted.values()) cached.askedAt = Math.min(cached.askedAt, this.#staleSince());
     this.#refused.clear();
-    // Something was missed: what was heard says nothing of them any more.
+    // The edge has missed changes, so earlier responses of the platform no longer confirm the keys.
     this.#heardAt = Number.NEGATIVE_INFINITY;
   }
 

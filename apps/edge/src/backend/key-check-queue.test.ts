@@ -15,10 +15,10 @@ const setUp = (perSecond: number, waitingMax: number) => {
   return { clock, queue, entered, refused, come };
 };
 
-it('lets no more through in any second than it may, all of them in the order in which they came', async () => {
+it('key checks start in order of arrival, with at most the allowed number in any second', async () => {
   const { clock, entered, refused, come } = setUp(20, 1000);
   let id = 0;
-  // Bursts and trickles.
+  // Bursts and trickles of key checks: number of checks, and the pause after them in milliseconds.
   for (const [count, pauseMs] of [
     [5, 300],
     [50, 990],
@@ -41,7 +41,7 @@ it('lets no more through in any second than it may, all of them in the order in 
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('makes nobody wait while there is room, and refuses whoever would be one too many', async () => {
+it('key checks start at once while there is room, and checks beyond the queue are refused', async () => {
   const { clock, queue, entered, refused, come } = setUp(2, 3);
   for (let id = 0; id < 7; id += 1) come(id);
   await nextTurn();

@@ -1,5 +1,5 @@
-// The pace at which the platform is asked for keys: after a restart all clients come at once, and none of their keys is known.
-// In any second no more than a number of questions; the rest waits its turn, the first come first, as long as its client waits, too.
+// Limits the rate of key checks at the platform: after a restart of the edge, all clients connect at once and none of their keys is
+// cached. At most a fixed number of checks start per second. Further checks wait in order of arrival, as long as their clients wait.
 import { FairTurns, SlidingWindow } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 
@@ -28,7 +28,7 @@ export class KeyCheckQueue {
     return this.#turns.waiting;
   }
 
-  /** At once where there is room. false: too many wait already. */
+  /** Waits for the turn of a key check. Returns true at once below the rate limit, and false if too many checks are waiting. */
   turn(): boolean | Promise<boolean> {
     let hasBegun = false;
     let onBegun = (): void => {};
@@ -58,5 +58,5 @@ export class KeyCheckQueue {
   }
 }
 
-/** The owner of every turn: all clients wait in a single line. */
+/** Owner of every turn. A single owner means a single queue for all clients. */
 const ALL = '';

@@ -1,37 +1,41 @@
-// Accepted keys on the edge's disk, for a start while the platform is away: they stand for as long as they would have without that start. Hashes of keys and
-// the rights of their accounts, sealed under a key that is derived from the edge's credential and written nowhere.
+// Copy of accepted keys on the edge's disk, for a start while the platform is unreachable. The keys stay valid for as long as without a
+// restart. The file contains hashes of keys and the rights of their accounts, encrypted with a key that is derived from the edge's
+// credential and never stored.
 import { accountRights } from '@tunnel/contract';
 import { type Clock, type Logger, SealedFiles, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 
-/** accepted keys that are kept on the disk for a start without the platform; the last ones */
+/** Maximum accepted keys in the disk copy. The most recently checked keys are kept. */
 const KEY_COPIES_MAX = 5000;
-/** the copy waits so long for more keys */
+/** Delay between a change and writing the copy, so that a single write covers many keys. */
 export const KEY_COPIES_WAIT_MS = 2000;
-/** how often it is written anew, so that it says until when the platform was heard */
+/** Interval at which the copy is written without a change, to update the time of the platform's last response. */
 const KEY_COPIES_EVERY_MS = 5 * 60_000;
-/** a larger file of them is not read */
+/** Maximum size of the disk copy of accepted keys. A larger file is not read. */
 const KEY_COPIES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Without the address of who has it: that is told, and never stored. */
+/** Schema of a stored key. The owner's mail address is sent to clients but never stored. */
 const keptKey = z.object({
   token_hash: z.string().regex(/^[0-9a-f]{64}$/),
   key_id: z.string(),
   unlimited: z.boolean(),
   account: accountRights,
-  /** When the platform last stood by it, in milliseconds since the epoch. */
+  /** Time at which the platform last confirmed the key, in milliseconds since the epoch. */
   known_at: z.number(),
 });
 export type KeptKey = z.infer<typeof keptKey>;
 
 export interface KeyCopiesOptions {
   readonly file: string;
-  /** The credential is a new one at each start of a stack: a file that an earlier one sealed is left alone without a warning. */
+  /**
+   * True in a stack, where each start creates a new credential. A file encrypted with an earlier credential is then ignored without a
+   * warning.
+   */
   readonly isOfOneRun: boolean;
   readonly credential: Secret;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** As they are when they are written. */
+  /** Returns the keys to store, called at the time of each write. */
   readonly read: () => readonly KeptKey[];
 }
 
@@ -48,7 +52,7 @@ export class KeyCopies {
     this.#files = new SealedFiles(options.credential, 'tunnel copies of keys');
   }
 
-  /** Those of the last run; none where there is no file, or it cannot be opened. Never rejects. */
+  /** Returns the keys stored by the last run, or an empty list if the file is missing or cannot be decrypted. Never rejects. */
   async start(): Promise<readonly KeptKey[]> {
     const { clock, file, isOfOneRun, logger } = this.#options;
     this.#often = clock.setInterval(() => this.changed(), KEY_COPIES_EVERY_MS);
@@ -61,7 +65,7 @@ export class KeyCopies {
     }
   }
 
-  /** The disk follows in a moment: many clients come at once. */
+  /** Schedules a write of the accepted keys after a short delay, because many clients can connect at once. */
   changed(): void {
     this.#soon ??= this.#options.clock.setTimeout(() => {
       this.#soon = undefined;
@@ -85,7 +89,7 @@ export class KeyCopies {
     }
   }
 
-  /** Once, until it works again. */
+  /** Logs the first failed write. Further failures are not logged until a write succeeds. */
   #failed({ message: reason }: Error): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-// A backend over a scripted platform, in the process or behind a socket, with a journal in a folder of its own. Tests only.
+// A backend connected to a scripted platform, in the same process or over a socket, with a journal in a temporary folder. Used by tests
+// only.
 
 import { type Clock, createLogger, type Logger, Secret } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -22,7 +23,7 @@ export interface BackendOptions {
   readonly logger?: Logger;
   readonly runId?: string;
   readonly certificates?: PlatformBackendOptions['certificates'];
-  /** As the edge of a stack, whose credential is a new one at each start of the stack. */
+  /** Runs as the edge of a stack, which creates a new credential at each start. */
   readonly isInStack?: boolean;
 }
 

@@ -50,12 +50,12 @@ const calls = (path: string): number => platform.calls.filter((call) => call ===
 const journalTexts = async (folder: string): Promise<string[]> =>
   Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`, 'utf8')));
 const SEALED = /"kind":"batch"[^]*"bytes":123/;
-/** The disk answers in its own time, whatever the clock says. */
+/** Waits for records at the platform. Disk writes take real time, independently of the fake clock. */
 const untilStored = (count: number): Promise<void> =>
   eventually(() => expect(platform.stored.length).toBeGreaterThanOrEqual(count));
 
 describe('heartbeats', () => {
-  it('come at once, every few seconds, and again when the ports are open', async () => {
+  it('are sent at the start, every 5 s, and again once the ports are open', async () => {
     expect(platform.heartbeats).toMatchObject([{ run_id: 'run_1', open_tunnels: 0, api_secret: 'secret-of-this-run' }]);
     open('tun_1');
     await clock.advance(PLATFORM_HEARTBEAT_MS);
@@ -67,7 +67,7 @@ describe('heartbeats', () => {
 });
 
 describe('usage', () => {
-  it('is delivered within seconds, in one record however often it was written', async () => {
+  it('is delivered within seconds, in few batches', async () => {
     const counters = open('tun_1');
     await untilStored(1);
     for (let n = 0; n < 20; n += 1) {
@@ -81,7 +81,7 @@ describe('usage', () => {
     expect(platform.batches.length).toBeLessThan(5);
   });
 
-  it('is stored once when answers are lost after it was stored', async () => {
+  it('is stored once even if responses are lost after storing', async () => {
     const counters = open('tun_1');
     await untilStored(1);
     for (let n = 0; n < 4; n += 1) {
@@ -99,7 +99,7 @@ describe('usage', () => {
     expect(repeated.length).toBeGreaterThan(0);
   });
 
-  it('begins again under another journal id when the platform has lost what it had', async () => {
+  it('continues under another journal id if the platform has lost its records', async () => {
     open('tun_1');
     await untilStored(1);
     backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
@@ -113,7 +113,7 @@ describe('usage', () => {
     expect(error).toHaveBeenCalledOnce();
   });
 
-  it('waits for hours, and is then told in one go', async () => {
+  it('waits through a long outage and is then delivered in few records', async () => {
     platform.goAway();
     const counters = open('tun_1');
     for (let hour = 0; hour < 3; hour += 1) {
@@ -129,9 +129,9 @@ describe('usage', () => {
     expect(platform.stored.filter(({ kind }) => kind === 'usage').length).toBeLessThan(3);
   });
 
-  it('survives the process: the next run delivers it, and the numbers go on', async () => {
+  it('survives a kill: the next run delivers it and closes the tunnel', async () => {
     let isKilled = false;
-    // The time of who is dead stands still; nothing of it writes or says anything more.
+    // A separate clock for the killed run. The clock stops at the kill, so the run writes and sends nothing more.
     const itsClock = new FakeClock();
     const killed = await makePlatformBackend({
       clock: itsClock,
@@ -146,7 +146,8 @@ describe('usage', () => {
     killed.backend.tunnelOpened(tunnel);
     tunnel.counters.addBytes(123);
     await itsClock.advance(JOURNAL_WRITE_MS);
-    // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
+    // Disk writes take real time. The run is killed once its only file contains the numbered batch and the bytes, and no write is in
+    // progress.
     await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));
     isKilled = true;
     platform.state = 'here';
@@ -156,14 +157,14 @@ describe('usage', () => {
       await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
     });
-    // A process that is killed loses its descriptors; this one has to give them back.
+    // A killed process loses its file descriptors. In this process the test has to close them.
     for (const { backend: each, cleanUp } of [killed, next]) {
       await each.stop();
       await cleanUp();
     }
   });
 
-  it('is kept, and said once, when the platform does not know the edge', async () => {
+  it('is kept, and the error reported once, if the platform rejects the edge’s credential', async () => {
     vi.spyOn(platform, 'fetch').mockImplementation(async () => new Response('{}', { status: 401 }));
     const refused = await makePlatformBackend({ clock, platform, logger, fetch: (request) => platform.fetch(request) });
     await refused.backend.start();
@@ -179,8 +180,8 @@ describe('usage', () => {
   });
 });
 
-describe('a platform that hangs', () => {
-  it('costs one client its time limit, and those after it nothing', async () => {
+describe('an unresponsive platform', () => {
+  it('delays one client by the timeout and later clients not at all', async () => {
     platform.goAway('silent');
     const slow = backend.verifyKey('tnl_alice');
     await clock.advance(PLATFORM_CALL_TIMEOUT_MS);
@@ -191,7 +192,7 @@ describe('a platform that hangs', () => {
     expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
   });
 
-  it('from the start costs the same, and no key is accepted before this run was heard of', async () => {
+  it('at the start delays one client, and keys are accepted only after a heartbeat of this run', async () => {
     platform.goAway('silent');
     const late = await makePlatformBackend({ clock, platform, runId: 'run_2' });
     await late.backend.start();
@@ -208,8 +209,8 @@ describe('a platform that hangs', () => {
   });
 });
 
-describe('a platform that is back', () => {
-  it('is told at once, and first of ends that an account needs counted', async () => {
+describe('a platform that is reachable again', () => {
+  it('first gets the closed tunnels, so that they no longer count toward the account’s limit', async () => {
     await backend.verifyKey('tnl_alice');
     for (const id of ['tun_1', 'tun_2']) {
       expect(await backend.admitTunnel(askedTunnel(id, 'alice'))).toBeNull();
@@ -225,32 +226,32 @@ describe('a platform that is back', () => {
   });
 });
 
-describe('limits while the platform is away', () => {
+describe('limits while the platform is unreachable', () => {
   beforeEach(async () => {
     await backend.verifyKey('tnl_alice');
     platform.goAway();
   });
 
-  it('are those last known, for tunnels that are asked for at the same time, too', async () => {
+  it('are the last known limits, even for concurrent requests', async () => {
     const asked = ['tun_1', 'tun_2', 'tun_3'].map((id) => backend.admitTunnel(askedTunnel(id, 'alice')));
     const codes = (await Promise.all(asked)).map((refusal) => refusal?.code ?? null);
     expect(codes.filter((code) => code === 'TUNNEL_PLAN_LIMIT')).toHaveLength(1);
   });
 
-  it('hold for subdomains of choice', async () => {
+  it('apply to custom subdomains', async () => {
     const chosen = askedTunnel('tun_1', 'alice', { customSubdomain: true });
     expect(await backend.admitTunnel(chosen)).toMatchObject({ code: 'TUNNEL_CUSTOM_SUBDOMAIN' });
   });
 
-  it('are not made up: of a key that is not known nothing is opened', async () => {
+  it('are not guessed: a tunnel with an unknown key is refused for now', async () => {
     const asked = askedTunnel('tun_1', 'carol', { keyId: 'key_unknown' });
     expect(await backend.admitTunnel(asked)).toMatchObject({ code: 'AUTH_BACKEND_AWAY', retryable: true });
   });
 
-  it('take back a yes that may have been lost', async () => {
+  it('undo an admission at the platform if its response was lost', async () => {
     open('tun_1');
     open('tun_2');
-    // It was stored, and the answer never came.
+    // The platform has stored the tunnel, but its response was lost.
     platform.tunnels.set('tun_3', { accountId: 'alice', label: '', isOpen: true, requests: 0, bytes: 0 });
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
     platform.state = 'here';
@@ -261,8 +262,11 @@ describe('limits while the platform is away', () => {
   });
 });
 
-describe('changes', () => {
-  /** That a line has ended is noticed in a turn of its own; the pause before the next one begins there. */
+describe('changes from the platform', () => {
+  /**
+   * Waits for a number of open change streams. The end of a stream is noticed in a later turn, and the pause before reconnecting starts
+   * then.
+   */
   const untilOpenLines = (count: number): Promise<void> =>
     eventually(async () => {
       await clock.advance(PLATFORM_RETRY_MAX_MS);
@@ -275,7 +279,7 @@ describe('changes', () => {
     return heard;
   };
 
-  it('that came while the line was down are heard when it is back', async () => {
+  it('made while the stream was down arrive after reconnecting', async () => {
     const heard = listen();
     await backend.verifyKey('tnl_alice');
     platform.goAway();
@@ -288,7 +292,7 @@ describe('changes', () => {
     expect(await backend.verifyKey('tnl_alice')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_REVOKED' } });
   });
 
-  it('end tunnels that are named alone; one of a kind that is not known is passed over', async () => {
+  it('close only the named tunnels, and changes of an unknown kind are ignored', async () => {
     const heard = listen();
     await untilOpenLines(1);
     platform.announce({ kind: 'of a later version', account_id: 'bob' } as never);
@@ -298,7 +302,7 @@ describe('changes', () => {
     await eventually(() => expect(heard).toMatchObject([{ tunnelIds: ['tun_2', 'tun_1'], fault: { code, message } }]));
   });
 
-  it('are heard once, and none before the start of this run', async () => {
+  it('arrive once, without changes made before the start of the run', async () => {
     const heard = listen();
     platform.announce({ kind: 'account-closed', account_id: 'bob', code: 'ACCOUNT_SUSPENDED', message: 'no' });
     await eventually(() => expect(heard).toHaveLength(1));
@@ -314,7 +318,7 @@ describe('changes', () => {
     await next.cleanUp();
   });
 
-  it('on a line that has fallen silent are asked for on another', async () => {
+  it('are requested on a new stream if the stream falls silent', async () => {
     const before = calls('/changes');
     await clock.advance(PLATFORM_CHANGES_SILENT_MS);
     await eventually(async () => {
@@ -324,7 +328,7 @@ describe('changes', () => {
     await untilOpenLines(1);
   });
 
-  it('that were missed for good: every key is asked for again, and those who lost theirs are ended', async () => {
+  it('lost beyond recovery make the edge check every key again and revoke rejected keys', async () => {
     const heard = listen();
     platform.addKey('tnl_bob', 'bob');
     await backend.verifyKey('tnl_alice');
@@ -340,7 +344,7 @@ describe('changes', () => {
 describe('a start without the platform', () => {
   let next: PlatformFixture | undefined;
 
-  /** As after a crash of the process: what the disk has by then. */
+  /** Starts a second run while the platform is unreachable, with the files on disk, as after a crash. */
   const startAgain = async (): Promise<PlatformBackend> => {
     const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
     await clock.advance(KEY_COPIES_WAIT_MS);
@@ -359,7 +363,7 @@ describe('a start without the platform', () => {
     next = undefined;
   });
 
-  it('knows the keys of the last run, and lets their accounts in within their limits', async () => {
+  it('accepts keys of the last run, within the limits of their accounts', async () => {
     await backend.verifyKey('tnl_alice');
     const again = await startAgain();
     expect(await again.verifyKey('tnl_alice')).toMatchObject({ ok: true, owner: { accountId: 'alice' } });
@@ -370,7 +374,7 @@ describe('a start without the platform', () => {
     expect((await asked('tun_3'))?.code).toBe('TUNNEL_PLAN_LIMIT');
   });
 
-  it('asks for those that were used when the platform is back: one that was revoked meanwhile loses its session', async () => {
+  it('checks the used keys once the platform is back, and reports a key revoked meanwhile', async () => {
     await backend.verifyKey('tnl_alice');
     const again = await startAgain();
     await again.verifyKey('tnl_alice');
@@ -384,7 +388,7 @@ describe('a start without the platform', () => {
     });
   });
 
-  it('with another credential, or a file that was changed, knows none and says so', async () => {
+  it('with an altered copy of known keys accepts no key and logs a warning', async () => {
     await backend.verifyKey('tnl_alice');
     await clock.advance(KEY_COPIES_WAIT_MS);
     const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
@@ -402,7 +406,7 @@ describe('a start without the platform', () => {
     );
   });
 
-  it('in a stack, says nothing of a file that an earlier start of the stack has sealed', async () => {
+  it('in a stack, ignores a copy sealed by an earlier start without logging a warning', async () => {
     await writeFile(`${fixture.namesFolder}/edge-known-keys.jwe`, 'sealed by another credential');
     vi.mocked(logger.warn).mockClear();
     platform.goAway();

@@ -1,5 +1,5 @@
-// The backend of an edge that has a platform: it asks for keys and tunnels, remembers the answers for when nobody answers, tells
-// what happened, and hears what changed. The admin token is the edge's own affair; the operator's tunnels are nobody else's.
+// Backend of an edge with a platform. Checks keys and tunnels with the platform, keeps the results for outages, reports events, and
+// follows changes. The admin token is checked by the edge itself, and the operator's tunnels are not reported.
 import {
   type AccountRights,
   type EdgeChange,
@@ -23,9 +23,9 @@ import type { DomainKeepers } from './names/verified-domains.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
 
-/** how often the edge tells the platform that it lives */
+/** Interval between heartbeats from the edge to the platform. */
 export const PLATFORM_HEARTBEAT_MS = 5000;
-/** keys asked for at once when the edge has missed changes and asks for all of them again */
+/** Maximum concurrent key checks after the edge has missed changes and checks all keys again. */
 const KEY_CHECKS_AT_ONCE = 8;
 
 export interface PlatformBackendOptions {
@@ -34,23 +34,26 @@ export interface PlatformBackendOptions {
   readonly random: () => number;
   readonly adminToken: Secret;
   readonly platform: { readonly fetch: LinkFetch; readonly url: string; readonly credential: Secret };
-  /** Of the journal. */
+  /** Folder of the usage journal. */
   readonly folder: string;
-  /** Of the files of names. */
+  /** Folder for the files of names. */
   readonly namesFolder: string;
-  /** `copies` null: none are kept on the disk. null: the edge shows none, and asks for none. */
+  /**
+   * Certificate options. Null if the edge uses no platform certificates. `copies` is the folder of disk copies, or null to keep no
+   * copies.
+   */
   readonly certificates: { readonly copies: string | null } | null;
-  /** Where known keys are kept for a start without the platform. */
+  /** Location of the disk copy of known keys, for a start without the platform. */
   readonly keyCopies: Pick<KeyCopiesOptions, 'file' | 'isOfOneRun'>;
-  /** Random, of this run. */
+  /** Random id of the current run of the edge. */
   readonly runId: string;
-  /** What a heartbeat says beside the run and the tunnels. */
+  /** Returns the content of a heartbeat, except for the run id and the number of tunnels. */
   readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version' | 'reach' | 'port_ranges'>;
 }
 
 const ADMIN_KEY_ID = 'admin';
 
-/** Visitors are sent there, so it must be a whole http or https address; null: it is none. */
+/** Parses the platform's public URL, to which visitors are sent. Returns null unless the text is a complete http or https URL. */
 const webAddressOf = (text: string): string | null => {
   const url = URL.canParse(text) ? new URL(text) : null;
   return url !== null && /^https?:$/.test(url.protocol) ? url.href : null;
@@ -142,7 +145,7 @@ export class PlatformBackend implements Backend {
         account_id: accountId,
         key_id: asked.keyId,
         name: asked.name,
-        // JSON leaves it out when the client did not say.
+        // JSON omits `client_name` if the client has reported no name.
         client_name: asked.clientName,
         protocol: showProtocol(asked.protocol),
         custom_subdomain: asked.customSubdomain,
@@ -159,7 +162,7 @@ export class PlatformBackend implements Backend {
     } catch {
       const refusal = this.#refusalWhileAway(asked, accountId);
       if (refusal !== null) {
-        // The answer may have been a yes that was lost.
+        // The platform may have admitted the tunnel and the response was lost, so the end of the tunnel is reported.
         this.#usage.abandoned(asked.tunnelId, accountId);
         return refusal;
       }
@@ -168,7 +171,10 @@ export class PlatformBackend implements Backend {
     return null;
   }
 
-  /** By what was last known, and by this edge's own count. */
+  /**
+   * Decides about a tunnel while the platform is unreachable, by the last known state and the edge's count of tunnels. Returns null if
+   * admitted.
+   */
   #refusalWhileAway(asked: TunnelAdmissionRequest, accountId: string): Fault | null {
     const { keyId, customSubdomain } = asked;
     const key = this.#keys.byKeyId(keyId);
@@ -268,13 +274,13 @@ export class PlatformBackend implements Backend {
     }
   }
 
-  /** Changes were missed. */
+  /** Checks all keys again after the edge has missed changes. */
   #askForAllKeys(): Promise<void> {
     this.#keys.expireAll();
     return this.#askAgain(this.#keys.all());
   }
 
-  /** Those who lost their keys meanwhile lose their sessions. */
+  /** Checks keys again. Sessions with a rejected key are closed. */
   async #askAgain(keys: readonly CachedKey[]): Promise<void> {
     const waiting = [...keys];
     const askOn = async (): Promise<void> => {
@@ -305,7 +311,7 @@ export class PlatformBackend implements Backend {
     await this.#names.start();
     await this.certificates?.start();
     this.#keys.restore(await this.#keyCopies.start());
-    // Nobody waits for the answer: an edge starts without its platform, too.
+    // The start does not wait for a response, because an edge can start while its platform is unreachable.
     this.#heartbeats.start();
   }
 

@@ -11,13 +11,13 @@ const failing = (): PlatformLink =>
     credential: new Secret('tne_x'),
   });
 
-it('nobody waits for a platform that has just failed', async () => {
+it('a failed key check pauses requests to the platform', async () => {
   const link = failing();
   await expect(link.verifyKey('a'.repeat(64))).rejects.toMatchObject({ kind: 'away' });
   expect(link.isPaused).toBe(true);
 });
 
-it('a list of names that cannot be had keeps nobody from being let in', async () => {
+it('a failed download of names does not pause requests to the platform', async () => {
   const link = failing();
   await expect(link.names(new AbortController().signal)).rejects.toMatchObject({ kind: 'away' });
   expect(link.isPaused).toBe(false);

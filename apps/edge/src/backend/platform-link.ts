@@ -1,4 +1,5 @@
-// The calls of the edge link: one method each, with a time limit, a bound on the answer, and the answer checked.
+// Requests from the edge to the platform, a method per request. Each request has a timeout and a maximum response size, and the response
+// is validated.
 import {
   type ChallengeQuestion,
   type ChallengeReply,
@@ -24,20 +25,23 @@ import type { Clock, Secret } from '@tunnel/runtime';
 import type { ZodType } from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
 
-/** a call to the platform that is not answered by then has failed */
+/** Timeout of a request to the platform. */
 export const PLATFORM_CALL_TIMEOUT_MS = 5000;
-/** Time after a failed call in which the edge decides by its own copies and does not wait for the platform. */
+/** Time after a failed request in which the edge does not wait for the platform and decides by its local copies. */
 export const PLATFORM_PAUSE_MS = 1000;
-/** whether a challenge is ours must be known by then; else it is not */
+/** Timeout of a challenge lookup. After a timeout, the challenge is treated as unknown. */
 const CHALLENGE_QUESTION_MS = 2000;
 
-/** The global fetch, unless a test stands in for the platform. */
+/** Function that sends a request: the global fetch, or a simulated platform in tests. */
 export type LinkFetch = (request: Request) => Promise<Response>;
 
-/** `away`: later it may work. `refused`: the platform does not take what we say, our credential above all. */
+/**
+ * Failure of a request to the platform. `away`: the platform is unreachable, and a later attempt may succeed. `refused`: the platform
+ * rejected the request, usually because of the credential.
+ */
 export class LinkFailure extends Error {
   readonly kind: 'away' | 'refused';
-  /** What it answered; null: it did not. */
+  /** HTTP status of the platform's response. Null without a response. */
   readonly status: number | null;
 
   constructor(kind: LinkFailure['kind'], message: string, cause?: unknown, status: number | null = null) {
@@ -50,7 +54,7 @@ export class LinkFailure extends Error {
 
 export interface PlatformLinkOptions {
   readonly fetch: LinkFetch;
-  /** Without the path of the link. */
+  /** URL of the platform, without the path of the link. */
   readonly url: string;
   readonly credential: Secret;
   readonly clock: Clock;
@@ -59,14 +63,20 @@ export interface PlatformLinkOptions {
 const CONFLICT = 409;
 const NOT_FOUND = 404;
 
-/** `pauses`: a platform that does not answer is left alone by everybody for a moment. */
+/**
+ * Settings of a request. `pauses`: if the platform does not respond, all requests that check keys, tunnels or names fail at once for a
+ * moment.
+ */
 interface CallTerms {
   readonly pauses: boolean;
   readonly timeoutMs: number;
 }
 
 const USUAL: CallTerms = { pauses: true, timeoutMs: PLATFORM_CALL_TIMEOUT_MS };
-/** That it cannot be had says nothing of who asks for one key or name. */
+/**
+ * Settings of snapshots and certificate downloads. A failed download does not pause other requests, because a check of a single key or
+ * name may still succeed.
+ */
 const APART: CallTerms = { ...USUAL, pauses: false };
 const CHALLENGE: CallTerms = { pauses: false, timeoutMs: CHALLENGE_QUESTION_MS };
 
@@ -80,7 +90,7 @@ export class PlatformLink {
     this.#base = options.url.replace(/\/+$/, '') + EDGE_LINK_PATH;
   }
 
-  /** A call has failed a moment ago: a platform that hangs must not make every client wait for the whole time limit. */
+  /** True shortly after a failed request. Without the pause, an unresponsive platform would make every client wait for the full timeout. */
   get isPaused(): boolean {
     return this.#options.clock.monotonic() < this.#pausedUntil;
   }
@@ -99,24 +109,24 @@ export class PlatformLink {
     return this.#post('/tunnels', question, tunnelAnswer);
   }
 
-  /** May the operator have it? */
+  /** Asks the platform whether the operator can use a name. */
   async isNameFree(question: NameQuestion): Promise<boolean> {
     this.#refuseInPause();
     const { free } = await this.#post('/names/check', question, nameAnswer);
     return free;
   }
 
-  /** Every name that is reserved and every own domain that is verified, a line each; `signal` ends them. */
+  /** Downloads all reserved names and verified domains, one per line. `signal` cancels the download. */
   names(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return this.#lines('/names?domains=1', signal, APART);
   }
 
-  /** Every certificate that is kept, with its key, a line each; `signal` ends them. */
+  /** Downloads all certificates with their private keys, one per line. `signal` cancels the download. */
   certificates(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return this.#lines('/certificates', signal, APART);
   }
 
-  /** null: it is gone. */
+  /** Downloads a certificate. Returns null if the certificate no longer exists. */
   async certificate(certificateId: string): Promise<EdgeCertificate | null> {
     try {
       return await this.#call(`/certificates/${encodeURIComponent(certificateId)}`, {}, edgeCertificate, APART);
@@ -126,23 +136,26 @@ export class PlatformLink {
     }
   }
 
-  /** Soon or not at all: an authority waits. */
+  /** Looks up the response to a challenge. The timeout is short, because a certificate authority is waiting. */
   challenge(question: ChallengeQuestion): Promise<ChallengeReply> {
     return this.#post('/challenges', question, challengeReply, [], CHALLENGE);
   }
 
-  /** Everything up to the number is stored. Smaller than the first one's predecessor: the batch was refused for a gap. */
+  /**
+   * Sends a batch of records. Returns the number of the last stored record. If that number is more than one below the batch's first
+   * number, the platform rejected the batch because of a gap.
+   */
   async sendRecords(batch: RecordBatch): Promise<number> {
     const answer = await this.#post('/records', batch, recordBatchAnswer, [CONFLICT]);
     return answer.last_record;
   }
 
-  /** Lines for as long as both sides live; `signal` ends them. */
+  /** Opens the stream of changes, one per line. The stream stays open until either side stops; `signal` closes the stream. */
   changes(since: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return this.#lines(`/changes?since=${since}`, signal);
   }
 
-  /** Only the head is waited for with a limit. */
+  /** Requests a response with lines. The timeout applies only to the response head. */
   async #lines(path: string, signal: AbortSignal, terms = USUAL): Promise<ReadableStream<Uint8Array>> {
     const ending = new AbortController();
     signal.addEventListener('abort', () => ending.abort(), { once: true });
@@ -196,7 +209,7 @@ export class PlatformLink {
 
   async #within<T>(ending: AbortController, call: () => Promise<T>, { pauses, timeoutMs }: CallTerms): Promise<T> {
     const { clock } = this.#options;
-    // Whoever answers need not look at the signal.
+    // Rejects on abort, because the fetch function may ignore the signal.
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no response in time')));
     });
@@ -220,7 +233,7 @@ export class PlatformLink {
   }
 }
 
-/** Its body is of no use, but must be done away with. */
+/** Creates the failure for an error response. The unused body is canceled, so that the connection is freed. */
 const refusalOf = async (response: Response): Promise<LinkFailure> => {
   await response.body?.cancel().catch(() => undefined);
   const isOurs = response.status >= 300 && response.status < 500 && response.status !== 408 && response.status !== 429;

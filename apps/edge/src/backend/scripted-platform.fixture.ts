@@ -1,4 +1,5 @@
-// The platform's side of the edge link in memory: small, strict about numbers, and able to be away. Used by tests only.
+// The platform’s side of the edge link in memory: a small implementation, strict about record numbers, which tests can make unreachable.
+// Used by tests only.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
@@ -45,20 +46,20 @@ export class ScriptedPlatform {
   readonly journals = new Map<string, number>();
   readonly stored: JournalRecord[] = [];
   readonly heartbeats: Heartbeat[] = [];
-  /** What a heartbeat is told of the platform's pages. */
+  /** Fields about the platform’s pages in the response to a heartbeat. */
   pages: { readonly public_url?: string } = {};
   readonly batches: RecordBatch[] = [];
-  /** The path of each call that arrived. */
+  /** Path of each received call, in order. */
   readonly calls: string[] = [];
   state: 'here' | 'away' | 'silent' = 'here';
   readonly names = new ScriptedNames();
-  /** Own domains, and whose each is. */
+  /** Accounts of verified domains, by domain. */
   readonly domains = new Map<string, string>();
-  /** Of a version that knows nothing of whose names are. */
+  /** Behaves like an older platform without name ownership. */
   isOfBefore = false;
-  /** So many snapshots of names are cut off before their end. */
+  /** Number of upcoming snapshots of names to cut off before their end. */
   cutSnapshots = 0;
-  /** So many answers to records are lost after they were stored. */
+  /** Number of upcoming responses to lose after the records were stored. */
   lostAnswers = 0;
   #changes: EdgeChange[] = [];
   readonly #caps = new Map<string, string>();
@@ -84,7 +85,7 @@ export class ScriptedPlatform {
     this.announce({ kind: 'account-changed', account });
   }
 
-  /** Its keys stay good; it opens no tunnel. null: it does again. */
+  /** Puts an account at its spend cap: its keys stay valid, but it opens no tunnels. A null cap lets the account open tunnels again. */
   setCap(accountId: string, cap: string | null): void {
     if (cap === null) {
       this.#caps.delete(accountId);
@@ -100,7 +101,7 @@ export class ScriptedPlatform {
     return this.#lines.size;
   }
 
-  /** Without the lines, nobody hears of it before the next one is opened. */
+  /** Records a change and sends it to every open change stream. Without an open stream, an edge gets the change on its next stream. */
   announce(change: Change): void {
     const numbered = { ...change, id: this.#changes.length + 1 } as EdgeChange;
     this.#changes.push(numbered);
@@ -112,7 +113,7 @@ export class ScriptedPlatform {
     this.#lines.clear();
   }
 
-  /** Sent to the lines as it is, and not kept. */
+  /** Sends a change unmodified to every open change stream, without recording the change. */
   say(change: EdgeChange): void {
     for (const line of this.#lines) line.enqueue(lineOf(change));
   }
@@ -203,7 +204,7 @@ export class ScriptedPlatform {
 
   #apply(record: JournalRecord): void {
     this.stored.push(record);
-    // Opened while nobody was here to be asked.
+    // The tunnel was opened while the platform was unreachable, so its name is claimed now.
     if (record.kind === 'opened' && record.endpoint !== undefined && !this.names.knows(record.tunnel_id)) {
       this.names.open(record.tunnel_id, record.account_id, {
         ...record.endpoint,
@@ -223,7 +224,7 @@ export class ScriptedPlatform {
     else tunnel.isOpen = false;
   }
 
-  /** The row and its change. */
+  /** Reserves a name and announces the change. */
   reserve(accountId: string, kind: ReservedName['kind'], label: string): void {
     this.names.reserve(accountId, kind, label);
     this.announce({ kind: 'name-changed', name: { kind, label, account_id: accountId, group_key_hash: null } });
@@ -234,7 +235,7 @@ export class ScriptedPlatform {
     this.announce({ kind: 'name-changed', name: { kind, label, account_id: null, group_key_hash: null } });
   }
 
-  /** null: it was removed, or with `keepsTunnels` it has lapsed. */
+  /** Verifies a domain for an account. A null account removes the domain; with `keepsTunnels` the domain lapses instead. */
   verify(domain: string, accountId: string | null, keepsTunnels = false): void {
     if (accountId === null) this.domains.delete(domain);
     else this.domains.set(domain, accountId);
@@ -273,7 +274,7 @@ const lineOf = (change: EdgeChange): Uint8Array => new TextEncoder().encode(`${J
 
 const refuse = (code: string, message: string): Response => Response.json({ ok: false, code, message });
 
-/** The same behind a real socket. */
+/** Serves a scripted platform on a real socket. */
 export const servePlatform = async (
   platform: ScriptedPlatform,
 ): Promise<{ readonly url: string; close(): Promise<void> }> => {

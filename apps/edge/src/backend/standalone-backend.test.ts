@@ -37,12 +37,12 @@ const underTest = async () => ({
 backendConformance('standalone', underTest);
 nameConformance('standalone', underTest);
 
-it('a key id is the first 8 hex digits of the hash', async () => {
+it('a key id is the first 8 hex digits of the key’s hash', async () => {
   const backend = backendOf({ adminToken: 'admin', keys: keysOf(['carol', 'tnl_carol']) });
   expect(await backend.verifyKey('tnl_carol')).toMatchObject({ ok: true, keyId: sha256Hex('tnl_carol').slice(0, 8) });
   expect(await backend.verifyKey('admin')).toMatchObject({ ok: true, keyId: 'admin' });
 });
 
-it('nobody gets in with the empty token of a careless set-up', async () => {
+it('an empty admin token in the config admits no client', async () => {
   expect((await backendOf({ adminToken: '', keys: [] }).verifyKey('')).ok).toBe(false);
 });

@@ -1,4 +1,5 @@
-// The backend of an edge that runs alone: the admin token and the keys of `[[auth.keys]]`, fixed for the life of the process, and whose names are.
+// Backend of an edge without a platform. Accepts the admin token and the keys in `[[auth.keys]]`, which do not change while the process
+// runs, and manages the ownership of names.
 
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '@tunnel/rules/tunnels';
@@ -21,16 +22,16 @@ interface StandaloneOptions {
   readonly keys: readonly {
     readonly account: string;
     readonly sha256: string;
-    /** Names and ports: `shop`, `*.shop`, `tcp/20042`. */
+    /** Reserved names and ports of the key's account: `shop`, `*.shop`, `tcp/20042`. */
     readonly reserved: readonly string[];
-    /** Own domains, by the operator's word. */
+    /** Custom domains of the key's account, without a proof of ownership: the operator vouches for the domains. */
     readonly domains: readonly string[];
   }[];
-  /** `[names]`. */
+  /** Settings of the `[names]` section. */
   readonly names: NameTimes;
-  /** Holds names.json; absent: names last as long as the process. */
+  /** Folder of names.json. Undefined if names are kept only while the process runs. */
   readonly dataDir?: string | undefined;
-  /** Absent: `[acme]` is off. */
+  /** Certificates ordered by the edge. Undefined if `[acme]` is off. */
   readonly certificates?: StandaloneCertificates | undefined;
 }
 
@@ -56,7 +57,7 @@ export class StandaloneBackend implements Backend {
     if (token === '') return { ok: false, fault: new Fault('AUTH_TOKEN_MISSING') };
     const given = sha256Hex(token);
     let found: ConfiguredKey | undefined;
-    // All of them, always: the time taken does not tell which key came near, or how many there are before it.
+    // Always compares all keys, so that the time reveals neither a close match nor the number of keys before the match.
     for (const key of this.#keys) if (equalInConstantTime(key.sha256, given)) found ??= key;
     if (found === undefined) return { ok: false, fault: new Fault('AUTH_TOKEN_INVALID') };
     return { ok: true, owner: found.owner, keyId: found.keyId };
@@ -66,7 +67,7 @@ export class StandaloneBackend implements Backend {
     return this.#names.reserved;
   }
 
-  /** The limit of a session, and whose the name is, are all there is. */
+  /** Admits a tunnel by the ownership of its name. Without a platform, the only other limit is the number of tunnels per session. */
   async admitTunnel(asked: TunnelAdmissionRequest): Promise<Fault | null> {
     return this.#names.admit(asked);
   }
@@ -85,12 +86,12 @@ export class StandaloneBackend implements Backend {
 
   streamEnded(): void {}
 
-  /** Keys change only with a restart. */
+  /** Never calls the listener, because keys change only with a restart. */
   onRevoked(): () => void {
     return () => {};
   }
 
-  /** Domains likewise. */
+  /** Never calls the listener, because domains change only with a restart. */
   onDomainsChanged(): () => void {
     return () => {};
   }

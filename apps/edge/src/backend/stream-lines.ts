@@ -1,20 +1,20 @@
-// The lines of a body that comes over the link, one JSON object each, for as long as it goes on.
+// Splits a streamed response of the platform into lines, each with a JSON object, until the stream ends.
 
 export interface ReadingLines {
-  /** Of one line. */
+  /** Maximum length of a line in the stream. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
-  /** Something came. */
+  /** Called when data of the stream has arrived. */
   readonly onChunk?: () => void;
 }
 
-/** Ends when the body does; throws on a line that is too long. */
+/** Yields the lines of a body until the body ends. Throws if a line is too long. */
 export async function* linesIn(
   body: ReadableStream<Uint8Array>,
   { maxBytes, signal, onChunk }: ReadingLines,
 ): AsyncGenerator<string> {
   const reader = body.getReader();
-  // A body from this very process knows nothing of the signal.
+  // The reader is canceled explicitly, because a body created in the same process does not react to the signal.
   signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
   const decoder = new TextDecoder();
   let rest = '';

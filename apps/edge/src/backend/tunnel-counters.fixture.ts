@@ -1,4 +1,4 @@
-// Counters that have counted before. Used by tests only.
+// Traffic counters with initial values. Used by tests only.
 import { TunnelCounters } from './tunnel-counters.ts';
 
 export const countersOf = (requests: number, bytes: number, openConnections = 0): TunnelCounters => {

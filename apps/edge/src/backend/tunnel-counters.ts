@@ -1,30 +1,30 @@
-// What one tunnel has carried: raised by what passes, read by everyone, and billed to its account.
-// The counters go on as long as the tunnel does, also for connections that outlive it.
+// Counters of the traffic of a tunnel, which is billed to the tunnel's account. The counters keep counting for connections that outlive
+// the tunnel.
 
 export class TunnelCounters {
-  /** Not billed; whoever leases a tunnel to a connection keeps it. */
+  /** Number of open connections, maintained by the code that leases the tunnel to a connection. Not billed. */
   openConnections = 0;
   #requests = 0;
   #pendingFailover = 0;
   #bytes = 0;
   #onChange: (() => void) | null = null;
 
-  /** HTTP requests, or public connections of a tcp tunnel. */
+  /** Number of HTTP requests, or of visitor connections of a tcp tunnel. */
   get requests(): number {
     return this.#requests;
   }
 
-  /** Those of them that another member of the group may yet serve instead. */
+  /** Number of counted requests that another member of the group may still serve instead. */
   get pendingFailover(): number {
     return this.#pendingFailover;
   }
 
-  /** Bytes on its streams, both ways, without our framing. */
+  /** Bytes on the tunnel's streams in both directions, without the framing of the tunnel protocol. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Called for every chunk: one check is all that it costs to be watched. */
+  /** Adds bytes. Called for every chunk, so watching for changes costs no more than a null check. */
   addBytes(count: number): void {
     this.#bytes += count;
     if (this.#onChange !== null) this.#tell();
@@ -35,7 +35,7 @@ export class TunnelCounters {
     this.#tell();
   }
 
-  /** Another member serves it. */
+  /** Removes a request from the count, because another group member serves the request. */
   takeBackRequest(): void {
     this.#requests -= 1;
     this.#tell();
@@ -51,7 +51,7 @@ export class TunnelCounters {
     this.#tell();
   }
 
-  /** Calls back once, at the next change of what is billed; null: not any more. */
+  /** Calls the listener once, at the next change of a billed counter. Null removes the listener. */
   onNextChange(listener: (() => void) | null): void {
     this.#onChange = listener;
   }

@@ -37,7 +37,7 @@ const onDisk = (): { kind: string; bytes?: number }[] =>
     .map((line) => JSON.parse(line) as { kind: string; bytes?: number });
 const bytesOnDisk = (): number => onDisk().reduce((sum, { bytes = 0 }) => sum + bytes, 0);
 
-describe('what a tunnel carries', () => {
+describe('traffic of a tunnel', () => {
   it('is on disk within a tenth of a second', async () => {
     counters.addBytes(70);
     await clock.advance(JOURNAL_WRITE_MS - 1);
@@ -46,7 +46,7 @@ describe('what a tunnel carries', () => {
     await eventually(() => expect(bytesOnDisk()).toBe(70));
   });
 
-  it('is on disk at once when a stream ends, and a crowd of them is written together', async () => {
+  it('is on disk at once when a stream ends, and many stream ends are written together', async () => {
     await clock.advance(50);
     counters.addBytes(70);
     log.streamEnded();
@@ -59,14 +59,14 @@ describe('what a tunnel carries', () => {
     }
     await clock.advance(JOURNAL_STREAM_END_MS + 1);
     await eventually(() => expect(bytesOnDisk()).toBe(1070));
-    // One more, and perhaps one of the delivery, which goes on beside it.
+    // The stream ends add one usage line. The delivery, which runs in parallel, may add further lines.
     expect(onDisk().length - lines).toBeLessThanOrEqual(3);
   });
 
-  it('is on disk before the end of the tunnel is', async () => {
+  it('is on disk before the record of the tunnel’s end', async () => {
     counters.addBytes(70);
     log.closed(closedTunnel('tun_1', 'alice'), 'alice');
-    // What is before them may have its numbers by now.
+    // Earlier records may have been numbered by now, so the test compares only the last two lines.
     await eventually(() => expect(onDisk().map(({ kind }) => kind)).toContain('closed'));
     expect(
       onDisk()
@@ -76,7 +76,7 @@ describe('what a tunnel carries', () => {
   });
 });
 
-it('is full when too much waits for the platform, and says so', () => {
+it('the usage log is full when too many records wait for the platform', () => {
   expect(log.isFull).toBe(false);
   for (let n = 0; n < JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
   expect(log.isFull).toBe(true);

@@ -1,4 +1,4 @@
-// Openings, ends and usage of accounts' tunnels on their way to the platform: metered, journalled, delivered.
+// Reports openings, ends and usage of accounts' tunnels to the platform: meters the usage, writes a journal, and delivers the journal.
 import { showProtocol, type TunnelQuestion } from '@tunnel/contract';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
@@ -7,28 +7,34 @@ import { JournalDelivery } from './journal-delivery.ts';
 import type { PlatformLink } from './platform-link.ts';
 import { UsageMeter } from './usage-meter.ts';
 
-/** what the last delivery may take when the edge stops; the rest waits on the disk */
+/** Maximum duration of the last delivery when the edge stops. Undelivered records stay on disk. */
 export const PLATFORM_STOP_MS = 3000;
-/** what tunnels have carried is on disk after this: the most that a kill of the process takes */
+/** Interval at which usage is written to disk. If the process is killed, at most the usage of this interval is lost. */
 export const JOURNAL_WRITE_MS = 100;
-/** the end of a stream is written at once, but not more often than this */
+/** Minimum time between writes after the end of a stream, which is otherwise written at once. */
 export const JOURNAL_STREAM_END_MS = 5;
-/** how often the platform is told of usage; of openings and ends it is told at once */
+/** Interval at which usage is delivered to the platform. Openings and ends of tunnels are delivered at once. */
 export const JOURNAL_DELIVER_MS = 5000;
-/** records that the platform is told of at once */
+/** Maximum usage records in a batch for the platform. */
 const JOURNAL_BATCH_RECORDS = 1000;
-/** the same by their size */
+/** Maximum size in bytes of a batch of usage records for the platform. */
 const JOURNAL_BATCH_BYTES = 1024 * 1024;
-/** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
+/**
+ * Maximum bytes appended to the journal file since the last compaction. Further bytes start a compaction, which sums up the usage per
+ * tunnel and day.
+ */
 const JOURNAL_TAIL_BYTES = 8 * 1024 * 1024;
-/** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
+/**
+ * Maximum bytes waiting for a slow disk, with usage summed up. Above the limit, accounts cannot open tunnels until the disk has caught
+ * up.
+ */
 const JOURNAL_QUEUE_BYTES = 8 * 1024 * 1024;
 /**
- * summed records that wait for the platform; with more, no tunnel of an account is opened until it is back
+ * Maximum records waiting for the platform, with usage summed up. At the limit, accounts cannot open tunnels until the platform is back.
  * @limit operator: Usage records waiting for the platform | new tunnels are rejected until the platform is back
  */
 export const JOURNAL_RECORDS_MAX = 100_000;
-/** the counters of an ended tunnel are watched this long, and until its last connection ends */
+/** Minimum time for which the counters of a closed tunnel are watched. Watching continues until the last connection has closed. */
 const USAGE_AFTER_END_MS = 60_000;
 
 export interface UsageLogOptions {
@@ -39,7 +45,9 @@ export interface UsageLogOptions {
   readonly folder: string;
 }
 
-/** Keeps the looking below a hundredth of a core. */
+/**
+ * Number of changed tunnels that lengthens the pause between writes by 1 ms, so that reading the counters takes less than 1 % of a core.
+ */
 const TUNNELS_PER_PAUSE_MS = 400;
 
 export class UsageLog {
@@ -48,7 +56,7 @@ export class UsageLog {
   readonly #journal: Journal;
   readonly #delivery: JournalDelivery;
   readonly #meter: UsageMeter;
-  /** Accounts with an end that the platform may not have heard of, and the number of the last one. */
+  /** Accounts with a closed tunnel that the platform may not know about yet, with the sequence number of the latest end. */
   readonly #untold = new Map<string, number>();
   #ends = 0;
   #ticking: Timer | undefined;
@@ -71,7 +79,7 @@ export class UsageLog {
     this.#meter = new UsageMeter({ clock, afterEndMs: USAGE_AFTER_END_MS });
   }
 
-  /** So much waits for the platform, or for the disk, that nothing new should begin. */
+  /** True if so much data is waiting for the platform or the disk that no tunnel should be opened. */
   get isFull(): boolean {
     return this.#journal.size >= JOURNAL_RECORDS_MAX || this.#journal.waiting.isFull;
   }
@@ -86,7 +94,7 @@ export class UsageLog {
     this.#delivery.start();
   }
 
-  /** What is not delivered in time waits on the disk. */
+  /** Delivers the remaining records. Records not delivered in time stay on disk. */
   async stop(): Promise<void> {
     this.#ticking?.cancel();
     this.#soon?.cancel();
@@ -136,18 +144,20 @@ export class UsageLog {
     this.#tellEnd(accountId);
   }
 
-  /** The platform counts an account's tunnels: it should know of every end before it is asked for one more. */
+  /**
+   * Delivers the ends of an account's tunnels before the account opens a tunnel, because the platform limits the number of open tunnels.
+   */
   async endsTold(accountId: string): Promise<void> {
     const end = this.#untold.get(accountId);
     if (end !== undefined && (await this.#delivery.deliver())) this.#told(accountId, end);
   }
 
-  /** The platform is back. */
+  /** Delivers all usage records when the platform is reachable again. */
   deliver(): void {
     void this.#delivery.deliver();
   }
 
-  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be written about. */
+  /** Writes the usage at once, then pauses for some milliseconds. The pause grows with the number of changed tunnels. */
   streamEnded(): void {
     if (this.#soon !== null) return;
     const pauseMs = JOURNAL_STREAM_END_MS + this.#meter.changed / TUNNELS_PER_PAUSE_MS;

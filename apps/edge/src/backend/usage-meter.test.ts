@@ -13,7 +13,7 @@ const set = () => {
   return { clock, meter, counters, read };
 };
 
-it('tells the difference since the last time, and nothing when there is none', () => {
+it('a read returns the usage since the last read, and nothing without a change', () => {
   const { counters, read } = set();
   expect(read()).toEqual([]);
   counters.addBytes(10);
@@ -24,13 +24,13 @@ it('tells the difference since the last time, and nothing when there is none', (
   expect(read()).toEqual([[0, 5]]);
 });
 
-it('waits with a request that another member may yet serve', () => {
+it('a request that may fail over to another member is not reported yet', () => {
   const { counters, read } = set();
   for (let n = 0; n < 3; n += 1) counters.addRequest();
   counters.addPendingFailover();
   counters.addPendingFailover();
   expect(read()).toEqual([[1, 0]]);
-  // One was served here, one went elsewhere.
+  // One pending request was served by this member, the other by another member.
   counters.endPendingFailover();
   counters.endPendingFailover();
   counters.takeBackRequest();
@@ -38,7 +38,7 @@ it('waits with a request that another member may yet serve', () => {
   expect(read()).toEqual([]);
 });
 
-it('sets a request that went to another member off against the next one', () => {
+it('a reported request that failed over is subtracted from the next usage', () => {
   const { counters, read } = set();
   counters.addRequest();
   counters.addRequest();
@@ -50,7 +50,7 @@ it('sets a request that went to another member off against the next one', () => 
   expect(read()).toEqual([[1, 0]]);
 });
 
-it('does not begin anew when the same tunnel is opened twice', () => {
+it('watching a tunnel twice does not reset its usage', () => {
   const { meter, counters, read } = set();
   counters.addBytes(10);
   read();
@@ -58,7 +58,7 @@ it('does not begin anew when the same tunnel is opened twice', () => {
   expect(read()).toEqual([]);
 });
 
-it('goes on for an ended tunnel until its last connection is over, and a while longer', async () => {
+it('an ended tunnel is metered until its last connection has closed', async () => {
   const { clock, meter, counters, read } = set();
   counters.openConnections = 1;
   meter.ended('tun_1');
@@ -72,14 +72,14 @@ it('goes on for an ended tunnel until its last connection is over, and a while l
   expect(read()).toEqual([]);
 });
 
-it('tells what was counted before anyone looked', () => {
+it('usage counted before the first read is reported', () => {
   const { meter } = set();
   meter.read();
   meter.watch('tun_2', countersOf(2, 7));
   expect(meter.read()).toMatchObject([{ tunnel_id: 'tun_2', requests: 2, bytes: 7 }]);
 });
 
-it('looks at those alone that have changed', () => {
+it('a read visits only tunnels with changed counters', () => {
   const { meter, counters, read } = set();
   for (let n = 2; n < 1000; n += 1) meter.watch(`tun_${n}`, new TunnelCounters());
   expect(meter.changed).toBe(999);
@@ -93,11 +93,11 @@ it('looks at those alone that have changed', () => {
   expect(meter.changed).toBe(0);
 });
 
-it('adds up to what was counted, whatever happens in between', async () => {
+it('reported usage adds up to the counters over 5000 random events', async () => {
   const { clock, meter } = set();
   const random = seededRandom(7);
   const below = (bound: number): number => Math.floor(random() * bound);
-  // Each has a connection that outlives it.
+  // Each tunnel has a connection that outlives the tunnel.
   const all = Array.from({ length: 20 }, () => countersOf(0, 0, 1));
   const told = new Map<string, { requests: number; bytes: number }>();
   const read = (): void => {

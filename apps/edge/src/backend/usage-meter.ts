@@ -1,18 +1,18 @@
-// Turns counters that relay and ingress raise into records of usage: the difference to what was written last.
+// Converts the counters of tunnels into usage records, each with the difference since the previous record.
 import type { Clock } from '@tunnel/runtime';
 import type { UsageRecord } from './journal/journal-records.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
 export interface UsageMeterOptions {
   readonly clock: Clock;
-  /** How long an ended tunnel is watched at least: a replay has no connection that would be counted. */
+  /** Minimum time in milliseconds for which a closed tunnel is watched. Needed for replays, which have no counted connection. */
   readonly afterEndMs: number;
 }
 
 interface Metered {
   readonly tunnelId: string;
   readonly counters: TunnelCounters;
-  /** As they were written last. */
+  /** Counter values that were already included in usage records. */
   requests: number;
   bytes: number;
   readonly onChange: () => void;
@@ -21,16 +21,16 @@ interface Metered {
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
   readonly #metered = new Map<string, Metered>();
-  /** Those whose counters have changed since they were read: thousands of idle tunnels cost nothing. */
+  /** Tunnels with changed counters since the last read, so that thousands of idle tunnels cost nothing. */
   readonly #changed = new Set<Metered>();
-  /** When each ended, on the monotonic clock, the longest ended first. */
+  /** Time at which each closed tunnel was closed, on the monotonic clock, longest closed first. */
   readonly #endedAt = new Map<Metered, number>();
 
   constructor(options: UsageMeterOptions) {
     this.#options = options;
   }
 
-  /** Tunnels that the next read looks at. */
+  /** Number of tunnels with changed counters, which the next read covers. */
   get changed(): number {
     return this.#changed.size;
   }
@@ -40,11 +40,11 @@ export class UsageMeter {
     const onChange = (): void => void this.#changed.add(metered);
     const metered: Metered = { tunnelId, counters, requests: 0, bytes: 0, onChange };
     this.#metered.set(tunnelId, metered);
-    // It may have counted before anyone looked.
+    // The counters may have changed before the tunnel was watched.
     onChange();
   }
 
-  /** Its connections may go on, and are counted until the last one is over. */
+  /** Marks a tunnel as closed. Its open connections continue and are metered until the last connection has closed. */
   ended(tunnelId: string): void {
     const metered = this.#metered.get(tunnelId);
     if (metered !== undefined && !this.#endedAt.has(metered)) {
@@ -52,13 +52,14 @@ export class UsageMeter {
     }
   }
 
-  /** What has come since the last call. */
+  /** Returns usage records for all traffic since the last call. */
   read(): UsageRecord[] {
     const at = this.#options.clock.now();
     const records: UsageRecord[] = [];
     for (const metered of this.#changed) {
       const { tunnelId, counters } = metered;
-      // One that may yet go to another member is not told of. If one that was is taken back, it is set off against the next.
+      // A request that may still move to another group member is not reported yet. If a reported request is taken back, the next records
+      // are reduced by the difference.
       const requests = Math.max(0, counters.requests - counters.pendingFailover - metered.requests);
       const bytes = Math.max(0, counters.bytes - metered.bytes);
       counters.onNextChange(metered.onChange);

@@ -22,7 +22,7 @@ const responseBody = async (body: string | Buffer, ...fields: string[]): Promise
   return (await present(recorder)).response_body;
 };
 
-it('one that is under way is shown as far as it is', async () => {
+it('a request in progress is shown without status, duration and bodies', async () => {
   expect(await present(record())).toMatchObject({
     at: '2030-01-01T00:00:00.000Z',
     status: null,
@@ -36,7 +36,7 @@ it('one that is under way is shown as far as it is', async () => {
   });
 });
 
-it('no secret is shown, wherever it stands', async () => {
+it('secrets in URLs, headers, forms and JSON bodies are redacted', async () => {
   const form = 'user=ann&password=hunter2&code=hunter2';
   const recorder = record(
     requestHead(
@@ -72,10 +72,10 @@ it('no secret is shown, wherever it stands', async () => {
   });
 });
 
-describe('bodies', () => {
+describe('captured bodies', () => {
   const JSON_TYPE = 'Content-Type: application/json';
 
-  it('a secret that is cut off, or written in another way, is none the less one', async () => {
+  it('JSON secrets are redacted in truncated bodies and under escaped keys; null and error codes stay', async () => {
     expect(await responseBody('{"a":1,"password":"hunt', JSON_TYPE)).toBe('{"a":1,"password":"[redacted]"');
     expect(await responseBody('{"a":1,"password":"hunt\\', JSON_TYPE)).toBe('{"a":1,"password":"[redacted]"');
     expect(await responseBody('{"to\\u006ben":12345}', JSON_TYPE)).toBe('{"to\\u006ben":"[redacted]"}');
@@ -84,15 +84,15 @@ describe('bodies', () => {
     );
   });
 
-  it('nothing but quotes takes no time to look through', async () => {
+  it('a body full of quotes is searched for secrets within 10 seconds', async () => {
     const startedMs = performance.now();
     await responseBody('\\"'.repeat(8000), JSON_TYPE);
     await responseBody('"'.repeat(16_000), JSON_TYPE);
-    // Milliseconds; were each quote looked at again for each other one, it would be minutes.
+    // The scan takes milliseconds. Comparing every quote with every other quote would take minutes.
     expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
-  it('are for the owner', async () => {
+  it('are left out for callers that may not read bodies, while their sizes stay visible', async () => {
     const recorder = record(requestHead('POST /', 'Content-Type: text/plain', 'Content-Length: 2'));
     recorder.onRequestBody(Buffer.from('hi'), 0, 2);
     expect((await present(recorder)).request_body).toBe('hi');
@@ -103,7 +103,7 @@ describe('bodies', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ] as const)('%s is unpacked, also when only the beginning was kept', async (coding, pack) => {
+  ] as const)('%s bodies are decompressed, even if only their beginning was kept', async (coding, pack) => {
     const text = Array.from({ length: 20_000 }, (_, n) => `${(n * 2_654_435_761) % 4_294_967_296}`).join(' ');
     const fields = ['Content-Type: text/plain', `Content-Encoding: ${coding}`];
     expect(await responseBody(pack(Buffer.from('short')), ...fields)).toBe('short');
@@ -111,14 +111,14 @@ describe('bodies', () => {
     expect(shown).toBe(text.slice(0, 16_384));
   });
 
-  it('what is not what it says, too much of it, or in a coding we do not know, is not shown', async () => {
+  it('corrupt gzip, bodies that unpack to too much and unknown codings are not shown', async () => {
     const fields = ['Content-Type: text/plain', 'Content-Encoding: gzip'];
     expect(await responseBody('not gzip', ...fields)).toBeNull();
     expect(await responseBody(gzipSync(Buffer.alloc(8 * 1024 * 1024)), ...fields)).toBeNull();
     expect(await responseBody('x', 'Content-Type: text/plain', 'Content-Encoding: zstd')).toBeNull();
   });
 
-  it('characters are read by their charset, and one that was cut in half is left out', async () => {
+  it('text is decoded by its charset, and a character cut in half at the end is dropped', async () => {
     expect(await responseBody(Buffer.from('f\xfcr', 'latin1'), 'Content-Type: text/plain; charset=iso-8859-1')).toBe(
       'für',
     );
@@ -127,14 +127,14 @@ describe('bodies', () => {
   });
 });
 
-describe('replayable', () => {
+describe('a captured request', () => {
   const isReplayable = async (recorder: CaptureRecorder, end: 'complete' | 'aborted' = 'complete') => {
     recorder.finish(1, end);
     return (await present(recorder)).replayable;
   };
   const post = () => record(requestHead('POST /', 'Content-Length: 20000'));
 
-  it('without a body always, with one when it is whole and small enough', async () => {
+  it('is replayable without a body, or with a complete body of at most 16 KiB', async () => {
     expect(await isReplayable(record(), 'aborted')).toBe(true);
     const cutOff = post();
     cutOff.onRequestBody(Buffer.alloc(10), 0, 10);
@@ -149,7 +149,7 @@ describe('replayable', () => {
     expect(await isReplayable(whole)).toBe(true);
   });
 
-  it('never after a switch of protocols', async () => {
+  it('is not replayable after a switch of protocols', async () => {
     const recorder = record();
     recorder.onResponseHead(responseHead(101, 'Upgrade: websocket', 'Connection: Upgrade'), 'data');
     expect(await isReplayable(recorder)).toBe(false);

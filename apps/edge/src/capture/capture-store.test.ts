@@ -24,13 +24,13 @@ const begin = (store: CaptureStore, tunnel = web, head = GET): CaptureRecorder =
   return recorder;
 };
 
-/** A request whose head is about that long. */
+/** Creates a request head of about the given length. */
 const large = (bytes: number) => requestHead('GET /', `X-Large: ${'x'.repeat(bytes)}`);
 
 const sizeOf = (store: CaptureStore, tunnelId: string): number => store.list(tunnelId, 1000).recorders.length;
 
-describe('what is kept', () => {
-  it('the last 200 of a tunnel, from their heads on, newest first', () => {
+describe('captures of a tunnel', () => {
+  it('are its last 200 requests, newest first, from the moment their heads arrive', () => {
     const { store } = captureStore();
     const all = Array.from({ length: 201 }, () => begin(store));
     const { recorders, truncated } = store.list('tun_web', 1000);
@@ -40,7 +40,7 @@ describe('what is kept', () => {
     expect(store.find('tun_web', store.idOf(all[200] as CaptureRecorder))).toBe(all[200]);
   });
 
-  it('the same after many more, also of one that another tunnel serves in the end', () => {
+  it('keep the order after 1000 requests, and lose the newest request if another tunnel serves it', () => {
     const { store } = captureStore();
     const all = Array.from({ length: 1000 }, () => begin(store));
     const moved = begin(store);
@@ -51,7 +51,7 @@ describe('what is kept', () => {
     expect(store.bytes).toBe(200 * last.keptBytes);
   });
 
-  it('nothing of a request that another tunnel serves', () => {
+  it('exclude a request that another tunnel serves, and free the bytes of that request', () => {
     const { store } = captureStore();
     const kept = begin(store);
     const before = store.bytes;
@@ -66,14 +66,14 @@ describe('what is kept', () => {
     expect([store.bytes, store.ownerOf('tun_web')]).toEqual([0, undefined]);
   });
 
-  it('nothing while captures are off, here or for the tunnel', () => {
+  it('are not recorded while capturing is off for the edge or the tunnel', () => {
     expect(captureStore({ enabled: false }).store.begin(web, GET, 0, 'chunks')).toBeNull();
     const { store } = captureStore();
     expect(store.begin(captureTunnel('tun_shy', { capture: false }), GET, 0, 'chunks')).toBeNull();
     expect(store.ownerOf('tun_shy')).toBeUndefined();
   });
 
-  it('a tunnel’s bytes are bounded, those that come later included; what was let go keeps nothing more', () => {
+  it('stay within the byte limit of the tunnel, and evicted requests keep no further data', () => {
     const { store } = captureStore();
     const first = begin(store);
     for (let n = 0; n < 150; n++) begin(store, web, large(30_000));
@@ -90,19 +90,19 @@ describe('what is kept', () => {
   });
 });
 
-describe('all tunnels together', () => {
+describe('captures of all tunnels together', () => {
   const PER_TUNNEL = 32;
   const head = large(30_000);
   const ofAccount = (accountId: string, tunnelId: string): Tunnel => ({
     ...captureTunnel(tunnelId),
     owner: { kind: 'account', accountId },
   });
-  /** Enough tunnels to come near the bound. */
+  /** Fills the store with requests of the given number of tunnels, enough to come near the limit. */
   const fill = (store: CaptureStore, tunnels: number): void => {
     for (let n = 0; n < PER_TUNNEL * tunnels; n++) begin(store, captureTunnel(`tun_${n % tunnels}`), head);
   };
 
-  it('stay within their bytes, and everybody keeps something', () => {
+  it('stay within the byte limit, and every tunnel keeps at least one request', () => {
     const { store } = captureStore();
     fill(store, 100);
     expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_MAX);
@@ -111,7 +111,7 @@ describe('all tunnels together', () => {
     expect(Math.min(...sizes)).toBeGreaterThan(0);
   });
 
-  it('a busy one makes room itself and does not push out the quiet', () => {
+  it('evict requests of busy tunnels and none of a quiet tunnel', () => {
     const { store } = captureStore();
     begin(store, captureTunnel('tun_quiet'));
     fill(store, 60);
@@ -121,7 +121,7 @@ describe('all tunnels together', () => {
     expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_MAX);
   });
 
-  it('an account that restarts its tunnels again and again pushes out its own oldest, and nothing of another account', () => {
+  it('an account that keeps restarting tunnels evicts only requests of the same account, oldest first', () => {
     const { store } = captureStore();
     const other = Array.from({ length: 50 }, () => begin(store, captureTunnel('tun_other'), large(20_000)));
     for (let start = 0; start < 4; start += 1) {
@@ -131,12 +131,12 @@ describe('all tunnels together', () => {
     }
     expect(store.list('tun_other', 1000).recorders).toEqual([...other].reverse());
     expect(store.bytes).toBeGreaterThan(CAPTURE_BYTES_MAX * 0.99);
-    // What is left of the other account's room is used, by the latest of all.
+    // Room that the other account leaves free is used, by the newest captures of the restarting account.
     expect(sizeOf(store, 'tun_0_0')).toBe(0);
     expect(sizeOf(store, 'tun_3_59')).toBe(PER_TUNNEL);
   });
 
-  it('the account with the most beyond its share gives its oldest, whichever tunnel it is of', () => {
+  it('the account furthest beyond its share loses its oldest requests, in whichever tunnel', () => {
     const { store } = captureStore({ accountShare: 0.1 });
     const many = Array.from({ length: 40 }, (_, n) => ofAccount('most', `tun_${n}`));
     const kept = many.flatMap((tunnel) => Array.from({ length: 50 }, () => begin(store, tunnel, head)));
@@ -148,14 +148,14 @@ describe('all tunnels together', () => {
     expect(some.map(({ tunnelId }) => sizeOf(store, tunnelId))).toEqual(some.map(() => 60));
   });
 
-  describe('whatever is written, ended and let go', () => {
+  describe('eviction', () => {
     interface Move {
       readonly does: 'write' | 'discard' | 'end';
       readonly account: string;
       readonly tunnel: number;
-      /** About the length of the head that is written. */
+      /** Approximate length of the written request head. */
       readonly bytes: number;
-      /** Which of the kept requests is discarded. */
+      /** Selects the kept request for a discard. */
       readonly pick: number;
     }
 
@@ -167,13 +167,19 @@ describe('all tunnels together', () => {
 
     const bytesOf = (kept: readonly Kept[]): number => kept.reduce((sum, { recorder }) => sum + recorder.keptBytes, 0);
 
-    /** A tunnel gives its own oldest then, however much room the store has and whoever is beyond its share. */
+    /**
+     * Tells whether a tunnel exceeds its own limits. The tunnel then loses its oldest request, even if the store has room or an account
+     * is beyond its share.
+     */
     const isBeyondItsOwnBounds = (kept: readonly Kept[], tunnelId: string): boolean => {
       const own = kept.filter((one) => one.tunnelId === tunnelId);
       return bytesOf(own) > CAPTURE_BYTES_PER_TUNNEL || own.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL;
     };
 
-    /** What is wrong with the choice of this giver, at the moment it gives; null: nothing. One write may need several givers, one after the other. */
+    /**
+     * Returns an error if evicting the request `giver` is wrong at this moment, or null if the choice is right. A single write can evict
+     * several requests in sequence.
+     */
     const faultOf = (kept: readonly Kept[], giver: Kept, writer: string, share: number): string | null => {
       if (giver.tunnelId === writer && isBeyondItsOwnBounds(kept, writer)) return null;
       if (bytesOf(kept) <= CAPTURE_BYTES_MAX) return `${giver.account} gave though there was room`;
@@ -185,7 +191,7 @@ describe('all tunnels together', () => {
 
     afterEach(() => void vi.restoreAllMocks());
 
-    /** Checks each step; says which accounts gave, in order. */
+    /** Plays the moves and checks each step. Returns the accounts that lost a request, in order. */
     const play = (moves: Iterable<Move>, accountShare: number): string[] => {
       const { store } = captureStore({ accountShare });
       const letGo = vi.spyOn(CaptureRecorder.prototype, 'letGo');
@@ -224,22 +230,22 @@ describe('all tunnels together', () => {
     const write = (account: string, tunnel: number, bytes = MB): Move => {
       return { does: 'write', account, tunnel, bytes, pick: 0 };
     };
-    /** Each in a tunnel of its own. */
+    /** Creates writes to `count` different tunnels of an account. */
     const writes = (account: string, count: number): Move[] =>
       Array.from({ length: count }, (_, n) => write(account, n));
 
-    it('a tunnel beyond its own bound gives its oldest, though another account is beyond its share', () => {
+    it('takes the oldest request of a tunnel beyond its own limit, even if another account is beyond its share', () => {
       const five = Array.from({ length: 5 }, () => write('b', 0));
       expect(play([...writes('a', 7), ...five], 0.1)).toEqual(['b']);
     });
 
-    it('where what is beyond a share is too little for a write, the account with the most gives the rest', () => {
+    it('continues with the account that holds most when the excess over a share is too small for a write', () => {
       const full = [...writes('a', 33), ...writes('b', 33), write('b', 33, 0.6 * MB)];
       expect(play(full, 0.5)).toEqual([]);
       expect(play([...full, write('c', 0, 2 * MB)], 0.5)).toEqual(['b', 'a']);
     });
 
-    it('nobody within its share gives while another is beyond it, and the bytes are right', () => {
+    it('never takes from an account within its share while another is beyond it, and counts bytes exactly', () => {
       const KIND = 300_000;
       const move = fc.record({
         does: fc.constantFrom('write', 'write', 'write', 'write', 'write', 'discard', 'end'),
@@ -256,7 +262,7 @@ describe('all tunnels together', () => {
     });
   });
 
-  it('the bytes that are let go are counted back, to the last one', async () => {
+  it('hold zero bytes and no timers after all tunnels have ended and their captures have expired', async () => {
     const { store, clock } = captureStore();
     fill(store, 100);
     store.start();
@@ -268,8 +274,8 @@ describe('all tunnels together', () => {
   });
 });
 
-describe('after the tunnel', () => {
-  it('its requests stay for an hour, then the list is empty and still its owner’s', async () => {
+describe('captures of an ended tunnel', () => {
+  it('stay for an hour; then the list is empty and the owner is still known', async () => {
     const { store, clock } = captureStore();
     store.start();
     store.tunnelAdded(web);
@@ -282,7 +288,7 @@ describe('after the tunnel', () => {
     expect(store.list('tun_web', 10).truncated).toBe(true);
   });
 
-  it('one that comes back has them again, for as long as it lives', async () => {
+  it('belong to the tunnel again if it comes back, and then stay as long as it lives', async () => {
     const { store, clock } = captureStore();
     store.start();
     begin(store);
@@ -293,7 +299,7 @@ describe('after the tunnel', () => {
     expect(sizeOf(store, 'tun_web')).toBe(1);
   });
 
-  it('one that never had a request is remembered, too, up to a number of them', () => {
+  it('are remembered as empty if there were no requests, for a limited number of tunnels', () => {
     const { store } = captureStore();
     store.tunnelRemoved(web);
     expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false, nextCursor: null });
@@ -302,7 +308,7 @@ describe('after the tunnel', () => {
     expect([store.ownerOf('tun_web'), store.ownerOf('tun_0')]).toEqual([undefined, captureTunnel('tun_0').owner]);
   });
 
-  it('other protocols leave no trace, and a request that was late does not stay for ever', async () => {
+  it('do not exist for a TCP tunnel, and expire even for a request that arrived after the end', async () => {
     const { store, clock } = captureStore();
     store.start();
     store.tunnelRemoved({ ...web, tunnelId: 'tun_tcp', http: null });
@@ -314,7 +320,7 @@ describe('after the tunnel', () => {
   });
 });
 
-describe('what rules answered', () => {
+describe('captures of requests that rules rejected', () => {
   const rules = {
     policy: { answered_by: { index: 2, name: 'office', action: 'deny' }, matched: [2], user: null },
     askedPath: '/admin',
@@ -324,7 +330,7 @@ describe('what rules answered', () => {
   const denied = { status: 403, headers: [['x-tunnel-error', 'POLICY_DENIED']], body: 'no' } as const;
   const turnAway = (store: CaptureStore, head = GET): unknown => store.answered([web], head, 0, rules, denied);
 
-  it('is kept with its status and its words, finished', () => {
+  it('are finished and show the status and text of the rejection', () => {
     const { store } = captureStore();
     turnAway(store);
     const [one] = store.list('tun_web', 10).recorders;
@@ -333,7 +339,7 @@ describe('what rules answered', () => {
     expect(one?.responseText).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
   });
 
-  it('never takes more than 50 of the 200: strangers do not push out those who came in', () => {
+  it('take at most 50 of 200 places and evict no served request', () => {
     const { store } = captureStore();
     const served = Array.from({ length: 150 }, () => begin(store));
     for (let n = 0; n < 1000; n += 1) turnAway(store);
@@ -342,7 +348,7 @@ describe('what rules answered', () => {
     expect(recorders.filter(({ policy }) => policy !== null)).toHaveLength(50);
     expect(recorders.slice(50)).toEqual([...served].reverse());
     expect(truncated).toBe(true);
-    // Those who come in push out whatever is oldest, and the room of strangers is counted on.
+    // Served requests evict the oldest requests of any kind, and the places of rejected requests are still counted.
     for (let n = 0; n < 200; n += 1) begin(store);
     expect(sizeOf(store, 'tun_web')).toBe(200);
     for (let n = 0; n < 60; n += 1) turnAway(store);
@@ -351,7 +357,7 @@ describe('what rules answered', () => {
     expect(store.bytes).toBe(bytes);
   });
 
-  it('nor more than a quarter of the bytes, however large the heads of strangers are', () => {
+  it("evict no served request, however large their heads are, and stay within the tunnel's byte limit", () => {
     const { store } = captureStore();
     const served = Array.from({ length: 140 }, () => begin(store, web, large(21_000)));
     for (let n = 0; n < 300; n += 1) turnAway(store, large(30_000));
@@ -362,7 +368,7 @@ describe('what rules answered', () => {
     expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_PER_TUNNEL);
   });
 
-  it('on an edge that keeps all it may strangers make room for one another, and cost no neighbour', () => {
+  it('replace each other on a full edge and evict no capture of other tunnels', () => {
     const { store } = captureStore();
     const head = large(16_000);
     const neighbours = Array.from({ length: 1011 }, (_, n) => captureTunnel(`tun_${n}`));

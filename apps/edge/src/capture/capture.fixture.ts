@@ -7,7 +7,7 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { CaptureStore } from './capture-store.ts';
 
-/** `line` is method and target. */
+/** Creates a request head. `line` has the method and the target. */
 export const requestHead = (line: string, ...fields: string[]): RequestHead => {
   const head = parseRequestHead(`${[`${line} HTTP/1.1`, 'Host: web.localhost', ...fields].join('\r\n')}\r\n\r\n`);
   if (head.kind === 'problem') throw new Error(head.reason);

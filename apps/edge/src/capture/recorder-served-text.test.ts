@@ -1,4 +1,4 @@
-// What a capture shows where rules changed a request: what its service got, made anew from what came.
+// The request text of a capture after rules have changed the request: the text at the service, computed from the original request.
 
 import { type RequestHead, requestHeadFromParts } from '@tunnel/http1';
 import { applyRequestChanges, type RequestChanges } from '@tunnel/policy';
@@ -40,18 +40,18 @@ it.each([
   ['a target that names its host', requestHead('GET http://other.test/x', `Authorization: ${SECRET}`)],
   ['HTTP/2', fromParts(0)],
   ['as many fields of HTTP/2 as there may be', fromParts(95)],
-])('of %s it is what the service got', (_, head) => {
+])('a capture shows the request exactly as the service got it, without the removed secret: %s', (_, head) => {
   const served = servedText(head.text, changes);
   expect(served).toBe(applyRequestChanges(head, changes).text);
   expect(served).not.toContain(SECRET);
   expect(served).toContain('X-Tunnel-User: anna\r\n');
 });
 
-it('what cannot be read is not shown', () => {
+it('an unreadable head is shown as empty text', () => {
   expect(servedText('no head', changes)).toBe('');
 });
 
-it('a capture holds what came and what was changed, shows what was served, and counts both', () => {
+it('a capture stores the original request and the changes, shows the served request, and counts both', () => {
   const { store } = captureStore();
   const head = requestHead('GET /x', `Authorization: ${SECRET}`);
   const plain = store.begin(captureTunnel('tun_web'), head, 0, 'data');

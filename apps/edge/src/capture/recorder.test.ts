@@ -14,13 +14,13 @@ const push = (take: (bytes: Buffer, start: number, end: number) => void, ...piec
   for (const piece of pieces) {
     const bytes = Buffer.from(`<${piece}>`, 'latin1');
     take(bytes, 1, bytes.length - 1);
-    // The memory is the socket's: it is overwritten as soon as we return.
+    // The memory belongs to the socket, which overwrites it after the call.
     bytes.fill(0);
   }
 };
 
-describe('bodies', () => {
-  it('the first 16 KiB are kept, all of them counted', () => {
+describe('captured bodies', () => {
+  it('keep the first 16 KiB and count every byte', () => {
     const recorder = record();
     recorder.onResponseHead(responseHead(200, TEXT), 'chunks');
     push(recorder.onResponseBody.bind(recorder), 'a'.repeat(MAX - 1), 'bcd', 'e'.repeat(100));
@@ -28,7 +28,7 @@ describe('bodies', () => {
     expect(recorder.responseBody?.bytes).toBe(MAX + 102);
   });
 
-  it('a response that is not text is counted only, a request is kept for its replay', () => {
+  it('of responses are only counted unless they are text; request bodies are kept for replay', () => {
     const recorder = record(requestHead('POST /', 'Content-Type: image/png', 'Content-Length: 2'));
     push(recorder.onRequestBody.bind(recorder), '\x89P');
     recorder.onResponseHead(responseHead(200, 'Content-Type: image/png'), 'chunks');
@@ -37,7 +37,7 @@ describe('bodies', () => {
     expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['', 2]);
   });
 
-  it('nothing is kept when bodies are off', () => {
+  it('are counted but not kept when capturing of bodies is off', () => {
     const recorder = record(requestHead('POST /', 'Content-Length: 2'), { bodies: false });
     push(recorder.onRequestBody.bind(recorder), 'ab');
     recorder.onResponseHead(responseHead(200, TEXT), 'chunks');
@@ -46,7 +46,7 @@ describe('bodies', () => {
     expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['', 2]);
   });
 
-  it('of a body in chunks the data, however it is cut', () => {
+  it('keep the data of a chunked body without framing, however the body is split', () => {
     const recorder = record(requestHead('POST /', 'Transfer-Encoding: chunked'));
     push(recorder.onRequestBody.bind(recorder), ...'4\r\nwiki\r\n5\r\npedia\r\n0\r\n\r\n');
     expect([recorder.requestBody?.kept, recorder.requestBody?.bytes]).toEqual(['wikipedia', 9]);
@@ -55,7 +55,7 @@ describe('bodies', () => {
     expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['wikipedia', 9]);
   });
 
-  it('of a chunked body that passes by as data, what passes', () => {
+  it('keep the bytes unchanged when the edge relays a chunked body as data', () => {
     const recorder = record();
     recorder.onResponseHead(responseHead(200, TEXT, 'Transfer-Encoding: chunked'), 'data');
     push(recorder.onResponseBody.bind(recorder), '4\r\nwiki');
@@ -72,7 +72,7 @@ describe('bodies', () => {
     ['application/octet-stream', false],
     ['multipart/form-data; boundary=x', false],
     ['application/jsonish', false],
-  ])('%s is text: %s', (type, isText) => {
+  ])('of type %s are kept as text: %s', (type, isText) => {
     const recorder = record();
     recorder.onResponseHead(responseHead(200, `Content-Type: ${type}`), 'chunks');
     push(recorder.onResponseBody.bind(recorder), 'x');
@@ -80,7 +80,7 @@ describe('bodies', () => {
   });
 });
 
-describe('the end', () => {
+describe('the end of a request', () => {
   const ended = (status: number | null, end: 'complete' | 'aborted' | Fault) => {
     const recorder = record();
     if (status !== null) recorder.onResponseHead(responseHead(status), 'chunks');
@@ -91,7 +91,7 @@ describe('the end', () => {
   };
   const away = new Fault('LOCAL_UNREACHABLE', { reason: 'refused' });
 
-  it('complete, aborted, answered by us, cut off', () => {
+  it('is recorded once: complete, aborted, answered by the edge, or cut off', () => {
     const durationMs = 250;
     expect(ended(200, 'complete')).toEqual({ status: 200, durationMs, aborted: false, fault: null });
     expect(ended(null, 'aborted')).toEqual({ status: 0, durationMs, aborted: true, fault: null });

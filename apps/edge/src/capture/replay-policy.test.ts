@@ -1,4 +1,4 @@
-// Requests that rules changed, sent again: exactly as the service got them, to the service that got them, and without any rule.
+// Replays of requests that rules have changed. The same service gets exactly the same request again, and no rule runs.
 import type { StreamHead } from '@tunnel/protocol';
 import { afterEach, expect, it } from 'vitest';
 import { dialLocal } from '../ingress/http/http.fixture.ts';
@@ -58,7 +58,7 @@ const shownPath = async (stand: ReplayStand, recorder: CaptureRecorder): Promise
   (await presentCapture(recorder, { tunnelId: 'tun_1', withBodies: true, idOf: (one) => stand.captures.idOf(one) }))
     .path;
 
-it('is the same request to the same service, again and again, and runs no rule', async () => {
+it('a replay repeats the changed request to the same service any number of times and runs no rule', async () => {
   const stand = await start();
   await stand.visit('HTTP/1.1', '/api/x?a=1');
   const original = stand.captured();
@@ -71,7 +71,7 @@ it('is the same request to the same service, again and again, and runs no rule',
   expect(stand.policy.current?.counts.matched).toEqual([undefined, 1, 1, 1]);
 });
 
-it('a path that is left as it is shown is no edit', async () => {
+it('a replay with the path as shown does not count as edited', async () => {
   const stand = await start();
   await stand.visit('HTTP/1.1', '/api/x');
   const original = stand.captured();
@@ -81,7 +81,7 @@ it('a path that is left as it is shown is no edit', async () => {
   expect([kept.info.isEdited, edited.info.isEdited]).toEqual([false, true]);
 });
 
-it('what a rule answered was no request of the service, and is never sent to it', async () => {
+it('a request that a rule rejected cannot be replayed and never reaches the service', async () => {
   const stand = await start();
   expect((await stand.visit('HTTP/1.1', '/no/x')).status).toBe(403);
   await expect(stand.replay(stand.captured())).rejects.toMatchObject({ code: 'CAPTURE_NOT_REPLAYABLE' });

@@ -48,7 +48,7 @@ afterEach(() => {
   service.close();
 });
 
-/** A visitor's request, captured. */
+/** Sends a request as a visitor and returns its capture. */
 const visit = async (...lines: string[]): Promise<CaptureRecorder> => {
   await talk(stand.port, [lines[0], 'Host: web.edge.test', 'Connection: close', ...lines.slice(1)].join('\r\n'));
   const [newest] = store.list('tun_1', 1).recorders;
@@ -60,7 +60,7 @@ const visit = async (...lines: string[]): Promise<CaptureRecorder> => {
 const replay = (original: CaptureRecorder, tunnel: HttpStand['tunnel'] | undefined = stand.tunnel) =>
   replays.replay({ tunnel, original, visitorAddress: '10.1.2.3' });
 
-it('the local service really sees the request again, as it was but for the id of the original, and the answer is a capture of its own', async () => {
+it('a replay sends the service the same request plus the id of the original, and is captured separately', async () => {
   const original = await visit(
     'POST /pay?n=1 HTTP/1.1',
     'Authorization: Bearer s3cret',
@@ -89,7 +89,7 @@ it('the local service really sees the request again, as it was but for the id of
   expect(stand.tunnel.counters.requests).toBe(2);
 });
 
-it('a chunked body goes out with its length, without Expect, TE and Trailer, and can be replayed again', async () => {
+it('a chunked body is replayed with its length, without Expect and Trailer, and can be replayed again', async () => {
   const original = await visit(
     'PUT /x HTTP/1.1',
     'Transfer-Encoding: chunked',
@@ -105,7 +105,7 @@ it('a chunked body goes out with its length, without Expect, TE and Trailer, and
   expect(again.status).toBe(200);
 });
 
-it('edited, the service sees what was changed, and the stored secrets where they were hidden', async () => {
+it('an edited replay sends the changes, with stored secrets in place of [redacted]', async () => {
   const original = await visit(
     'POST /pay?key=k3y HTTP/1.1',
     'Authorization: Bearer s3cret',
@@ -143,13 +143,13 @@ it('edited, the service sees what was changed, and the stored secrets where they
   expect(seen).toHaveLength(2);
 });
 
-it('a request without a body has none the second time', async () => {
+it('a request without a body is replayed without a body', async () => {
   await replay(await visit('GET / HTTP/1.1', '', ''));
   await replay(await visit('POST / HTTP/1.1', 'Content-Length: 0', '', ''));
   expect(seen.map(({ headers }) => headers['content-length'])).toEqual([undefined, undefined, '0', '0']);
 });
 
-it('what cannot be sent as it was is refused in plain words', async () => {
+it('a request that cannot be replayed unchanged is refused with the reason', async () => {
   const long = await visit('POST / HTTP/1.1', 'Content-Length: 20000', '', 'x'.repeat(20_000));
   await expect(replay(long)).rejects.toMatchObject({
     code: 'CAPTURE_NOT_REPLAYABLE',
@@ -164,7 +164,7 @@ it('what cannot be sent as it was is refused in plain words', async () => {
   expect(seen).toHaveLength(2);
 });
 
-it('a service that is down, hangs up or a client that is away is a fault, and captured', async () => {
+it('a replay fails and is captured if the service is down or hangs up, or the client is away', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   answer = (response) => response.destroy();
   await expect(replay(original)).rejects.toMatchObject({ code: 'LOCAL_CLOSED' });
@@ -180,7 +180,7 @@ it('a service that is down, hangs up or a client that is away is a fault, and ca
   ]);
 });
 
-it('a service that says nothing is given up in time, an endless answer is cut off and shown as far as it came', async () => {
+it('a replay times out at a silent service; an endless response is cut off and shown so far', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   let aborted = 0;
   answer = (response) => void response.on('close', () => (aborted += 1));
@@ -201,7 +201,7 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   await eventually(() => expect(aborted).toBe(2));
 });
 
-it('so many replays of one account at once, and no more', async () => {
+it('the number of simultaneous replays of an account is limited', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   const waiting: http.ServerResponse[] = [];
   answer = (response) => void waiting.push(response);
@@ -214,7 +214,7 @@ it('so many replays of one account at once, and no more', async () => {
   expect((await replay(original)).status).toBe(200);
 });
 
-it('a local service of HTTP/2 sees it again, too', async () => {
+it('a local HTTP/2 service gets the same request again', async () => {
   const h2c = await startRecordingH2c('h2c');
   const own = await startHttpStand(h2c.port, { captures: store, http: { localProtocol: 'h2c' } });
   const visited = 'POST /pay HTTP/1.1\r\nHost: web.edge.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc';
@@ -231,7 +231,7 @@ it('a local service of HTTP/2 sees it again, too', async () => {
   h2c.close();
 });
 
-it('a fault at its time limit rejects it, and is counted: replay.timer', async () => {
+it('a fault at the time limit of a replay rejects the replay and is reported as replay.timer', async () => {
   const reports: string[] = [];
   const mute = await startRecordingService('mute', (_request, response) => {
     if (mute.asked.length === 1) response.end('once');
@@ -243,7 +243,7 @@ it('a fault at its time limit rejects it, and is counted: replay.timer', async (
   await eventually(() => expect(original.durationMs).not.toBeNull());
   const ownReplays = new Replays({ store, clock: own.clock, http: own.ingress });
   const replaying = ownReplays.replay({ tunnel: own.tunnel, original, visitorAddress: '10.1.2.3' });
-  // Heard from the start: it is rejected while the clock moves.
+  // The handler is added before the clock advances, because the promise is rejected during the advance.
   const outcome = replaying.then(
     () => null,
     (error: unknown) => error,

@@ -1,4 +1,4 @@
-// Waiting for the next request: what counts, what does not, and that nothing is left behind.
+// Calls that wait for the next request: the requests that count, and the cleanup of every wait.
 
 import type { Owner } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
@@ -30,8 +30,8 @@ const stage = () => {
   return { clock, store, tunnels, begin, finish, visit, waitFor };
 };
 
-describe('a caller that waits', () => {
-  it('is told of the first that finishes from its call on, and not of those before', async () => {
+describe('a caller that waits for the next request', () => {
+  it('gets the first request that finishes after the call, and none that finished before', async () => {
     const { begin, finish, visit, waitFor, store, clock } = stage();
     visit('GET /before');
     const underWay = begin('GET /under-way');
@@ -42,7 +42,7 @@ describe('a caller that waits', () => {
     expect([store.waits.count, clock.pendingTimers]).toEqual([0, 0]);
   });
 
-  it('is told of a request that others have pushed out of the captures before it finished', async () => {
+  it('gets a request that was evicted from the captures before it finished', async () => {
     const { begin, finish, waitFor, store } = stage();
     const slow = begin('GET /slow');
     for (let count = 0; count < EDGE_LIMITS.CAPTURES_PER_TUNNEL; count += 1) begin('GET /pushing');
@@ -55,7 +55,7 @@ describe('a caller that waits', () => {
     expect(store.bytes).toBe(bytes);
   });
 
-  it('is told of those alone that it asked for: the method in any case, the path as it is shown', async () => {
+  it('gets only requests that match its filter: the method in any case, the path as shown', async () => {
     const { visit, waitFor } = stage();
     const { answer } = waitFor({ method: 'post', pathContains: '/hook?token=[redacted]&' });
     visit('GET /hook?token=hunter2&n=1');
@@ -65,7 +65,7 @@ describe('a caller that waits', () => {
     expect((await answer).request?.path).toBe('/hook?token=[redacted]&n=2');
   });
 
-  it('cannot find out by its filter what is redacted', async () => {
+  it('cannot find redacted values with its filter', async () => {
     const { visit, waitFor, clock } = stage();
     const { answer } = waitFor({ pathContains: 'hunter2' });
     visit('GET /?token=hunter2');
@@ -73,7 +73,7 @@ describe('a caller that waits', () => {
     expect((await answer).request).toBeNull();
   });
 
-  it('is told that there was none, and misses nothing that finishes before it asks again', async () => {
+  it('times out without a request, and misses no request that finishes before its next call', async () => {
     const { clock, begin, finish, visit, waitFor } = stage();
     const first = waitFor({ method: 'POST' });
     const slow = begin('POST /slow');
@@ -89,14 +89,14 @@ describe('a caller that waits', () => {
     expect(next.request?.path).toBe('/slow');
   });
 
-  it('with a cursor of another run of the edge is told of what this one has', async () => {
+  it('gets the existing requests when its cursor is from another run of the edge', async () => {
     const { visit, waitFor } = stage();
     visit('GET /');
     expect((await waitFor({ after: 'other-99999' }).answer).request?.path).toBe('/');
     await expect(waitFor({ after: 'nonsense' }).answer).rejects.toMatchObject({ code: 'API_BAD_REQUEST' });
   });
 
-  it('leaves nothing behind when it goes', async () => {
+  it('leaves no wait and no timer behind when it disconnects', async () => {
     const { clock, store, waitFor } = stage();
     const { answer, leave } = waitFor();
     expect([store.waits.count, clock.pendingTimers]).toEqual([1, 1]);
@@ -105,7 +105,7 @@ describe('a caller that waits', () => {
     expect([store.waits.count, clock.pendingTimers]).toEqual([0, 0]);
   });
 
-  it('is let go when the tunnel ends, and then told that it has', async () => {
+  it('gets no request when the tunnel ends, and TUNNEL_CLOSED on its next call', async () => {
     const { store, tunnels, waitFor } = stage();
     const { answer } = waitFor();
     tunnels.delete(web.tunnelId);
@@ -114,14 +114,14 @@ describe('a caller that waits', () => {
     await expect(waitFor().answer).rejects.toMatchObject({ code: 'TUNNEL_CLOSED', status: 410 });
   });
 
-  it('of another account learns nothing of the tunnel', async () => {
+  it('gets TUNNEL_UNKNOWN for a tunnel of another account', async () => {
     const { waitFor, store } = stage();
     const stranger = { kind: 'account', accountId: 'mallory' } as const;
     await expect(waitFor({}, stranger).answer).rejects.toMatchObject({ code: 'TUNNEL_UNKNOWN' });
     expect(store.waits.count).toBe(0);
   });
 
-  it('is refused beyond the bound of its account, until another one has ended', async () => {
+  it('gets 429 beyond the limit of its account, until another wait has ended', async () => {
     const { waitFor, clock } = stage();
     const waiting = Array.from({ length: REQUEST_WAITS_PER_OWNER }, () => waitFor());
     await expect(waitFor().answer).rejects.toMatchObject({ code: 'CAPTURE_WAITS_BUSY', status: 429 });
@@ -133,7 +133,7 @@ describe('a caller that waits', () => {
   });
 });
 
-it('whatever happens in whichever order, each wait ends once and rightly, and nothing is left', async () => {
+it('in any order of events, each wait ends once with the right request and leaves no timer', async () => {
   type Step = { kind: 'wait' | 'leave' | 'begin' | 'finish' | 'advance'; n: number };
   const step: fc.Arbitrary<Step> = fc.record({
     kind: fc.constantFrom('wait', 'leave', 'begin', 'finish', 'advance'),

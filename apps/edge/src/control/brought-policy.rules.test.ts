@@ -12,14 +12,14 @@ const said = (brought: BroughtFields, facts: Partial<PolicyFacts> = {}): string 
 const rules = (...list: unknown[]): { readonly policy: unknown } => ({ policy: { login: null, rules: list } });
 const login = (provider: string): object => ({ provider, session_secs: 600, trusted_origins: [] });
 
-it('no policy is none, an empty one is one, and what is good comes out as it went in', () => {
+it('a missing policy counts as no policy, and a valid policy is returned unchanged', () => {
   expect([said({}), said({ policy: null }), said({ services: ['api'] })]).toEqual(['none', 'none', 'none']);
   const policy = { login: null, rules: [{ name: 'office', match: { path: ['/admin/**'] }, deny: 403 }] };
   expect(judgePolicy({ policy }, { protocol: 'https', loginProviders: [] })).toEqual(policy);
 });
 
-describe('a refusal names the rule, counted from 1, and its name', () => {
-  it('where the schema refuses it', () => {
+describe('the refusal of a policy', () => {
+  it('names the rule by number and name if the schema rejects the rule', () => {
     expect(said(rules({ deny: 403 }, { name: 'office', deny: 200 }))).toMatch(
       /^policy rule 2 \(office\): `deny` must be /,
     );
@@ -28,14 +28,14 @@ describe('a refusal names the rule, counted from 1, and its name', () => {
     expect(said(rules({ name: 'broken\nline', deny: 'no' }))).toMatch(/^policy rule 1 \(broken\?line\): /);
   });
 
-  it('where only the whole of it is wrong', () => {
+  it('names the rule by number and name if the rule does not fit the tunnel', () => {
     expect(
       said({ ...rules({ name: 'office', allow: true }, { name: 'door', auth: auth() }) }, { protocol: 'tcp' }),
     ).toBe('policy rule 2 (door): `auth` is for http tunnels');
     expect(said({ ...rules({ route: 'admin' }), services: ['api'] })).toMatch(/^policy rule 1: /);
   });
 
-  it('and says what else it is that is wrong', () => {
+  it('names the login or the whole policy if no rule is at fault', () => {
     expect(said({ policy: [] })).toMatch(/^policy: /);
     expect(said({ policy: 'deny' })).toMatch(/^policy: /);
     expect(said({ policy: { login: null, rules: [], surprise: 1 } })).toMatch(/^policy: /);
@@ -43,7 +43,7 @@ describe('a refusal names the rule, counted from 1, and its name', () => {
   });
 });
 
-it('a provider is one of the operator’s, or the tunnel’s own', () => {
+it('the login provider must be configured by the operator or defined in the tunnel’s policy', () => {
   const rule = { auth: { token_header: 'x-tunnel-token', login: { anyone: true } } };
   expect(said({ policy: { login: login('company'), rules: [rule] } })).toBe('good');
   expect(said({ policy: { login: login('x'), rules: [rule] } })).toBe(
@@ -71,7 +71,7 @@ it('policies are for http, tcp and udp tunnels, services for http, the PROXY pro
   expect(said({ proxyProtocol: 'v2' }, { protocol: 'tcp' })).toBe('none');
 });
 
-it('no refusal has a secret of the policy in it', () => {
+it('the refusal of a policy contains no secret of the policy', () => {
   const planted = 'p1anted-s3cret-value';
   const broken = [
     rules({ verify_webhook: { provider: 'nobody', secrets: [planted], max_bytes: 1 } }),

@@ -6,7 +6,7 @@ import { type ControlFixture, startControl } from './control.fixture.ts';
 import { askUpgrade, openCarrier } from './raw-carrier.fixture.ts';
 import { RawClient } from './raw-client.fixture.ts';
 
-describe('at the control port', () => {
+describe('on the control port', () => {
   let clock: FakeClock;
   let fixture: ControlFixture;
   let client: RawClient;
@@ -29,20 +29,20 @@ describe('at the control port', () => {
   const liveCarriers = (): number => fixture.control.figures.carriers;
 
   describe('a carrier', () => {
-    it('is let in with a token of its session', async () => {
+    it('is accepted with a token of its session', async () => {
       await openCarrier(fixture.port, tokens[0] as string);
       await openCarrier(fixture.port, tokens[1] as string);
       expect(liveCarriers()).toBe(2);
     });
 
-    it('may be dialled again with tokens asked for later', async () => {
+    it('is accepted with a token requested later', async () => {
       const fresh = await moreTokens(2);
       expect(fresh).toHaveLength(2);
       await openCarrier(fixture.port, fresh[0] as string);
       expect(liveCarriers()).toBe(1);
     });
 
-    it('goes with its session on purpose', async () => {
+    it('closes when its client shuts down the session', async () => {
       const carrier = await openCarrier(fixture.port, tokens[0] as string);
       const closed = new Promise((resolve) => {
         carrier.start({
@@ -59,8 +59,8 @@ describe('at the control port', () => {
     });
   });
 
-  describe('a carrier is refused', () => {
-    it('without a token, with a wrong one, and with one that was used', async () => {
+  describe('a carrier request', () => {
+    it('without a token, with a wrong token or with a used token gets a 401', async () => {
       expect((await askUpgrade(fixture.port, {})).status).toBe(401);
       expect((await askUpgrade(fixture.port, { token: 'x' })).status).toBe(401);
       const token = tokens[0] as string;
@@ -70,7 +70,7 @@ describe('at the control port', () => {
       expect(again.text).toMatch(/\r\n\r\nthe carrier token is unknown or was already used\n$/);
     });
 
-    it('with a token that is older than 30 s, or of a connection that is gone', async () => {
+    it('with a token older than 30 s or of a lost connection gets a 401', async () => {
       await clock.advance(5000);
       const [young = ''] = await moreTokens(1);
       client.ws.terminate();
@@ -80,7 +80,7 @@ describe('at the control port', () => {
       expect((await askUpgrade(fixture.port, { token: tokens[0] as string })).status).toBe(401);
     });
 
-    it('over the limit of one session', async () => {
+    it('over the limit of 16 carriers per session gets a 429', async () => {
       const all = [...tokens, ...(await moreTokens(13))];
       for (const token of all.slice(0, 16)) await openCarrier(fixture.port, token);
       const answer = await askUpgrade(fixture.port, { token: all[16] as string });
@@ -88,7 +88,7 @@ describe('at the control port', () => {
       expect(answer.text).toContain('carrier limit of 16 per session reached');
     });
 
-    it('when it asks for another protocol', async () => {
+    it('for another protocol gets a 426', async () => {
       expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'websocket' })).status).toBe(426);
       expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'tunnel-carrier/9' })).status).toBe(
         426,
@@ -96,8 +96,8 @@ describe('at the control port', () => {
     });
   });
 
-  describe('bytes that break the protocol of carriers', () => {
-    it('end the session with a fatal error that says so, and the edge lives', async () => {
+  describe('bytes that violate the carrier protocol', () => {
+    it('end the session with a fatal error, while the edge keeps working', async () => {
       const { socket } = await askUpgrade(fixture.port, { token: tokens[0] as string });
       socket.on('error', () => {});
       socket.write(Buffer.alloc(64, 0xff));
@@ -108,13 +108,13 @@ describe('at the control port', () => {
   });
 });
 
-describe('a token', () => {
+describe('a carrier token', () => {
   const setUp = () => {
     const clock = new FakeClock();
     return { clock, tokens: new CarrierTokens<{ name: string }>(clock), a: { name: 'a' }, b: { name: 'b' } };
   };
 
-  it('is good once, for the one it was made for', () => {
+  it('can be redeemed once, for the session it was issued to', () => {
     const { tokens, a, b } = setUp();
     const [ofA = ''] = tokens.issue(a, 2);
     const [ofB = ''] = tokens.issue(b, 1);
@@ -124,7 +124,7 @@ describe('a token', () => {
     expect(tokens.redeem('never-made')).toBeNull();
   });
 
-  it('is good for 30 s, and leaves no trace after that', async () => {
+  it('expires after 30 s and is then removed', async () => {
     const { clock, tokens, a } = setUp();
     const [first = '', second = ''] = tokens.issue(a, 3);
     await clock.advance(29_999);
@@ -135,7 +135,7 @@ describe('a token', () => {
     expect(tokens.size).toBe(0);
   });
 
-  it('keeps a bounded number a session: the oldest give way', () => {
+  it('is revoked, oldest first, when its session has too many outstanding tokens', () => {
     const { tokens, a, b } = setUp();
     const [ofB = ''] = tokens.issue(b, 1);
     const [oldest = ''] = tokens.issue(a, 16);
@@ -145,7 +145,7 @@ describe('a token', () => {
     expect(tokens.redeem(ofB)).toBe(b);
   });
 
-  it('takes all of a session back at once', () => {
+  it('is revoked together with the other tokens of its session', () => {
     const { tokens, a, b } = setUp();
     const [ofA = ''] = tokens.issue(a, 4);
     tokens.issue(b, 1);

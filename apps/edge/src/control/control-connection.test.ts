@@ -21,8 +21,8 @@ afterEach(() => fixture.stop());
 const connect = (): Promise<RawClient> => RawClient.connect(fixture.port);
 const enter = (token = 'op') => RawClient.enter(fixture.port, token);
 
-describe('what a client can do without', () => {
-  it('is not sent to a client that does not read, which costs it neither its connection nor other clients anything', async () => {
+describe('an optional message', () => {
+  it('is dropped for a client that does not read, without affecting its connection or other clients', async () => {
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, ['edge-answers']);
     const { client: other, welcome: others } = await RawClient.enter(fixture.port, 'bob', undefined, ['edge-answers']);
     const message = { type: 'EdgeAnsweredMore', tunnel_id: 'tun_1', count: 1 } as const;
@@ -30,7 +30,7 @@ describe('what a client can do without', () => {
       fixture.control.offer(sessionId, { ...message, tunnel_id: 't'.repeat(100) }, 'edge-answers');
     client.ws.pause();
     let sent = 0;
-    // What the kernel takes of it is a few MiB at most; nothing more waits here than the bound says.
+    // The kernel buffers a few MiB at most. Beyond that, the edge queues no more than its bound.
     while (offer(welcome.session_id) === 'sent' && sent < 1_000_000) sent += 1;
     expect(sent).toBeLessThan(1_000_000);
     expect([offer(welcome.session_id), offer(welcome.session_id)]).toEqual(['full', 'full']);
@@ -42,7 +42,7 @@ describe('what a client can do without', () => {
     expect(offer(welcome.session_id)).toBe('sent');
   });
 
-  it('is not sent to a client that does not know it, or is away', async () => {
+  it('is not sent to a client without the capability or to a lost session', async () => {
     const { welcome } = await enter();
     const message = { type: 'EdgeAnsweredMore', tunnel_id: 'tun_1', count: 1 } as const;
     expect(fixture.control.offer(welcome.session_id, message, 'edge-answers')).toBe('unwanted');
@@ -51,7 +51,7 @@ describe('what a client can do without', () => {
 });
 
 describe('the first frame', () => {
-  it('with a valid key gives a session, its secret and carrier tokens', async () => {
+  it('with a valid key gets a session, a resume secret and carrier tokens', async () => {
     const { welcome } = await enter();
     expect(welcome).toMatchObject({
       version: 1,
@@ -67,20 +67,20 @@ describe('the first frame', () => {
     expect(fixture.control.figures.sessions).toBe(1);
   });
 
-  it('with a wrong key is refused for good', async () => {
+  it('with a wrong key is rejected permanently', async () => {
     const client = await connect();
     client.auth('wrong');
     expect(await client.next('AuthError')).toMatchObject({ code: 'AUTH_TOKEN_INVALID', retryable: false });
     expect((await client.closed).code).toBe(4401);
   });
 
-  it('is refused for now while keys cannot be checked', async () => {
+  it('is rejected with a retryable error while keys cannot be checked', async () => {
     const client = await connect();
     client.auth('away');
     expect(await client.next('AuthError')).toMatchObject({ code: 'AUTH_BACKEND_AWAY', retryable: true });
   });
 
-  it('must offer a version that is spoken here', async () => {
+  it('must offer a supported protocol version', async () => {
     const client = await connect();
     client.send({ type: 'Auth', versions: [7, 8], token: 'op' });
     const error = await client.next('AuthError');
@@ -95,7 +95,7 @@ describe('the first frame', () => {
     expect((await client.closed).code).toBe(4401);
   });
 
-  it('must come within 10 s', async () => {
+  it('must arrive within 10 s', async () => {
     const client = await connect();
     await eventually(() => expect(clock.pendingTimers).toBe(2));
     await clock.advance(9_999);
@@ -105,7 +105,7 @@ describe('the first frame', () => {
     expect((await client.closed).code).toBe(4408);
   });
 
-  it('that is no control frame closes the connection', async () => {
+  it('closes the connection if it is not a control frame', async () => {
     for (const text of ['not json', '[]', '{"type":"Auth"}', '{"type":"Ping"}']) {
       const client = await connect();
       client.ws.send(text);
@@ -117,7 +117,7 @@ describe('the first frame', () => {
     expect((await client.closed).code).toBe(4400);
   });
 
-  it('may be preceded by a frame of a newer version', async () => {
+  it('can follow a frame of a newer version', async () => {
     const client = await connect();
     client.ws.send('{"type":"Hello2"}');
     expect((await client.next('Error')).code).toBe('CONTROL_UNKNOWN_FRAME');
@@ -126,8 +126,8 @@ describe('the first frame', () => {
   });
 });
 
-describe('refused keys', () => {
-  it('of one address are counted: after the limit even a good one has to wait', async () => {
+describe('wrong keys', () => {
+  it('from one address are counted, and over the limit even a valid key is rejected for a while', async () => {
     for (let n = 0; n < 3; n += 1) {
       const client = await connect();
       client.auth('wrong');
@@ -142,7 +142,7 @@ describe('refused keys', () => {
     await enter();
   });
 
-  it('are not counted when the bytes were no handshake, or the key could not be checked', async () => {
+  it('do not include invalid handshakes or keys that could not be checked', async () => {
     for (let n = 0; n < 4; n += 1) {
       const stranger = await connect();
       stranger.ws.send('GET / HTTP/1.1');
@@ -156,7 +156,7 @@ describe('refused keys', () => {
 });
 
 describe('an authenticated connection', () => {
-  it('answers unknown and bad frames with an error and goes on', async () => {
+  it('responds to unknown and invalid frames with an error and stays open', async () => {
     const { client } = await enter();
     client.ws.send('{"type":"FromTheFuture"}');
     expect(await client.next('Error')).toMatchObject({ code: 'CONTROL_UNKNOWN_FRAME', fatal: false });
@@ -169,7 +169,7 @@ describe('an authenticated connection', () => {
     await client.settle();
   });
 
-  it('handles frames in order, also those that came with Auth', async () => {
+  it('handles frames in order, including frames sent together with Auth', async () => {
     const client = await connect();
     client.auth('op');
     client.register({}, 'a');
@@ -180,14 +180,14 @@ describe('an authenticated connection', () => {
     expect(fixture.tunnels.size).toBe(2);
   });
 
-  it('does not take a frame over 64 KiB', async () => {
+  it('is closed on a frame over 64 KiB', async () => {
     const { client } = await enter();
     client.ws.send(JSON.stringify({ type: 'Ping', id: 1, filler: 'x'.repeat(64 * 1024) }));
     expect((await client.closed).code).toBe(1009);
     await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
   });
 
-  it('is pinged every 10 s and stays while it answers', async () => {
+  it('is pinged every 10 s and stays open while the client responds', async () => {
     const { client } = await enter();
     for (let n = 1; n <= 6; n += 1) {
       await clock.advance(10_000);
@@ -198,7 +198,7 @@ describe('an authenticated connection', () => {
     expect(client.ws.readyState).toBe(client.ws.OPEN);
   });
 
-  it('is dead after 25 s of silence', async () => {
+  it('is closed after 25 s of silence', async () => {
     const { client } = await enter();
     await clock.advance(24_999);
     expect(fixture.control.figures.sessions).toBe(1);
@@ -207,7 +207,7 @@ describe('an authenticated connection', () => {
     expect((await client.closed).code).toBe(4408);
   });
 
-  it('that does not read is closed once a mebibyte waits for it', () => {
+  it('is closed once 1 MiB waits for a client that does not read', () => {
     const closes: unknown[] = [];
     const ws = Object.assign(new EventEmitter(), {
       bufferedAmount: 0,
@@ -239,7 +239,7 @@ describe('an authenticated connection', () => {
   });
 });
 
-describe('a fault of our own', () => {
+describe('an internal error', () => {
   const start = (onMessage: () => Promise<void> | void) => {
     const sent: { type: string; code?: string }[] = [];
     const reports: string[] = [];
@@ -273,7 +273,7 @@ describe('a fault of our own', () => {
     return { sent, reports, closes, hear, losses: () => losses, breakSocket: () => (isBroken = true) };
   };
 
-  it('in a frame that takes its time is told, ends the connection, and counts: control.frame', async () => {
+  it('in the handler of a frame is reported as control.frame and ends the connection', async () => {
     const { sent, reports, closes, hear, losses } = start(async () => {
       throw new Error('raised on purpose');
     });
@@ -284,7 +284,7 @@ describe('a fault of our own', () => {
     expect([closes.length, losses()]).toEqual([1, 1]);
   });
 
-  it('at a time limit ends the connection, also where not even that can be said: control.timer', async () => {
+  it('in a timer is reported as control.timer and ends the connection, even if the client cannot be told', async () => {
     const { reports, closes, losses, breakSocket } = start(() => {});
     await Promise.resolve();
     breakSocket();

@@ -10,7 +10,7 @@ const RULES: ControlRateLimits = {
 
 const paceOf = (accounts = accountBucketsOf(RULES)) => new ControlRateLimiter(RULES, accounts);
 
-/** Frames of that weight that are taken at `now`, turn after turn. */
+/** Number of frames of the given weight accepted at the time `now`, over as many turns as needed. */
 const takenAt = (pace: ControlRateLimiter, now: number, weight: number): number => {
   for (let taken = 0; ; ) {
     const { kind } = pace.next(now);
@@ -23,31 +23,31 @@ const takenAt = (pace: ControlRateLimiter, now: number, weight: number): number 
   }
 };
 
-describe('one connection', () => {
-  it('takes a burst at once, then as many a second as the rate', () => {
+describe('a control connection', () => {
+  it('can send a burst of 400 frames at once, then 100 frames per second', () => {
     const pace = paceOf();
     expect(takenAt(pace, 0, 1)).toBe(400);
     expect(pace.next(0)).toEqual({ kind: 'wait', ms: 50 });
     expect([takenAt(pace, 1000, 1), takenAt(pace, 1500, 1), takenAt(pace, 60_000, 1)]).toEqual([100, 50, 400]);
   });
 
-  it('takes a handshake and 100 registrations at once', () => {
+  it('can send a handshake and 100 registrations at once', () => {
     const pace = paceOf();
     pace.charge(1, 0);
     expect(takenAt(pace, 0, 4)).toBe(100);
   });
 
-  it('pays for a dear frame later, and is not kept from it by the price', () => {
+  it('can send an expensive frame with one token left, and pays the rest later', () => {
     const pace = paceOf();
     expect(takenAt(pace, 0, 5)).toBe(80);
-    // 0 left: at 10 ms there is one token, one frame of 5 is taken, and four are owed.
+    // No token is left. After 10 ms there is one token: a frame of weight 5 is accepted, and four tokens are owed.
     expect(takenAt(pace, 10, 5)).toBe(1);
     expect(pace.next(10)).toEqual({ kind: 'wait', ms: 50 });
     expect(takenAt(pace, 59, 5)).toBe(0);
     expect(takenAt(pace, 60, 5)).toBe(1);
   });
 
-  it('takes 64 frames a turn', () => {
+  it('is limited to 64 frames per turn of the event loop', () => {
     const pace = paceOf();
     for (let n = 0; n < 64; n += 1) {
       expect(pace.next(0).kind).toBe('take');
@@ -58,7 +58,7 @@ describe('one connection', () => {
     expect(pace.next(0).kind).toBe('take');
   });
 
-  it('takes one long frame a turn, whatever it has saved up', () => {
+  it('is limited to one long frame per turn, regardless of saved tokens', () => {
     const pace = paceOf();
     pace.charge(1, 0, 90);
     expect(pace.next(0).kind).toBe('next-turn');
@@ -67,8 +67,8 @@ describe('one connection', () => {
   });
 });
 
-describe('the connections of one account', () => {
-  it('share four times as much; another account has its own', () => {
+describe('the connections of an account', () => {
+  it('share a burst of 1600 frames; another account has a separate burst', () => {
     const accounts = accountBucketsOf(RULES);
     const paces = Array.from({ length: 10 }, () => paceOf(accounts));
     for (const pace of paces) pace.chargeTo('alice');
@@ -79,7 +79,7 @@ describe('the connections of one account', () => {
     expect(takenAt(bob, 0, 1)).toBe(400);
   });
 
-  it('do not get new tokens by coming anew', () => {
+  it('get no new tokens by reconnecting', () => {
     const accounts = accountBucketsOf(RULES);
     for (let n = 0; n < 4; n += 1) {
       const pace = paceOf(accounts);
@@ -93,7 +93,7 @@ describe('the connections of one account', () => {
   });
 });
 
-it('whatever comes when: never more than burst and rate allow, and nobody waits longer than what is owed', () => {
+it('random frames never exceed burst and rate, and no connection waits longer than 50 ms', () => {
   let seed = 7;
   const random = (): number => {
     seed = (seed * 16_807) % 2_147_483_647;
@@ -112,7 +112,7 @@ it('whatever comes when: never more than burst and rate allow, and nobody waits 
       const verdict = pace.next(now);
       if (verdict.kind === 'next-turn') pace.turnOver();
       if (verdict.kind === 'wait') {
-        // The most that can be owed is the rest of the dearest frame.
+        // A connection owes at most the rest of its most expensive frame.
         expect(verdict.ms).toBeLessThanOrEqual(50);
         continue;
       }

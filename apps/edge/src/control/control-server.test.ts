@@ -22,7 +22,7 @@ describe('the control port', () => {
     fixture = await startControl({ clock: new FakeClock() });
   });
 
-  it('has nothing for those who do not upgrade', async () => {
+  it('responds with 404 or 426 to requests without an upgrade', async () => {
     const url = `http://127.0.0.1:${fixture.port}`;
     const elsewhere = await fetch(`${url}/index.html`);
     expect([elsewhere.status, await elsewhere.text()]).toEqual([404, 'nothing at /index.html\n']);
@@ -31,13 +31,13 @@ describe('the control port', () => {
     expect((await fetch(`${url}/_carrier`)).status).toBe(426);
   });
 
-  it('has nothing elsewhere for those who do, and no other protocol at /_control', async () => {
+  it('rejects upgrades on unknown paths and to unknown protocols', async () => {
     expect((await askUpgrade(fixture.port, { path: '/', upgrade: 'websocket' })).status).toBe(404);
     expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'h2c' })).status).toBe(426);
     expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'websocket' })).status).toBe(400);
   });
 
-  it('survives bytes that are no HTTP', async () => {
+  it('keeps working after bytes that are not HTTP', async () => {
     const socket = connect(fixture.port, '127.0.0.1');
     socket.on('error', () => {});
     socket.end(Buffer.from([0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5]));
@@ -52,7 +52,7 @@ describe('the control port with a certificate', () => {
     fixture = await startControl({ clock: new FakeClock(), tls: { cert: file('cert.pem'), key: file('key.pem') } });
   });
 
-  it('speaks TLS, and offers tunnel/1 and http/1.1', async () => {
+  it('uses TLS and offers the protocols tunnel/1 and http/1.1', async () => {
     const client = await RawClient.connect(fixture.port, { scheme: 'wss' });
     client.auth('op');
     await client.next('AuthOk');
@@ -69,7 +69,7 @@ describe('the control port with a certificate', () => {
     }
   });
 
-  it('takes carriers over TLS 1.3 only', async () => {
+  it('accepts carriers over TLS 1.3 only', async () => {
     const client = await RawClient.connect(fixture.port, { scheme: 'wss' });
     client.auth('op');
     const [first = '', second = ''] = (await client.next('AuthOk')).carriers.tokens;
@@ -81,7 +81,7 @@ describe('the control port with a certificate', () => {
     expect(fixture.control.figures.carriers).toBe(1);
   });
 
-  it('survives clients that speak plain HTTP to it', async () => {
+  it('keeps working after clients without TLS', async () => {
     await expect(fetch(`http://127.0.0.1:${fixture.port}/_control`)).rejects.toThrow();
     await expect(RawClient.connect(fixture.port)).rejects.toThrow();
     await RawClient.connect(fixture.port, { scheme: 'wss' });
@@ -91,8 +91,8 @@ describe('the control port with a certificate', () => {
 describe.each([
   ['plain', null],
   ['TLS', { cert: file('cert.pem'), key: file('key.pem') }],
-])('connections that ask for nothing (%s)', (kind, tls) => {
-  it('have so much room; the oldest gives way to the next, those that have authenticated do not', async () => {
+])('idle connections on the control port (%s)', (kind, tls) => {
+  it('are bounded: the oldest is closed for a new connection, and authenticated connections stay open', async () => {
     const gate = openGate({ control: 3 });
     const sockets: Socket[] = [];
     const carriers: Socket[] = [];

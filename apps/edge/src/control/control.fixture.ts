@@ -1,4 +1,4 @@
-// A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+// A control plane with real ports and a scripted backend, for clients on bare WebSockets. Used by tests only.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
@@ -42,11 +42,11 @@ import type { SessionLimits } from './sessions.ts';
 const HOST = '127.0.0.1';
 const silent = createLogger({ level: 'silent', format: 'json' });
 
-/** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
+/** Backend with replies set by the test. The keys `op`, `alice`, `alice-2` and `bob` are valid; the key `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
   readonly reserved = new ReservedNameTable();
   readonly asked: TunnelAdmissionRequest[] = [];
-  /** Whose search for a place is over. */
+  /** Ids of tunnels reported with admissionEnded(). */
   readonly sought: string[] = [];
   onAsked: (event: TunnelAdmissionRequest) => Promise<Fault | null> = async () => null;
   readonly opened: TunnelOpened[] = [];
@@ -127,16 +127,16 @@ export interface ControlFixtureOptions {
   readonly tunnelsPerSession?: number;
   readonly connectionsPerTunnel?: number;
   readonly peersPerTunnel?: number;
-  /** Of mistakes in relay streams; without it none is expected. */
+  /** Receives internal errors in relay streams. By default an internal error fails the test. */
   readonly reportRelay?: ReportInternalError;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
-  /** Left out: it has none. */
+  /** Public https port of the edge. By default the edge has no https port. */
   readonly httpsPort?: number;
   readonly switchedOff?: readonly TunnelProtocol[];
   readonly loginProviders?: readonly string[];
   readonly policyBytesMax?: number;
-  /** `[udp] path` and `[p2p] direct`: both off unless said; the ports are any free ones. */
+  /** Settings `[udp] path` and `[p2p] direct`, both off by default. The datagram ports are any free ports. */
   readonly datagrams?: { readonly path?: 'auto' | 'carrier'; readonly direct?: boolean };
   readonly capabilities?: readonly string[];
   readonly watchers?: readonly GroupWatcher[];
@@ -148,7 +148,7 @@ export interface ControlFixtureOptions {
   readonly logger?: Logger;
 }
 
-/** Holds nobody back. */
+/** Rate limits high enough never to hold a client back. */
 export const ANY_PACE: ControlRateLimits = {
   connection: { perSecond: 1e9, burst: 1e9 },
   account: { perSecond: 1e9, burst: 1e9 },
@@ -270,8 +270,8 @@ const refuseByName = async (url: string): Promise<string | null> =>
 const BLOCK_PORTS = 8;
 
 /**
- * Ports next to each other that nobody holds, below those that the kernel gives out by itself. Tests of other processes
- * do the same: the block belongs to whoever listens on its first port.
+ * Claims a range of consecutive free ports below the ephemeral ports of the kernel. Tests in other processes claim ranges in the same
+ * way: a block belongs to the process that listens on its first port.
  */
 const claimRange = async (size: number): Promise<{ from: number; to: number; guard: Server }> => {
   for (;;) {

@@ -59,12 +59,12 @@ const openSocket = async (onPacket: (packet: Buffer, from: RemoteInfo) => void):
   return socket;
 };
 
-/** A client's end of what was offered, over a socket of its own. */
+/** Opens the client’s end of an offered path on a new socket. */
 const openPath = async ({ offer }: Entered): Promise<UdpPath> => {
   const socket: PacketSocket = await openSocket((packet, from) => path.receive(packet, from, socket));
   const path = new UdpPath({
     keys: keysOf(offer.path as SealedPath),
-    // The edge is always at the same address; what follows here is only the socket that is not connected.
+    // The edge’s address never changes; the option is set because the socket is not connected.
     follows: true,
     clock,
     onDatagram: () => true,
@@ -79,7 +79,7 @@ const sendRaw = (packet: Buffer, port: number): void => {
   socket.send(packet, port, '127.0.0.1', () => socket.close());
 };
 
-/** A PING with whatever counter, which no SealingKey would give out so soon. */
+/** Creates a PING with an arbitrary packet counter, which a SealingKey would reach only after many packets. */
 const pingAt = (counter: number, offered: SealedPath): Buffer => {
   const { id, sealing } = keysOf(offered);
   const head = Buffer.concat([Buffer.from([SEALED_KIND.PING]), id, Buffer.alloc(8)]);
@@ -92,8 +92,8 @@ const pingAt = (counter: number, offered: SealedPath): Buffer => {
 const wayOf = ({ claim }: Entered) => fixture.control.datagramPathOf({ sessionId: claim.session_id });
 const dropped = () => fixture.control.datagramPaths.refused;
 
-describe('what a client is offered', () => {
-  it('two ports, a path for its datagrams and one to be seen by, each with its own id and keys', async () => {
+describe('the offer of a datagram path', () => {
+  it('has two ports, a datagram path and an address observer, with separate ids and keys', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
     const { offer } = await enter();
     const { path, observe } = offer as { path: SealedPath; observe: SealedPath };
@@ -102,7 +102,7 @@ describe('what a client is offered', () => {
     expect(new Set(secrets).size).toBe(6);
   });
 
-  it('what is switched off is null, and what nobody can use is not offered at all', async () => {
+  it('is null for a path switched off, and is not sent to a client without the capability', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'carrier', direct: true } });
     expect((await enter()).offer).toMatchObject({ path: null, observe: { id: expect.any(String) } });
     const { client } = await RawClient.enter(fixture.port, 'alice');
@@ -111,7 +111,7 @@ describe('what a client is offered', () => {
     expect(client.heard).toEqual([]);
   });
 
-  it('an edge without the ports says off', async () => {
+  it('is not sent by an edge without datagram ports, and the path is reported as off', async () => {
     fixture = await startControl({ clock });
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice');
     expect(fixture.control.datagramPathOf({ sessionId: welcome.session_id })).toEqual({
@@ -122,12 +122,12 @@ describe('what a client is offered', () => {
   });
 });
 
-describe('the path', () => {
+describe('a datagram path', () => {
   beforeEach(async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
   });
 
-  it('is up at both ends once each has heard the other', async () => {
+  it('is up at both ends once each end has heard the other', async () => {
     const entered = await enter();
     expect(wayOf(entered)).toEqual({ path: 'carrier', reason: 'probing' });
     const path = await openPath(entered);
@@ -135,7 +135,7 @@ describe('the path', () => {
     await eventually(() => expect([path.isUp, wayOf(entered)]).toEqual([true, { path: 'udp', reason: '' }]));
   });
 
-  it('is dead with its connection: a resume brings fresh keys, and the old ones open nothing', async () => {
+  it('ends with its connection: a resume issues new keys, and packets with the old keys are dropped', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -152,7 +152,7 @@ describe('the path', () => {
     await eventually(() => expect([fresh.isUp, wayOf(back).path]).toEqual([true, 'udp']));
   });
 
-  it('a client that is lost leaves nothing behind', async () => {
+  it('is removed when its client is lost', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -163,7 +163,7 @@ describe('the path', () => {
     await eventually(() => expect(dropped()['unknown-path']).toBeGreaterThan(0));
   });
 
-  it('either port takes its packets, and it moves with them', async () => {
+  it('accepts a packet on either port and responds from the same port', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -178,7 +178,7 @@ describe('the path', () => {
     await eventually(() => expect(answers).toEqual([entered.offer.ports[1]]));
   });
 
-  it('a datagram of a flow that is not open is counted, and keys that were used a lot are replaced', async () => {
+  it('counts datagrams without an open flow, and gets new keys before the packet counter runs out', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -198,7 +198,7 @@ describe('the path', () => {
   });
 });
 
-describe('how a client looks from outside', () => {
+describe('the address of a client as seen by the edge', () => {
   const observed = async (entered: Entered, port: number): Promise<Pong & { readonly from: number }> => {
     const { id, sealing, opening } = keysOf(entered.offer.observe as SealedPath);
     const seals = (entered as { seals?: SealingKey }).seals ?? new SealingKey(id, sealing);
@@ -215,7 +215,7 @@ describe('how a client looks from outside', () => {
     return pongs[0] as Pong & { from: number };
   };
 
-  it('is told to each of its sockets, at either port, and moves no path', async () => {
+  it('is reported per socket on either port, without affecting the datagram path', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
     const entered = await enter();
     const path = await openPath(entered);
@@ -229,7 +229,7 @@ describe('how a client looks from outside', () => {
     await eventually(() => expect(wayOf(entered)).toEqual({ path: 'udp', reason: '' }));
   });
 
-  it('what is no PING is dropped', async () => {
+  it('is reported only to PING packets; other packets are dropped', async () => {
     fixture = await startControl({ clock, datagrams: { direct: true } });
     const { offer } = await enter();
     const { id, sealing } = keysOf(offer.observe as SealedPath);
@@ -243,7 +243,7 @@ describe('how a client looks from outside', () => {
   });
 });
 
-it('any bytes at the ports: no answer, nothing thrown, nothing kept', async () => {
+it('random packets on the datagram ports get no response, raise no error and open nothing', async () => {
   fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
   const { offer } = await enter();
   let answers = 0;
@@ -252,14 +252,14 @@ it('any bytes at the ports: no answer, nothing thrown, nothing kept', async () =
   const total = (): number => Object.values(dropped()).reduce((sum, count) => sum + count, 0);
   for (let i = 1; i <= 600; i += 1) {
     const bytes = randomBytes(i % 90);
-    // Also with a true id behind a true kind.
+    // Every third packet starts with a valid kind and a valid path id.
     const packet = i % 3 === 0 ? Buffer.concat([Buffer.from([1 + (i % 5)]), id, bytes]) : bytes;
     raw.send(packet, offer.ports[0], '127.0.0.1');
     if (i % 50 === 0) await eventually(() => expect(total()).toBe(i));
   }
   expect(answers).toBe(0);
   raw.close();
-  // A counter of random bytes is beyond what any key gives out, which is as good as a replay.
+  // A random counter exceeds the counters of any key, so the edge may classify the packet as replayed instead of forged.
   expect((dropped()['forged'] ?? 0) + (dropped()['replayed'] ?? 0)).toBeGreaterThan(50);
   expect(fixture.control.datagramPaths.unopened).toBe(0);
 });

@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-/** What another program has. */
+/** Binds a udp port, as another program would. */
 const take = async (port = 0): Promise<Socket> => {
   const socket = createSocket('udp4');
   socket.bind(port, HOST);
@@ -34,7 +34,7 @@ const isFree = async (port: number): Promise<boolean> => {
   }
 };
 
-/** Ports next to each other that nobody has. */
+/** Finds a range of consecutive free udp ports. */
 const freeRange = async (size: number): Promise<[number, number]> => {
   for (;;) {
     const from = 24_000 + Math.floor(Math.random() * 4000);
@@ -76,7 +76,7 @@ const setUp = (given: {
   return { ports, leases, lines };
 };
 
-it('the two highest free ports of the range are taken, and no tunnel gets them', async () => {
+it('the edge takes the two highest free ports of the range for datagrams and never gives them to tunnels', async () => {
   const range = await freeRange(4);
   await take(range[1]);
   const { ports, leases } = setUp({ range });
@@ -85,13 +85,13 @@ it('the two highest free ports of the range are taken, and no tunnel gets them',
   for (const port of ports.numbers) {
     expect(leases.lease('tun_1', { kind: 'exact', port }, 1e12)).toEqual({ kind: 'in-use', port });
   }
-  // The one that another program had is offered again when that has ended.
+  // A port in use by another program can be leased later, after the program has ended.
   expect(leases.freeCount(1e12)).toBe(2);
   await ports.stop();
   expect(await isFree(range[1] - 1)).toBe(true);
 });
 
-it('one that is held for a client of the last run is not free', async () => {
+it('a port held for a client of the last run is not taken for datagrams', async () => {
   const range = await freeRange(4);
   const { ports, leases } = setUp({ range });
   leases.lease('tun_1', { kind: 'exact', port: range[1] }, 0);
@@ -99,7 +99,7 @@ it('one that is held for a client of the last run is not free', async () => {
   expect(ports.numbers).toEqual([range[1] - 1, range[1] - 2]);
 });
 
-it('configured ones are taken, in the range or out of it, 0 for any free one', async () => {
+it('configured datagram ports are taken, inside or outside the range, and 0 means any free port', async () => {
   const range = await freeRange(4);
   const { ports, leases } = setUp({ range, ports: [range[0], 0] });
   await ports.start();
@@ -108,7 +108,7 @@ it('configured ones are taken, in the range or out of it, 0 for any free one', a
   expect(leases.lease('tun_1', { kind: 'exact', port: range[0] }, 0)).toMatchObject({ kind: 'in-use' });
 });
 
-it('a configured one that another program has stops the start with its name, and nothing stays open', async () => {
+it('a configured datagram port in use fails the start with its number, and every port is released', async () => {
   const taken = (await take()).address().port;
   const [free] = await freeRange(1);
   const { ports } = setUp({ range: [20_000, 20_010], ports: [free, taken] });
@@ -123,7 +123,7 @@ it('a configured one that another program has stops the start with its name, and
 it.each([
   ['fewer than three ports', 2, 0],
   ['no two free ones', 3, 2],
-])('a range with %s is a warning, and no ports', async (_, size, taken) => {
+])('a range with %s logs a warning and leaves the edge without datagram ports', async (_, size, taken) => {
   const range = await freeRange(size);
   for (let i = 0; i < taken; i += 1) await take(range[0] + i);
   const { ports, lines, leases } = setUp({ range });
@@ -139,7 +139,7 @@ it.each([
   [{ path: 'carrier', direct: false }, 0],
   [{ path: 'auto', udp: false, direct: false }, 0],
   [{ path: 'carrier', direct: true, p2p: false }, 0],
-] as const)('with %j there are %i', async (given, count) => {
+] as const)('with %j the edge opens %i datagram ports', async (given, count) => {
   const { ports } = setUp({ range: [20_000, 20_010], ports: [0, 0], ...given });
   await ports.start();
   expect(ports.numbers.length).toBe(count);

@@ -1,4 +1,4 @@
-// Registrations on own domains over the real control port: where they are, whom they go with, and how they end.
+// Registrations on custom domains over the real control port: URLs, admission, changes of ownership, and the end of a tunnel.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -27,8 +27,8 @@ const enter = async (token = 'alice', resume?: { session_id: string; secret: str
 const web = (fields: object = {}): object => ({ protocol: 'http', domain: DOMAIN, ...fields });
 const tls = (fields: object = {}): object => web({ protocol: 'tls', ...fields });
 
-describe('a tunnel on an own domain', () => {
-  it('is told its host, by http as long as no certificate is for it, and is asked for by it', async () => {
+describe('a tunnel on a custom domain', () => {
+  it('gets a URL with the domain, by http and with a warning until the domain has a certificate', async () => {
     const { client } = await enter();
     expect(await client.registered(web({ domain: 'Shop.Example.ORG.' }))).toMatchObject({
       protocol: 'http',
@@ -51,7 +51,7 @@ describe('a tunnel on an own domain', () => {
     });
   });
 
-  it('is refused in the words of whoever knows whose it is', async () => {
+  it('is refused with the backend’s error if the domain is not verified for the account', async () => {
     fixture.backend.onAsked = async ({ domain }) => new Fault('TUNNEL_DOMAIN_UNVERIFIED', { domain: domain ?? '' });
     const { client } = await enter();
     for (const fields of [web(), web({ protocol: 'https' }), tls(), web(GROUP), tls(GROUP)]) {
@@ -69,7 +69,7 @@ describe('a tunnel on an own domain', () => {
     [{ domain: 'web.edge.test' }, "domain 'web.edge.test' is not valid: names of edge.test belong to this server"],
     [{ subdomain: 'shop' }, 'a tunnel can have a domain or a subdomain, not both'],
     [{ protocol: 'tcp' }, 'domains are for http, https and tls tunnels, not for tcp'],
-  ])('is refused for what it cannot be: %j', async (fields, words) => {
+  ])('is refused for an invalid domain or protocol: %j', async (fields, words) => {
     const { client } = await enter();
     const refused = await client.refused(web(fields));
     expect(refused).toMatchObject({ code: 'TUNNEL_DOMAIN_INVALID', retryable: false });
@@ -77,7 +77,7 @@ describe('a tunnel on an own domain', () => {
     expect(fixture.backend.asked).toEqual([]);
   });
 
-  it('has its host for itself, whichever of http and tls was first, alone or as a group', async () => {
+  it('has its domain exclusively, whether http or tls came first, single tunnel or group', async () => {
     const { client } = await enter();
     const other = await enter('bob');
     const first = await client.registered(tls());
@@ -95,7 +95,7 @@ describe('a tunnel on an own domain', () => {
     expect((await client.refused(tls())).code).toBe('TUNNEL_DOMAIN_IN_USE');
   });
 
-  it('keeps its host while its client is away, and comes back to it unasked', async () => {
+  it('keeps its domain while its client is away, and resumes without another check', async () => {
     const { client, welcome } = await enter();
     const { tunnel_id } = await client.registered(web());
     client.ws.terminate();
@@ -111,7 +111,7 @@ describe('a tunnel on an own domain', () => {
     ]);
   });
 
-  it('is free again when its client did not come back', async () => {
+  it('gives its domain back if its client does not return', async () => {
     const { client } = await enter();
     await client.registered(tls());
     client.ws.terminate();
@@ -122,8 +122,8 @@ describe('a tunnel on an own domain', () => {
   });
 });
 
-describe('a group on an own domain', () => {
-  it('is one by its host and key; whoever joins it is let in by the key, whatever the account', async () => {
+describe('a group on a custom domain', () => {
+  it('is joined with the group key, regardless of the account', async () => {
     const first = await enter();
     const second = await enter('bob');
     for (const { client } of [first, second]) {
@@ -142,10 +142,10 @@ describe('a group on an own domain', () => {
   });
 });
 
-describe('a domain that changes hands', () => {
+describe('a domain with a new owner', () => {
   const closed = { code: 'TUNNEL_DOMAIN_UNVERIFIED', retryable: false };
 
-  it('ends the tunnels of others on it, who are told for good; other tunnels stay', async () => {
+  it('closes tunnels of other accounts with a permanent error, and leaves other tunnels open', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered(web());
     const stays = await client.registered(web({ domain: 'other.example.org' }));
@@ -161,7 +161,7 @@ describe('a domain that changes hands', () => {
     expect(fixture.tunnels.at(AT_DOMAIN)).toBeUndefined();
   });
 
-  it('ends connections under way on it as well, such as WebSockets, and no others of the same client', async () => {
+  it('resets open connections to its tunnel, but no other connections of the same client', async () => {
     const peer = await RawPeer.enter(fixture.port, 'alice');
     const removed = await peer.client.registered(web());
     const other = await peer.client.registered(web({ domain: 'other.example.org' }));
@@ -182,7 +182,7 @@ describe('a domain that changes hands', () => {
     expect([stays.near.reset, stays.far.reset]).toEqual([null, null]);
   });
 
-  it('ends what waits for its client, too, which would come back unasked', async () => {
+  it('ends the hold for a lost client, so the returning client is checked again and refused', async () => {
     const { client, welcome } = await enter();
     const { tunnel_id } = await client.registered(web());
     const member = await client.registered(web({ domain: 'pool.example.org', ...GROUP }));
@@ -203,7 +203,7 @@ describe('a domain that changes hands', () => {
     expect(fixture.backend.asked).toHaveLength(asked + 2);
   });
 
-  it('ends all members of a group on it, but none where its new account is in', async () => {
+  it('closes every member of a group, unless the new owner has a member in the group', async () => {
     const alice = await enter();
     const bob = await enter('bob');
     for (const { client } of [alice, bob]) await client.registered(web(GROUP));
@@ -214,7 +214,7 @@ describe('a domain that changes hands', () => {
     expect([...fixture.tunnels.groups.values()]).toEqual([]);
   });
 
-  it('is the operator’s to serve when it is no account’s, and not when it is', async () => {
+  it('can be used by the operator only while no account owns the domain', async () => {
     const { client } = await enter('op');
     await client.registered(web());
     fixture.backend.changeDomains(new Map([[DOMAIN, null]]));

@@ -1,4 +1,5 @@
-// Whose an endpoint is comes before who serves it: what the backend is asked for each registration, and what its answer leads to.
+// The owner of an endpoint is checked before the endpoint is opened: questions to the backend for each registration, and the effects of
+// its replies.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -23,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.stop());
 
-describe('the backend is asked', () => {
-  it('for the very endpoint that a tunnel is to have, before anything is leased', async () => {
+describe('admission by the backend', () => {
+  it('is requested for the exact endpoint of the tunnel, before the endpoint is leased', async () => {
     let heldWhenAsked: boolean | null = null;
     fixture.backend.onAsked = async () => {
       heldWhenAsked = fixture.tunnels.at({ kind: 'name', name: 'shop' }) !== undefined;
@@ -48,7 +49,7 @@ describe('the backend is asked', () => {
     ]);
   });
 
-  it('once for a group that begins, and as one that joins for each further member', async () => {
+  it('is requested for a new group and, as a joining member, for each further member', async () => {
     await alice.registered(POOL);
     const bob = await enter('bob');
     await bob.registered(POOL);
@@ -56,12 +57,12 @@ describe('the backend is asked', () => {
       { label: 'pool', choice: 'asked', groupKeyHash: KEY, joinsGroup: false },
       { label: 'pool', choice: 'asked', groupKeyHash: KEY, joinsGroup: true },
     ]);
-    // Who has another key is refused without a question, which would be told that key.
+    // A member with another group key is refused without asking the backend, which would otherwise learn the key.
     expect((await bob.refused({ ...POOL, group_key_hash: 'b'.repeat(64) })).code).toBe('GROUP_KEY_MISMATCH');
     expect(asked()).toHaveLength(2);
   });
 
-  it('with a key that opens no more than the very name: neither the one above it, nor what is beside it', async () => {
+  it('is requested with a group key hash valid for the exact name only', async () => {
     const keys = new Set<unknown>();
     for (const subdomain of ['shop', 'a.shop', 'b.shop', '*.shop']) {
       await alice.registered({ ...POOL, group: subdomain, subdomain });
@@ -73,7 +74,7 @@ describe('the backend is asked', () => {
     expect(keys).toContain(asked().at(-1)?.groupKeyHash);
   });
 
-  it('not for a name that is served here, which would make it another’s', async () => {
+  it('is not requested for a name in use on this edge', async () => {
     await alice.registered({ ...HTTP, subdomain: 'shop' });
     const bob = await enter('bob');
     expect((await bob.refused({ ...HTTP, subdomain: 'shop' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -81,7 +82,7 @@ describe('the backend is asked', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  it('says which tunnel of the own account has a name, and nothing of another account’s', async () => {
+  it('is refused with the name of the holding tunnel only for clients of the same account', async () => {
     const laptop = await RawClient.connect(fixture.port);
     laptop.send({ type: 'Auth', versions: [1], token: 'alice', client_name: 'laptop' });
     await laptop.next('AuthOk');
@@ -93,31 +94,31 @@ describe('the backend is asked', () => {
     const holderOf = async (client: RawClient, subdomain: string) =>
       (await client.refused({ ...HTTP, subdomain })).held_by;
     const own = { name: 'web', client_name: 'laptop' };
-    // The same computer, another one of the account, and whatever way the name is written.
+    // The same computer and another computer of the account get the holder of the name, in any spelling of the name.
     expect(await holderOf(laptop, 'shop')).toEqual(own);
     expect(await holderOf(alice, 'SHOP')).toEqual(own);
     expect(await holderOf(alice, 'pool')).toEqual({ name: 'one', client_name: 'laptop' });
-    // A client that says no name of its computer.
+    // The holder’s client has not sent a computer name.
     expect(await holderOf(bob, 'pool')).toEqual({ name: 'two' });
     expect(await holderOf(bob, 'shop')).toBeUndefined();
     expect(await holderOf(alice, 'theirs')).toBeUndefined();
     expect(await holderOf(await enter('op'), 'shop')).toBeUndefined();
   });
 
-  it('not for what is below a name of the operator, who owns none', async () => {
+  it('is not requested for names below a name used by the operator', async () => {
     const operator = await enter('op');
     await operator.registered({ ...HTTP, subdomain: 'news' });
     expect((await alice.refused({ ...HTTP, subdomain: 'a.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect((await alice.refused({ ...HTTP, subdomain: '*.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(asked()).toHaveLength(1);
-    // Who serves it may have more of it, from any of its clients.
+    // The owner serving the name can have more names below it, from any of its clients.
     await operator.registered({ ...HTTP, subdomain: '*.news' });
     const second = await enter('op');
     await second.registered({ ...HTTP, subdomain: 'a.news' });
     expect((await second.refused({ ...HTTP, subdomain: '*.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
   });
 
-  it('not again for a tunnel that comes back, but again for one that moves', async () => {
+  it('is not requested again for a returning tunnel, but is for a tunnel with a new endpoint', async () => {
     const { tunnel_id } = await alice.registered({ ...HTTP, subdomain: 'shop' });
     expect((await alice.registered({ ...HTTP, subdomain: 'shop', tunnel_id })).tunnel_id).toBe(tunnel_id);
     expect(asked()).toHaveLength(1);
@@ -127,13 +128,13 @@ describe('the backend is asked', () => {
   });
 });
 
-describe('a name that turns out to be another’s', () => {
-  it('is refused when it was asked for, and replaced by another when it was not', async () => {
+describe('a name owned by another account', () => {
+  it('is refused if the client asked for the name, and replaced by another name otherwise', async () => {
     const others = new Set(['shop', 'was']);
     let refusals = 0;
     fixture.backend.onAsked = async ({ endpoint }) => {
       const label = endpoint?.label ?? '';
-      // The first one of chance is somebody's, too.
+      // The first generated name belongs to another account too.
       if (!others.has(label) && (endpoint?.choice !== 'assigned' || refusals >= 2)) return null;
       refusals += 1;
       return inUse(label);
@@ -145,18 +146,18 @@ describe('a name that turns out to be another’s', () => {
     const { label } = await alice.registered({ ...HTTP, preferred_subdomain: 'was' });
     expect(label).toMatch(/^[a-z]+-[a-z]+-[a-z0-9]{6}$/);
     expect(asked().map((endpoint) => endpoint?.choice)).toEqual(['asked', 'preferred', 'assigned']);
-    // Each that was asked for is given up, also the one that was opened.
+    // The backend is told the end of every admission, including the admission of the opened tunnel.
     expect(fixture.backend.sought).toEqual(fixture.backend.asked.map(({ tunnelId }) => tunnelId));
   });
 
-  it('is not looked for without end', async () => {
+  it('leads to an error after five generated names', async () => {
     fixture.backend.onAsked = async ({ endpoint }) => inUse(endpoint?.label ?? null);
     expect((await alice.refused(HTTP)).code).toBe('INTERNAL');
     expect(new Set(asked().map((endpoint) => endpoint?.label)).size).toBe(5);
   });
 });
 
-it('a member whose group ends while it is asked for is asked for again, as one who begins it', async () => {
+it('a member is admitted again as the first member if its group ends during the admission', async () => {
   await alice.registered(POOL);
   const bob = await enter('bob');
   let release = (): void => {};
@@ -179,7 +180,7 @@ it('a member whose group ends while it is asked for is asked for again, as one w
   expect((await joined).tunnel_id).toBe(ids[2]);
 });
 
-it('a port that is reserved for another is never given: passed over, or refused by number', async () => {
+it('a port reserved for another account is skipped, or refused if the client asked for the port', async () => {
   const { from, to } = fixture.range;
   const label = String(from);
   fixture.backend.reserved.set({ kind: 'tcp', label, accountId: 'bob', groupKeyHash: KEY });
@@ -190,7 +191,7 @@ it('a port that is reserved for another is never given: passed over, or refused 
   expect((await alice.registered({ preferred_port: from })).assigned_port).toBe(from + 1);
   expect((await alice.registered()).assigned_port).toBe(to);
   expect((await alice.refused()).code).toBe('TUNNEL_PORTS_EXHAUSTED');
-  // The key of its last group opens it, and so does its account.
+  // The port can be used with the key of its last group, and by the account with the reservation.
   const pool = { group: 'db', group_key_hash: KEY, remote_port: from };
   const { tunnel_id } = await alice.registered(pool);
   alice.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });

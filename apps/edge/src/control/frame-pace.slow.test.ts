@@ -1,4 +1,4 @@
-// A client that sends faster than it may: not read, never closed, and nobody else notices.
+// A client sending faster than its rate is not read for a while, but is never closed, and other clients are not affected.
 import type { Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -21,17 +21,17 @@ const flood = (client: RawClient, count: number): void => {
   for (let id = 0; id < count; id += 1) client.send({ type: 'Ping', id });
 };
 
-/** A frame is taken up each turn of the event loop, which the clock does not know of. */
+/** Advances the fake clock until the expectation holds. The edge handles frames in turns of the event loop, independently of the clock. */
 const advanceUntil = (holds: () => void): Promise<void> =>
   eventually(async () => {
     await clock.advance(100);
     holds();
   });
 
-it('gets what it saved up at once and then the rate, in order, and every frame is answered in the end', async () => {
+it('a flood of frames is handled as a burst, then at the rate, in order, and every frame gets a response', async () => {
   const client = await enter('op');
   flood(client, 1000);
-  // Auth was the first of 400.
+  // The Auth frame used the first of the 400 tokens.
   await eventually(() => expect(pongs(client)).toBe(399));
   await clock.advance(1000);
   await eventually(() => expect(pongs(client)).toBeGreaterThanOrEqual(495));
@@ -41,23 +41,23 @@ it('gets what it saved up at once and then the rate, in order, and every frame i
   expect(client.heard.filter(({ type }) => type === 'Pong').map(({ id }) => id)).toEqual([...Array(1000).keys()]);
 });
 
-it('is not silent while it is not read, however long', async () => {
+it('a client held back does not time out, and the 25 s of silence start when reading resumes', async () => {
   const client = await enter('op');
-  // 46 s of odd frames wait at the edge.
+  // Invalid frames for 46 s of the rate are waiting at the edge.
   for (let n = 0; n < 1000; n += 1) client.ws.send('');
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
   for (let n = 0; n < 40; n += 1) await clock.advance(1000);
   expect(fixture.control.figures.sessions).toBe(1);
   for (let n = 0; n < 10; n += 1) await clock.advance(1000);
   await eventually(() => expect(client.heard.filter(({ type }) => type === 'Error')).toHaveLength(1000));
-  // 25 s from when it was read again, not from its last frame.
+  // The 25 s of silence start when reading resumed, not at the client’s last frame.
   await clock.advance(20_000);
   expect(fixture.control.figures.sessions).toBe(1);
   await clock.advance(25_000);
   expect(fixture.control.figures.sessions).toBe(0);
 });
 
-it('pays for pings of the WebSocket, too, and one answer stands for all that waited', async () => {
+it('WebSocket pings are rate-limited too, and one pong responds to all waiting pings', async () => {
   const client = await enter('op');
   let answered = 0;
   client.ws.on('pong', () => (answered += 1));
@@ -70,11 +70,11 @@ it('pays for pings of the WebSocket, too, and one answer stands for all that wai
   let last = '';
   client.ws.on('pong', (data) => (last = String(data)));
   await advanceUntil(() => expect([pongs(client), last]).toEqual([1, '1999']));
-  // Those that it had tokens for, and some of the others.
+  // Pings covered by tokens got a pong each; of the waiting pings only some did.
   expect(answered).toBeLessThan(1000);
 });
 
-it('leaves other accounts alone; its own other connections share its tokens', async () => {
+it('a flood affects no other account, while connections of the same account share the rate', async () => {
   const flooders = await Promise.all(Array.from({ length: 6 }, () => enter('alice')));
   for (const client of flooders) flood(client, 1000);
   await eventually(() => expect(flooders.map(pongs).reduce((sum, n) => sum + n)).toBeGreaterThanOrEqual(1500));
@@ -84,7 +84,7 @@ it('leaves other accounts alone; its own other connections share its tokens', as
   expect(flooders.every(({ ws }) => ws.readyState === ws.OPEN)).toBe(true);
 });
 
-it('with 100 tunnels is ready at once', async () => {
+it('a client with 100 tunnels is ready at once, without being held back', async () => {
   const client = await enter('alice');
   registerMany(client, 0, 100);
   await eventually(() => expect(fixture.tunnels.size).toBe(100));
@@ -94,11 +94,11 @@ it('with 100 tunnels is ready at once', async () => {
 const registerMany = (client: RawClient, from: number, to: number): void => {
   for (let n = from; n < to; n += 1) client.register({ protocol: 'http', subdomain: `s${n}` }, `r${n}`);
 };
-/** Requests that were answered, in the order of their answers. */
+/** Ids of answered requests, in the order of the responses. */
 const answered = (client: RawClient): unknown[] =>
   client.heard.filter(({ request_id: id }) => id !== undefined).map(({ request_id: id }) => id);
 
-it('with more tunnels than it may register at once: the others wait, and pings and reports overtake them', async () => {
+it('registrations over the rate wait, while pings and health reports overtake them', async () => {
   const client = await enter('alice');
   const tunnelId = (await client.registered({ protocol: 'http', subdomain: 'first' })).tunnel_id;
   registerMany(client, 0, 900);
@@ -109,7 +109,7 @@ it('with more tunnels than it may register at once: the others wait, and pings a
   await eventually(() => expect(pongs(client)).toBe(1));
   expect(client.heard.filter(({ type }) => type === 'CarrierTokens')).toHaveLength(1);
   expect(answered(client)).toHaveLength(399);
-  // 200 a second of the connection.
+  // A connection can register 200 tunnels per second.
   await clock.advance(1000);
   await eventually(() => expect(answered(client).length).toBeGreaterThanOrEqual(590));
   expect(answered(client).length).toBeLessThanOrEqual(600);
@@ -117,7 +117,7 @@ it('with more tunnels than it may register at once: the others wait, and pings a
   expect(answered(client)).toEqual(Array.from({ length: 900 }, (_, n) => `r${n}`));
 });
 
-it('that sends registrations without end is not read while 512 wait, and loses none', async () => {
+it('a client with 512 waiting registrations is not read, and no registration is lost', async () => {
   const client = await enter('alice');
   registerMany(client, 0, 5000);
   await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
@@ -129,7 +129,7 @@ it('that sends registrations without end is not read while 512 wait, and loses n
   expect(answered(client)).toEqual(Array.from({ length: 5000 }, (_, n) => `r${n}`));
 });
 
-it('an unregistration stays behind the registrations before it', async () => {
+it('an unregistration waits for the registrations before it', async () => {
   const client = await enter('alice');
   const { tunnel_id: tunnelId } = await client.registered({ protocol: 'http', subdomain: 'first' });
   registerMany(client, 0, 450);
@@ -138,7 +138,7 @@ it('an unregistration stays behind the registrations before it', async () => {
   expect(answered(client).at(-1)).toBe('end');
 });
 
-it('registrations of the connections of an account share four times as many, and another account has its own', async () => {
+it('connections of an account share a burst of 1600 registrations; another account has a separate burst', async () => {
   const clients = await Promise.all(Array.from({ length: 6 }, () => enter('alice')));
   for (const client of clients) registerMany(client, 0, 400);
   const sum = (): number => clients.reduce((all, client) => all + answered(client).length, 0);
@@ -149,7 +149,7 @@ it('registrations of the connections of an account share four times as many, and
   await advanceUntil(() => expect(sum()).toBe(2400));
 });
 
-it('that goes while registrations wait leaves nothing behind', async () => {
+it('a client that leaves with registrations waiting leaves no tunnel and no session', async () => {
   const client = await enter('alice');
   registerMany(client, 0, 600);
   await eventually(() => expect(answered(client)).toHaveLength(400));
@@ -161,7 +161,7 @@ it('that goes while registrations wait leaves nothing behind', async () => {
   expect([fixture.tunnels.size, fixture.control.figures.sessions]).toEqual([0, 0]);
 });
 
-it('with 100 tunnels and their probes is not behind when it has just come: each registration pays for a first report', async () => {
+it('a new client with 99 probed tunnels is not held back: each registration includes a first health report', async () => {
   const client = await enter('alice');
   const registered: string[] = [];
   for (let n = 0; n < 99; n += 1) client.register({ protocol: 'http' }, `r${n}`);
@@ -169,21 +169,21 @@ it('with 100 tunnels and their probes is not behind when it has just come: each 
   for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await client.settle();
   expect(fixture.control.figures.heldBack).toBe(0);
-  // The next ones cost what reports cost: of the 400 tokens, Auth and a ping have left 398.
+  // Further reports cost frame tokens: 398 of the 400 tokens are left after Auth and a ping.
   for (let n = 0; n < 5; n += 1) for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
 });
 
-it('pays for the length of what has to be read', async () => {
+it('a long frame uses more of the rate', async () => {
   const client = await enter('op');
   const filler = 'x'.repeat(63 * 1024);
   for (let id = 0; id < 60; id += 1) client.send({ type: 'Ping', id, filler });
-  // 399 tokens at 16 each.
+  // The 399 remaining tokens pay for 25 frames at 16 tokens each.
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
   await eventually(() => expect(pongs(client)).toBe(25));
 });
 
-it('is closed when its key goes, and cannot use the goodbye to send on', async () => {
+it('a flooding client is closed after its key is revoked, and cannot keep sending', async () => {
   const client = await enter('alice');
   flood(client, 2000);
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
@@ -193,7 +193,7 @@ it('is closed when its key goes, and cannot use the goodbye to send on', async (
   await client.closed;
 });
 
-it('that has gone is noticed by our pings, although nothing of it is read', async () => {
+it('a lost connection of a client held back is detected by the edge’s pings', async () => {
   const client = await enter('op');
   flood(client, 5000);
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
@@ -204,7 +204,7 @@ it('that has gone is noticed by our pings, although nothing of it is read', asyn
   });
 });
 
-it('cannot get around its pace by parts of messages that never end', async () => {
+it('endless fragments of a WebSocket message close the connection', async () => {
   const client = await enter('op');
   const parts = (client.ws as unknown as { _socket: Socket })._socket;
   const part = (opcode: number) => Buffer.from([opcode, 0x80, 0, 0, 0, 0]);
@@ -212,7 +212,7 @@ it('cannot get around its pace by parts of messages that never end', async () =>
   expect((await client.closed).code).toBe(1008);
 });
 
-it('before it has said who it is, shares the tokens of its network: a new connection brings no new ones', async () => {
+it('unauthenticated connections share the rate of their network, so reconnecting brings no new tokens', async () => {
   const strangers = await Promise.all(Array.from({ length: 6 }, () => RawClient.connect(fixture.port)));
   for (const stranger of strangers) flood(stranger, 400);
   const sum = (): number => strangers.reduce((all, stranger) => all + pongs(stranger), 0);

@@ -1,5 +1,5 @@
-// Random registrations, losses and returns of members with random revisions against the real groups and the real store: nobody is ever
-// served by an older policy than the one that was answered, and nothing is open or left behind.
+// Random registrations, losses and returns of members with random revisions, against the real groups and the real policy store. A group
+// never serves a policy older than the last confirmed policy, is never open without its policy, and leaves nothing behind.
 
 import { Fault } from '@tunnel/errors';
 import { type CompiledPolicy, type Policy } from '@tunnel/policy';
@@ -37,7 +37,7 @@ const move = fc.oneof(
 );
 
 interface Client {
-  /** What it last registered with. */
+  /** Policy stamp of the client’s last successful registration. */
   stamp: PolicyStamp | null;
   tunnel: Tunnel | null;
   state: 'gone' | 'member' | 'lost';
@@ -88,7 +88,7 @@ class Stage {
     return [...this.directory.values()][0];
   }
 
-  /** null: it is in; else the code of the refusal. */
+  /** Registers a member. Returns the code of the refusal, or null if the member has joined. */
   async register(id: number, stamp: PolicyStamp, isReturning: boolean): Promise<string | null> {
     const client = this.clients[id] as Client;
     const policy: BroughtPolicy = {
@@ -131,58 +131,61 @@ const memberOf = (group: TunnelGroup<Tunnel>, id: number): Tunnel =>
     alertWebhook: null,
   }) as unknown as Tunnel;
 
-it.each(['name', 'port'] as const)('whatever happens to the members of a group at a %s', async (kind) => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(move, { maxLength: 60, size: 'max' }), async (moves) => {
-      const stage = new Stage(kind);
-      for (const what of moves) {
-        const client = stage.clients[what.id] as Client;
-        stage.over.length = 0;
-        const before = stage.group;
-        const stampBefore = before?.policyStamp;
-        if (what.do === 'leave') stage.leave(what.id, 'gone');
-        else if (what.do === 'lose' && client.state === 'member') stage.leave(what.id, 'lost');
-        else if (what.do === 'return' && client.state === 'lost') {
-          const { stamp, tunnel } = client;
-          // A return is never refused; and where the group has gone meanwhile, it goes on under what it had at its end, or something newer.
-          expect(await stage.register(what.id, stamp as PolicyStamp, true)).toBeNull();
-          const had = stampBefore ?? tunnel?.group?.policyStamp;
-          const newest = Math.max(had?.revision ?? 0, stamp?.revision ?? 0);
-          expect(stage.group?.policyStamp.revision).toBe(newest);
-          if (had?.revision === newest) expect(stage.group?.policyStamp).toEqual(had);
-        } else if (what.do === 'register' && client.state !== 'lost') {
-          const { revision, variant } = what;
-          const stamp = { revision, hash: variant === null ? null : `${variant}${revision}`.padEnd(64, '0') };
-          const refusal = await stage.register(what.id, stamp, false);
-          const isSame = stamp.revision === stampBefore?.revision && stamp.hash === stampBefore.hash;
-          const mayJoin = stampBefore === undefined || isSame || stamp.revision > stampBefore.revision;
-          expect(refusal).toBe(mayJoin ? null : 'GROUP_POLICY_MISMATCH');
-          // Answered, and in force.
-          if (refusal === null) expect(stage.group?.policyStamp).toEqual(stamp);
+it.each(['name', 'port'] as const)(
+  'a group at a %s never serves an older or missing policy, over random joins, losses and returns',
+  async (kind) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(move, { maxLength: 60, size: 'max' }), async (moves) => {
+        const stage = new Stage(kind);
+        for (const what of moves) {
+          const client = stage.clients[what.id] as Client;
+          stage.over.length = 0;
+          const before = stage.group;
+          const stampBefore = before?.policyStamp;
+          if (what.do === 'leave') stage.leave(what.id, 'gone');
+          else if (what.do === 'lose' && client.state === 'member') stage.leave(what.id, 'lost');
+          else if (what.do === 'return' && client.state === 'lost') {
+            const { stamp, tunnel } = client;
+            // A return is never refused. If the group has ended meanwhile, it restarts with its last policy, or with a newer policy.
+            expect(await stage.register(what.id, stamp as PolicyStamp, true)).toBeNull();
+            const had = stampBefore ?? tunnel?.group?.policyStamp;
+            const newest = Math.max(had?.revision ?? 0, stamp?.revision ?? 0);
+            expect(stage.group?.policyStamp.revision).toBe(newest);
+            if (had?.revision === newest) expect(stage.group?.policyStamp).toEqual(had);
+          } else if (what.do === 'register' && client.state !== 'lost') {
+            const { revision, variant } = what;
+            const stamp = { revision, hash: variant === null ? null : `${variant}${revision}`.padEnd(64, '0') };
+            const refusal = await stage.register(what.id, stamp, false);
+            const isSame = stamp.revision === stampBefore?.revision && stamp.hash === stampBefore.hash;
+            const mayJoin = stampBefore === undefined || isSame || stamp.revision > stampBefore.revision;
+            expect(refusal).toBe(mayJoin ? null : 'GROUP_POLICY_MISMATCH');
+            // A confirmed policy is in force.
+            if (refusal === null) expect(stage.group?.policyStamp).toEqual(stamp);
+          }
+          const { group } = stage;
+          if (group === undefined) {
+            expect([stage.store.size, stage.store.bytes]).toEqual([0, 0]);
+            continue;
+          }
+          const { revision, hash } = group.policyStamp;
+          const current = policyOf(group);
+          // A group with a policy is never open, and is never under the policy of another stamp.
+          expect(current === null).toBe(hash === null);
+          if (current !== null) {
+            expect(current).toMatchObject({ revision, hash });
+            expect(current.compiled.policy).toEqual(policyFor(group.policyStamp));
+            // The policy in force has not been reported as ended.
+            expect(stage.over).not.toContain(current);
+          }
+          // The policy in force is never older than the last policy confirmed to a member of the group.
+          if (group === before) expect(revision).toBeGreaterThanOrEqual(stampBefore?.revision ?? 0);
+          for (const member of group.members()) expect(member.policy).toBe(group.policy);
+          expect(stage.store.size).toBe(hash === null ? 0 : 1);
         }
-        const { group } = stage;
-        if (group === undefined) {
-          expect([stage.store.size, stage.store.bytes]).toEqual([0, 0]);
-          continue;
-        }
-        const { revision, hash } = group.policyStamp;
-        const current = policyOf(group);
-        // Never open when it has a policy, never under another one than its own.
-        expect(current === null).toBe(hash === null);
-        if (current !== null) {
-          expect(current).toMatchObject({ revision, hash });
-          expect(current.compiled.policy).toEqual(policyFor(group.policyStamp));
-          // What is in force is not forgotten.
-          expect(stage.over).not.toContain(current);
-        }
-        // Never an older one than was answered to anybody of this group.
-        if (group === before) expect(revision).toBeGreaterThanOrEqual(stampBefore?.revision ?? 0);
-        for (const member of group.members()) expect(member.policy).toBe(group.policy);
-        expect(stage.store.size).toBe(hash === null ? 0 : 1);
-      }
-      for (let id = 0; id < MEMBERS; id += 1) stage.leave(id, 'gone');
-      expect([stage.group, stage.store.size, stage.store.bytes]).toEqual([undefined, 0, 0]);
-    }),
-    { numRuns: 75 },
-  );
-});
+        for (let id = 0; id < MEMBERS; id += 1) stage.leave(id, 'gone');
+        expect([stage.group, stage.store.size, stage.store.bytes]).toEqual([undefined, 0, 0]);
+      }),
+      { numRuns: 75 },
+    );
+  },
+);

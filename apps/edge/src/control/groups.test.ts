@@ -1,4 +1,4 @@
-// Members over the real control port: who joins, who begins a group, what is told, and that nothing is lost or left behind.
+// Groups over the real control port: joining, starting a group, notifications, and no lost members or leaked ports.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { GroupWatcher } from '../routing/groups.ts';
@@ -58,8 +58,8 @@ const free = async (port: number): Promise<boolean> => {
   return server !== null;
 };
 
-describe('joining', () => {
-  it('gives later tcp members the same port, and tells only the first that the listener is bound', async () => {
+describe('joining a group', () => {
+  it('gives all tcp members the same port, and only the first member is told that the port is bound', async () => {
     const first = await member();
     const second = await member(GROUP, 'bob');
     expect(second.tunnel.assigned_port).toBe(first.tunnel.assigned_port);
@@ -79,7 +79,7 @@ describe('joining', () => {
   it.each([
     ['tcp', GROUP],
     ['http', WEB],
-  ])('by ten first registrations at once gives one %s group', async (_, fields) => {
+  ])('with ten concurrent first registrations creates one %s group', async (_, fields) => {
     const clients = await Promise.all(Array.from({ length: 10 }, () => enter()));
     const tunnels = await Promise.all(clients.map(({ client }) => client.registered(fields)));
     expect(new Set(tunnels.map(({ public_url }) => public_url)).size).toBe(1);
@@ -87,7 +87,7 @@ describe('joining', () => {
     expect(told).toEqual([`begins ${only().label}`]);
   });
 
-  it('is refused in the order of the rules, with their messages', async () => {
+  it('is refused in the order of the rules, with the message of the first broken rule', async () => {
     const { client } = await member(WEB);
     await client.registered({ protocol: 'http', subdomain: 'solo' });
     const messageOf = async (fields: object) => (await client.refused({ protocol: 'http', ...fields })).message;
@@ -100,7 +100,7 @@ describe('joining', () => {
     expect([only().name, only().memberCount]).toEqual(['pool', 2]);
   });
 
-  it('of tcp with another key is refused to those who are in the group, and begins a pool of their own for others', async () => {
+  it('with another key is refused to a tcp group’s account, and creates a separate group for another account', async () => {
     await member();
     const alice = await enter();
     expect((await alice.client.refused({ ...GROUP, group_key_hash: OTHER })).message).toBe('group key does not match');
@@ -108,7 +108,7 @@ describe('joining', () => {
     expect(groups()).toHaveLength(2);
   });
 
-  it('of one account with two keys at once begins one pool, not two', async () => {
+  it('with two keys at once creates one group for an account, not two', async () => {
     const [a, b] = await Promise.all([enter(), enter()]);
     a.client.register(GROUP);
     b.client.register({ ...GROUP, group_key_hash: OTHER });
@@ -121,7 +121,7 @@ describe('joining', () => {
     expect([new Set(answers), groups().length]).toEqual([new Set(['TunnelError', 'TunnelRegistered']), 1]);
   });
 
-  it('with a port of its own choice takes it when it begins the group, and is told when it is too late for that', async () => {
+  it('with a requested port uses the port for a new group, and warns if the group has another port', async () => {
     const { from } = fixture.range;
     const first = await member({ ...GROUP, remote_port: from + 1 });
     expect([first.tunnel.assigned_port, first.tunnel.warnings]).toEqual([from + 1, []]);
@@ -132,7 +132,7 @@ describe('joining', () => {
     });
   });
 
-  it('tells what is wrong with the alert url, and that one without a group is of no use', async () => {
+  it('warns about a rejected alert URL, and about an alert URL without a group', async () => {
     const webhook = { health_check: { alert_webhook: 'https://refused.test/' } };
     expect((await member({ ...GROUP, ...webhook })).tunnel.warnings).toEqual([
       'alert webhook rejected: https://refused.test/',
@@ -140,7 +140,7 @@ describe('joining', () => {
     expect((await member({ ...webhook })).tunnel.warnings[0]).toMatch(/without a group/);
   });
 
-  it('looks up names of alert urls for a bounded time on one connection, however many tunnels name one', async () => {
+  it('bounds the total time for checking alert URLs per connection, regardless of the number of tunnels', async () => {
     await fixture.stop();
     const allowed: number[] = [];
     const slowly = async (_url: string, withinMs: number): Promise<null> => {
@@ -159,8 +159,8 @@ describe('joining', () => {
   });
 });
 
-describe('leaving', () => {
-  it('of the last member ends the group; its port is free and the next one begins a fresh group', async () => {
+describe('leaving a group', () => {
+  it('as the last member ends the group and frees its port, and the next registration starts a new group', async () => {
     const { client, tunnel } = await member();
     const groupId = only().groupId;
     client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id: tunnel.tunnel_id });
@@ -172,12 +172,12 @@ describe('leaving', () => {
     expect(fixture.backend.closed).toHaveLength(1);
   });
 
-  it('and joining at once, many times over, loses no member and leaks no port', async () => {
+  it('while other members join, repeated 25 times, loses no member and leaks no port', async () => {
     const clients = await Promise.all(Array.from({ length: 4 }, () => enter()));
     for (let round = 0; round < 25; round += 1) {
       const tunnels = await Promise.all(clients.map(({ client }) => client.registered(GROUP)));
       expect([groups().length, only().memberCount]).toEqual([1, 4]);
-      // The last leaves while the first joins again: a join, or a fresh group.
+      // The last member leaves while the first member joins again. The first member either joins the old group or starts a new group.
       await Promise.all(
         clients.map(({ client }, at) => {
           const { tunnel_id } = tunnels[at] as (typeof tunnels)[number];
@@ -192,7 +192,7 @@ describe('leaving', () => {
       );
       await eventually(() => expect([groups().length, fixture.tunnels.size]).toEqual([0, 0]));
     }
-    // All three ports can be had again.
+    // All three ports can be assigned again.
     const solo = await enter();
     for (let n = 0; n < 3; n += 1) {
       await eventually(async () => {
@@ -203,7 +203,7 @@ describe('leaving', () => {
     expect(new Set([...fixture.tunnels.values()].map(({ assignedPort }) => assignedPort)).size).toBe(3);
   });
 
-  it('while the port is being opened leaves neither a group nor a port behind', async () => {
+  it('while its port is being opened leaves no group and no open port', async () => {
     const { client } = await enter();
     client.register(GROUP);
     client.ws.terminate();
@@ -215,7 +215,7 @@ describe('leaving', () => {
   });
 });
 
-describe('health', () => {
+describe('the health of a member', () => {
   const report = (client: RawClient, tunnelId: string, healthy: boolean, failures = 3): Promise<void> => {
     client.send(
       healthy
@@ -225,7 +225,7 @@ describe('health', () => {
     return client.settle();
   };
 
-  it('decides who is picked, and a pool that falls to zero is told once', async () => {
+  it('decides whether the member is picked, and a group without healthy members sends one alert', async () => {
     const { client, tunnel } = await member({ ...WEB, ...PROBED });
     expect(only().pick(Math.random)).toBeNull();
     await report(client, tunnel.tunnel_id, false);
@@ -247,7 +247,7 @@ describe('health', () => {
     expect(fixture.tunnels.get(tunnel.tunnel_id)?.health.history).toHaveLength(2);
   });
 
-  it("is nobody else's to report", async () => {
+  it('cannot be reported by another client', async () => {
     const { client, tunnel } = await member({ ...WEB, ...PROBED });
     await report(client, tunnel.tunnel_id, true);
     const stranger = await enter('bob');
@@ -255,7 +255,7 @@ describe('health', () => {
     expect(only().healthyCount).toBe(1);
   });
 
-  it('of a tunnel without a group is kept and changes nothing else', async () => {
+  it('is recorded for a tunnel outside a group, without further effects', async () => {
     const { client, tunnel } = await member(PROBED);
     await report(client, tunnel.tunnel_id, true);
     await report(client, tunnel.tunnel_id, false);
@@ -263,7 +263,7 @@ describe('health', () => {
     expect(told).toEqual([]);
   });
 
-  it('falls to zero when the last healthy one is cut off, not when it takes the whole group along', async () => {
+  it('sends an alert when the last healthy member is cut off, but not when the group ends with it', async () => {
     const url = { alert_webhook: 'https://left.test/' };
     const last = await member({ ...WEB, health_check: url });
     const other = await member({ ...WEB, ...PROBED });
@@ -277,7 +277,7 @@ describe('health', () => {
     expect(told).toEqual(['up', 'ends web']);
   });
 
-  it('alarms nobody while the edge shuts down', async () => {
+  it('sends no alert while the edge shuts down', async () => {
     await member(WEB);
     await member({ ...WEB, ...PROBED });
     await fixture.control.end();
@@ -286,8 +286,8 @@ describe('health', () => {
   });
 });
 
-describe('a client that comes back', () => {
-  it('in place of its old connection keeps its place and its bit, and nobody is told', async () => {
+describe('a returning group member', () => {
+  it('replacing its old connection keeps its place and health, without notifications', async () => {
     const { client, tunnel, claim } = await member({ ...WEB, ...PROBED });
     client.send({ type: 'TunnelHealthy', tunnel_id: tunnel.tunnel_id });
     await client.settle();
@@ -301,7 +301,7 @@ describe('a client that comes back', () => {
     await eventually(() => expect(groups()).toEqual([]));
   });
 
-  it('after a loss joins again under its id, to be probed anew; a fresh group when its own has gone', async () => {
+  it('after a loss rejoins under its id as unhealthy, in a new group if the old group has ended', async () => {
     const { client, tunnel, claim } = await member({ ...GROUP, ...PROBED });
     client.send({ type: 'TunnelHealthy', tunnel_id: tunnel.tunnel_id });
     await client.settle();
@@ -316,12 +316,12 @@ describe('a client that comes back', () => {
     expect([fixture.backend.opened.length, fixture.backend.closed.length]).toEqual([1, 0]);
   });
 
-  it('into another group is one that joins: it has to be probed first', async () => {
+  it('registering for another group joins as a new, unhealthy tunnel', async () => {
     const { client, tunnel } = await member({ ...WEB, ...PROBED });
     client.send({ type: 'TunnelHealthy', tunnel_id: tunnel.tunnel_id });
     await client.settle();
     const elsewhere = { ...WEB, ...PROBED, subdomain: 'other', tunnel_id: tunnel.tunnel_id };
-    // Another endpoint may be another's: whose it is, is asked as for any new tunnel.
+    // The new endpoint may belong to another account, so the backend is asked as for a new tunnel.
     expect((await client.registered(elsewhere)).tunnel_id).not.toBe(tunnel.tunnel_id);
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint?.label)).toEqual(['web', 'other']);
     expect(groups().map(({ label, memberCount, healthyCount }) => [label, memberCount, healthyCount])).toEqual([
@@ -329,7 +329,7 @@ describe('a client that comes back', () => {
     ]);
   });
 
-  it('too late has its entry closed, and holds nothing meanwhile', async () => {
+  it('after the resume window finds its record closed, and its name was free meanwhile', async () => {
     const { client, tunnel } = await member(WEB);
     client.ws.terminate();
     await eventually(() => expect(groups()).toEqual([]));
@@ -338,7 +338,7 @@ describe('a client that comes back', () => {
     expect(fixture.backend.closed).toMatchObject([{ tunnelId: tunnel.tunnel_id }]);
   });
 
-  it('to stand alone, or into a group, with the same name as before is another tunnel', async () => {
+  it('switching between group and single tunnel under the same name becomes another tunnel', async () => {
     const { client, tunnel, claim } = await member({ protocol: 'http', subdomain: 'web' });
     client.ws.terminate();
     await eventually(() => expect(fixture.tunnels.size).toBe(0));
@@ -351,13 +351,13 @@ describe('a client that comes back', () => {
   });
 });
 
-describe('with load balancing off', () => {
+describe('an edge with load balancing off', () => {
   beforeEach(async () => {
     await fixture.stop();
     await start({ loadBalancing: false });
   });
 
-  it('every registration stands alone: the second of a name is refused, each of tcp has its own port', async () => {
+  it('serves every registration as a single tunnel: a used name is refused, and each tcp tunnel has its own port', async () => {
     const first = await member({ ...GROUP, ...PROBED });
     const second = await member({ ...GROUP, group_key_hash: 'no hash at all' });
     const said = 'load balancing is off on this edge: this tunnel is served alone';

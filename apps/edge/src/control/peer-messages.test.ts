@@ -1,5 +1,5 @@
-// Publishers and subscribers on their control connections, over real sockets: registration, every answer to ConnectPeer, what both sides are told of
-// the beginning and the end of a join, and what a resume keeps.
+// Publishers and subscribers on their control connections, over real sockets: registrations, all responses to ConnectPeer, notices about
+// the start and end of a join, and joins after a resume.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ const lose = async (peer: RawPeer): Promise<void> => {
   while (fixture.control.figures.sessions >= sessions) await new Promise(setImmediate);
 };
 
-/** Seconds one by one, so that the tick of the sessions comes by; those who stay say so. */
+/** Advances the clock in steps of one second, so that the sessions’ timer runs. The staying peers send a sign of life every 10 s. */
 const pass = async (ms: number, ...staying: RawPeer[]): Promise<void> => {
   for (let passed = 0; passed < ms; passed += 1000) {
     if (passed % 10_000 === 0) await Promise.all(staying.map((peer) => peer.isAlive()));
@@ -42,8 +42,8 @@ const pass = async (ms: number, ...staying: RawPeer[]): Promise<void> => {
   }
 };
 
-describe('a registration', () => {
-  it('is answered with its name as address and label, and no port', async () => {
+describe('a p2p registration', () => {
+  it('gets its name as label and address, without a port', async () => {
     const publisher = await enter();
     const answer = await publisher.publish({ p2p_name: 'Office-DB' });
     expect(answer).toMatchObject({ protocol: 'p2p', label: 'office-db', public_url: 'p2p://office-db' });
@@ -51,7 +51,7 @@ describe('a registration', () => {
     expect(fixture.backend.opened).toMatchObject([{ protocol: 'p2p', label: 'office-db' }]);
   });
 
-  it('has its name alone, also while its client is away, and gets it back', async () => {
+  it('has its name exclusively, even while its client is away, until the resume window ends', async () => {
     const publisher = await enter();
     const { tunnel_id } = await publisher.publish();
     const other = await enter('alice-2');
@@ -71,7 +71,7 @@ describe('a registration', () => {
     expect(fixture.backend.closed).toHaveLength(1);
   });
 
-  it('of one name by two accounts is two tunnels, each joined by subscribers of its own account', async () => {
+  it('of the same name by two accounts creates two tunnels, each for subscribers of its account', async () => {
     const alices = await enter('alice');
     const bobs = await enter('bob');
     const ofAlice = await alices.publish();
@@ -88,13 +88,13 @@ describe('a registration', () => {
       near.write(Buffer.alloc(bytes), 0, bytes, false);
       await eventually(() => expect(farReads.bytes).toBe(bytes));
     }
-    // The operator has no way to say which of the two it means.
+    // The name is ambiguous for the operator.
     expect(await (await enter('op')).connect()).toBe(NOT_FOUND);
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([null, null]);
     expect(fixture.backend.opened).toMatchObject([{ label: 'office-db' }, { label: 'office-db' }]);
   });
 
-  it('with anyone allowed is one for all accounts, whose name the backend is asked for', async () => {
+  it('open to anyone has its name exclusively across accounts, and the backend is asked about the name', async () => {
     const publisher = await enter('alice');
     const other = await enter('bob');
     const { tunnel_id } = await publisher.publish({ p2p_allow: 'anyone' });
@@ -102,7 +102,7 @@ describe('a registration', () => {
     expect(await other.client.refused({ ...P2P_TUNNEL, p2p_allow: 'anyone' })).toMatchObject(inUse);
     const asked = { kind: 'p2p', label: 'office-db', choice: 'asked', groupKeyHash: null, joinsGroup: false };
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([asked]);
-    // The same name of its own account stands in front of it.
+    // A tunnel of the subscriber’s account takes precedence over a tunnel open to anyone under the same name.
     const joined = await other.connect();
     expect(fixture.peers.of(tunnel_id).map(({ peer }) => peer.peerId)).toEqual([joined]);
     const own = await other.publish();
@@ -110,7 +110,7 @@ describe('a registration', () => {
     expect(fixture.peers.of(own.tunnel_id).map(({ peer }) => peer.peerId)).toEqual([peerId]);
   });
 
-  it('that opens its name to everyone, or no longer, is another tunnel: its name may be another account’s', async () => {
+  it('that becomes open to anyone is a new tunnel, because the name may belong to another account', async () => {
     const publisher = await enter('alice');
     const { tunnel_id } = await publisher.publish();
     const back = await enter('alice', publisher.resume);
@@ -129,7 +129,7 @@ describe('a registration', () => {
     expect((await client.refused({ ...P2P_TUNNEL, ...fields })).message).toMatch(text);
   });
 
-  it('needs the capability, and an edge that takes them', async () => {
+  it('needs the capability and an edge with p2p switched on', async () => {
     const { client } = await RawClient.enter(fixture.port, 'alice', undefined, []);
     expect((await client.refused(P2P_TUNNEL)).code).toBe('TUNNEL_PROTOCOL_UNSUPPORTED');
     await restart({ switchedOff: ['p2p'] });
@@ -140,7 +140,7 @@ describe('a registration', () => {
 });
 
 describe('ConnectPeer', () => {
-  it('joins, and the publisher is told who comes from where', async () => {
+  it('joins the tunnel and tells the publisher the address of the subscriber', async () => {
     const publisher = await enter();
     const subscriber = await enter('alice-2');
     const { tunnel_id } = await publisher.publish();
@@ -152,7 +152,7 @@ describe('ConnectPeer', () => {
     expect(fixture.tunnels.get(tunnel_id)?.counters.requests).toBe(1);
   });
 
-  it('has one answer for all who may not: no such name, a wrong secret, another account', async () => {
+  it('has the same error for an unknown name, a wrong secret and another account', async () => {
     const publisher = await enter();
     const subscriber = await enter();
     const stranger = await enter('bob');
@@ -164,7 +164,7 @@ describe('ConnectPeer', () => {
     expect(publisher.client.heard.filter(({ type }) => type === 'PeerGone')).toEqual([]);
   });
 
-  it('is for every valid key where the publisher says so', async () => {
+  it('is open to every valid key if the publisher allows anyone', async () => {
     const publisher = await enter();
     const stranger = await enter('bob');
     await publisher.publish({ p2p_allow: 'anyone' });
@@ -172,7 +172,7 @@ describe('ConnectPeer', () => {
     expect(await stranger.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
   });
 
-  it('says more to those who have the secret: another service, a publisher that is away, too many peers', async () => {
+  it('with the right secret tells a wrong service, an absent publisher and too many peers apart', async () => {
     const publisher = await enter();
     const subscriber = await enter();
     await publisher.publish();
@@ -188,14 +188,14 @@ describe('ConnectPeer', () => {
     expect(await subscriber.connect()).toBe(AWAY);
   });
 
-  it('looks at none of an account that was refused 60 times in a minute', async () => {
+  it('is blocked for an account after 60 refusals in a minute', async () => {
     const publisher = await enter();
     const subscriber = await enter();
     const other = await enter('op');
     await publisher.publish();
     for (let n = 0; n < 60; n += 1) {
       expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
-      // As fast as its frames are taken.
+      // The pause keeps the client below the rate limit for frames.
       await clock.advance(100);
     }
     expect(await subscriber.connect()).toBe('P2P_TOO_MANY_ATTEMPTS: too many attempts; try again in 54 s');
@@ -210,7 +210,7 @@ describe('ConnectPeer', () => {
   });
 });
 
-describe('a join', () => {
+describe('a p2p join', () => {
   let publisher: RawPeer;
   let subscriber: RawPeer;
   let tunnelId: string;
@@ -226,7 +226,7 @@ describe('a join', () => {
   const gone = (reason: string) => ({ type: 'PeerGone', tunnel_id: tunnelId, peer_id: peerId, reason });
   const ended = (code: string) => ({ type: 'PeerError', peer_id: peerId, code });
 
-  it('ends when the subscriber leaves it, or stops', async () => {
+  it('ends when the subscriber disconnects from the peer or shuts down', async () => {
     subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId });
     expect(await publisher.told('PeerGone')).toEqual(gone('left'));
     peerId = await subscriber.connect();
@@ -235,7 +235,7 @@ describe('a join', () => {
     expect(fixture.peers.of(tunnelId)).toEqual([]);
   });
 
-  it('is nobody else’s to leave, or to report', async () => {
+  it('can be ended only by its subscriber and reported only by its publisher', async () => {
     publisher.client.send({ type: 'DisconnectPeer', peer_id: peerId });
     const report = { type: 'PeerReport', tunnel_id: tunnelId, peer_id: peerId, path: 'direct', reason: '', rtt_ms: 3 };
     subscriber.client.send({ ...report, direct_bytes: 10 });
@@ -249,7 +249,7 @@ describe('a join', () => {
     expect(fixture.peers.totals.attempts.direct).toBe(1);
   });
 
-  it('outlives a lost connection of its subscriber, which keeps its id when it is back in time', async () => {
+  it('survives a lost connection of its subscriber and keeps its id within the resume window', async () => {
     await lose(subscriber);
     await pass(WINDOW_MS - 1000, publisher);
     const back = await enter('alice-2', subscriber.resume);
@@ -260,7 +260,7 @@ describe('a join', () => {
     expect(await publisher.told('PeerGone')).toEqual(gone('lost'));
   });
 
-  it('gives its place to the next one of a subscriber that was killed and started again, however often', async () => {
+  it('is replaced by the next join of a subscriber that crashed and restarted', async () => {
     await restart({ peersPerTunnel: 1 });
     [publisher, subscriber] = [await enter(), await enter('alice-2')];
     tunnelId = (await publisher.publish()).tunnel_id;
@@ -269,7 +269,7 @@ describe('a join', () => {
     for (let n = 0; n < 3; n += 1) {
       await lose(subscriber);
       subscriber = await enter('alice-2', subscriber.resume);
-      // A process that was started again knows no id of a join.
+      // A restarted process does not know the ids of earlier joins.
       const next = await subscriber.connect();
       expect(next).toMatch(/^peer_/);
       expect(await publisher.told('PeerGone')).toEqual(gone('left'));
@@ -280,13 +280,13 @@ describe('a join', () => {
     expect(await (await enter('alice-2')).connect()).toMatch(/^P2P_PEER_LIMIT/);
   });
 
-  it('of another session is no hint', async () => {
+  it('of another session cannot be taken over with its id', async () => {
     const other = await enter('alice-2');
     expect(await other.connect({ peer_id: peerId })).not.toBe(peerId);
     expect(fixture.peers.of(tunnelId)).toHaveLength(2);
   });
 
-  it('outlives a lost connection of its publisher, which is told anew who is there and who has gone', async () => {
+  it('survives a lost connection of its publisher, which gets the joins and departures again', async () => {
     const second = await enter();
     const other = await second.connect();
     await lose(publisher);
@@ -300,7 +300,7 @@ describe('a join', () => {
     expect(await subscriber.connect({ peer_id: peerId })).toBe(peerId);
   });
 
-  it('ends when its publisher does not come back, or another takes its place', async () => {
+  it('ends when its publisher does not return, and is not taken over by the next publisher', async () => {
     await lose(publisher);
     await pass(WINDOW_MS, subscriber);
     expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_AWAY'));
@@ -325,7 +325,7 @@ describe('a join', () => {
     expect(await subscriber.connect({ peer_id: peerId })).toBe(NOT_FOUND);
   });
 
-  it('ends when the tunnel of a publisher that is away is closed to it', async () => {
+  it('ends when the key of an absent publisher is revoked', async () => {
     await lose(publisher);
     fixture.backend.revoke({ keyId: 'key-alice', fault: revoked });
     expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_NOT_FOUND'));
@@ -337,7 +337,7 @@ describe('a join', () => {
     expect(await subscriber.told('PeerError')).toMatchObject(ended('AUTH_TOKEN_INVALID'));
   });
 
-  it('ends when its peer is dismissed, whose client finds nothing for a minute; that is no attempt', async () => {
+  it('ends when its peer is dismissed, and the client is refused for a minute without counting attempts', async () => {
     expect(fixture.peers.dismiss('tun_other', peerId)).toBe(false);
     expect(fixture.peers.dismiss(tunnelId, peerId)).toBe(true);
     expect(await publisher.told('PeerGone')).toEqual(gone('dismissed'));
@@ -351,21 +351,21 @@ describe('a join', () => {
     expect(await subscriber.connect()).toMatch(/^peer_/);
   });
 
-  it('is not told of when the edge itself ends: what runs direct goes on', async () => {
+  it('gets no end notice when the edge stops, so direct connections continue', async () => {
     await fixture.control.end();
     await Promise.all([publisher.client.closed, subscriber.client.closed]);
     const notices = [...publisher.client.heard, ...subscriber.client.heard].map(({ type }) => type);
     expect(notices.filter((type) => type === 'PeerGone' || type === 'PeerError')).toEqual([]);
   });
 
-  it('is not begun by an edge that drains', async () => {
+  it('is refused by a draining edge, while existing joins stay', async () => {
     fixture.control.drain(30);
     expect(await subscriber.ask()).toMatchObject({ code: 'EDGE_SHUTTING_DOWN', retryable: true });
     expect(fixture.peers.of(tunnelId)).toHaveLength(1);
   });
 });
 
-it('a publisher that registers again with another secret is joined by that alone', async () => {
+it('a publisher that registers again with another secret can be joined with the new secret only', async () => {
   const publisher = await enter();
   const { tunnel_id } = await publisher.publish();
   const again = await enter('alice', publisher.resume);

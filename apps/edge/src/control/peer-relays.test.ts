@@ -1,4 +1,5 @@
-// Relay streams between two raw clients over real carriers: bytes exact both ways, half-close, resets, slow readers, limits, and who is killed.
+// Relay streams between two raw clients over real carriers: exact bytes in both directions, half-close, resets, slow readers, limits, and
+// killed clients.
 
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -40,7 +41,7 @@ const relay = () => openRelay(subscriber, publisher, peerId);
 const text = (word: string): [Buffer, number, number, boolean] => [Buffer.from(word), 0, word.length, false];
 const counters = () => fixture.tunnels.get(tunnelId)?.counters;
 
-/** All of it, as fast as it is taken. */
+/** Sends the given number of bytes as fast as the stream accepts them. */
 const send = async (stream: MuxStream, reader: RecordingReader, bytes: number, seed: number): Promise<void> => {
   for (const chunk of deterministicChunks(bytes, seed)) {
     const { drains } = reader;
@@ -50,7 +51,7 @@ const send = async (stream: MuxStream, reader: RecordingReader, bytes: number, s
 };
 
 describe('a relay stream', () => {
-  it('is told to the publisher with its peer, and carries bytes both ways, counted once', async () => {
+  it('names its peer to the publisher, and carries bytes in both directions, counted once', async () => {
     const { near, far, nearReads, farReads, head } = await relay();
     const { clientAddr } = fixture.peers.of(tunnelId)[0] ?? {};
     expect(head).toEqual({ tunnelId, visitor: clientAddr, peerId });
@@ -63,11 +64,11 @@ describe('a relay stream', () => {
     ]);
     expect(fixture.peers.of(tunnelId)).toMatchObject([{ relayedBytes: 14 }]);
     expect(fixture.peers.totals).toMatchObject({ requests: 1, bytesToClient: 8, bytesToVisitor: 6 });
-    // One join, however many streams.
+    // A join counts as one request, regardless of its number of streams.
     expect([counters()?.requests, counters()?.bytes, counters()?.openConnections]).toEqual([1, 14, 1]);
   });
 
-  it('passes a half-close on, and is over when both have ended', async () => {
+  it('forwards a half-close, and ends when both sides have ended', async () => {
     const { near, far, nearReads, farReads } = await relay();
     near.end();
     await eventually(() => expect(farReads.ended).toBe(true));
@@ -79,7 +80,7 @@ describe('a relay stream', () => {
     await eventually(() => expect([fixture.relays.connections, counters()?.openConnections]).toEqual([0, 0]));
   });
 
-  it.each(['near', 'far'] as const)('passes a reset of the %s end on', async (side) => {
+  it.each(['near', 'far'] as const)('forwards a reset of the %s end', async (side) => {
     const ends = await relay();
     ends[side].reset({ code: 'peer-reset', text: 'gone' });
     const other = side === 'near' ? ends.farReads : ends.nearReads;
@@ -87,7 +88,7 @@ describe('a relay stream', () => {
     expect(fixture.relays.connections).toBe(0);
   });
 
-  it('carries 10 MB each way at once, to the byte', async () => {
+  it('carries 10 MB in each direction at the same time, byte for byte', async () => {
     const { near, far, nearReads, farReads } = await relay();
     await Promise.all([send(near, nearReads, 10 * MB, 1), send(far, farReads, 10 * MB, 2)]);
     await eventually(() => expect([farReads.bytes, nearReads.bytes]).toEqual([10 * MB, 10 * MB]));
@@ -99,14 +100,14 @@ describe('a relay stream', () => {
     expect(counters()?.bytes).toBe(20 * MB);
   });
 
-  it('holds a sender back whose reader is slow, and other streams not', async () => {
+  it('slows down the sender of a slow reader without slowing other streams', async () => {
     const slow = await relay();
     slow.farReads.stalled = true;
     const sending = send(slow.near, slow.nearReads, 10 * MB, 3);
     const other = await relay();
     other.near.write(...text('quick'));
     await eventually(() => expect(other.farReads.bytes).toBe(5));
-    // What the windows hold, and no more.
+    // Only the bytes that fit into the flow control windows have been sent.
     expect(fixture.peers.of(tunnelId)[0]?.relayedBytes).toBeLessThan(5 * MB);
     slow.farReads.goOn();
     await sending;
@@ -115,16 +116,16 @@ describe('a relay stream', () => {
   });
 });
 
-describe('is refused', () => {
+describe('opening a relay stream', () => {
   const refusal = (opened: MuxStream | StreamReason): StreamReason => opened as StreamReason;
 
-  it('without a join of this session', async () => {
+  it('is refused without a join of the session', async () => {
     expect(refusal(await subscriber.open('peer_none'))).toMatchObject({ code: 'unknown-tunnel' });
     expect(refusal(await subscriber.open(tunnelId))).toMatchObject({ code: 'unknown-tunnel' });
     expect(refusal(await publisher.open(peerId))).toMatchObject({ code: 'unknown-tunnel' });
   });
 
-  it('over the connections of a tunnel', async () => {
+  it('is refused over the connection limit of the tunnel', async () => {
     await relay();
     const second = await relay();
     expect(refusal(await subscriber.open(peerId))).toMatchObject({ code: 'limit' });
@@ -133,7 +134,7 @@ describe('is refused', () => {
     await relay();
   });
 
-  it('over those of one peer, so that the others of its tunnel have their place', async () => {
+  it('is refused over the limit of one peer, leaving room for other peers of the tunnel', async () => {
     await fixture.stop();
     fixture = await startControl({ clock: new FakeClock() });
     await enterBoth();
@@ -143,7 +144,7 @@ describe('is refused', () => {
     await relay();
   });
 
-  it('with the reason of the publisher', async () => {
+  it('is refused with the publisher’s reason', async () => {
     const opening = subscriber.open(peerId);
     (await publisher.taken()).stream.refuse({ code: 'limit', text: 'too many handshakes' });
     expect(await opening).toEqual({ code: 'limit', text: 'too many handshakes' });
@@ -151,7 +152,7 @@ describe('is refused', () => {
     expect(fixture.peers.totals.refused.get('limit')).toBe(1);
   });
 
-  it('while the publisher is away, and while the edge drains', async () => {
+  it('is refused while the publisher is away and while the edge drains', async () => {
     publisher.kill();
     await publisher.client.closed;
     await eventually(() => expect(fixture.tunnels.size).toBe(0));
@@ -165,8 +166,8 @@ describe('is refused', () => {
   });
 });
 
-describe('ends', () => {
-  it.each(['near', 'far'] as const)('with the program of its %s end', async (side) => {
+describe('the end of a relay stream', () => {
+  it.each(['near', 'far'] as const)('follows the end of the client at its %s end', async (side) => {
     const { nearReads, farReads } = await relay();
     (side === 'near' ? subscriber : publisher).kill();
     const other = side === 'near' ? farReads : nearReads;
@@ -174,7 +175,7 @@ describe('ends', () => {
     await eventually(() => expect([fixture.relays.connections, counters()?.openConnections ?? 0]).toEqual([0, 0]));
   });
 
-  it('when its subscriber leaves before the publisher has answered', async () => {
+  it('follows a reset by the subscriber before the publisher has accepted', async () => {
     const opening = subscriber.mux.open(
       { tunnelId: peerId, visitor: '' },
       { onOpened: () => {}, onRefused: () => {}, abandon: () => {} },
@@ -186,13 +187,13 @@ describe('ends', () => {
   });
 
   it.each<[string, () => void]>([
-    ['leave', () => subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId })],
-    ['dismissal', () => void fixture.peers.dismiss(tunnelId, peerId)],
+    ['the subscriber’s departure', () => subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId })],
+    ['the dismissal of its peer', () => void fixture.peers.dismiss(tunnelId, peerId)],
     [
       'the close of the tunnel',
       () => publisher.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id: tunnelId }),
     ],
-  ])('with %s of the join, opening ones too', async (_, act) => {
+  ])('follows %s, even while the stream is opening', async (_, act) => {
     const { nearReads, farReads } = await relay();
     const opening = subscriber.open(peerId);
     await publisher.taken();
@@ -202,7 +203,7 @@ describe('ends', () => {
     expect(fixture.relays.connections).toBe(0);
   });
 
-  it('at the end of a drain, which waits for it before', async () => {
+  it('ends a drain, which waits for open relay streams', async () => {
     const { nearReads, farReads } = await relay();
     let isIdle = false;
     void fixture.relays.whenIdle().then(() => {
@@ -218,7 +219,7 @@ describe('ends', () => {
     expect(isIdle).toBe(true);
   });
 
-  it('with a mistake of ours while bytes pass, and is counted no longer; its carriers and the next one are well', async () => {
+  it('follows an internal error while bytes pass, and the next stream on the same carriers works', async () => {
     const { near, nearReads, farReads } = await relay();
     const tunnel = fixture.tunnels.get(tunnelId);
     const addBytes = vi.spyOn(tunnel?.counters as TunnelCounters, 'addBytes').mockImplementationOnce(() => {
@@ -234,7 +235,7 @@ describe('ends', () => {
     await eventually(() => expect(next.farReads.bytes).toBe(4));
   });
 
-  it('with a mistake of ours while it opens', async () => {
+  it('follows an internal error while opening, and the next stream works', async () => {
     const tunnel = fixture.tunnels.get(tunnelId) as Tunnel;
     const open = vi.spyOn(tunnel.upstream, 'open').mockImplementationOnce(() => {
       throw new Error('a mistake');
@@ -246,7 +247,7 @@ describe('ends', () => {
     await relay();
   });
 
-  it('not with the control connection of either side: its carriers live on', async () => {
+  it('does not follow the loss of a control connection: the stream’s carriers stay open', async () => {
     const { near, farReads } = await relay();
     publisher.client.ws.terminate();
     await publisher.client.closed;

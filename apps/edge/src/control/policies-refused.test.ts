@@ -1,5 +1,5 @@
-// Policies that are no policies, as a client of somebody's own making sends them: each is refused in one line by the number of its rule, nothing of it
-// is repeated that may be a secret, nothing is open for it, and the session goes on.
+// Invalid policies from a modified client. Each policy is refused with a single line that names the rule by number and repeats no
+// possible secret. No tunnel opens, and the session continues.
 import { CAPABILITY } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -69,7 +69,7 @@ it.each<[what: string, policy: unknown, says: RegExp]>([
   [
     'too much in all',
     rules(...Array.from({ length: 4 }, () => ({ error_page: { body: 'x'.repeat(14_000) } }))),
-    /^policy: it has \d+ bytes as it is sent; at most 49152 are taken$/,
+    /^policy: it has \d+ bytes when sent as JSON; the limit is 49152$/,
   ],
   ['rules too many', rules(...Array.from({ length: 101 }, () => ({ deny: 403 }))), /^policy rule 101: /],
   ['`not` in `not`', office({ deny: 403, match: deepNot(30) }), SECOND],
@@ -81,12 +81,16 @@ it.each<[what: string, policy: unknown, says: RegExp]>([
   ],
   ['half of a character', office({ error_page: { body: '\ud800' } }), /half of a surrogate pair\)$/],
   [
-    'a service of nobody',
+    'a route to an unknown service',
     office({ route: 'api' }),
     /^policy rule 2 \(office\): `route` names 'api', which is not one of `services`/,
   ],
-  ['a login of nobody', auth({ login: { anyone: true } }), /^policy rule 2 \(office\): `auth\.login` needs a `login`/],
-])('%s', async (_what, policy, says) => {
+  [
+    'auth by login without a login',
+    auth({ login: { anyone: true } }),
+    /^policy rule 2 \(office\): `auth\.login` needs a `login`/,
+  ],
+])('an invalid policy is refused without repeating secrets: %s', async (_what, policy, says) => {
   const refusal = await client.refused({ ...WEB, policy });
   expect(refusal).toMatchObject({ code: 'POLICY_INVALID', retryable: false });
   expect(refusal.message).toMatch(says);
@@ -95,13 +99,13 @@ it.each<[what: string, policy: unknown, says: RegExp]>([
   expect([fixture.tunnels.at({ kind: 'name', name: 'web' }), fixture.policies.size]).toEqual([undefined, 0]);
 });
 
-it('lists in lists, deeper than a stack is', async () => {
+it('a policy nested 30,000 lists deep is refused', async () => {
   const fields = JSON.stringify({ type: 'RegisterTunnel', request_id: 'r1', name: 'deep', ...WEB }).slice(1, -1);
   client.ws.send(`{${fields},"policy":{"rules":[${'['.repeat(30_000)}${']'.repeat(30_000)}]}}`);
   const { code, message } = await client.next('TunnelError');
   expect([code, message]).toEqual(['POLICY_INVALID', 'policy rule 1: it must be nested at most 40 deep']);
 });
 
-it('whoever sent them may still bring a good one', async () => {
+it('a client can register a valid policy after invalid policies', async () => {
   expect((await client.registered({ ...WEB, policy: rules({ deny: 403 }) })).policy_hash).toMatch(/^[0-9a-f]{64}$/);
 });

@@ -1,4 +1,5 @@
-// Policies over the real control port: what is taken and refused, what a group is served under, and that nothing is ever open in between.
+// Policies over the real control port: accepted and refused policies, the policy of a group, and no moment in which a tunnel is open
+// without its policy.
 import { canonicalJson, policyHash } from '@tunnel/policy';
 import { CAPABILITY } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
@@ -12,7 +13,7 @@ import { RawClient } from './raw-client.fixture.ts';
 const WEB = { protocol: 'http', subdomain: 'web' };
 const GROUP = { ...WEB, group: 'pool', group_key_hash: '1'.repeat(64) };
 
-/** Each status another policy. */
+/** A policy that denies with the given status. Different statuses give different policies. */
 const deny = (status: number) => ({ login: null, rules: [{ name: `deny ${status}`, deny: status }] });
 const hashOf = (policy: ReturnType<typeof deny>, services: string[] = []): string =>
   policyHash(policy as never, services, sha256Hex);
@@ -39,7 +40,7 @@ const member = async (fields: object) => {
 };
 
 const at = (name: string) => fixture.tunnels.at({ kind: 'name', name });
-/** What a visitor of that name meets now: the status of the one rule, or null when everyone is let in. */
+/** Effect of the current policy on a visitor of the name: the status of the deny rule, or null if every visitor is let in. */
 const served = (name = 'web'): number | null => {
   const route = at(name);
   if (route === undefined) throw new Error(`nothing at ${name}`);
@@ -47,8 +48,8 @@ const served = (name = 'web'): number | null => {
   return rule === undefined || !('deny' in rule) ? null : rule.deny;
 };
 
-describe('a tunnel that stands alone', () => {
-  it('client and edge agree on the capability, and the answer has the hash of policy and services', async () => {
+describe('the policy of a single tunnel', () => {
+  it('needs the capability, and the response has the hash of policy and services', async () => {
     const { client, welcome } = await enter();
     expect(welcome.capabilities).toEqual([CAPABILITY.POLICY]);
     const services = ['api', 'admin'];
@@ -59,7 +60,7 @@ describe('a tunnel that stands alone', () => {
     expect(served('open')).toBeNull();
   });
 
-  it('a policy that is not good opens nothing, and the refusal is final', async () => {
+  it('opens no tunnel if invalid, and the refusal is permanent', async () => {
     const { client } = await enter();
     const policy = { login: null, rules: [{ allow: true }, { name: 'office', deny: 99 }] };
     const refusal = await client.refused({ ...WEB, policy });
@@ -74,7 +75,7 @@ describe('a tunnel that stands alone', () => {
     expect((await client.refused({ ...p2p, policy: deny(403) })).code).toMatch(/^(POLICY_INVALID|TUNNEL_PROTOCOL_)/);
   });
 
-  it('that registers again brings its policy anew; one that is refused leaves the old one in force', async () => {
+  it('is replaced when the tunnel registers again; a refused policy leaves the old policy in force', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
     const again = { ...WEB, tunnel_id };
@@ -86,7 +87,7 @@ describe('a tunnel that stands alone', () => {
     expect([served(), fixture.policies.size]).toEqual([null, 0]);
   });
 
-  it('that was away brings it again, and goes on counting', async () => {
+  it('is restored with its counts when the tunnel returns', async () => {
     const { client, claim } = await enter();
     const fields = { ...WEB, policy: deny(403) };
     const { tunnel_id } = await client.registered(fields);
@@ -99,7 +100,7 @@ describe('a tunnel that stands alone', () => {
     expect([served(), policyOf(at('web') as never)?.counts.answered, fixture.policies.size]).toEqual([403, [5], 1]);
   });
 
-  it('frees its policy when it ends, however it ends', async () => {
+  it('is freed when the tunnel ends, for any reason', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
     await client.registered({ protocol: 'http', subdomain: 'b', policy: deny(404) });
@@ -113,7 +114,7 @@ describe('a tunnel that stands alone', () => {
     expect(fixture.policies.size).toBe(0);
   });
 
-  it('opens nothing when the edge has no room for one more policy; those who are there stay', async () => {
+  it('is refused if the edge has no memory left for policies, without affecting existing tunnels', async () => {
     await fixture.stop();
     await start({ policyBytesMax: 1.5 * policyWeight(canonicalJson(deny(403))) });
     const { client } = await enter();
@@ -126,7 +127,7 @@ describe('a tunnel that stands alone', () => {
     expect((await client.registered({ ...other, policy: deny(403) })).policy_hash).toBe(hashOf(deny(403)));
   });
 
-  it('may name a login provider of this edge, and no other', async () => {
+  it('can name a login provider of this edge, and no other provider', async () => {
     await fixture.stop();
     await start({ loginProviders: ['company'] });
     const { client } = await enter();
@@ -140,7 +141,7 @@ describe('a tunnel that stands alone', () => {
     );
   });
 
-  it('on a tcp port says which PROXY protocol its client writes', async () => {
+  it('on a tcp port includes the PROXY protocol version of the client', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ policy: deny(403), proxy_protocol: 'v2' });
     expect(fixture.tunnels.get(tunnel_id)).toMatchObject({ proxyProtocol: 'v2' });
@@ -149,11 +150,11 @@ describe('a tunnel that stands alone', () => {
   });
 });
 
-describe('a group', () => {
+describe('the policy of a group', () => {
   it.each([
     ['http', GROUP],
     ['tcp', { group: 'pool', group_key_hash: '1'.repeat(64) }],
-  ])('of %s has the policy of its first member, which all others must bring', async (_, fields) => {
+  ])('of %s comes from the first member, and every other member must have the same policy', async (_, fields) => {
     const first = await enter();
     const { tunnel_id } = await first.client.registered({ ...fields, policy: deny(403) });
     const second = await enter('bob');
@@ -172,13 +173,13 @@ describe('a group', () => {
     expect(one?.group?.memberCount).toBe(2);
   });
 
-  it('a higher revision replaces policy and services for all in one step, and lower ones are refused from then on', async () => {
+  it('is replaced for all members in one step by a higher revision; lower revisions are then refused', async () => {
     const first = await member({ policy: deny(403), policy_revision: 2 });
     const group = fixture.tunnels.get(first.tunnel.tunnel_id)?.group;
     await member({ policy: deny(404), policy_revision: 3, services: ['api'] });
     expect([served(), group?.memberCount, fixture.policies.size]).toEqual([404, 2, 1]);
     expect(policyOf(group as never)).toMatchObject({ revision: 3, services: ['api'] });
-    // The first one is where it was, and follows when its turn comes.
+    // The first member stays in the group and can update to the new revision later.
     const { client, tunnel } = first;
     const refusal = await client.refused({
       ...GROUP,
@@ -197,7 +198,7 @@ describe('a group', () => {
     expect([served(), group?.memberCount]).toEqual([404, 2]);
   });
 
-  it('a member that registers again with a higher revision replaces it under its id', async () => {
+  it('is replaced by a member that registers again with a higher revision, under its id', async () => {
     const { client, tunnel } = await member({ policy: deny(403) });
     await member({ policy: deny(403) });
     const { tunnel_id } = tunnel;
@@ -209,7 +210,7 @@ describe('a group', () => {
     expect(served()).toBeNull();
   });
 
-  it('a member whose session resumes is let in under the group’s policy, whatever it brings, and is told', async () => {
+  it('applies to a resuming member with an older revision, which is accepted with a warning', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     const rolled = await member({ policy: deny(404), policy_revision: 2 });
     waiting.client.ws.terminate();
@@ -219,16 +220,16 @@ describe('a group', () => {
     const { tunnel_id } = waiting.tunnel;
     const answer = await back.client.registered({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
     expect([served(), group?.memberCount]).toEqual([404, 2]);
-    // The hash is that of what was sent: the client knows that all of it was read.
+    // The hash in the response is the hash of the policy as sent, which tells the client that the edge has read all of it.
     expect(answer.policy_hash).toBe(hashOf(deny(403)));
     expect(answer.warnings).toEqual([
       `policy: this member brings revision 1 (${short(deny(403))}) but the group's policy applies: revision 2 (${short(deny(404))})`,
     ]);
-    // Once it is back, it is a member like any other.
+    // After its return the member is treated like any other member.
     await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });
   });
 
-  it('a member that waits for its turn and has another service by now says so, and stays under the group’s policy', async () => {
+  it('applies to a member with its previous revision and a new local address, which is accepted with a warning', async () => {
     const waiting = { policy: deny(403), policy_revision: 1 };
     const { client, tunnel } = await member(waiting);
     await member({ policy: deny(404), policy_revision: 2 });
@@ -236,16 +237,16 @@ describe('a group', () => {
     const moved = { ...GROUP, tunnel_id, ...waiting, local_addr: '127.0.0.1:4000' };
     expect((await client.registered(moved)).warnings).toEqual([expect.stringContaining('brings revision 1')]);
     expect(served()).toBe(404);
-    // Nor is it a way into another group.
+    // The same registration does not admit the member to another group.
     await member({ subdomain: 'other', policy: deny(405), policy_revision: 2 });
     await client.refused({ ...moved, subdomain: 'other' });
-    // What it brought once is no way back from what it brought later.
+    // After a newer policy, the member cannot go back to its older policy.
     await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 2 });
     await client.refused(moved);
     expect(served()).toBe(404);
   });
 
-  it('the same for a session that only changed its connection', async () => {
+  it('applies to a resuming member with an older revision, even if the old connection was still open', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     await member({ policy: deny(404), policy_revision: 2 });
     const back = await enter('alice', waiting.claim);
@@ -258,7 +259,7 @@ describe('a group', () => {
     expect(served()).toBe(404);
   });
 
-  it('that was away as a whole comes back under what it had, also when a member that waits comes first', async () => {
+  it('is restored after all members were away, even if a member with an older revision returns first', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     const rolled = await member({ policy: deny(404), policy_revision: 2 });
     for (const { client } of [waiting, rolled]) client.ws.terminate();
@@ -273,7 +274,7 @@ describe('a group', () => {
     expect([served(), fixture.policies.size]).toEqual([404, 1]);
   });
 
-  it('a stranger to the group, and one with another protocol, hear nothing of its policy', async () => {
+  it('is not revealed to a client with another group key or another protocol', async () => {
     await member({ policy: deny(403), policy_revision: 3 });
     const { client } = await enter();
     const fields = { ...GROUP, policy: deny(404), policy_revision: 9 };
@@ -284,7 +285,7 @@ describe('a group', () => {
     expect(served()).toBe(403);
   });
 
-  it('an older client is served as before, and joins no group that has rules it does not bring', async () => {
+  it('is required of an older client, which can join only groups without a policy', async () => {
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, []);
     expect(welcome.capabilities).toBeUndefined();
     for (const fields of [{}, { protocol: 'http', subdomain: 'old' }, { ...GROUP, subdomain: 'old-pool' }]) {
@@ -294,12 +295,12 @@ describe('a group', () => {
     expect([served('old'), served('old-pool'), fixture.policies.size]).toEqual([null, null, 0]);
     await member({ policy: deny(403) });
     expect((await client.refused(GROUP)).message).toContain('this member brings revision 0 (none)');
-    // The other way round its group gets rules by a member that knows them: the edge runs them, whoever serves.
+    // In the other direction, a newer member can give the older client’s group a policy: the edge applies it for every member.
     await member({ subdomain: 'old-pool', policy: deny(404), policy_revision: 1 });
     expect(served('old-pool')).toBe(404);
   });
 
-  it('frees its policy with its last member', async () => {
+  it('is freed with the last member', async () => {
     const members = [await member({ policy: deny(403) }), await member({ policy: deny(403) })];
     for (const { client } of members) {
       expect(fixture.policies.size).toBe(1);
@@ -309,7 +310,7 @@ describe('a group', () => {
     expect(fixture.policies.size).toBe(0);
   });
 
-  it('ten first registrations with ten revisions at once give one group under the highest', async () => {
+  it('is the highest of ten revisions registered at the same time', async () => {
     const clients = await Promise.all(Array.from({ length: 10 }, () => enter()));
     const answers = await Promise.all(
       clients.map(async ({ client }, revision) => {

@@ -6,10 +6,10 @@ import { RESUME_WINDOW_MS } from './limits.ts';
 import { POLICIES_MAX_BYTES_PER_ACCOUNT, PolicyStore } from './policy-store.ts';
 import { policyWeight } from './policy-weight.rules.ts';
 
-/** Its `name` makes it another one; about 100 bytes of JSON. */
+/** A policy of about 100 bytes of JSON. Different names give different policies. */
 const policyOf = (name: string): Policy => ({ login: null, rules: [{ name, deny: 403 }, { allow: true }] });
 
-/** Of each of them. */
+/** Weight of each policy made with a name of one letter. */
 const WEIGHT = policyWeight(canonicalJson(policyOf('a')));
 
 const bring = (name: string | null, revision = 0, owner = 'operator'): BroughtPolicy => ({
@@ -34,7 +34,7 @@ beforeEach(() => {
   store = new PolicyStore({ clock, compile, onOver: (served) => void over.push(served) });
 });
 
-it('equal policies are compiled and kept once, with counts of their own', () => {
+it('equal policies are compiled and stored once, with separate counts', () => {
   const a = store.hold(bring('a'));
   const b = store.hold(bring('a'));
   expect(a.current?.compiled).toBe(b.current?.compiled);
@@ -49,19 +49,19 @@ it('equal policies are compiled and kept once, with counts of their own', () => 
   expect([store.size, store.bytes, over.length]).toEqual([0, 0, 2]);
 });
 
-it('the same revision with other services is another policy, and what is held says which', () => {
+it('a held policy has its revision, services and hash', () => {
   const holder = store.hold({ ...bring('a', 3), services: ['api', 'admin'] });
   expect(holder.current).toMatchObject({ revision: 3, services: ['api', 'admin'], hash: 'a'.padEnd(64, '0') });
 });
 
-it('without a policy nothing is kept', () => {
+it('a tunnel without a policy stores nothing', () => {
   const holder = store.hold(bring(null));
   expect([holder.current, store.size, store.bytes]).toEqual([null, 0, 0]);
   store.release(holder);
   expect(over).toEqual([]);
 });
 
-it('a replacement is one step for all who share the holder, and the old one is over', () => {
+it('replacing a policy takes one step for all users of the holder, and ends the previous policy', () => {
   const holder = store.hold(bring('a'));
   const before = holder.current;
   store.replace(holder, bring('b', 1));
@@ -72,7 +72,7 @@ it('a replacement is one step for all who share the holder, and the old one is o
   expect([holder.current?.revision, store.size]).toEqual([3, 1]);
 });
 
-it('what is held is never taken away from whoever still has the route', () => {
+it('a released policy stays readable for connections still using the route', () => {
   const holder = store.hold(bring('a'));
   const { current } = holder;
   store.release(holder);
@@ -80,7 +80,7 @@ it('what is held is never taken away from whoever still has the route', () => {
   expect([holder.current, store.size, over]).toEqual([current, 0, [current]]);
 });
 
-it('a tunnel that registers again with an equal policy goes on counting, and is not compiled anew', () => {
+it('a tunnel that registers again with an equal policy keeps its counts, without another compilation', () => {
   const before = store.hold(bring('a', 2));
   const after = store.hold(bring('a', 2), before);
   store.release(before);
@@ -88,7 +88,7 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
   expect([over, store.size]).toEqual([[], 1]);
   store.release(after);
   expect(over).toEqual([before.current]);
-  // It was away, and comes back.
+  // The tunnel was lost and now returns.
   const again = store.hold(bring('a', 2), after);
   expect([again.current, compiled]).toEqual([before.current, ['a']]);
   const changed = store.hold(bring('b', 2), again);
@@ -96,7 +96,7 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
   expect(changed.current).not.toBe(again.current);
 });
 
-it('a policy that finds no room is refused, and nothing has changed', async () => {
+it('a policy without room is refused with POLICY_BUSY and changes nothing', async () => {
   const bytes = JSON.stringify(policyOf('a')).length;
   store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   const a = store.hold(bring('a'));
@@ -107,7 +107,7 @@ it('a policy that finds no room is refused, and nothing has changed', async () =
   const { current } = a;
   expect(() => store.replace(a, bring('c', 1))).toThrow(busy);
   expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
-  // An equal one costs nothing. One that goes makes room once nobody can come back to it.
+  // An equal policy takes no additional room. A removed policy makes room once its tunnel can no longer return.
   store.hold(bring('b'));
   store.tunnelRemoved({ group: null, policy: a });
   expect(() => store.hold(bring('c'))).toThrow(busy);
@@ -117,7 +117,7 @@ it('a policy that finds no room is refused, and nothing has changed', async () =
   expect(store.size).toBe(2);
 });
 
-it('a tunnel that stands alone frees its policy when it goes, a member does not, and a group does', () => {
+it('a policy is freed when its single tunnel or its group is removed, but not when a member leaves', () => {
   const alone = store.hold(bring('a'));
   const shared = store.hold(bring('b'));
   const ofAlone = alone.current;
@@ -132,7 +132,7 @@ it('a tunnel that stands alone frees its policy when it goes, a member does not,
   expect([store.size, over.slice(2)]).toEqual([0, [ofShared, group]]);
 });
 
-it('whoever was lost finds room for what it had, as often as it comes and goes', () => {
+it('a lost tunnel finds room for its policy when it returns, any number of times', () => {
   const bytes = JSON.stringify(policyOf('a')).length;
   store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   let tunnels = ['a', 'b'].map((name) => ({ group: null, policy: store.hold(bring(name)) }));
@@ -147,7 +147,7 @@ it('whoever was lost finds room for what it had, as often as it comes and goes',
   expect([store.size, store.bytes, compiled]).toEqual([2, 2 * bytes, ['a', 'b']]);
 });
 
-it('what is replaced, given up or never served makes room at once', () => {
+it('a replaced, forgotten or never served policy makes room at once', () => {
   const bytes = JSON.stringify(policyOf('a')).length;
   store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   let tunnel = { group: null, policy: store.hold(bring('a')) };
@@ -165,7 +165,7 @@ it('what is replaced, given up or never served makes room at once', () => {
   expect([store.size, store.bytes]).toEqual([2, 2 * bytes]);
 });
 
-it('what the members of a group may come back to takes its room until their time is over, once', async () => {
+it('the policy of an ended group takes its room until the resume window of its members has ended', async () => {
   store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   const group = { policy: store.hold(bring('a')) };
   store.groupRemoved(group);
@@ -176,24 +176,24 @@ it('what the members of a group may come back to takes its room until their time
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
 });
 
-it('one account that brings any number of policies takes its share of the room, and others find theirs', () => {
+it('an account with too many policies uses up only its own share of the room', () => {
   store = new PolicyStore({ clock, compile, bytesMax: 20 * WEIGHT, bytesPerOwner: 5 * WEIGHT });
   const evil = (name: string): void => void store.hold(bring(name, 0, 'account 2'));
   for (const name of ['a', 'b', 'c', 'd', 'e']) evil(name);
   expect(() => evil('f')).toThrow(expect.objectContaining({ code: 'POLICY_BUSY', status: 503 }));
-  // Any number of tunnels under one of them costs no more.
+  // More tunnels under an existing policy take no additional room.
   evil('a');
   for (const name of ['f', 'g', 'h', 'i', 'j']) store.hold(bring(name, 0, 'account 1'));
   expect(store.size).toBe(10);
 });
 
-it('what several accounts bring alike is kept once, and is the share of one that still has it', () => {
+it('a policy shared by several accounts is stored once and counts toward an account still using it', () => {
   store = new PolicyStore({ clock, compile, bytesMax: 20 * WEIGHT, bytesPerOwner: 2 * WEIGHT });
   const first = store.hold(bring('a', 0, 'account 1'));
   const other = store.hold(bring('a', 0, 'account 2'));
   store.hold(bring('b', 0, 'account 2'));
   store.release(first);
-  // The first has room for two again, the other has both of its own.
+  // The first account has room for two policies again; the second account has two policies.
   for (const name of ['c', 'd']) store.hold(bring(name, 0, 'account 1'));
   expect(() => store.hold(bring('e', 0, 'account 2'))).toThrow('too busy');
   store.release(other);
@@ -201,7 +201,7 @@ it('what several accounts bring alike is kept once, and is the share of one that
   expect(store.size).toBe(4);
 });
 
-it('a policy that is small as JSON and large in memory counts for what it takes of it', () => {
+it('a policy with little JSON and a large compiled form counts by its size in memory', () => {
   const globs = Array.from({ length: 100 }, () => '/*a*b*c*d*e**');
   const policy: Policy = {
     login: null,
@@ -213,7 +213,7 @@ it('a policy that is small as JSON and large in memory counts for what it takes 
   try {
     for (; held < 10_000; held += 1) store.hold(brought(`p${held}`));
   } catch {
-    // Two megabytes each, by measure.
+    // Measured size of each policy in memory: 2 MB.
     expect(held).toBeLessThanOrEqual(POLICIES_MAX_BYTES_PER_ACCOUNT / 1.9e6);
   }
   expect(held).toBeLessThan(100);

@@ -1,4 +1,4 @@
-// A carrier's upgrade by hand, and a client that answers streams on it with an echo. Used by tests only.
+// A carrier upgrade written by hand, and a client that echoes the streams on the carrier. Used by tests only.
 
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type SecureVersion } from 'node:tls';
@@ -21,7 +21,7 @@ export interface UpgradeRequest {
   readonly tls?: { readonly minVersion: SecureVersion; readonly maxVersion: SecureVersion; readonly alpn?: string };
 }
 
-/** Sends the head and reads the answer's. A refusal is read to its end. */
+/** Sends an upgrade request and reads the response head. The response of a refusal is read to its end. */
 export const askUpgrade = (port: number, request: UpgradeRequest): Promise<UpgradeAnswer> =>
   new Promise((resolve, reject) => {
     const socket = dial(port, request);
@@ -65,7 +65,7 @@ export const openCarrier = async (port: number, token: string, more: UpgradeRequ
   return createCarrier(socket, rest);
 };
 
-/** The client's side of a session whose local service sends back what it gets. */
+/** Creates the client’s side of a session with a local service that echoes all bytes. */
 export const echoMux = (): MuxSession & { readonly visitors: string[] } => {
   const visitors: string[] = [];
   const mux = new MuxSession({

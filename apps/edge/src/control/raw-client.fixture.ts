@@ -1,4 +1,4 @@
-// A client of the control plane with no cleverness at all: sends what it is told, keeps what it hears. Used by tests only.
+// A minimal client of the control plane: sends the given frames and records received frames. Used by tests only.
 import { once } from 'node:events';
 import {
   type ControlMessage,
@@ -14,13 +14,13 @@ type Heard = { readonly type: string } & Record<string, unknown>;
 interface RawClientOptions {
   readonly scheme?: string;
   readonly headers?: Record<string, string>;
-  /** Offered in TLS. */
+  /** ALPN protocols offered in the TLS handshake. */
   readonly alpn?: readonly string[];
 }
 
 export class RawClient {
   readonly ws: WebSocket;
-  /** Everything heard and not asked for yet, in order. */
+  /** Received frames not yet consumed by a test, in order. */
   readonly heard: Heard[] = [];
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   #wake: () => void = () => {};
@@ -50,7 +50,7 @@ export class RawClient {
     return client;
   }
 
-  /** Connected and let in. */
+  /** Connects and authenticates. */
   static async enter(
     port: number,
     token: string,
@@ -75,7 +75,7 @@ export class RawClient {
     this.send({ type: 'Auth', versions: [PROTOCOL_VERSION], token, agent: 'raw', ...more });
   }
 
-  /** The next frame of that type; others before it are passed over. */
+  /** Waits for the next frame of the given type and drops earlier frames. */
   async next<T extends ControlType>(type: T): Promise<MessageOf<T>> {
     for (;;) {
       const index = this.heard.findIndex((message) => message.type === type);
@@ -101,7 +101,7 @@ export class RawClient {
     return this.next('TunnelError');
   }
 
-  /** Once the answer is here, everything sent before has been handled. */
+  /** Waits until the edge has handled all frames sent before, by sending a Ping. */
   async settle(): Promise<void> {
     this.send({ type: 'Ping', id: 7777 });
     while ((await this.next('Pong')).id !== 7777);

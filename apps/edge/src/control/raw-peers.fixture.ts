@@ -1,4 +1,5 @@
-// Publishers and subscribers made of a bare WebSocket and one carrier: what each hears, and the streams it opens or takes. Used by tests only.
+// Publishers and subscribers with a bare WebSocket and one carrier each: received messages, and opened or accepted streams. Used by tests
+// only.
 
 import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
 import type { ControlType, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
@@ -28,7 +29,7 @@ export class RawPeer {
   readonly client: RawClient;
   readonly welcome: MessageOf<'AuthOk'>;
   readonly mux: MuxSession;
-  /** Streams that the edge has opened and nobody has taken up yet. */
+  /** Streams opened by the edge and not yet consumed by a test. */
   readonly offered: Offered[] = [];
   #requests = 0;
 
@@ -69,7 +70,7 @@ export class RawPeer {
     return this.client.registered({ ...P2P_TUNNEL, ...fields });
   }
 
-  /** Its peer_id, or code and text of the refusal. */
+  /** Joins a p2p tunnel. Returns the peer id, or code and message of the refusal. */
   async connect(fields: object = {}): Promise<string> {
     const answer = await this.ask(fields);
     return answer.type === 'PeerConnected' ? answer.peer_id : `${answer.code}: ${answer.message}`;
@@ -83,7 +84,7 @@ export class RawPeer {
     return (await this.hears((message) => message['request_id'] === request_id)) as never;
   }
 
-  /** The next message that it is told of this kind; what else it heard stays. */
+  /** Waits for the next message of the given type. Other messages stay available. */
   async told<T extends ControlType>(type: T): Promise<MessageOf<T>> {
     return (await this.hears((message) => message.type === type)) as never;
   }
@@ -94,13 +95,13 @@ export class RawPeer {
     return heard.splice(heard.findIndex(isMeant), 1)[0] as RawClient['heard'][number];
   }
 
-  /** The next stream that the edge opened to it. */
+  /** Waits for the next stream opened by the edge. */
   async taken(): Promise<Offered> {
     await eventually(() => expect(this.offered.length).toBeGreaterThan(0));
     return this.offered.shift() as Offered;
   }
 
-  /** Opens a relay stream; resolves with the stream, or with the reason of its refusal. */
+  /** Opens a relay stream. Resolves with the stream, or with the reason of the refusal. */
   open(peerId: string): Promise<MuxStream | StreamReason> {
     return new Promise((resolve, reject) => {
       const opening = this.mux.open(
@@ -111,7 +112,7 @@ export class RawPeer {
     });
   }
 
-  /** It has said so, and was heard. */
+  /** Sends a sign of life and waits until the edge has received it. */
   async isAlive(): Promise<void> {
     this.client.send({ type: 'Ping', id: 4242 });
     await this.hears(({ type, id }) => type === 'Pong' && id === 4242);
@@ -123,7 +124,7 @@ export class RawPeer {
   }
 }
 
-/** A relay stream with both its ends, which record what comes. */
+/** Both ends of a relay stream, with readers that record received bytes. */
 export interface RelayEnds {
   readonly near: MuxStream;
   readonly far: MuxStream;

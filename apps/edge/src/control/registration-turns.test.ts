@@ -16,10 +16,10 @@ const registration = (requestId: string): MessageOf<'RegisterTunnel'> => ({
 });
 
 let begun: string[];
-/** Ends the registration that is under way. */
+/** Completes the current registration. */
 let end: () => void;
 let underWay: number;
-/** How many were under way at once. */
+/** Highest number of concurrent registrations so far. */
 let most: number;
 beforeEach(() => {
   begun = [];
@@ -39,7 +39,7 @@ const handle = ({ request_id: id }: TurnMessage): Promise<void> => {
   });
 };
 
-it('begins no registration while another is under way, also when one comes within the news that there is room', async () => {
+it('registrations run one at a time, even if a registration is added by the callback for free room', async () => {
   const clock = new FakeClock();
   const rooms: number[] = [];
   const turns: RegistrationTurns = new RegistrationTurns({
@@ -66,7 +66,7 @@ it('begins no registration while another is under way, also when one comes withi
   expect(begun).toEqual([...Array.from({ length: count }, (_, n) => `r${n}`), 'late']);
 });
 
-it('begins nothing after it was stopped, whatever waits or is under way', async () => {
+it('no registration starts after stop()', async () => {
   const clock = new FakeClock();
   const turns = new RegistrationTurns({
     clock,

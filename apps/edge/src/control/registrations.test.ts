@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => fixture.stop());
 
 describe('a registration', () => {
-  it('is answered with the public address once the port is open', async () => {
+  it('gets the public address once the port is open', async () => {
     const answer = await client.registered({ local_addr: '127.0.0.1:5432' });
     const port = answer.assigned_port as number;
     expect(answer).toMatchObject({
@@ -37,27 +37,27 @@ describe('a registration', () => {
     expect(client.heard).toEqual([]);
   });
 
-  it('gets the port it names, the port it prefers, or any', async () => {
+  it('gets the requested port, the preferred port, or any port', async () => {
     const { from, to } = fixture.range;
     expect((await client.registered({ remote_port: to })).assigned_port).toBe(to);
     expect((await client.registered({ preferred_port: to - 1 })).assigned_port).toBe(to - 1);
     expect((await client.registered({ preferred_port: to })).assigned_port).toBe(from);
   });
 
-  it('skips a port that another program holds', async () => {
+  it('skips a port held by another program', async () => {
     const squatters = await Promise.all([tryPort(fixture.range.from), tryPort(fixture.range.from + 1)]);
     expect((await client.registered()).assigned_port).toBe(fixture.range.to);
     expect((await client.refused()).code).toBe('TUNNEL_PORTS_EXHAUSTED');
     for (const squatter of squatters) squatter?.close();
   });
 
-  it('of a tunnel that lives already gives the same answer', async () => {
+  it('of an open tunnel gets the same response again', async () => {
     const first = await client.registered();
     expect(await client.registered({ tunnel_id: first.tunnel_id })).toEqual(first);
     expect(fixture.tunnels.size).toBe(1);
   });
 
-  it('with the id of somebody else gives a new tunnel', async () => {
+  it('with the id of another account’s tunnel creates a new tunnel', async () => {
     const { tunnel_id } = await client.registered();
     const bob = await RawClient.enter(fixture.port, 'bob');
     const other = await bob.client.registered({ tunnel_id });
@@ -65,26 +65,26 @@ describe('a registration', () => {
     expect(fixture.tunnels.size).toBe(2);
   });
 
-  it('many at once give each its own port', async () => {
+  it('gets a separate port among concurrent registrations', async () => {
     const others = await Promise.all(['op', 'bob', 'alice'].map((token) => RawClient.enter(fixture.port, token)));
     const answers = await Promise.all(others.map((other) => other.client.registered()));
     expect(new Set(answers.map((answer) => answer.assigned_port)).size).toBe(3);
   });
 });
 
-describe('a refusal', () => {
+describe('a refused registration', () => {
   const cases: [string, object, string][] = [
     ['an invalid name', { name: '' }, 'TUNNEL_NAME_INVALID'],
     ['a protocol that the client did not agree on', { protocol: 'udp' }, 'TUNNEL_PROTOCOL_UNSUPPORTED'],
     ['a Host that is no authority', { protocol: 'http', host_header: '[::1' }, 'TUNNEL_HOST_HEADER_INVALID'],
     ['a port outside of the range', { remote_port: 80 }, 'TUNNEL_PORT_OUT_OF_RANGE'],
   ];
-  it.each(cases)('names %s', async (_, fields, code) => {
+  it.each(cases)('reports %s', async (_, fields, code) => {
     expect(await client.refused(fields)).toMatchObject({ request_id: 'r1', code, retryable: false });
     await client.registered();
   });
 
-  it('names a port that is taken, by a tunnel or by another program', async () => {
+  it('reports a port used by a tunnel or by another program', async () => {
     const { assigned_port } = await client.registered();
     expect((await client.refused({ remote_port: assigned_port })).code).toBe('TUNNEL_PORT_IN_USE');
     const squatter = await tryPort(fixture.range.to);
@@ -92,7 +92,7 @@ describe('a refusal', () => {
     squatter?.close();
   });
 
-  it('names the range when it is exhausted', async () => {
+  it('reports the range when no port is left', async () => {
     for (let n = 0; n < 3; n += 1) await client.registered();
     const { from, to } = fixture.range;
     expect(await client.refused()).toMatchObject({
@@ -102,7 +102,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('says that the edge is shutting down, also when that began while the port was being opened', async () => {
+  it('reports a shutdown of the edge, even if the shutdown began while the port was being opened', async () => {
     const listen = fixture.listeners.listen.bind(fixture.listeners);
     let opened = 0;
     fixture.listeners.listen = async (port, account) => {
@@ -124,7 +124,7 @@ describe('a refusal', () => {
     server?.close();
   });
 
-  it('names the limit of tunnels a session', async () => {
+  it('reports the limit of tunnels per session', async () => {
     const small = await startControl({ clock: new FakeClock(), tunnelsPerSession: 1 });
     const { client: full } = await RawClient.enter(small.port, 'op');
     await full.registered();
@@ -144,7 +144,7 @@ describe('the end of a tunnel', () => {
     expect(fixture.backend.closed).toMatchObject([{ tunnelId: tunnel_id }]);
   });
 
-  it('is only for its own client to ask for', async () => {
+  it('cannot be requested by another client', async () => {
     const { tunnel_id } = await client.registered();
     const bob = await RawClient.enter(fixture.port, 'bob');
     bob.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
@@ -152,7 +152,7 @@ describe('the end of a tunnel', () => {
     expect(fixture.tunnels.size).toBe(1);
   });
 
-  it('through the REST is told to the client, and nothing is held', async () => {
+  it('through the REST API is reported to the client, and the port is not held', async () => {
     const { tunnel_id, assigned_port } = await client.registered();
     const fault = new Fault('TUNNEL_CLOSED_BY_OPERATOR');
     expect(fixture.control.closeTunnel(tunnel_id, fault)).toBe(true);
@@ -168,7 +168,7 @@ describe('the end of a tunnel', () => {
     await client.registered({ remote_port: assigned_port });
   });
 
-  it('comes with that of a client that is gone before its answer', async () => {
+  it('follows the loss of its client before the response', async () => {
     client.register();
     client.ws.terminate();
     await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
@@ -177,7 +177,7 @@ describe('the end of a tunnel', () => {
 });
 
 describe('admission by the backend', () => {
-  it('is asked for before a place is opened, with what was wished for', async () => {
+  it('is requested with the wanted endpoint before a port is opened', async () => {
     let portsAtQuestion: unknown;
     fixture.backend.onAsked = async () => {
       portsAtQuestion = await tryPort(fixture.range.from).then((server) => server?.close() !== undefined);
@@ -195,7 +195,7 @@ describe('admission by the backend', () => {
     expect(fixture.backend.sought).toHaveLength(4);
   });
 
-  it('refuses in the words it was given, and no place is taken', async () => {
+  it('refuses a tunnel with the backend’s message, and no tunnel is opened', async () => {
     fixture.backend.onAsked = async () => new Fault('TUNNEL_PLAN_LIMIT', { limit: 7 });
     const { from } = fixture.range;
     const refusal = await client.refused({ remote_port: from });
@@ -204,11 +204,13 @@ describe('admission by the backend', () => {
       message: 'tunnel limit of 7 reached',
       retryable: false,
     });
-    (await tryPort(from))?.close();
+    const free = await tryPort(from);
+    expect(free).not.toBeNull();
+    free?.close();
     expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
   });
 
-  it('is told when no place was found', async () => {
+  it('is reported as ended, even if no port was found', async () => {
     const { from } = fixture.range;
     await client.registered({ remote_port: from });
     await client.refused({ remote_port: from });
@@ -217,7 +219,7 @@ describe('admission by the backend', () => {
     expect(fixture.backend.opened.map(({ tunnelId }) => tunnelId)).toEqual([first?.tunnelId]);
   });
 
-  it('is not asked for again by a client that comes back', async () => {
+  it('is not requested again for a returning client', async () => {
     const { client: carol, welcome } = await RawClient.enter(fixture.port, 'bob');
     const { tunnel_id } = await carol.registered();
     carol.ws.terminate();
@@ -228,7 +230,7 @@ describe('admission by the backend', () => {
     expect(fixture.backend.asked).toHaveLength(1);
   });
 
-  it('that comes too late for its client opens nothing', async () => {
+  it('opens no tunnel if the response arrives after the client has left', async () => {
     let answer: (fault: Fault | null) => void = () => {};
     fixture.backend.onAsked = () =>
       new Promise((resolve) => {
@@ -241,6 +243,8 @@ describe('admission by the backend', () => {
     answer(null);
     await eventually(() => expect(fixture.backend.sought).toHaveLength(1));
     expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
-    (await tryPort(fixture.range.from))?.close();
+    const free = await tryPort(fixture.range.from);
+    expect(free).not.toBeNull();
+    free?.close();
   });
 });

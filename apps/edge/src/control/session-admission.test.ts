@@ -1,4 +1,4 @@
-// Room on the control port: of one address, of one account, and behind a proxy.
+// Limits on connections to the control port: per address, per account, and behind a proxy.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -28,8 +28,8 @@ const refusalOf = async (token: string): Promise<{ code: string; message: string
   return { code, message, retryable };
 };
 
-describe('one account', () => {
-  it('holds so many connections; its next session is told SESSION_LIMIT, another account’s is let in', async () => {
+describe('an account', () => {
+  it('at its connection limit gets SESSION_LIMIT for the next session; another account is accepted', async () => {
     await start({ control: 200 });
     const { admission } = fixture.gate;
     for (let n = 0; n < 12; n += 1) await RawClient.enter(fixture.port, n % 2 === 0 ? 'alice' : 'alice-2');
@@ -43,7 +43,7 @@ describe('one account', () => {
     expect([...admission.tickets].filter(({ account }) => account === 'account alice')).toHaveLength(12);
   });
 
-  it('whoever is let in gets its carriers, however many came at once', async () => {
+  it('gets all carriers of its accepted sessions, even if 20 clients connect at once', async () => {
     await start({ control: 200 });
     const clients = await Promise.all(Array.from({ length: 20 }, () => RawClient.connect(fixture.port)));
     for (const client of clients) client.auth('alice');
@@ -57,7 +57,7 @@ describe('one account', () => {
     expect(fixture.gate.admission.used.control).toBe(60);
   });
 
-  it('a client that comes back while its old connection lives is let in at a full quota', async () => {
+  it('at its limit can resume a session while the old connection is open', async () => {
     await start({ control: 200 });
     const { welcome } = await RawClient.enter(fixture.port, 'alice');
     for (let n = 1; n < 12; n += 1) await RawClient.enter(fixture.port, 'alice');
@@ -67,14 +67,14 @@ describe('one account', () => {
     expect((await refusalOf('alice')).code).toBe('SESSION_LIMIT');
   });
 
-  it('whose clients come and go leaves no more sessions behind than its part; another account’s are let in', async () => {
+  it('with lost sessions is limited to its share of sessions; another account is accepted', async () => {
     await start({}, { sessionLimits: { limit: 20, perHolder: 5 } });
     for (let n = 0; n < 5; n += 1) (await RawClient.enter(fixture.port, 'alice')).client.ws.terminate();
     expect((await refusalOf('alice')).message).toMatch(/session limit of 5 reached for this account/);
     await RawClient.enter(fixture.port, 'bob');
   });
 
-  it('counts carriers, too, and has its place back when they close', async () => {
+  it('has its carriers counted too, and gets the room back when connections close', async () => {
     await start({ control: 200 });
     const { admission } = fixture.gate;
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice');
@@ -89,14 +89,14 @@ describe('one account', () => {
   });
 });
 
-describe('connections that have not authenticated', () => {
+describe('unauthenticated connections', () => {
   const idle = async (): Promise<void> => {
     const socket = connect(fixture.port, '127.0.0.1').on('error', () => {});
     sockets.push(socket);
     await once(socket, 'connect');
   };
 
-  it('are 256 of one address; the next one is refused, and told so', async () => {
+  it('are limited to 256 per address, and the next connection gets a 429', async () => {
     await start();
     const { admission } = fixture.gate;
     for (let n = 0; n < 256; n += 1) await idle();
@@ -111,7 +111,7 @@ describe('connections that have not authenticated', () => {
     await RawClient.enter(fixture.port, 'bob');
   });
 
-  it('behind a trusted proxy count for the address it speaks for', async () => {
+  it('through a trusted proxy count toward the forwarded address', async () => {
     await start({ trustedProxies: ['127.0.0.1'] });
     const { admission } = fixture.gate;
     const headers = { 'x-forwarded-for': '203.0.113.1' };

@@ -1,4 +1,4 @@
-// Random lives of a session against a ledger of endpoints that only believes in effects.
+// Random lives of a session, checked against a ledger of endpoints that is built from the effects only.
 
 import { endpointKey, type PublicEndpoint } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
@@ -28,14 +28,14 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   fc.record({ do: fc.constantFrom('lose-old' as const, 'end' as const) }),
 );
 
-/** What the world would look like if each effect were carried out; it throws at an effect that makes no sense there. */
+/** State of the endpoints after carrying out all effects. Throws on an effect that is impossible in the current state. */
 class Ledger {
   readonly listening = new Map<string, string>();
   readonly held = new Map<string, { readonly owner: string; readonly until: number }>();
   readonly open = new Set<string>();
   forgotten = false;
 
-  /** The driver opens a listener, or joins the group, then says so: only an endpoint that is nobody else's can be opened. */
+  /** Whether the driver could open a listener or join the group: the endpoint must not belong to another tunnel. */
   canListen(at: string, owner: string): boolean {
     const user = this.listening.get(at) ?? this.held.get(at)?.owner;
     return user === undefined || user === owner;
@@ -54,7 +54,7 @@ class Ledger {
       case 'close-endpoint':
         expect(this.listening.get(keyOf(effect))).toBe(effect.tunnelId);
         this.listening.delete(keyOf(effect));
-        // A member has left with that: nothing of its group is its own.
+        // For a member, closing means leaving the group, so no endpoint is left to hold.
         if (effect.endpoint.kind !== 'member') this.held.set(keyOf(effect), { owner: effect.tunnelId, until: -1 });
         return;
       case 'hold-endpoint':
@@ -78,17 +78,20 @@ class Ledger {
   }
 }
 
-/** Of a group, each member has its own share. */
+/** Key of an endpoint. Members of a group have separate keys. */
 const keyOf = ({ endpoint, tunnelId }: { readonly endpoint: PublicEndpoint; readonly tunnelId: string }): string =>
   endpoint.kind === 'member' ? `${endpointKey(endpoint)} ${tunnelId}` : endpointKey(endpoint);
 
-/** Two ports a tunnel, and a group for all: it may move, and never meets another one's endpoint. */
+/**
+ * One of three endpoints of a tunnel: two ports of its own, and membership in a common group. A tunnel can move, but never to an endpoint
+ * of another tunnel.
+ */
 const endpointOf = (tunnelAt: number, which: number): PublicEndpoint =>
   which === 2
     ? { kind: 'member', groupId: 'pool' }
     : { kind: 'port', transport: 'tcp', port: 20_000 + tunnelAt * 2 + which };
 
-it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
+it('a session keeps one owner per port and one open record per tunnel, and nothing after its end, over random events', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(move, fc.nat({ max: 20_000 })), { maxLength: 60, size: 'max' }), (moves) => {
       const ledger = new Ledger();
@@ -144,7 +147,7 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
   );
 });
 
-/** The state says exactly what the effects have made of the world. */
+/** Expects the state to match the ledger exactly. */
 const checkAgainst = (state: SessionState, ledger: Ledger): void => {
   const tunnels = state.kind === 'ended' ? [] : state.tunnels;
   const live = tunnels.filter(({ kind }) => kind === 'live').map((one) => `${keyOf(one)}=${one.tunnelId}`);

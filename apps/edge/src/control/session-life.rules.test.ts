@@ -10,7 +10,7 @@ import {
 
 const RULES = { windowMs: 30_000 };
 
-/** Feeds events of [time, event] and gives the last state and the effects of the last step. */
+/** Feeds the events at the given times. Returns the last state and the effects of the last event. */
 const run = (...steps: readonly (readonly [number, SessionEvent])[]): [SessionState, readonly SessionEffect[]] => {
   let state = startSession(1);
   let effects: readonly SessionEffect[] = [];
@@ -30,7 +30,7 @@ const resumed = (connectionId: number): SessionEvent => ({ kind: 'resumed', conn
 const ended = (tunnelId: string): SessionEvent => ({ kind: 'tunnel-ended', tunnelId });
 const TIME: SessionEvent = { kind: 'time-passed' };
 
-describe('a session that is lost', () => {
+describe('a lost session', () => {
   it('closes the listener and holds the port for 30 s', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()]);
     expect(effects).toEqual([
@@ -40,7 +40,7 @@ describe('a session that is lost', () => {
     expect(state).toMatchObject({ kind: 'lost', until: 31_000 });
   });
 
-  it('is held to the last millisecond, then frees the port and closes the entry with the time of the loss', () => {
+  it('is held for exactly 30 s, then frees the port and closes the record with the time of the loss', () => {
     expect(run([0, registered('a', 20000)], [1000, lost()], [30_999, TIME])[1]).toEqual([]);
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()], [31_000, TIME]);
     expect(state.kind).toBe('ended');
@@ -51,7 +51,7 @@ describe('a session that is lost', () => {
     ]);
   });
 
-  it('takes its tunnel up again under the same port without a new entry', () => {
+  it('resumes its tunnel on the same port without a new record', () => {
     const [state, effects] = run(
       [0, registered('a', 20000)],
       [1000, lost()],
@@ -62,7 +62,7 @@ describe('a session that is lost', () => {
     expect(state).toMatchObject({ kind: 'live', connectionId: 2 });
   });
 
-  it('gives the held port back when the tunnel returns on another one', () => {
+  it('releases the held port when the tunnel returns on another port', () => {
     const [, effects] = run(
       [0, registered('a', 20000)],
       [1000, lost()],
@@ -75,7 +75,7 @@ describe('a session that is lost', () => {
     ]);
   });
 
-  it('closes what the returned client does not claim within 30 s of its return', () => {
+  it('closes a tunnel that the returned client does not register again within 30 s', () => {
     const steps = [
       [0, registered('a', 20000)],
       [0, registered('b', 20001)],
@@ -92,7 +92,7 @@ describe('a session that is lost', () => {
     expect(state).toMatchObject({ kind: 'live', tunnels: [{ tunnelId: 'b', kind: 'live' }] });
   });
 
-  it('keeps the time of the first loss for a tunnel that is lost again before it was claimed', () => {
+  it('keeps the time of the first loss for a tunnel lost again before it was registered', () => {
     const [, effects] = run(
       [0, registered('a', 20000)],
       [1000, lost()],
@@ -104,20 +104,20 @@ describe('a session that is lost', () => {
   });
 });
 
-describe('a resume while the old socket is still believed in', () => {
-  it('replaces the connection in one step: no tunnel leaves', () => {
+describe('a resume while the old connection is open', () => {
+  it('replaces the connection in one step without closing the tunnel', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, resumed(2)]);
     expect(effects).toEqual([{ kind: 'replace-connection', connectionId: 1 }]);
     expect(state).toMatchObject({ kind: 'live', connectionId: 2, tunnels: [{ kind: 'live' }] });
   });
 
-  it('ignores the late close of the old socket', () => {
+  it('ignores the late close of the old connection', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, resumed(2)], [1001, lost(1)]);
     expect(effects).toEqual([]);
     expect(state).toMatchObject({ kind: 'live', connectionId: 2 });
   });
 
-  it('goes on when the tunnel is claimed, and closes it after 30 s when it is not', () => {
+  it('keeps a tunnel that is registered again, and closes it after 30 s otherwise', () => {
     const claimed = run([0, registered('a', 20000)], [1000, resumed(2)], [2000, registered('a', 20000, 2)]);
     expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', endpoint: at(20000) }]);
     expect(transitionSession(claimed[0], TIME, 99_000, RULES)[1]).toEqual([]);
@@ -130,8 +130,8 @@ describe('a resume while the old socket is still believed in', () => {
   });
 });
 
-describe('an end on purpose', () => {
-  it('holds nothing: unregistered, or the whole session', () => {
+describe('an intended end', () => {
+  it('of a tunnel or a session holds no port', () => {
     expect(run([0, registered('a', 20000)], [500, ended('a')])[1]).toEqual([
       { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
@@ -147,14 +147,14 @@ describe('an end on purpose', () => {
     ]);
   });
 
-  it('ends a session that is away with the time of its loss', () => {
+  it('of a lost session closes its tunnel with the time of the loss', () => {
     const [, effects] = run([0, registered('a', 20000)], [1000, lost()], [2000, { kind: 'session-ended' }]);
     expect(effects).toContainEqual({ kind: 'tunnel-closed', tunnelId: 'a', at: 1000 });
   });
 });
 
 describe('a listener that opens too late', () => {
-  it('is closed and its port released when the session ended or was lost meanwhile', () => {
+  it('is closed and its port released if the session has ended, was lost or was resumed meanwhile', () => {
     const undone = [
       { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
@@ -164,7 +164,7 @@ describe('a listener that opens too late', () => {
     expect(run([0, resumed(2)], [1, registered('a', 20000, 1)])[1]).toEqual(undone);
   });
 
-  it('goes back to being held when the tunnel was held before', () => {
+  it('is closed and its port held again if the port was held before', () => {
     const [, effects] = run(
       [0, registered('a', 20000)],
       [1, lost()],

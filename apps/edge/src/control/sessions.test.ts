@@ -35,7 +35,7 @@ const isFree = async (port: number): Promise<boolean> => {
 };
 
 describe('a client that is cut off', () => {
-  it('has no tunnel at once, yet its port is kept from others', async () => {
+  it('loses its tunnel at once, but its port is held', async () => {
     const { client, tunnel } = await enterWithTunnel();
     await cut(client);
     expect(await isFree(tunnel.assigned_port as number)).toBe(true);
@@ -47,7 +47,7 @@ describe('a client that is cut off', () => {
     expect(fixture.backend.closed).toEqual([]);
   });
 
-  it('comes back in time to the same session, tunnel id and port, also when its session is full', async () => {
+  it('can resume its session with the same tunnel id and port, even at its tunnel limit', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     await client.registered({ name: 'second' });
     await cut(client);
@@ -62,7 +62,7 @@ describe('a client that is cut off', () => {
     expect(fixture.backend.opened).toHaveLength(2);
   });
 
-  it('finds nothing after 30 s: the port is free and the entry closed with the time of the loss', async () => {
+  it('gets a new session after 30 s: the port is free and the record closed with the time of the loss', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     await clock.advance(5000);
     await client.settle();
@@ -80,7 +80,7 @@ describe('a client that is cut off', () => {
     });
   });
 
-  it('loses what it does not register again within 30 s of its return', async () => {
+  it('loses tunnels not registered again within 30 s of its return', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     await cut(client);
     const back = await enter('alice', claim);
@@ -92,7 +92,7 @@ describe('a client that is cut off', () => {
     expect(fixture.control.figures.sessions).toBe(1);
   });
 
-  it('gets another port when a program took its own meanwhile', async () => {
+  it('gets another port if a program has taken its port meanwhile', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     await cut(client);
     const squatter = await tryPort(tunnel.assigned_port as number);
@@ -105,14 +105,14 @@ describe('a client that is cut off', () => {
 });
 
 describe('a resume', () => {
-  it('needs the secret', async () => {
+  it('needs the resume secret', async () => {
     const { client, claim } = await enterWithTunnel();
     await cut(client);
     const { welcome } = await enter('alice', { ...claim, secret: 'guessed' });
     expect(welcome.resumed).toBe(false);
   });
 
-  it('needs a key that is valid now', async () => {
+  it('needs a key that is still valid', async () => {
     const { client, claim } = await enterWithTunnel();
     await cut(client);
     fixture.backend.refused.add('alice');
@@ -121,7 +121,7 @@ describe('a resume', () => {
     expect((await back.next('AuthError')).code).toBe('AUTH_TOKEN_INVALID');
   });
 
-  it('takes another key of the same owner, not one of another owner', async () => {
+  it('works with another key of the same owner, but not with a key of another owner', async () => {
     const { client, claim } = await enterWithTunnel();
     await cut(client);
     expect((await enter('bob', claim)).welcome.resumed).toBe(false);
@@ -129,7 +129,7 @@ describe('a resume', () => {
     expect((await enter('alice-2', claim)).welcome.resumed).toBe(true);
   });
 
-  it('takes the place of a socket that is still believed in: the tunnel never leaves', async () => {
+  it('replaces an old connection that is still open, without closing the tunnel', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     const back = await enter('alice', claim);
     expect(back.welcome.resumed).toBe(true);
@@ -146,7 +146,7 @@ describe('a resume', () => {
     expect(fixture.backend.closed).toHaveLength(0);
   });
 
-  it('of two clients with one file: the second one is another session', async () => {
+  it('is needed to share a session: two clients without a resume get separate sessions', async () => {
     const first = await enter();
     const second = await enter();
     expect(second.welcome.session_id).not.toBe(first.welcome.session_id);
@@ -154,8 +154,8 @@ describe('a resume', () => {
   });
 });
 
-describe('a client that stops on purpose', () => {
-  it('leaves nothing behind: the port is free at once, the session cannot be resumed', async () => {
+describe('a client that shuts down', () => {
+  it('frees its port at once, and its session cannot be resumed', async () => {
     const { client, tunnel, claim } = await enterWithTunnel();
     client.send({ type: 'ShuttingDown', reason: 'SIGTERM', drain_secs: 10 });
     await client.settle();
@@ -169,8 +169,8 @@ describe('a client that stops on purpose', () => {
   });
 });
 
-describe('a revoked key', () => {
-  it('ends its live session with a fatal error, and one that is away', async () => {
+describe('a revocation', () => {
+  it('of a key ends its open session with a fatal error, and its lost session', async () => {
     const live = await enterWithTunnel();
     const away = await enterWithTunnel();
     away.client.ws.terminate();
@@ -188,7 +188,7 @@ describe('a revoked key', () => {
     await bob.client.settle();
   });
 
-  it('or a suspended account ends every session of the account', async () => {
+  it('of an account ends every session of the account', async () => {
     const one = await enter('alice');
     const two = await enter('alice-2');
     fixture.backend.revoke({ accountId: 'alice', fault: new Fault('ACCOUNT_SUSPENDED') });
@@ -196,13 +196,13 @@ describe('a revoked key', () => {
   });
 });
 
-describe('what both sides agree on', () => {
+describe('the capabilities of a session', () => {
   const vector = (file: string, name: string): Record<string, unknown> => {
     const url = new URL(`../../../../packages/protocol/vectors/${file}`, import.meta.url);
     const entries = JSON.parse(readFileSync(url, 'utf8')) as { name: string; text: string }[];
     return JSON.parse(entries.find((entry) => entry.name === name)?.text ?? '{}') as Record<string, unknown>;
   };
-  /** The recorded Auth, with a key that is good here. */
+  /** Sends the recorded Auth message with a valid key and returns the AuthOk message. */
   const say = async (port: number, auth: Record<string, unknown>): Promise<Record<string, unknown>> => {
     const client = await RawClient.connect(port);
     client.send({ ...auth, token: 'alice' });
@@ -212,18 +212,18 @@ describe('what both sides agree on', () => {
   const OFFER = vector('control-capabilities.json', 'Auth, a client with more to offer than version 1');
   const ANSWER = Object.keys(vector('control.json', 'AuthOk, new session'));
 
-  it('is nothing for a client of version 1, and the answer has the fields of version 1 alone', async () => {
+  it('are absent for a client of version 1, and its response has only the fields of version 1', async () => {
     expect(Object.keys(await say(fixture.port, FIRST))).toEqual(ANSWER);
     const newer = await startControl({ clock, capabilities: ['example-b', 'example-c'] });
     expect(Object.keys(await say(newer.port, FIRST))).toEqual(ANSWER);
     await newer.stop();
   });
 
-  it('is nothing for a newer client while this edge knows none of its names', async () => {
+  it('are absent for a newer client if the edge knows none of the offered names', async () => {
     expect(Object.keys(await say(fixture.port, OFFER))).toEqual(ANSWER);
   });
 
-  it('is what both know, and agreed anew by a resume', async () => {
+  it('are the names known to both sides, and are negotiated again by a resume', async () => {
     const newer = await startControl({ clock, capabilities: ['example-b', 'example-c'] });
     const welcome = await say(newer.port, OFFER);
     expect(welcome['capabilities']).toEqual(['example-b']);
@@ -237,14 +237,14 @@ describe('what both sides agree on', () => {
   });
 });
 
-describe('the name of the computer', () => {
+describe('the computer name of a client', () => {
   const enterAs = async (more: object) => {
     const client = await RawClient.connect(fixture.port);
     client.send({ type: 'Auth', versions: [1], token: 'alice', ...more });
     return client;
   };
 
-  it('goes with each tunnel, to whoever lists it and to the backend; a resume may bring another one', async () => {
+  it('is shown with each tunnel and sent to the backend, and a resume can change the name', async () => {
     const client = await enterAs({ client_name: 'laptop' });
     const { session_id, resume_secret: secret } = await client.next('AuthOk');
     const tunnel = await client.registered();
@@ -257,7 +257,7 @@ describe('the name of the computer', () => {
     expect(told()).toBe('Büro 2');
   });
 
-  it('is not needed, and one that cannot be shown is refused', async () => {
+  it('is optional, and an unprintable name is rejected', async () => {
     const old = await enterAs({});
     await old.next('AuthOk');
     const { tunnel_id } = await old.registered();

@@ -30,7 +30,7 @@ const ask = (query: string, key: string | null = 'alice', init: RequestInit = {}
     headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...init.headers },
   });
 
-/** Status alone; the body is read to its end. */
+/** Returns the status only, after reading the body to its end. */
 const statusOf = async (query: string, key?: string | null, init?: RequestInit): Promise<number> => {
   const response = await ask(query, key, init);
   await response.arrayBuffer();
@@ -39,7 +39,7 @@ const statusOf = async (query: string, key?: string | null, init?: RequestInit):
 
 const post = (bytes: number): RequestInit => ({ method: 'POST', body: new Uint8Array(bytes) });
 
-/** A request by hand, whose answer is not read unless told. */
+/** Sends a raw request. The response is not read unless the test does so. */
 const dial = async (request: string): Promise<Socket> => {
   const socket = connect(fixture.port, '127.0.0.1').on('error', () => {});
   sockets.push(socket);
@@ -49,7 +49,7 @@ const dial = async (request: string): Promise<Socket> => {
 };
 
 describe('/_speed', () => {
-  it('sends as many bytes as were asked for, and counts those that come', async () => {
+  it('sends the requested number of bytes, and counts received bytes', async () => {
     for (const bytes of [0, 1, 65_536, 1_000_000]) {
       const response = await ask(`?bytes=${bytes}`);
       expect([response.status, response.headers.get('content-length')]).toEqual([200, String(bytes)]);
@@ -59,7 +59,7 @@ describe('/_speed', () => {
     }
   });
 
-  it('takes a body whose length nobody has named', async () => {
+  it('accepts a body without content-length', async () => {
     const body = new ReadableStream({
       pull: (controller) => {
         controller.enqueue(new Uint8Array(70_000));
@@ -70,7 +70,7 @@ describe('/_speed', () => {
     expect([answer.status, await answer.json()]).toEqual([200, { bytes: 70_000 }]);
   });
 
-  it('is for those with a key, and guesses are counted', async () => {
+  it('needs a key, and counts wrong keys', async () => {
     expect(await statusOf('?bytes=1', null)).toBe(401);
     expect((await ask('?bytes=1', 'mallory')).headers.get('www-authenticate')).toBe('Bearer');
     expect(await statusOf('?bytes=1', 'away')).toBe(503);
@@ -80,11 +80,11 @@ describe('/_speed', () => {
   });
 
   it.each(['', '?bytes=', '?bytes=-1', '?bytes=1.5', '?bytes=1e3', '?bytes=0x10', '?bytes=1&bytes=2', '?byte=1'])(
-    'cannot read %j',
+    'rejects the query %j with 400',
     async (query) => expect(await statusOf(query)).toBe(400),
   );
 
-  it('has no more than 16 MiB at a time, either way, and says so before it is sent', async () => {
+  it('rejects more than 16 MiB per request in either direction, before the transfer', async () => {
     expect(await statusOf(`?bytes=${SPEED_MAX_BYTES + 1}`)).toBe(400);
     const socket = await dial(
       `POST /_speed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alice\r\nContent-Length: ${SPEED_MAX_BYTES + 1}\r\n\r\n`,
@@ -93,7 +93,7 @@ describe('/_speed', () => {
     await once(socket.resume(), 'close');
   });
 
-  it('tells the reason to those who still send, with a length or without', async () => {
+  it('reports the error to a client that is still sending, with or without content-length', async () => {
     expect(await statusOf('', null, post(SPEED_MAX_BYTES))).toBe(401);
     const endless = await dial(
       'POST /_speed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alice\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -105,28 +105,31 @@ describe('/_speed', () => {
   });
 
   it.each([
-    ['a key that is missing', 'Content-Length: 10', 401],
-    ['what nobody has agreed upon', 'Authorization: Bearer alice\r\nContent-Length: 10\r\nExpect: 200-ok', 200],
-  ])('answers %s once: on that connection a front would send the next visitor', async (_what, headers, status) => {
-    const socket = await dial(`POST /_speed HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n12345`);
-    let answer = '';
-    socket.on('data', (chunk: Buffer) => {
-      answer += chunk.toString('latin1');
-    });
-    // A refusal is whole before the body is.
-    if (status === 401) await eventually(() => expect(answer).toMatch(/\r\n\r\n.+\n$/));
-    socket.write('67890');
-    await once(socket, 'close');
-    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(answer.match(/connection: .*/gi)).toEqual(['connection: close']);
-  });
+    ['a missing key', 'Content-Length: 10', 401],
+    ['an unsupported Expect header', 'Authorization: Bearer alice\r\nContent-Length: 10\r\nExpect: 200-ok', 200],
+  ])(
+    'closes the connection after %s, so that a proxy cannot reuse it for another visitor',
+    async (_what, headers, status) => {
+      const socket = await dial(`POST /_speed HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n12345`);
+      let answer = '';
+      socket.on('data', (chunk: Buffer) => {
+        answer += chunk.toString('latin1');
+      });
+      // A refusal is complete before the body has arrived.
+      if (status === 401) await eventually(() => expect(answer).toMatch(/\r\n\r\n.+\n$/));
+      socket.write('67890');
+      await once(socket, 'close');
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(answer.match(/connection: .*/gi)).toEqual(['connection: close']);
+    },
+  );
 
-  it.each(['PUT', 'DELETE', 'HEAD'])('does not know %s', async (method) => {
+  it.each(['PUT', 'DELETE', 'HEAD'])('rejects the method %s', async (method) => {
     const response = await ask('?bytes=1', 'alice', { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, POST']);
   });
 
-  it('has 64 MiB a minute for an account, whichever of its keys asks, and both ways together', async () => {
+  it('allows an account 64 MiB per minute, across its keys and both directions', async () => {
     for (const key of ['alice', 'alice-2']) {
       expect(await statusOf(`?bytes=${SPEED_MAX_BYTES}`, key)).toBe(200);
       expect(await statusOf('', key, post(SPEED_MAX_BYTES))).toBe(200);
@@ -142,7 +145,7 @@ describe('/_speed', () => {
   });
 });
 
-it('who does not read is sent a few pieces, holds its place for a while, and is cut off', async () => {
+it('a speed test of a client that does not read holds its place until the timeout and is then closed', async () => {
   const socket = await dial(
     `GET /_speed?bytes=${SPEED_MAX_BYTES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alice\r\n\r\n`,
   );
@@ -155,14 +158,14 @@ it('who does not read is sent a few pieces, holds its place for a while, and is 
   expect(fixture.gate.admission.ofAccount(ALICE)).toBe(0);
 });
 
-it('a body that never comes is not waited for', async () => {
+it('a speed test with an incomplete body is closed after the timeout', async () => {
   await dial('POST /_speed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alice\r\nContent-Length: 10\r\n\r\n12345');
   await eventually(() => expect(fixture.gate.admission.ofAccount(ALICE)).toBe(1));
   await clock.advance(SPEED_TIMEOUT_MS);
   await eventually(() => expect(fixture.gate.admission.used.control).toBe(0));
 });
 
-it('something of ours that throws costs the connection, and is reported', async () => {
+it('an internal error in a speed test closes the connection and is reported', async () => {
   const reported: unknown[] = [];
   const gate = openGate();
   const tests = new SpeedTests({

@@ -1,4 +1,4 @@
-// Registrations of tls tunnels over the real control port: where they are, whose name it is, and what is refused.
+// Registrations of tls tunnels over the real control port: addresses, ownership of names, and refusals.
 import { showProtocol } from '@tunnel/contract';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -24,7 +24,7 @@ const tls = (fields: object = {}): object => ({ protocol: 'tls', subdomain: 'db'
 const web = (fields: object = {}): object => ({ protocol: 'http', subdomain: 'db', ...fields });
 
 describe('a tls tunnel', () => {
-  it('is told its host and the https port, which it shares: nothing is bound for it', async () => {
+  it('gets its hostname and the shared https port, without binding a port', async () => {
     const { client } = await enter();
     const answer = await client.registered(tls({ subdomain: 'DB' }));
     expect(answer).toMatchObject({
@@ -42,7 +42,7 @@ describe('a tls tunnel', () => {
     expect(client.heard).toEqual([]);
   });
 
-  it('has its host for itself, whichever of http and tls was first, alone or as a group', async () => {
+  it('has its name exclusively, whether http or tls came first, single tunnel or group', async () => {
     const { client } = await enter();
     const other = await enter('bob');
     const first = await client.registered(tls());
@@ -70,7 +70,7 @@ describe('a tls tunnel', () => {
     expect(await back.client.registered(tls({ tunnel_id }))).toMatchObject({ tunnel_id, label: 'db.edge.test' });
   });
 
-  it('that was one of http is another tunnel, at the same name: it is counted as something else', async () => {
+  it('registered with the id of an http tunnel is a new tunnel under the same name', async () => {
     const { client } = await enter();
     const before = await client.registered(web());
     const after = await client.registered(tls({ tunnel_id: before.tunnel_id }));
@@ -80,7 +80,7 @@ describe('a tls tunnel', () => {
     expect(await client.registered(tls({ tunnel_id: after.tunnel_id }))).toEqual(after);
   });
 
-  it('may be guarded as one of tcp: by address, and with PROXY headers', async () => {
+  it('can have an address policy and PROXY headers, like a tcp tunnel', async () => {
     const { client } = await enter();
     const policy = { login: null, rules: [{ allow_addresses: ['10.0.0.0/8'] }] };
     await client.registered(tls({ policy, proxy_protocol: 'v2' }));
@@ -94,7 +94,7 @@ describe('a tls tunnel', () => {
 });
 
 describe('a tls group', () => {
-  it('is one by its host and key; no member is told that a port is bound', async () => {
+  it('is joined by name and group key, and no member is told that a port is bound', async () => {
     const first = await enter();
     const second = await enter('bob');
     const member = { protocol: 'tls', ...GROUP, health_check: { type: 'tcp' } };
@@ -113,7 +113,7 @@ describe('a tls group', () => {
     expect((await third.client.refused(tls())).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
   });
 
-  it('whose members are all away keeps its host: nobody else ends TLS there, and whoever has its key begins it again', async () => {
+  it('keeps its name while all members are away, and any client with the group key can start it again', async () => {
     const first = await enter();
     const second = await enter('bob');
     const { tunnel_id } = await first.client.registered(tls(GROUP));
@@ -130,7 +130,7 @@ describe('a tls group', () => {
     const back = await enter('alice', { session_id, secret });
     await back.client.registered(tls({ ...GROUP, tunnel_id }));
     expect([names.isServed(AT), fixture.tunnels.groups.size]).toEqual([true, 1]);
-    // Another member may be back first.
+    // A member of another account can restart the group first.
     back.client.ws.terminate();
     await eventually(() => expect(fixture.tunnels.groups.size).toBe(0));
     const third = await enter('bob');
@@ -143,7 +143,7 @@ describe('a tls group', () => {
     expect((await last.client.registered(web())).label).toBe('db');
   });
 
-  it('that its member has left for good gives its host back at once', async () => {
+  it('frees its name at once when its last member unregisters', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered(tls(GROUP));
     client.send({ type: 'UnregisterTunnel', request_id: 'r9', tunnel_id });
@@ -152,7 +152,7 @@ describe('a tls group', () => {
     expect((await client.registered(web())).label).toBe('db');
   });
 
-  it('with a group of http at its host is refused, in either order', async () => {
+  it('is refused under the name of an http group', async () => {
     const first = await enter();
     const second = await enter('bob');
     const member = { subdomain: 'db', ...GROUP };
@@ -161,31 +161,41 @@ describe('a tls group', () => {
   });
 });
 
-describe('a refusal', () => {
+describe('a refused tls registration', () => {
   it.each([
     ['a tls tunnel without a host', { subdomain: undefined }, 'TUNNEL_DOMAIN_INVALID', 'needs a domain or a subdomain'],
-    ['a subdomain that is none', { subdomain: 'Admin' }, 'TUNNEL_SUBDOMAIN_INVALID', 'it is reserved'],
-    ['both', { domain: 'db.example.net' }, 'TUNNEL_DOMAIN_INVALID', 'a domain or a subdomain, not both'],
+    ['a reserved subdomain', { subdomain: 'Admin' }, 'TUNNEL_SUBDOMAIN_INVALID', 'it is reserved'],
+    [
+      'a domain and a subdomain',
+      { domain: 'db.example.net' },
+      'TUNNEL_DOMAIN_INVALID',
+      'a domain or a subdomain, not both',
+    ],
     [
       'a domain on tcp',
       { protocol: 'tcp', subdomain: undefined, domain: 'db.example.net' },
       'TUNNEL_DOMAIN_INVALID',
       'tcp',
     ],
-    ['a probe in clear', { health_check: { type: 'http', path: '/' } }, 'GROUP_FIELDS_INVALID', 'of type tcp'],
-  ])('names %s', async (_, fields, code, words) => {
+    [
+      'an unencrypted health check',
+      { health_check: { type: 'http', path: '/' } },
+      'GROUP_FIELDS_INVALID',
+      'of type tcp',
+    ],
+  ])('reports %s', async (_, fields, code, words) => {
     const { client } = await enter();
     const refused = await client.refused(tls(fields));
     expect(refused).toMatchObject({ code, retryable: false });
     expect(refused.message).toContain(words);
   });
 
-  it('names a client that did not agree on tls', async () => {
+  it('reports a client without the tls capability', async () => {
     const { client } = await RawClient.enter(fixture.port, 'alice');
     expect((await client.refused(tls())).code).toBe('TUNNEL_PROTOCOL_UNSUPPORTED');
   });
 
-  it('names an edge without an https port', async () => {
+  it('reports an edge without an https port', async () => {
     await fixture.stop();
     fixture = await startControl({ clock, ports: 3 });
     const { client } = await enter();

@@ -1,4 +1,4 @@
-// Registrations of udp tunnels, from the control connection to the port and back: what is answered, held, resumed and given back.
+// Registrations of udp tunnels, from the control connection to the port: responses, held ports, resumes and releases.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { CAPABILITY } from '@tunnel/protocol';
@@ -43,8 +43,8 @@ const isFree = async (port: number): Promise<boolean> => {
 
 const udp = (fields: object = {}) => ({ protocol: 'udp', name: 'dns', ...fields });
 
-describe('a registration of a udp tunnel', () => {
-  it('is answered with its public address once the port is bound', async () => {
+describe('the registration of a udp tunnel', () => {
+  it('gets the public address once the port is bound', async () => {
     const { client } = await enter();
     const answer = await client.registered(udp({ idle_secs: 30 }));
     const port = answer.assigned_port as number;
@@ -63,13 +63,13 @@ describe('a registration of a udp tunnel', () => {
     expect(await isFree(port)).toBe(false);
   });
 
-  it('may have the number that a tcp tunnel has', async () => {
+  it('can have the same port number as a tcp tunnel', async () => {
     const { client } = await enter();
     const { assigned_port } = await client.registered();
     expect((await client.registered(udp({ remote_port: assigned_port }))).assigned_port).toBe(assigned_port);
   });
 
-  it('skips a port of another program, and names what is wrong with udp_port_range', async () => {
+  it('skips a port of another program, and names udp_port_range when no port is left', async () => {
     const { client } = await enter();
     const { from, to } = fixture.range;
     await bind(from);
@@ -84,14 +84,14 @@ describe('a registration of a udp tunnel', () => {
     expect((await client.refused(udp({ remote_port: 80 }))).message).toBe(`port 80 is not allowed: use ${from}-${to}`);
   });
 
-  it('of a group, or with a health check, is refused', async () => {
+  it('with a group is refused', async () => {
     const { client } = await enter();
     const group = { group: 'db', group_key_hash: 'ab'.repeat(32) };
     expect((await client.refused(udp(group))).message).toBe('groups exist for http and tcp tunnels only');
   });
 });
 
-describe('a udp tunnel whose client is lost', () => {
+describe('a udp tunnel with a lost client', () => {
   const lost = async () => {
     const { client, welcome } = await enter();
     const tunnel = await client.registered(udp());
@@ -101,7 +101,7 @@ describe('a udp tunnel whose client is lost', () => {
     return { port: tunnel.assigned_port as number, tunnel, claim };
   };
 
-  it('keeps its port for it, drops what comes, and is the same when the client is back', async () => {
+  it('keeps its port, drops datagrams meanwhile, and is resumed under the same id', async () => {
     const { port, tunnel, claim } = await lost();
     const visitor = (await bind(0)) as Socket;
     visitor.send('hello', port, '127.0.0.1');
@@ -115,7 +115,7 @@ describe('a udp tunnel whose client is lost', () => {
     expect(fixture.udp.at(port)?.dropped.away).toBe(1);
   });
 
-  it('gives its port back when the client does not come', async () => {
+  it('gives its port back if the client does not return', async () => {
     const { port } = await lost();
     await clock.advance(WINDOW_MS + 1000);
     await eventually(async () => expect(await isFree(port)).toBe(true));
@@ -123,7 +123,7 @@ describe('a udp tunnel whose client is lost', () => {
   });
 });
 
-it('a udp tunnel that is closed gives its port back at once', async () => {
+it('a closed udp tunnel gives its port back at once', async () => {
   const { client } = await enter();
   const { assigned_port, tunnel_id } = await client.registered(udp());
   client.send({ type: 'UnregisterTunnel', request_id: 'r2', tunnel_id });
@@ -132,15 +132,15 @@ it('a udp tunnel that is closed gives its port back at once', async () => {
   expect((await client.registered(udp({ remote_port: assigned_port }))).assigned_port).toBe(assigned_port);
 });
 
-describe('what a client says it dropped', () => {
+describe('drops reported by a client', () => {
   const row = { visitor: '203.0.113.9:50000', direction: 'out', reason: 'path', datagrams: 7 };
 
-  it('is counted for its tunnel, and for nobody else’s', async () => {
+  it('are counted for its own tunnel only', async () => {
     const { client } = await enter();
     const { client: other } = await enter();
     const { tunnel_id, assigned_port } = await client.registered(udp());
     const visitor = (await bind(0)) as Socket;
-    // There is no carrier: it is dropped, and the port knows whose it is.
+    // Without a carrier the datagram is dropped, and the drop is counted for the port’s tunnel.
     visitor.send('hello', assigned_port as number, '127.0.0.1');
     await eventually(() => expect(fixture.udp.dropped.away).toBe(1));
     client.send({ type: 'DatagramDrops', tunnel_id, drops: [row, { ...row, reason: 'behind', datagrams: 2 }] });
@@ -149,7 +149,7 @@ describe('what a client says it dropped', () => {
     );
     other.send({ type: 'DatagramDrops', tunnel_id, drops: [row] });
     other.send({ type: 'DatagramDrops', tunnel_id: 'tun_none', drops: [row] });
-    // Its pong comes behind what it had said.
+    // The pong shows that the edge has handled the reports before it.
     other.send({ type: 'Ping', id: 1 });
     await other.next('Pong');
     expect(fixture.udp.dropped.path).toBe(7);

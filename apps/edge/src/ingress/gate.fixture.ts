@@ -1,4 +1,4 @@
-// A gate for tests of one part: room for all that a test opens, unless told otherwise. Used by tests only.
+// A connection gate for tests of a single part, with room for all connections of a test by default. Used by tests only.
 
 import { ConnectionGate } from '@tunnel/http-shell';
 import { Admission } from '@tunnel/rules/admission';

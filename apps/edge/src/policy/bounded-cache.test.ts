@@ -3,7 +3,7 @@ import { BoundedCache } from './bounded-cache.ts';
 
 const ROOMY = { entriesMax: 100, charsMax: 10_000 };
 
-it('an entry is there until its time, and not a moment longer', () => {
+it('an entry is returned until it expires', () => {
   const cache = new BoundedCache<string>(ROOMY);
   cache.set('o', 'a', 'x', 1000);
   expect(cache.get('a', 999)).toBe('x');
@@ -11,7 +11,7 @@ it('an entry is there until its time, and not a moment longer', () => {
   expect(cache.size).toBe(0);
 });
 
-it('an entry that is renewed stays longer, and one whose time is over is not brought back', () => {
+it('a renewed entry expires later, and an expired entry cannot be renewed', () => {
   const cache = new BoundedCache<string>(ROOMY);
   cache.set('account 1', 'a', 'x', 1000);
   cache.set('account 1', 'b', 'y', 1000);
@@ -22,7 +22,7 @@ it('an entry that is renewed stays longer, and one whose time is over is not bro
   expect(cache.get('a', 2000)).toBeUndefined();
 });
 
-it('of too many entries the least used go', () => {
+it('the least recently used entries are evicted when there are too many', () => {
   const cache = new BoundedCache<number>({ ...ROOMY, entriesMax: 2 });
   cache.set('o', 'a', 1, 1000);
   cache.set('o', 'b', 2, 1000);
@@ -31,7 +31,7 @@ it('of too many entries the least used go', () => {
   expect(['a', 'b', 'c'].map((key) => cache.get(key, 0))).toEqual([1, undefined, 3]);
 });
 
-it('what the entries hold together stays within its bound, however few they are', () => {
+it('the total size of the entries is bounded, even for few entries', () => {
   const cache = new BoundedCache<number>({ ...ROOMY, charsMax: 10 });
   cache.set('o', 'aaa', 1, 1000, 5);
   cache.set('o', 'bbb', 2, 1000);
@@ -44,12 +44,12 @@ it('what the entries hold together stays within its bound, however few they are'
   expect(cache.get('bbb', 0)).toBe(5);
 });
 
-it('whoever floods it pushes out its own, and what is known of others stays', () => {
+it('an owner with too many entries evicts only entries of the same owner', () => {
   const cache = new BoundedCache<number>(ROOMY);
   for (let at = 0; at < 10; at += 1) cache.set('shop', `shop ${at}`, at, 1000);
   for (let at = 0; at < 1000; at += 1) {
     cache.set('evil', `evil ${at}`, at, 1000);
-    // Those of its own that it keeps in use are no reason to forget another's.
+    // Recent use of its own entries gives the flooding owner no right to evict entries of another owner.
     for (let used = Math.max(0, at - 50); used < at; used += 1) cache.get(`evil ${used}`, 0);
   }
   expect(cache.size).toBe(100);
@@ -57,7 +57,7 @@ it('whoever floods it pushes out its own, and what is known of others stays', ()
   expect(cache.get('evil 999', 0)).toBe(999);
 });
 
-it('one alone has all of it, until another comes; the same by what they hold', () => {
+it('a single owner can fill the cache, and entries of another owner added later stay', () => {
   const cache = new BoundedCache<number>({ entriesMax: 100, charsMax: 1000 });
   for (let at = 10; at < 30; at += 1) cache.set('evil', `${at}`, at, 1000, 48);
   expect(cache.size).toBe(20);

@@ -1,5 +1,6 @@
-// A cache with an end: entries die at their time, the least used go first, and what they hold together is bounded. Each entry has an owner: where all
-// of it is taken, those give way first who have more than their share, so that nobody pushes out what is known of others.
+// A cache with limits for the number and the total size of its entries. Entries expire; when the cache is full, the least recently used
+// entry is evicted first. Every entry has an owner: owners with more than their share lose entries first, so that no owner can evict the
+// entries of others.
 
 interface Entry<V> {
   readonly value: V;
@@ -8,7 +9,7 @@ interface Entry<V> {
   readonly owner: string;
 }
 
-/** What one owner has: the least used first. */
+/** Entries of an owner; the least recently used key comes first. */
 interface Held {
   readonly keys: Set<string>;
   chars: number;
@@ -16,27 +17,30 @@ interface Held {
 
 export interface CacheBounds {
   readonly entriesMax: number;
-  /** Of all keys and of what `set` is told of the values. */
+  /** Maximum total characters: lengths of the keys plus the value sizes passed to `set`. */
   readonly charsMax: number;
 }
 
 const OF_A_VALUE = 64;
 
-/** About what a value holds that was read from this JSON: a list of empty tables takes many times its text. */
+/**
+ * Estimates the memory of a value parsed from the JSON text, in characters. Counts 64 for every element, because an array of empty
+ * objects needs many times the memory of its text.
+ */
 export const charsOfJson = (json: string): number => json.length + OF_A_VALUE * (json.match(/[,[{]/g)?.length ?? 0);
 
-/** Who has more gives way first. */
+/** Share of the cache above which an owner loses entries first. */
 const SHARE = 0.25;
 
 export class BoundedCache<V> {
   readonly #bounds: CacheBounds;
-  /** The least used first. */
+  /** Entries by key; the least recently used entry comes first. */
   readonly #entries = new Map<string, Entry<V>>();
   readonly #held = new Map<string, Held>();
-  /** Owners with more than their share; by that there are few. */
+  /** Owners with more than their share of the cache. With a share of a quarter there are only a few. */
   readonly #large = new Set<string>();
   #chars = 0;
-  /** It was used last: it stands where it belongs, and need not be moved. */
+  /** The most recently used entry. Its position in the maps is already the last, so `get` need not move it. */
   #newest: Entry<V> | null = null;
 
   constructor(bounds: CacheBounds) {
@@ -64,7 +68,7 @@ export class BoundedCache<V> {
     return entry.value;
   }
 
-  /** As `get`, and what is found stays until then. */
+  /** Like `get`, and sets a new expiry time for the entry found. */
   renew(key: string, now: number, until: number): V | undefined {
     const value = this.get(key, now);
     const newest = this.#newest;
@@ -72,7 +76,7 @@ export class BoundedCache<V> {
     return value;
   }
 
-  /** `valueChars`: about what the value holds, beside its key. */
+  /** Stores a value. `valueChars` is the approximate size of the value in characters, without the key. */
   set(owner: string, key: string, value: V, until: number, valueChars = 0): void {
     this.delete(key);
     const entry: Entry<V> = { value, until, chars: key.length + valueChars, owner };
@@ -106,7 +110,7 @@ export class BoundedCache<V> {
     else this.#large.delete(owner);
   }
 
-  /** What goes first. There is one: something is over a bound. */
+  /** Returns the key to evict next. Called only while the cache is over a limit, so there is at least one entry. */
   #first(): string {
     for (const owner of this.#large) for (const key of this.#held.get(owner)?.keys ?? []) return key;
     const [oldest = ''] = this.#entries.keys();

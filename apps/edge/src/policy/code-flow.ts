@@ -1,4 +1,5 @@
-// What is said to a provider during a login: where its people sign in, a code for an ID token, and who the token speaks of.
+// The OpenID Connect requests of a login: the URL of the sign-in page, the exchange of a code for an ID token, and the claims of the
+// signed-in visitor.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { decodeJwt } from 'jose';
@@ -23,9 +24,9 @@ export interface AuthorizeFields {
 }
 
 export interface CodeFields extends AuthorizeFields {
-  /** Of the callback, as it was checked. */
+  /** Authorization code from the callback. The callback's parameters were checked before. */
   readonly code: string;
-  /** RFC 9207; null: it names none. */
+  /** Issuer named by the callback (RFC 9207), or null. */
   readonly issuer: string | null;
 }
 
@@ -38,7 +39,7 @@ export class CodeFlow {
     this.#options = options;
   }
 
-  /** Where the browser goes. Rejects with a `Fault`, as the other one does. */
+  /** Returns the URL of the provider's sign-in page. Rejects with a `Fault`, like claimsOf(). */
   async authorizeUrl(provider: Provider, fields: AuthorizeFields): Promise<string> {
     const { authorization_endpoint: endpoint = '' } = await this.#metadataOf(provider);
     const isPlain = this.#options.calls.mayBePlain(provider.ref.trust);
@@ -58,7 +59,10 @@ export class CodeFlow {
     return url.href;
   }
 
-  /** What the ID token says of the person, once it is proven; with what the user info adds where rules need `names` of it. */
+  /**
+   * Returns the claims of the verified ID token. Adds claims from the provider's user info if rules need `names` that the ID token does
+   * not have.
+   */
   async claimsOf(provider: Provider, fields: CodeFields, names: readonly string[]): Promise<IdClaims> {
     const server = await this.#metadataOf(provider);
     try {
@@ -76,7 +80,7 @@ export class CodeFlow {
   ): Promise<IdClaims> {
     const client: oauth.Client = {
       client_id: provider.clientId,
-      // The clock of the edge counts, which a test may hold.
+      // Validate times with the edge's clock, which tests can control.
       [oauth.clockSkew]: Math.round((this.#options.clock.now() - Date.now()) / 1000),
       [oauth.clockTolerance]: JWT_SKEW_SECS,
     };
@@ -104,7 +108,10 @@ export class CodeFlow {
     return joined(claims, info);
   }
 
-  /** Some providers sign it (OpenID Connect Core, 5.3.2): whose it is, and for whom, it need not say; when it does it must be right. */
+  /**
+   * Verifies user info that the provider has signed (OpenID Connect Core, 5.3.2). Issuer and audience are optional there, but must be
+   * correct if present.
+   */
   async #provenUserInfo(provider: Provider, server: oauth.AuthorizationServer, token: string): Promise<IdClaims> {
     const { iss, aud } = decodeJwt(token);
     const proven = await this.#options.jwts.verify(token, {
@@ -119,7 +126,10 @@ export class CodeFlow {
     return proven;
   }
 
-  /** Its signature, too: on the way it may have been in plain text, where private addresses are allowed. */
+  /**
+   * Verifies the ID token including its signature: where private addresses are allowed, the token may have come over an unencrypted
+   * connection.
+   */
   async #proveIdToken(provider: Provider, server: oauth.AuthorizationServer, token: string): Promise<void> {
     const proven = await this.#options.jwts.verify(token, {
       provider: provider.ref,
@@ -148,16 +158,16 @@ export class CodeFlow {
         url: string,
         { headers, body }: { headers: Record<string, string>; body?: URLSearchParams | null | undefined },
       ) => {
-        // A GET comes with null.
+        // The OAuth library passes null as the body of a GET.
         const sent = body ? Buffer.from(body.toString(), 'utf8') : undefined;
         const answer = await calls.send(ref, { url, headers, body: sent });
-        // A redirect is no answer to any of these, and nobody follows it; nor is one without a body.
+        // Redirects and responses without a body are not valid here, and redirects are not followed.
         if (answer.status < 200 || answer.status === 204 || (answer.status >= 300 && answer.status < 400))
           throw new ProviderAway('status', `it answered ${answer.status}`);
         const fields = answer.contentType === '' ? {} : { 'content-type': answer.contentType };
         return new Response(new Uint8Array(answer.body), { status: answer.status, headers: fields });
       },
-      // Marked so that nobody uses it by chance: http is for where private addresses are allowed, and for the operator's own.
+      // oauth4webapi marks the option as deprecated to prevent accidental use. http is for private addresses and the operator's providers.
       // oxlint-disable-next-line typescript/no-deprecated
       [oauth.allowInsecureRequests]: calls.mayBePlain(ref.trust),
     };
@@ -167,7 +177,10 @@ export class CodeFlow {
 const isSigned = ({ status, headers }: Response): boolean =>
   status === 200 && /^application\/jwt\b/i.test(headers.get('content-type') ?? '');
 
-/** As the provider says that it takes them; basic unless it says otherwise (OpenID Connect Discovery, 3). */
+/**
+ * Chooses how the client authenticates to the provider: as listed in the provider's metadata, with Basic as the default (OpenID Connect
+ * Discovery, 3).
+ */
 const clientAuthOf = (
   { clientSecret }: Provider,
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: oauth.AuthorizationServer,
@@ -177,11 +190,14 @@ const clientAuthOf = (
   return (isBasic ? oauth.ClientSecretBasic : oauth.ClientSecretPost)(clientSecret.reveal());
 };
 
-/** Many providers keep all but the subject for the user info (OpenID Connect Core, 5.4). */
+/** Returns true if the user info must be requested. Many providers return only the subject in the ID token (OpenID Connect Core, 5.4). */
 const needsMore = (claims: IdClaims, names: readonly string[]): boolean =>
   claims['email'] === undefined || names.some((name) => claims[name] === undefined);
 
-/** The ID token counts first. An e-mail and whether it is verified come from one of the two, never one from each. */
+/**
+ * Merges the claims of the ID token and the user info; the ID token has priority. The email and `email_verified` always come from the
+ * same source.
+ */
 const joined = (token: IdClaims, info: IdClaims): IdClaims => {
   const { email, email_verified } = token['email'] === undefined ? info : token;
   return { ...info, ...token, email, email_verified };
@@ -189,11 +205,14 @@ const joined = (token: IdClaims, info: IdClaims): IdClaims => {
 
 const away = (internal: string): Fault => new Fault('POLICY_PROVIDER_AWAY', {}, { internal });
 
-/** A code that the provider does not take is one that was used, or too old; all else is the provider's failure. */
+/**
+ * Converts an error of the code flow to a Fault. A code that the provider rejects was used already or has expired; every other error is a
+ * failure of the provider.
+ */
 const faultOf = (error: unknown): Fault => {
   if (error instanceof Fault) return error;
   const isCodeOver = error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant';
-  // The kind of failure, never what came: it may hold tokens.
+  // Log the kind of the failure, never the response, because the response may contain tokens.
   const internal =
     error instanceof Error ? `${error.name}: ${String((error as NodeJS.ErrnoException).code ?? error.message)}` : '';
   return new Fault(isCodeOver ? 'POLICY_LOGIN_STATE' : 'POLICY_PROVIDER_AWAY', {}, { internal });

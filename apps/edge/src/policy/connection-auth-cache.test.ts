@@ -30,13 +30,13 @@ const kept = (effect: PolicyEffect, event: PolicyEvent, nowMs = 0): ConnectionAu
   return authCache;
 };
 
-it('the same words under the same policy are known again', () => {
+it('a credential under the same policy is recognized again', () => {
   expect(kept(password('open'), RIGHT).find(password('open'), SUBJECT, 1)).toBe(RIGHT);
   expect(kept(jwt('a.b.c'), claims(100)).find(jwt('a.b.c'), SUBJECT, 1)).toEqual(claims(100));
   expect(kept(cookie('sealed'), SESSION).find(cookie('sealed'), SUBJECT, 1)).toBe(SESSION);
 });
 
-it('nothing else is', () => {
+it('another credential, user, policy or host is not recognized', () => {
   const authCache = kept(password('open'), RIGHT);
   for (const effect of [
     password('Open'),
@@ -53,7 +53,7 @@ it('nothing else is', () => {
   expect(kept(cookie('a', 'b'), SESSION).find(cookie('a', 'b'), SUBJECT, 1)).toBeNull();
 });
 
-it('what lets nobody in is not kept, and does not take the room of what does', () => {
+it('a rejected credential is not stored, and does not replace an accepted credential', () => {
   const authCache = kept(password('open'), RIGHT);
   authCache.keep(password('wrong'), SUBJECT, { kind: 'password-checked', isRight: false }, 1);
   authCache.keep(jwt('a.b.c'), SUBJECT, { kind: 'jwt-verified', claims: null }, 1);
@@ -62,7 +62,7 @@ it('what lets nobody in is not kept, and does not take the room of what does', (
   expect(authCache.find(password('open'), SUBJECT, 2)).toBe(RIGHT);
 });
 
-it('it is looked up again after some seconds, and a token not used past its end', () => {
+it('a credential is checked again after a few seconds, and a token is never used after its expiry', () => {
   const authCache = kept(password('open'), RIGHT, 1000);
   expect(authCache.find(password('open'), SUBJECT, 999 + CONNECTION_AUTH_MS)).toBe(RIGHT);
   expect(authCache.find(password('open'), SUBJECT, 1000 + CONNECTION_AUTH_MS)).toBeNull();
@@ -72,7 +72,7 @@ it('it is looked up again after some seconds, and a token not used past its end'
   expect(kept(jwt('a.b.c'), { kind: 'jwt-verified', claims: {} }).find(jwt('a.b.c'), SUBJECT, 1)).toBeNull();
 });
 
-it('long words are not kept', () => {
+it('a long credential is not stored', () => {
   const long = 'x'.repeat(CONNECTION_AUTH_MAX_CHARS + 1);
   expect(kept(jwt(long), claims(100)).find(jwt(long), SUBJECT, 1)).toBeNull();
 });

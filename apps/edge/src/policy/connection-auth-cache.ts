@@ -1,13 +1,14 @@
-// What was found out for the request before on the same connection: most bring the same words again, and to look them up among everybody's costs as
-// much as ten rules. It is known for the same policy and the same words alone, for some seconds, and goes with the connection.
+// The authentication result of the previous request on the same connection. Most requests repeat the same credentials, and a lookup in
+// the shared caches costs as much as ten rules. The result is valid only for the same policy and credentials and for a few seconds, and
+// is dropped with the connection.
 import type { PolicyEffect, PolicyEvent } from '@tunnel/policy';
 
-/** how long a connection remembers who its visitor was found to be, before that is looked up again */
+/** How long a connection remembers an authentication result before the credentials are looked up again. */
 export const CONNECTION_AUTH_MS = 10_000;
-/** a longer password, token or login cookie is looked up each time */
+/** Maximum length of a password, token or login cookie that a connection remembers. Longer credentials are looked up for every request. */
 export const CONNECTION_AUTH_MAX_CHARS = 4_096;
 
-/** What is served, and under which name. */
+/** The policy and host name for which credentials were checked. */
 interface Asked {
   readonly served: object;
   readonly host: string;
@@ -17,13 +18,13 @@ export class ConnectionAuthCache {
   #event: PolicyEvent | null = null;
   #untilMs = 0;
   #served: object | null = null;
-  /** The part of the policy that asked. */
+  /** The `auth` or `login` part of the policy that requested the check. */
   #by: object | null = null;
   #host = '';
   #user = '';
   #text = '';
 
-  /** null: it is something else, or too long ago. */
+  /** Returns the result of the previous check, or null if the check is a different one or the result has expired. */
   find(effect: PolicyEffect, { served, host }: Asked, nowMs: number): PolicyEvent | null {
     if (this.#event === null || nowMs >= this.#untilMs || served !== this.#served || host !== this.#host) return null;
     return this.#isSame(effect) ? this.#event : null;
@@ -42,7 +43,7 @@ export class ConnectionAuthCache {
     }
   }
 
-  /** Only what lets somebody in. */
+  /** Remembers the result of a check, but only if the result admits the visitor. */
   keep(effect: PolicyEffect, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
     const said = wordsOf(effect);
     const untilMs = Math.min(nowMs + CONNECTION_AUTH_MS, endOf(event));
@@ -51,17 +52,20 @@ export class ConnectionAuthCache {
     this.#event = event;
     this.#served = served;
     this.#by = said.by;
-    // They may be cut out of a head, and would keep all of it.
+    // Copy the texts: substrings of a request head would keep the whole head in memory.
     this.#host = copied(host);
     this.#user = copied(said.user);
     this.#text = copied(said.text);
   }
 }
 
-/** By way of bytes, as it is paid by each connection that is used once; a text that is no UTF-8 is another one then, and never found. */
+/**
+ * Copies a text through a UTF-8 buffer. Has to be cheap, because every connection pays for the copy, even with a single request. Text
+ * that is not valid Unicode changes in the copy, and is never found again.
+ */
 const copied = (text: string): string => Buffer.from(text).toString();
 
-/** null: nothing that is brought again and again. */
+/** Extracts the credentials of an effect. Returns null if the effect has no credentials that visitors send repeatedly. */
 const wordsOf = (
   effect: PolicyEffect,
 ): { readonly by: object; readonly user: string; readonly text: string } | null => {
@@ -77,7 +81,10 @@ const wordsOf = (
   }
 };
 
-/** Until when it lets somebody in; of a login the rules look for themselves. */
+/**
+ * Returns the time until which a result admits the visitor, or 0 if the result rejects the visitor. Infinite for a login session, because
+ * the rules check its expiry on every request.
+ */
 const endOf = (event: PolicyEvent): number => {
   switch (event.kind) {
     case 'password-checked':

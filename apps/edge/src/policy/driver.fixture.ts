@@ -1,4 +1,4 @@
-// A driver with its providers, and browsers that log in by it: what tests of logins share.
+// A policy driver with its providers, and browsers that sign in through the driver. Shared by the tests of logins.
 import type { LoginProvider, Policy, PolicyEvent } from '@tunnel/policy';
 import { type Clock, Secret } from '@tunnel/runtime';
 import type { Provider } from './login-providers.ts';
@@ -55,11 +55,11 @@ export const policyWith = (login: LoginProvider, claims?: Record<string, string[
 const forever = new AbortController();
 const COOKIE_NAME = /^(?:__Host-)?tunnel_login(?:_([0-9a-f]{8}))?$/;
 
-/** One browser at one tunnel: keeps cookies, follows nobody by itself. */
+/** A browser at one tunnel: keeps cookies, but follows no redirects. */
 export class Browser {
   readonly pending = new Map<string, string>();
   readonly logins: string[] = [];
-  /** All that it was ever told to keep. */
+  /** Every Set-Cookie header received so far. */
   readonly setCookies: string[] = [];
   readonly subject: EffectSubject;
   readonly #driver: PolicyDriver;
@@ -87,7 +87,7 @@ export class Browser {
     return this.#keep(await this.#driver.perform(effect, this.subject, forever));
   }
 
-  /** Where it is sent by `begin`. */
+  /** Begins a login and returns the URL of the redirect to the provider. */
   async locationOf(returnPath?: string): Promise<string> {
     const event = await this.begin(returnPath);
     if (event.kind !== 'login-begun') throw new Error(`not begun: ${JSON.stringify(event)}`);
@@ -99,7 +99,7 @@ export class Browser {
     return this.#keep(await this.#driver.perform(effect, this.subject, forever));
   }
 
-  /** Who it is by its cookies, or by those of another. */
+  /** Opens the session in the browser’s cookies, or in the given cookies. */
   async session(sealed: readonly string[] = this.logins, subject: Partial<EffectSubject> = {}): Promise<unknown> {
     const effect = { kind: 'open-cookie', login: this.#login, sealed } as const;
     const event = await this.#driver.perform(effect, { ...this.subject, ...subject }, forever);

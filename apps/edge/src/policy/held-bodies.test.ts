@@ -1,10 +1,10 @@
-// Bodies that are held: within their bounds, counted as long as they are there, and given back in every way they can end.
+// Held request bodies: limits, memory accounting, and release on every ending.
 import { expect, it } from 'vitest';
 import { HeldBodies, POLICY_HELD_BODY_MS } from './held-bodies.ts';
 
 const piece = (text: string): [Buffer, number, number] => [Buffer.from(`..${text}..`), 2, 2 + text.length];
 
-it('gives the body whole, to the byte, with its trailers, and counts it until it is let go', async () => {
+it('a held body is returned byte for byte, and counted until it is released', async () => {
   const bodies = new HeldBodies();
   const held = bodies.hold(100, 0, 'account a');
   expect(held.writeBody(...piece('one '))).toBe(true);
@@ -18,7 +18,7 @@ it('gives the body whole, to the byte, with its trailers, and counts it until it
   expect(bodies.bytes).toBe(0);
 });
 
-it('stops at its bound, and holds nothing of what is too large', async () => {
+it('a body over its limit is reported as too large and no longer held', async () => {
   const bodies = new HeldBodies();
   const held = bodies.hold(5, 0, 'account a');
   expect(held.writeBody(...piece('12345'))).toBe(true);
@@ -27,7 +27,7 @@ it('stops at its bound, and holds nothing of what is too large', async () => {
   expect([held.isSettled, held.writeBody(...piece('7')), bodies.bytes]).toEqual([true, false, 0]);
 });
 
-it('an edge that holds all it may answers 503 to the next one, and serves on when there is room', async () => {
+it('a body over the edge’s memory for held bodies gets a 503, until memory is released', async () => {
   const bodies = new HeldBodies(10);
   const first = bodies.hold(10, 0, 'account a');
   first.writeBody(...piece('12345678'));
@@ -40,7 +40,7 @@ it('an edge that holds all it may answers 503 to the next one, and serves on whe
   expect([third.writeBody(...piece('1234567890')), bodies.bytes]).toEqual([true, 10]);
 });
 
-it('whoever floods one tunnel takes the share of its owner, and the webhooks of others are held as before', async () => {
+it('a flood at one tunnel uses up only the share of its owner; bodies of other owners are held', async () => {
   const bodies = new HeldBodies(100, 25);
   const held = Array.from({ length: 3 }, () => bodies.hold(20, 0, 'account a'));
   expect(held.map((one) => one.writeBody(...piece('1234567890')))).toEqual([true, true, false]);
@@ -53,7 +53,7 @@ it('whoever floods one tunnel takes the share of its owner, and the webhooks of 
   expect(bodies.bytes).toBe(30);
 });
 
-it('an operator whose edge it is may hold more than a share, and one of its tunnels leaves the last of it to another', () => {
+it('a tunnel of the operator can exceed an account’s share, but leaves room for another tunnel', () => {
   const bodies = new HeldBodies(100, 25);
   expect(bodies.hold(50, 0, 'operator tun_a').writeBody(...piece('1'.repeat(50)))).toBe(true);
   expect(bodies.hold(50, 0, 'operator tun_a').writeBody(...piece('1'.repeat(42)))).toBe(true);
@@ -61,7 +61,7 @@ it('an operator whose edge it is may hold more than a share, and one of its tunn
   expect(bodies.hold(50, 0, 'operator tun_b').writeBody(...piece('12345678'))).toBe(true);
 });
 
-it('a visitor that takes too long is told so, and frees what was held; one whose body is whole has all the time of its rules', async () => {
+it('a slow body gets a 408 and is dropped, while a complete body is kept', async () => {
   const bodies = new HeldBodies();
   const slow = bodies.hold(10, 1000, 'account a');
   const whole = bodies.hold(10, 1000, 'account a');

@@ -1,5 +1,5 @@
-// Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge, of which no owner has more than
-// its share. What is held is counted until it has been passed on or is let go.
+// Request bodies held in memory until a rule has decided about the request. The number and size of held bodies are limited for the whole
+// edge, with a share for each owner. The memory counts until the body was passed on or discarded.
 
 import { Fault } from '@tunnel/errors';
 import { type HeaderField } from '@tunnel/http1';
@@ -8,15 +8,18 @@ import { type PolicyEvent } from '@tunnel/policy';
 import { FairShare } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
-/** a body that is held for a signature: one that is not whole by then is cut off with its visitor */
+/** Timeout for a body that is held for a signature check. A visitor with an incomplete body is disconnected after this time. */
 export const POLICY_HELD_BODY_MS = 30_000;
-/** bytes of all such bodies of an edge; one that finds no room is answered 503 */
+/** Maximum memory for held bodies of an edge. Further bodies get a 503. */
 const POLICY_HELD_BYTES_MAX = 64 * 1024 * 1024;
-/** the same for one account: a quarter; nearly at the bound of the edge, those go on who hold less than the mean */
+/**
+ * Maximum memory for held bodies of an account: a quarter of the edge's limit. When the edge's limit is nearly reached, only accounts
+ * that hold less than the mean get more.
+ */
 const POLICY_HELD_BYTES_PER_OWNER = 16 * 1024 * 1024;
 
 const NO_TRAILERS: readonly HeaderField[] = [];
-/** After which one that found no room is told to come again. */
+/** Seconds in the Retry-After header of a response to a body that did not fit in memory. */
 const BUSY_RETRY_SECS = 5;
 
 export class HeldBodies {
@@ -26,17 +29,20 @@ export class HeldBodies {
     this.#shares = new FairShare({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
   }
 
-  /** Of all bodies that are held now. */
+  /** Total size of the bodies held at present. */
   get bytes(): number {
     return this.#shares.taken;
   }
 
-  /** `owner`: the tenant of the route that it came to. Anybody can send a body that is held: whoever floods one tunnel takes the room of its owner alone. */
+  /**
+   * Starts to hold a body. `owner` is the tenant of the requested route and is charged for the memory. Any visitor can cause a body to be
+   * held, so a flood at a tunnel must only use up the share of the tunnel's owner.
+   */
   hold(maxBytes: number, nowMs: number, owner: string): HeldBody {
     return new HeldBody(this, maxBytes, nowMs, owner);
   }
 
-  /** false: there is no room. */
+  /** Reserves memory for a body. Returns false if the limit of the edge or of the owner is reached. */
   take(bytes: number, owner: string): boolean {
     if (this.#shares.refusal(owner, bytes) !== null) return false;
     this.#shares.take(owner, bytes);
@@ -48,11 +54,14 @@ export class HeldBodies {
   }
 }
 
-/** One body on its way in, as data. Whoever reads the visitor writes it here, and stops when it is told so. */
+/**
+ * Request body that is being received and held in memory. The reader of the visitor writes decoded body data here, and stops when
+ * writeBody() returns false.
+ */
 export class HeldBody {
-  /** Settles when it is known what became of it; never once it was let go. */
+  /** Resolves with the result: body complete, body too large, no memory, or timeout. Never resolves if the body was released before. */
   readonly done: Promise<PolicyEvent>;
-  /** null: it is not whole, or was let go. */
+  /** The complete body, or null while it is incomplete and after it was released. */
   body: Buffer | null = null;
   trailers: readonly HeaderField[] = NO_TRAILERS;
   readonly #bodies: HeldBodies;
@@ -74,18 +83,18 @@ export class HeldBody {
     });
   }
 
-  /** No more of it is wanted: it is whole, too large, or nobody waits for it. */
+  /** True if no more data is accepted: the body is complete or too large, or its request was abandoned. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
 
-  /** Once a second: a visitor that takes too long is told so. */
+  /** Called once a second. Fails with a timeout error if the visitor takes too long to send the body. */
   tick(nowMs: number): void {
     if (this.#isSettled || nowMs < this.#deadlineMs) return;
     this.#fail({ kind: 'failed', fault: new Fault('HTTP_HEAD_TIMEOUT') });
   }
 
-  /** Same rule as ByteDuplex.write; it never drains after a false. */
+  /** Appends body data, with the same contract as ByteDuplex.write; but after false, no onDrain follows. */
   writeBody(bytes: Buffer, start: number, end: number): boolean {
     if (this.#isSettled) return false;
     const size = end - start;
@@ -99,7 +108,7 @@ export class HeldBody {
     return !this.#isSettled;
   }
 
-  /** Its last byte has come. */
+  /** Completes the body after its last byte, and resolves `done`. */
   end(trailers: readonly HeaderField[]): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
@@ -115,7 +124,7 @@ export class HeldBody {
     this.#settle(event);
   }
 
-  /** It was passed on, or nobody wants it: its memory is counted no more. */
+  /** Frees the memory of the body after the body was passed on, or when its request was abandoned. */
   release(): void {
     this.#isSettled = true;
     this.body = null;

@@ -1,4 +1,4 @@
-// Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
+// Bearer tokens of a provider over real sockets: accepted and rejected tokens, and the number of requests to the provider.
 import { createHmac, hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -35,19 +35,19 @@ const perform = (token: string, policyId = '1'): PolicyEvent | Promise<PolicyEve
 const NOT_GOOD = { kind: 'jwt-verified', claims: null };
 
 it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'])(
-  'a token of %s is good, and known at once the next time',
+  'a token signed with %s is accepted, and recognized at once the next time',
   async (alg) => {
     await provider.changeKeys([alg]);
     const token = await provider.token(good());
     expect(await perform(token)).toMatchObject({ kind: 'jwt-verified', claims: { sub: 'bot' } });
     expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
     expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
-    // What is known under one policy is unknown under the next.
+    // A known token is unknown under a new policy.
     expect(perform(token, '2')).toBeInstanceOf(Promise);
   },
 );
 
-it('the digest of a long token that is known is no token', async () => {
+it('the digest of a known long token is not accepted as a token', async () => {
   const token = await provider.token({ ...good(), pad: 'x'.repeat(1100) });
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
   expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
@@ -55,19 +55,19 @@ it('the digest of a long token that is known is no token', async () => {
   for (const text of [digest, `#${digest}`]) expect(await perform(text)).toEqual(NOT_GOOD);
 });
 
-it('a key set by its own URL needs no discovery', async () => {
+it('keys from a configured key set URL need no discovery', async () => {
   auth = { ...auth, jwks_url: `${provider.issuer}/keys` };
   expect(await perform(await provider.token(good()))).toMatchObject({ claims: { sub: 'bot' } });
   expect(provider.asked).toMatchObject({ metadata: 0, keys: 1 });
 });
 
-it('key sets that are slow hold up nobody whose issuer their rules merely name', async () => {
+it('slow key sets do not delay other rules with the same issuer', async () => {
   const slow = await OddProvider.start({ now: () => clock.now() });
   slow.odd.keys = 'late';
   const token = await provider.token(good());
   const held: (PolicyEvent | Promise<PolicyEvent>)[] = [];
   try {
-    // The fixture knows one path of keys; what follows a `#` makes another URL of it, and is not sent.
+    // The fixture serves a single path of keys. A fragment after `#` makes a different URL, and is not sent.
     for (let at = 0; at < CALLS_TO_ONE.atOnce; at += 1) {
       const jwks_url = `${slow.issuer}/keys#${at}`;
       held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, CALLER));
@@ -85,24 +85,24 @@ it.each([
   ['of another issuer', { iss: 'https://evil.example' }],
   ['for another audience', { aud: 'other' }],
   ['without an audience', { aud: undefined }],
-  ['without an end', { exp: undefined }],
-  ['that is over by more than the skew', { exp: -31 }],
-  ['that is not good yet', { nbf: 31 }],
-] as [string, Record<string, unknown>][])('a token %s is not good', async (_what, change) => {
+  ['without an expiry', { exp: undefined }],
+  ['expired by more than the clock skew', { exp: -31 }],
+  ['not yet valid', { nbf: 31 }],
+] as [string, Record<string, unknown>][])('a token %s is rejected', async (_what, change) => {
   const times = Object.fromEntries(
     Object.entries(change).map(([name, value]) => [name, typeof value === 'number' ? nowSecs() + value : value]),
   );
   expect(await perform(await provider.token({ ...good(), ...times }))).toEqual(NOT_GOOD);
 });
 
-it('clocks may differ by half a minute', async () => {
+it('a token is accepted despite a clock difference of half a minute', async () => {
   const early = await provider.token({ ...good(), nbf: nowSecs() + 29 });
   expect(await perform(early)).toMatchObject({ claims: { sub: 'bot' } });
   const late = await provider.token({ ...good(), exp: nowSecs() - 29 });
   expect(await perform(late)).toMatchObject({ claims: { sub: 'bot' } });
 });
 
-it('none and shared secrets are no signatures, and nobody is asked for a key', async () => {
+it('tokens with alg none or a shared secret are rejected without asking the provider', async () => {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const body = part(good());
   const hmac = (key: string): string => {
@@ -118,7 +118,7 @@ it('none and shared secrets are no signatures, and nobody is asked for a key', a
   expect(provider.asked).toMatchObject({ metadata: 0, keys: 0 });
 });
 
-it('a signature of somebody else by the name of a published key is not good', async () => {
+it('a token signed with a stranger’s key under a published key id is rejected', async () => {
   const [head = ''] = (await provider.token(good())).split('.');
   const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { kid: string };
   const stranger = await OddProvider.start({ now: () => clock.now() });
@@ -129,7 +129,7 @@ it('a signature of somebody else by the name of a published key is not good', as
   }
 });
 
-it('a provider that changes its keys is asked for them, but not more than every ten seconds', async () => {
+it('changed keys are requested from the provider, at most every ten seconds', async () => {
   await perform(await provider.token(good()));
   await provider.changeKeys();
   const token = await provider.token(good());
@@ -137,20 +137,20 @@ it('a provider that changes its keys is asked for them, but not more than every 
   await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
   expect(provider.asked.keys).toBe(2);
-  // Made-up names of keys make no calls.
+  // Made-up key ids cause no further requests.
   for (let at = 0; at < 20; at += 1) {
     expect(await perform(await provider.token({ ...good(), at }, { kid: `made-up-${at}` }))).toEqual(NOT_GOOD);
   }
   expect(provider.asked.keys).toBe(2);
 });
 
-it('a token that names no key is tried with those it could mean', async () => {
+it('a token without a key id is checked with every possible key', async () => {
   await provider.changeKeys(['ES256', 'ES256', 'ES256']);
   const token = await provider.token(good(), { kid: undefined }, 2);
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
 });
 
-it('it is known for five minutes, and never beyond its end', async () => {
+it('an accepted token is recognized for five minutes, but never after its expiry', async () => {
   const long = await provider.token(good());
   const short = await provider.token({ ...good(), exp: nowSecs() + 60 });
   await perform(long);
@@ -162,7 +162,7 @@ it('it is known for five minutes, and never beyond its end', async () => {
   expect(perform(long)).toBeInstanceOf(Promise);
 });
 
-it('a provider that is away lets nobody in whom it has not vouched for', async () => {
+it('a token never verified before is refused while the provider is unreachable', async () => {
   provider.odd.keys = 'broken';
   const event = await perform(await provider.token(good()));
   expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_PROVIDER_AWAY' } });

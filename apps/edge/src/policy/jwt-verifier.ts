@@ -1,5 +1,5 @@
-// Bearer tokens and ID tokens: signature, issuer, audience and times, by the keys that the issuer publishes. `none` and shared secrets
-// are no signatures here, whatever a token or a provider says.
+// Verifies bearer tokens and ID tokens: signature, issuer, audience and times, with the keys that the issuer publishes. The algorithm
+// `none` and shared secrets are never accepted, whatever a token or a provider claims.
 
 import { Fault } from '@tunnel/errors';
 import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
@@ -11,19 +11,19 @@ import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 import { TokenCache } from './token-cache.ts';
 
-/** a verified token is not verified again before this */
+/** How long a verified token is cached before it is verified again. */
 export const JWT_KNOWN_MS = 300_000;
 /**
- * a longer token is not looked at
+ * Maximum length of a token in characters. Longer tokens are rejected without a check.
  * @limit policies: JWT, maximum length | the token is rejected
  */
 const JWT_MAX_CHARS = 8 * 1024;
-/** keys of a set that are tried for a token that names none of them */
+/** Maximum number of keys tried for a token that does not name its key. */
 const JWT_KEYS_TRIED_MAX = 8;
-/** how far the clocks of a provider and of the edge may differ */
+/** Tolerated difference between the clocks of a provider and of the edge. */
 export const JWT_SKEW_SECS = 30;
 
-/** EdDSA has two names since RFC 9864. */
+/** Accepted signature algorithms. EdDSA has two names since RFC 9864. */
 export const SIGNATURE_ALGORITHMS: readonly string[] = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512'],
   ...['EdDSA', 'Ed25519'],
@@ -31,18 +31,18 @@ export const SIGNATURE_ALGORITHMS: readonly string[] = [
 
 export interface WantedToken {
   readonly provider: ProviderRef;
-  /** null: as the provider's metadata says. */
+  /** URL of the provider's keys. If null, the URL comes from the provider's metadata. */
   readonly keysUrl: string | null;
-  /** null: whatever it says. */
+  /** Expected issuer. If null, every issuer is accepted. */
   readonly issuer: string | null;
-  /** One of them suffices; null: it is for whoever has it. */
+  /** Accepted audiences, of which the token must have at least one. If null, the audience is not checked. */
   readonly audience: readonly string[] | null;
   readonly algorithms: readonly string[];
-  /** Without an end it is good for ever, which only what was just asked for may be. */
+  /** True if a token without an expiry time is accepted. Such a token is valid forever, so set only for a token requested a moment ago. */
   readonly mayBeEndless?: boolean | undefined;
 }
 
-/** For whom its issuer is asked. */
+/** The tenant and visitor for which the issuer is called. */
 export type JwtCaller = Omit<ProviderRef, 'issuer'>;
 
 const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };
@@ -60,13 +60,15 @@ export class JwtVerifier {
     this.#clock = clock;
   }
 
-  /** `policyId`: a token is known to the policy under which it was verified. */
+  /** Verifies a bearer token. A verified token is cached only for the policy with this `policyId`. */
   perform(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): PolicyEvent | Promise<PolicyEvent> {
     if (token.length > JWT_MAX_CHARS) return NOT_GOOD;
     return this.#known.get(policyId, token, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, policyId, caller);
   }
 
-  /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
+  /**
+   * Verifies a token and returns its claims, or null if the token is invalid. Rejects with `ProviderAway` if the keys are not available.
+   */
   async verify(token: string, wanted: WantedToken): Promise<JWTPayload | null> {
     const { provider, issuer, audience, algorithms, mayBeEndless = false } = wanted;
     const options: JWTVerifyOptions = {
@@ -77,7 +79,7 @@ export class JwtVerifier {
       requiredClaims: mayBeEndless ? [] : ['exp'],
       currentDate: new Date(this.#clock.now()),
     };
-    // A token that could never be good has nobody asked.
+    // Do not call the provider for a token that can never be valid.
     if (!isTried(token, options)) return null;
     const url = await this.#documents.keyUrlOf(provider, wanted.keysUrl);
     try {
@@ -95,7 +97,7 @@ export class JwtVerifier {
 
   async #verifyAndKeep(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
-    // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
+    // Queue the call under the URL that is called: an issuer that a rule merely names must not wait for slow keys from another server.
     const provider = { ...caller, issuer: jwks_url ?? issuer };
     try {
       const algorithms = SIGNATURE_ALGORITHMS;
@@ -113,7 +115,7 @@ export class JwtVerifier {
   }
 }
 
-/** Whether its head names an algorithm that is taken: the rest is for whoever has the keys. */
+/** Returns true if the token's header names an accepted algorithm. The rest can only be checked with the keys. */
 const isTried = (token: string, { algorithms = [] }: JWTVerifyOptions): boolean => {
   const [head = '', , , ...more] = token.split('.');
   if (more.length > 0) return false;
@@ -135,7 +137,10 @@ const verifyBy = async (keys: KeySet, token: string, options: JWTVerifyOptions):
   }
 };
 
-/** It names no key, and several could be meant: whose signature it has says which. */
+/**
+ * Verifies a token that does not name its key although several keys of the issuer are possible: tries the keys until the signature
+ * matches.
+ */
 const verifyByOne = async (
   candidates: errors.JWKSMultipleMatchingKeys,
   token: string,
@@ -155,7 +160,7 @@ const verifyByOne = async (
   throw new errors.JWSSignatureVerificationFailed();
 };
 
-/** What is wrong with a token is its bearer's matter; only a provider that is away is not. */
+/** Returns null for an invalid token, which is the bearer's mistake; rethrows the error if the provider is unavailable. */
 const refusedBy = (error: unknown): null => {
   if (error instanceof ProviderAway) throw error;
   return null;

@@ -21,7 +21,7 @@ const subjectOf = (served: object, routeKey: string, tenant = 'account 1'): Toke
 const isTaken = (event: ReturnType<LimiterTables['take']>): boolean =>
   event.kind === 'token-taken' && event.retryAfterSecs === null;
 
-it('each route counts for itself, though their policies are equal; each rule, too', () => {
+it('each route and each rule counts separately, even with equal policies', () => {
   const tables = new LimiterTables(new FakeClock());
   const a = {};
   const b = {};
@@ -31,7 +31,7 @@ it('each route counts for itself, though their policies are equal; each rule, to
   expect(isTaken(tables.take(effectOf('y'), subjectOf(a, 'a')))).toBe(true);
 });
 
-it('who is limited is told how long to wait', async () => {
+it('a limited request gets the time to wait', async () => {
   const clock = new FakeClock();
   const tables = new LimiterTables(clock);
   const served = {};
@@ -41,7 +41,7 @@ it('who is limited is told how long to wait', async () => {
   expect(isTaken(tables.take(effectOf('x'), subjectOf(served, 'a')))).toBe(true);
 });
 
-it('a tunnel that brings another policy begins anew with its own limits, never with the operator’s', () => {
+it('a new policy resets the tunnel’s limits, but not the operator’s limits', () => {
   const tables = new LimiterTables(new FakeClock());
   const old = {};
   const next = {};
@@ -54,13 +54,13 @@ it('a tunnel that brings another policy begins anew with its own limits, never w
   expect(isTaken(tables.take(effectOf('x', 'operator'), subjectOf(next, 'other')))).toBe(true);
 });
 
-it('a flood at one tunnel takes the room of no other at a rule of the operator, and what is left of it goes', async () => {
+it('a flood at one tunnel does not limit other tunnels under the operator’s rule, and its keys are removed later', async () => {
   const clock = new FakeClock();
   const tables = new LimiterTables(clock);
   for (let at = 0; at <= LIMITER_KEYS.perRule; at += 1) {
     for (let twice = 0; twice < 2; twice += 1) tables.take(effectOf(`10.${at}`, 'operator'), subjectOf({}, 'flooded'));
   }
-  // The last of them shared a bucket, and it is empty.
+  // The last keys of the flood shared a bucket, which is empty now.
   expect(isTaken(tables.take(effectOf('somebody', 'operator'), subjectOf({}, 'flooded')))).toBe(false);
   for (const person of ['ann', 'bo', 'cy']) {
     expect(isTaken(tables.take(effectOf(person, 'operator'), subjectOf({}, 'shop')))).toBe(true);
@@ -70,7 +70,7 @@ it('a flood at one tunnel takes the room of no other at a rule of the operator, 
   tables.close();
 });
 
-it('what is forgotten, and what is idle, holds no keys', async () => {
+it('forgotten policies and idle limits leave no keys behind', async () => {
   const clock = new FakeClock();
   const tables = new LimiterTables(clock);
   const served = {};
@@ -85,13 +85,13 @@ it('what is forgotten, and what is idle, holds no keys', async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('on an edge that is full a limit is not begun anew with each sweep', async () => {
+it('on a full edge, sweeping does not reset a limit', async () => {
   const clock = new FakeClock();
   const tables = new LimiterTables(clock, new LimiterBudget(1));
   const slow = (key: string): TokenEffect => ({ ...effectOf(key), perSecs: 3600 });
   const other = {};
   const served = {};
-  // All the room there is: from here on keys share the bucket of their rule.
+  // The key `x` takes the last room. From here on, new keys share the bucket of their rule.
   tables.take(slow('x'), subjectOf(other, 'a'));
   expect([1, 2, 3].map((at) => isTaken(tables.take(slow(`y${at}`), subjectOf(served, 'b'))))).toEqual([
     true,
@@ -103,7 +103,7 @@ it('on an edge that is full a limit is not begun anew with each sweep', async ()
   tables.close();
 });
 
-it('a flood at one tunnel fills no table of the operator’s rules for another tenant', () => {
+it('a flood at one tenant’s tunnel does not limit another tenant under the operator’s rules', () => {
   const tables = new LimiterTables(new FakeClock());
   const flooded = subjectOf({}, 'evil', 'account 2');
   for (let at = 0; at < 20_000; at += 1) tables.take(effectOf(`x${at}`, 'operator'), flooded);
@@ -113,7 +113,7 @@ it('a flood at one tunnel fills no table of the operator’s rules for another t
   tables.close();
 });
 
-it('one tenant with many rules takes its share of the keys, and another’s are counted one by one as before', () => {
+it('a tenant with many rules gets only its share of the keys; keys of another tenant keep separate buckets', () => {
   const tables = new LimiterTables(new FakeClock(), new LimiterBudget(1000, 250));
   const evil = subjectOf({}, 'evil', 'account 2');
   const shop = subjectOf({}, 'shop');

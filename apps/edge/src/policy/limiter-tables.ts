@@ -1,36 +1,38 @@
-// The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys, of which each tenant has its part.
+// The tables of rate limits: a table for each rule of a route's policy, deleted together with the policy. The tables share the edge's
+// limit on keys, and every tenant has a share of the limit.
 
 import { type PolicyEffect, type PolicyEvent } from '@tunnel/policy';
 import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
 import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
 
-/** how often limiters are looked through for keys that are idle */
+/** Interval of the timer that deletes idle keys of rate limiters. */
 export const LIMITER_SWEEP_MS = 30_000;
 
 export type TokenEffect = Extract<PolicyEffect, { kind: 'take-token' }>;
 
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
 
-/** Whose request it is. */
+/** Identifies the tables and the tenant that a rate-limited request is counted for. */
 export interface TokenSubject {
-  /** What its route is served under. */
+  /** Object that stands for the route with the current revision of its policy. Key for the tables of the route's own rules. */
   readonly served: object;
   readonly routeKey: string;
-  /** Whose share of the keys is taken. */
+  /** Tenant charged for the keys that rate limiters store for the request. */
   readonly tenant: string;
 }
 
-/** By the rule's index. */
+/** Rate limiters of a policy, by the index of their rule. */
 type Tables = Map<number, RequestLimiter>;
 
 export class LimiterTables {
   readonly #now: () => number;
   readonly #budget: LimiterBudget;
-  /** By what a route is served under. */
+  /** Tables of the rules of routes, by the object that stands for the route and its policy revision. */
   readonly #byPolicy = new Map<object, Tables>();
   /**
-   * The operator's rules stand before each route's own as if they were written there: by route and its tenant, so that a flood at one
-   * takes the room of no other. No change of a tunnel's policy empties them.
+   * Tables of the operator's rules, by tenant and route. Separate tables per route let the operator's rules act as if every route had its
+   * own copy, so that a flood at a route leaves the capacity of other routes untouched. A change of a tunnel's policy does not reset
+   * these tables.
    */
   readonly #ofOperator = new Map<string, Tables>();
   readonly #sweeping: Timer;
@@ -41,7 +43,7 @@ export class LimiterTables {
     this.#sweeping = clock.setInterval(() => this.#sweep(), LIMITER_SWEEP_MS);
   }
 
-  /** Of all tables. */
+  /** Number of keys in the tables of all rules. */
   get keys(): number {
     return this.#budget.size;
   }
@@ -56,7 +58,7 @@ export class LimiterTables {
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
-  /** Its tables go, and give back what they held. */
+  /** Deletes the tables of a route's policy and frees their keys. */
   forget(served: object): void {
     forget(this.#byPolicy, served);
   }
@@ -73,7 +75,10 @@ export class LimiterTables {
     return limiter;
   }
 
-  /** Whoever leaves without a word, leaves nothing behind: an idle table goes as if it were forgotten. One whose shared bucket is used is not idle. */
+  /**
+   * Deletes expired keys, then the tables of every policy that is idle, because some routes disappear without a call of forget(). A table
+   * with a shared bucket in use is not idle.
+   */
   #sweep(): void {
     const now = this.#now();
     this.#budget.sweep(now);

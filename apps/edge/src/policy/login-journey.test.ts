@@ -1,4 +1,4 @@
-// The rules and the driver together, request by request as a browser sends them: what a login must never let happen, beyond the login itself.
+// Rules and driver together, request by request as sent by a browser: attacks that a login must prevent, beyond the login protocol.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { parseRequestHead } from '@tunnel/http1';
 import {
@@ -43,7 +43,7 @@ afterEach(async () => {
 const PAGE = ['accept: text/html', 'sec-fetch-mode: navigate'];
 const OWN = 'https://shop.example.com';
 
-/** A browser with its cookies at one tunnel. */
+/** A browser with cookies at one tunnel. */
 class Visitor {
   readonly cookies = new Map<string, string>();
   readonly #compiled: CompiledPolicy;
@@ -77,7 +77,7 @@ class Visitor {
     return step;
   }
 
-  /** To the provider and back. */
+  /** Signs in at the provider and sends the callback to the tunnel. */
   async logIn(path = '/'): Promise<Pass | Answer> {
     const sent = await this.send('GET', path);
     const { query } = provider.signIn(locationOf(sent));
@@ -120,7 +120,7 @@ const codeOf = (step: Pass | Answer): string | undefined =>
 
 const ANYONE = { anyone: true } as const;
 
-it('who has logged in passes by name, and the service sees none of the edge’s cookies', async () => {
+it('a signed-in visitor passes with an identity, and the service does not get the edge’s cookies', async () => {
   const ann = new Visitor(ANYONE);
   const back = await ann.logIn('/deep?x=1');
   expect([renderedOf(back).status, locationOf(back)]).toEqual([302, '/deep?x=1']);
@@ -133,7 +133,7 @@ it('who has logged in passes by name, and the service sees none of the edge’s 
   });
 });
 
-it('a program is never sent into a page: 401', async () => {
+it('a program without a session gets a 401 instead of a redirect to the provider', async () => {
   const program = new Visitor(ANYONE);
   const answer = await program.send('GET', '/', ['accept: */*']);
   expect([renderedOf(answer).status, codeOf(answer)]).toEqual([401, 'POLICY_UNAUTHENTICATED']);
@@ -142,12 +142,12 @@ it('a program is never sent into a page: 401', async () => {
 it.each([
   ['another address', { emails: ['bob@example.com'] }, {}],
   ['another domain', { domains: ['example.org'] }, {}],
-  ['a domain that only ends the same', { domains: ['ample.com'] }, {}],
-  ['an e-mail that nobody has verified', { emails: ['ann@example.com'] }, { email_verified: false }],
-  ['an e-mail with two @', { domains: ['evil.example'] }, { email: 'ann@evil.example@example.com' }],
+  ['a domain with the same ending', { domains: ['ample.com'] }, {}],
+  ['an unverified email address', { emails: ['ann@example.com'] }, { email_verified: false }],
+  ['an email address with two @', { domains: ['evil.example'] }, { email: 'ann@evil.example@example.com' }],
   ['another group', { claims: { groups: ['board'] } }, { groups: ['staff'] }],
 ] as [string, LoginAuth, Record<string, unknown>][])(
-  'nobody passes by %s; the page says who is signed in, and has a way out',
+  'a visitor with %s is refused; the page shows the account and a button to sign out',
   async (_what, people, claims) => {
     provider.claims = claims;
     const ann = new Visitor(people);
@@ -160,7 +160,7 @@ it.each([
   },
 );
 
-it('a sibling’s page changes nothing with the visitor’s cookie, and opens no WebSocket with it', async () => {
+it('a page on a sibling domain cannot send changes or open a WebSocket with the visitor’s cookie', async () => {
   const ann = new Visitor(ANYONE);
   await ann.logIn();
   const from = (origin: string, ...more: string[]): string[] => [`origin: ${origin}`, ...more];
@@ -173,7 +173,7 @@ it('a sibling’s page changes nothing with the visitor’s cookie, and opens no
   expect(await ann.send('GET', '/', from(OWN, ...upgrade))).toMatchObject({ kind: 'pass' });
 });
 
-it('a cookie that a sibling sets for the whole domain is nobody’s', async () => {
+it('a cookie set by a sibling domain for the whole domain is not accepted', async () => {
   const ann = new Visitor(ANYONE);
   await ann.logIn();
   const eve = new Visitor(ANYONE, 'evil.example.com');
@@ -188,7 +188,7 @@ it('a cookie that a sibling sets for the whole domain is nobody’s', async () =
   expect(codeOf(await mallory.send('GET', '/', ['accept: */*']))).toBe('POLICY_UNAUTHENTICATED');
 });
 
-it('logging out is a button on the own page: it ends the session, and no other site can press it', async () => {
+it('signing out ends the session, and needs the button on the tunnel’s own page', async () => {
   const ann = new Visitor(ANYONE);
   await ann.logIn();
   const page = renderedOf(await ann.send('GET', '/.tunnel/logout'));
@@ -202,7 +202,7 @@ it('logging out is a button on the own page: it ends the session, and no other s
   expect(locationOf(await ann.send('GET', '/'))).toContain(provider.issuer);
 });
 
-it('a list that becomes shorter counts from the next request on, though the session goes on', async () => {
+it('a shortened list of allowed visitors applies to existing sessions at the next request', async () => {
   const ann = new Visitor(ANYONE);
   await ann.logIn();
   const later = new Visitor({ emails: ['bob@example.com'] });
@@ -210,7 +210,7 @@ it('a list that becomes shorter counts from the next request on, though the sess
   expect(codeOf(await later.send('GET', '/'))).toBe('POLICY_LOGIN_REFUSED');
 });
 
-it('a fifth login under way drops the first', async () => {
+it('a browser has at most four pending logins', async () => {
   const ann = new Visitor(ANYONE);
   for (let at = 0; at < 6; at += 1) await ann.send('GET', `/${at}`);
   expect(ann.cookies.size).toBe(4);

@@ -1,4 +1,4 @@
-// Who logs people in at a tunnel: the provider that its policy brings, or one of the operator's by its name.
+// Login providers of tunnels: a provider defined in the tunnel's policy, or one of the operator's providers by name.
 
 import { ConfigProblem, readSecretText } from '@tunnel/config/layers';
 import { type ServerConfig } from '@tunnel/config/server';
@@ -9,17 +9,17 @@ import type { ProviderRef } from './provider-calls.ts';
 export interface Provider {
   readonly ref: ProviderRef;
   readonly clientId: string;
-  /** null: a public client, which has none. */
+  /** Client secret, or null for a public client, which has no secret. */
   readonly clientSecret: Secret | null;
   readonly scopes: readonly string[];
 }
 
-/** What rules may ask for: an e-mail with its proof, and a name. */
+/** Default scopes, covering the claims that rules can use: the email with its verification status, and the name. */
 const USUAL_SCOPES = ['openid', 'email', 'profile'];
 
 export class LoginProviders {
   readonly #ofOperator: ReadonlyMap<string, Provider>;
-  /** Of policies that live; read once each. */
+  /** Providers of the policies in use, created once per policy. */
   readonly #ofTunnels = new WeakMap<LoginProvider, Provider>();
 
   constructor(ofOperator: ReadonlyMap<string, Provider>) {
@@ -30,7 +30,10 @@ export class LoginProviders {
     return [...this.#ofOperator.keys()];
   }
 
-  /** `tenant`: who asks it; equal policies of several are one object. null: the operator has none of that name any more. */
+  /**
+   * Finds the provider of a login. `tenant` is charged for the calls; it is a parameter because equal policies of several tenants share
+   * an object. Returns null if the operator no longer has a provider of this name.
+   */
   find(login: LoginProvider, tenant: string): Provider | null {
     const found = 'provider' in login ? (this.#ofOperator.get(login.provider) ?? null) : this.#ofTunnel(login);
     return found === null ? null : { ...found, ref: { ...found.ref, tenant } };
@@ -44,7 +47,7 @@ export class LoginProviders {
       ref: { trust: 'tenant', issuer },
       clientId: client_id,
       clientSecret: client_secret === undefined ? null : new Secret(client_secret),
-      // Without it there is no ID token.
+      // Providers return an ID token only for the scope `openid`.
       scopes: scopes.includes('openid') ? scopes : ['openid', ...scopes],
     };
     this.#ofTunnels.set(login, provider);
@@ -52,7 +55,7 @@ export class LoginProviders {
   }
 }
 
-/** Of `[[policy.login]]`, with the secrets that their files hold. Throws a ConfigProblem. */
+/** Reads the operator's providers (`[[policy.login]]`) and the files of their secrets. Throws a ConfigProblem. */
 export const readOperatorProviders = ({ login }: ServerConfig['policy']): ReadonlyMap<string, Provider> =>
   new Map(
     login.map(({ name, issuer, client_id, client_secret_file }) => [

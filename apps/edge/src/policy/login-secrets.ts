@@ -1,13 +1,13 @@
-// The secrets that seal logins: those of `login_secret_file`, or one that is generated once into the data directory.
+// The secrets that seal logins: read from `login_secret_file`, or a secret generated once in the data directory.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigProblem, readSecretText } from '@tunnel/config/layers';
 import { ensureSecretFile, randomToken, Secret } from '@tunnel/runtime';
 
-/** A key is derived from each: a short one could be guessed from a cookie at home. */
+/** Minimum length of a login secret. Keys are derived from the secret, so a short secret could be guessed offline from a cookie. */
 const LEAST_CHARACTERS = 32;
 
-/** Of the file that the operator names: one a line, the first seals, all open. Throws a ConfigProblem. */
+/** Reads the operator's file of login secrets, one per line. The first secret seals; every secret can open. Throws a ConfigProblem. */
 export const readLoginSecretFile = (file: string): readonly Secret[] => {
   const answer = readSecretText(file);
   if ('reason' in answer) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: answer.reason });
@@ -19,7 +19,10 @@ export const readLoginSecretFile = (file: string): readonly Secret[] => {
   throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason });
 };
 
-/** `dataDir` undefined: for this run alone, as nothing is kept of it. */
+/**
+ * Loads the login secrets. If neither a file nor a data directory is configured, generates a secret that lasts only until the process
+ * ends.
+ */
 export const loadLoginSecrets = (configured: string, dataDir: string | undefined): readonly Secret[] => {
   if (configured !== '') return readLoginSecretFile(configured);
   if (dataDir === undefined) return [new Secret(randomToken())];

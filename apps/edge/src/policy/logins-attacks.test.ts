@@ -1,4 +1,4 @@
-// What somebody who runs a tunnel, or a program for a browser, must not reach by a login of somebody else.
+// Attacks on the login of another person, by the owner of a tunnel or by a program posing as a browser.
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
@@ -26,7 +26,7 @@ const STATE = { kind: 'failed', fault: { code: 'POLICY_LOGIN_STATE' } };
 
 const stateIn = (location: string): string => new URL(location).searchParams.get('state') ?? '';
 
-/** Where the edge's own callback sends on to. */
+/** The URL to which the edge’s own callback redirects. */
 const bounced = (query: string): URL => {
   const answer = driver.callbackRelay.answer(`/.tunnel/callback${query}`);
   const [, location = ''] =
@@ -34,7 +34,7 @@ const bounced = (query: string): URL => {
   return new URL(location);
 };
 
-it('a code that another tunnel has caught opens nothing: not by the state of one and the challenge of the other', async () => {
+it('a code caught by another tunnel opens no session, even with the state of one login and the challenge of another', async () => {
   const eve = new Browser(driver, COMPANY);
   const evesTunnel = new Browser(driver, COMPANY, {
     served: {},
@@ -43,7 +43,7 @@ it('a code that another tunnel has caught opens nothing: not by the state of one
     host: 'evil.example.com',
     publicUrl: 'https://evil.example.com',
   });
-  // Eve begins a login at the shop, and has Ann sign in for it with the state of her own tunnel.
+  // Eve begins a login at the shop, and gets Ann to sign in for that login with the state of Eve’s tunnel.
   const bait = new URL(await eve.locationOf());
   const [id = '', secret = ''] = stateIn(bait.href).split('.');
   bait.searchParams.set('state', stateIn(await evesTunnel.locationOf()));
@@ -58,7 +58,7 @@ it('a code that another tunnel has caught opens nothing: not by the state of one
   expect(provider.asked.token).toBe(0);
 });
 
-it('a callback with as many logins under way as fit a head has one of them opened', async () => {
+it('a callback with 900 junk cookies of pending logins opens only the matching cookie', async () => {
   const ann = new Browser(driver, loginAt(provider));
   const { query } = provider.signIn(await ann.locationOf());
   const junk = Array.from({ length: 900 }, (_, at) => [at.toString(16).padStart(8, '0'), 'A'.repeat(40)] as const);

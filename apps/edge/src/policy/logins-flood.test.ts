@@ -1,4 +1,4 @@
-// Strangers who send callbacks without end: what it costs the provider, and those who log in meanwhile.
+// Strangers who send callbacks without end: the cost for the provider, and the effect on visitors who sign in meanwhile.
 import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -24,13 +24,13 @@ afterEach(async () => {
 
 const COMPANY = { provider: 'company', session_secs: 3600, trusted_origins: [] };
 const EVE = { address: '198.51.100.7' };
-/** More than may be asked and wait. */
+/** More calls than can run and wait at the same time. */
 const MANY = CALLS_TO_ONE.atOnce + CALLS_TO_ONE.waitingMax + 32;
 
 const callbackOf = (location: string, code: string): string =>
   `?${new URLSearchParams({ code, state: new URL(location).searchParams.get('state') ?? '' }).toString()}`;
 
-/** As a browser comes to the tunnel: of the operator's provider by way of the edge. */
+/** The query of a callback as it reaches the tunnel. Callbacks of the operator’s provider pass through the edge. */
 const arrived = (query: string): string => {
   const answer = driver.callbackRelay.answer(`/.tunnel/callback${query}`);
   const [, location] = ('response' in answer && answer.response.headers.find(([name]) => name === 'location')) || [];
@@ -41,7 +41,7 @@ describe.each([
   ['of a tunnel', () => loginAt(provider), (query: string) => query],
   ['of the operator', () => COMPANY, arrived],
 ] as const)('a provider %s', (_, login, through) => {
-  /** Logins that are begun in earnest, and ended with codes that nobody gave. */
+  /** Begins many valid logins and finishes them with invalid codes. */
   const flood = async (subject: Partial<EffectSubject>): Promise<Promise<PolicyEvent>[]> => {
     const browsers = Array.from({ length: MANY }, () => new Browser(driver, login(), subject));
     const queries: string[] = [];
@@ -49,7 +49,7 @@ describe.each([
     return browsers.map((browser, at) => browser.finish(queries[at] ?? ''));
   };
 
-  it('is asked nothing for a state that is not ours, or was used', async () => {
+  it('gets no request for an unknown state, and one request for a repeated callback', async () => {
     const ann = new Browser(driver, login());
     const location = await ann.locationOf();
     for (let at = 0; at < MANY; at += 1) {
@@ -63,7 +63,7 @@ describe.each([
     expect(provider.asked.token).toBe(1);
   });
 
-  it('has room for everybody else while one stranger floods it with codes that nobody gave', async () => {
+  it('still serves a visitor while a stranger floods it with invalid codes', async () => {
     const ann = new Browser(driver, login());
     const query = through(provider.signIn(await ann.locationOf()).query);
     provider.odd.token = 'late';
@@ -78,7 +78,7 @@ describe.each([
   });
 });
 
-it('a flood at one tunnel of the operator’s provider keeps nobody from it, there or at another account’s', async () => {
+it('a flood through one tunnel does not block the operator’s provider for other visitors or accounts', async () => {
   const bob = new Browser(driver, COMPANY, { tenant: 'account 2', owner: 'account 2' });
   const ann = new Browser(driver, COMPANY);
   const queries: string[] = [];
@@ -86,7 +86,7 @@ it('a flood at one tunnel of the operator’s provider keeps nobody from it, the
   provider.odd.token = 'late';
   const flood: Promise<PolicyEvent>[] = [];
   for (let at = 0; at < MANY; at += 1) {
-    // One network, as far as the edge can know.
+    // For the edge, the addresses belong to a single network.
     const eve = new Browser(driver, COMPANY, { address: `2001:db8::${at.toString(16)}` });
     flood.push(eve.finish(arrived(callbackOf(await eve.locationOf(), 'junk'))));
   }

@@ -1,4 +1,4 @@
-// The whole way of a login with oidc-provider: discovery, its forms, the code, its ID token and its user info.
+// A complete login with oidc-provider: discovery, forms, code, ID token and user info.
 import { systemClock } from '@tunnel/runtime';
 import { afterEach, expect, it } from 'vitest';
 import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, SHOP_URL } from './driver.fixture.ts';
@@ -13,7 +13,7 @@ afterEach(async () => {
   await provider?.stop();
 });
 
-it('somebody signs in at the tunnel’s own provider', async () => {
+it('a visitor signs in with the tunnel’s own provider', async () => {
   provider = await WholeProvider.start([`${SHOP_URL}/.tunnel/callback`]);
   driver = driverOf(systemClock);
   const ann = new Browser(driver, loginAt(provider));
@@ -24,7 +24,7 @@ it('somebody signs in at the tunnel’s own provider', async () => {
   expect(driver.metrics.providerRequests).toMatchObject({ ok: 4, status: 0, failed: 0 });
 });
 
-it('and at one of the operator’s, by way of the edge', async () => {
+it('a visitor signs in with the operator’s provider, through the edge’s callback', async () => {
   provider = await WholeProvider.start([`${EDGE_URL}/.tunnel/callback`]);
   driver = driverOf(systemClock, { providers: operatorsAt(provider), allowPrivate: false });
   const login = { provider: 'company', session_secs: 600, trusted_origins: [] };
@@ -39,7 +39,7 @@ it('and at one of the operator’s, by way of the edge', async () => {
   expect(await ann.session()).toMatchObject({ email: 'ann@example.com' });
 });
 
-it('nobody by a client secret that is wrong', async () => {
+it('a wrong client secret signs no visitor in', async () => {
   provider = await WholeProvider.start([`${SHOP_URL}/.tunnel/callback`]);
   driver = driverOf(systemClock);
   const { issuer, clientId } = provider;

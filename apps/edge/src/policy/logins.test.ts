@@ -1,4 +1,5 @@
-// Logins against a provider that is good until a test says otherwise. What must not happen has a test by its name.
+// Logins against a provider that behaves correctly unless a test changes its behavior. Every attack to prevent has a test named after the
+// attack.
 
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -36,7 +37,7 @@ const STATE = failedWith('POLICY_LOGIN_STATE');
 const AWAY = failedWith('POLICY_PROVIDER_AWAY');
 
 describe('a login', () => {
-  it('leads to the provider and back to the path first asked for, and is known again', async () => {
+  it('redirects to the provider and back to the requested path, and its session is recognized', async () => {
     const ann = browser();
     const location = new URL(await ann.locationOf('/deep?x=1'));
     expect(location.origin + location.pathname).toBe(`${provider.issuer}/authorize`);
@@ -63,7 +64,7 @@ describe('a login', () => {
     expect(await ann.session()).toMatchObject({ ...ANN, expiresAt: Math.floor(clock.now() / 1000) + 3600 });
   });
 
-  it('of two tabs at once ends in both', async () => {
+  it('in two tabs at once completes in each tab', async () => {
     const ann = browser();
     const first = await ann.locationOf('/one');
     const second = await ann.locationOf('/two');
@@ -72,7 +73,7 @@ describe('a login', () => {
     expect(await ann.finish(provider.signIn(first).query)).toMatchObject({ returnPath: '/one' });
   });
 
-  it('keeps of the claims those that rules name, and asks for them where the token has them not', async () => {
+  it('keeps only the claims named in rules, and gets missing claims from the user info', async () => {
     const login = loginAt(provider);
     const policy = policyWith(login, { groups: ['staff'] });
     const ann = new Browser(driver(), login, { policy });
@@ -85,11 +86,11 @@ describe('a login', () => {
       email_verified: true,
     };
     await ann.finish(provider.signIn(await ann.locationOf()).query);
-    // Its e-mail stays that of the token.
+    // The email address comes from the token, not from the user info.
     expect(await ann.session()).toMatchObject({ ...ANN, claims: { groups: ['staff', 'board'] } });
   });
 
-  it('fits a cookie, in however many groups somebody is', async () => {
+  it('fits into a cookie, even for a visitor in 1000 groups', async () => {
     const login = loginAt(provider);
     const ann = new Browser(driver(), login, { policy: policyWith(login, { groups: ['staff'] }) });
     provider.claims = { groups: ['staff', ...Array.from({ length: 1000 }, (_, at) => `group-${at}`)] };
@@ -98,7 +99,7 @@ describe('a login', () => {
     expect(await ann.session()).toMatchObject({ claims: { groups: ['staff'] } });
   });
 
-  it.each([{}, { iss: 'the issuer', aud: 'edge' }])('takes a user info that is signed, with %j', async (more) => {
+  it.each([{}, { iss: 'the issuer', aud: 'edge' }])('accepts signed user info with %j', async (more) => {
     provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
     provider.claims = { email: undefined };
     const iss = 'iss' in more ? { ...more, iss: provider.issuer } : {};
@@ -109,7 +110,7 @@ describe('a login', () => {
     expect(await ann.session()).toMatchObject(ANN);
   });
 
-  it('of a public client sends no secret', async () => {
+  it('works for a public client without a secret', async () => {
     const { session_secs, trusted_origins } = loginAt(provider);
     const login = { issuer: provider.issuer, client_id: 'edge', scopes: [], session_secs, trusted_origins };
     const ann = new Browser(driver(), login);
@@ -118,7 +119,7 @@ describe('a login', () => {
     expect(await ann.finish(provider.signIn(location).query)).toMatchObject({ kind: 'login-finished' });
   });
 
-  it('over http where the tunnel has https begins at its https address', async () => {
+  it('started over http continues at the tunnel’s https address', async () => {
     const ann = new Browser(driver(), loginAt(provider), { scheme: 'http' });
     expect(await ann.begin('/x')).toEqual({ kind: 'login-begun', location: `${SHOP_URL}/x`, setCookies: [] });
   });
@@ -127,13 +128,13 @@ describe('a login', () => {
 describe('the operator’s provider', () => {
   const LOGIN = { provider: 'company', session_secs: 3600, trusted_origins: [] };
 
-  it('is told one address for all tunnels, which sends on to the one that the login is for', async () => {
+  it('gets one callback URL for all tunnels, which forwards to the tunnel of the login', async () => {
     const here = driver({ providers: operatorsAt(provider), allowPrivate: false });
     expect(here.loginProviders).toEqual(['company']);
     const ann = new Browser(here, LOGIN);
     const { redirectUri, query } = provider.signIn(await ann.locationOf());
     expect(redirectUri).toBe(`${EDGE_URL}/.tunnel/callback`);
-    // The callback of the tunnel itself does not take what was for the other.
+    // The tunnel’s callback refuses a query meant for the edge’s callback.
     expect(await ann.finish(query)).toMatchObject(STATE);
     const answer = here.callbackRelay.answer(`/.tunnel/callback${query}`);
     const [, location = ''] =
@@ -143,7 +144,7 @@ describe('the operator’s provider', () => {
     expect(await ann.session()).toMatchObject(ANN);
   });
 
-  it('that is there no more lets nobody in', async () => {
+  it('signs no visitor in once it is no longer configured', async () => {
     const ann = new Browser(driver(), LOGIN);
     expect(await ann.begin()).toMatchObject(AWAY);
     expect(await ann.finish('?state=a.b&code=c')).toMatchObject(AWAY);
@@ -151,7 +152,7 @@ describe('the operator’s provider', () => {
   });
 });
 
-describe('no login by', () => {
+describe('a login is refused for', () => {
   it('the state of another browser', async () => {
     const shared = driver();
     const ann = new Browser(shared, loginAt(provider));
@@ -162,7 +163,7 @@ describe('no login by', () => {
     expect(await ann.finish(query, new Map())).toMatchObject(STATE);
   });
 
-  it('a cookie of another login under this one’s name', async () => {
+  it('the cookie of another login under the name of the current login', async () => {
     const ann = browser();
     const { query } = provider.signIn(await ann.locationOf());
     const [id = ''] = ann.pending.keys();
@@ -171,7 +172,7 @@ describe('no login by', () => {
     expect(await ann.finish(query, new Map([[id, other]]))).toMatchObject(STATE);
   });
 
-  it('a state that was used, by whoever kept its cookie', async () => {
+  it('a used state, even with its cookie', async () => {
     const ann = browser();
     const { query } = provider.signIn(await ann.locationOf());
     const kept = new Map(ann.pending);
@@ -181,7 +182,7 @@ describe('no login by', () => {
     expect(provider.asked.token).toBe(1);
   });
 
-  it('a code that was used', async () => {
+  it('a used code', async () => {
     const ann = browser();
     const eve = browser();
     const { query } = provider.signIn(await ann.locationOf());
@@ -191,7 +192,7 @@ describe('no login by', () => {
     expect(await eve.finish(`?${mine.toString()}`)).toMatchObject(STATE);
   });
 
-  it('a state that is too old', async () => {
+  it('an expired state', async () => {
     const ann = browser();
     const { query } = provider.signIn(await ann.locationOf());
     await clock.advance(600_000);
@@ -209,14 +210,14 @@ describe('no login by', () => {
     }
   });
 
-  it('a state of another edge’s secret', async () => {
+  it('a state sealed with another edge’s secret', async () => {
     const ann = browser();
     const { query } = provider.signIn(await ann.locationOf());
     const elsewhere = browser({ loginSecrets: [new Secret('z'.repeat(43))] });
     expect(await elsewhere.finish(query, ann.pending)).toMatchObject(STATE);
   });
 
-  it('a code of another login of the same browser: PKCE and nonce are each login’s own', async () => {
+  it('the code of another login in the same browser, because PKCE and nonce differ', async () => {
     const ann = browser();
     const first = provider.signIn(await ann.locationOf());
     const second = provider.signIn(await ann.locationOf());
@@ -226,7 +227,7 @@ describe('no login by', () => {
     expect(ann.logins).toEqual([]);
   });
 
-  it('an answer in the name of another issuer (mix-up)', async () => {
+  it('a response in the name of another issuer (mix-up attack)', async () => {
     const ann = browser();
     const { query } = provider.signIn(await ann.locationOf());
     expect(await ann.finish(`${query}&iss=https%3A%2F%2Fevil.example`)).toMatchObject(AWAY);
@@ -241,9 +242,9 @@ describe('no login by', () => {
     ['another party', { azp: 'other' }],
     ['another issuer', { iss: 'https://evil.example' }],
     ['no subject', { sub: undefined }],
-    ['no end', { exp: undefined }],
-    ['no beginning', { iat: undefined }],
-    ['an end in the past', { exp: 1 }],
+    ['no expiry', { exp: undefined }],
+    ['no issue time', { iat: undefined }],
+    ['an expiry in the past', { exp: 1 }],
   ])('an ID token with %s', async (_what, claims) => {
     provider.claims = claims;
     const ann = browser();
@@ -251,16 +252,16 @@ describe('no login by', () => {
     expect(ann.logins).toEqual([]);
   });
 
-  it.each(['none', 'hmac', 'unpublished-key'] as const)('an ID token that is signed by: %s', async (signing) => {
+  it.each(['none', 'hmac', 'unpublished-key'] as const)('an ID token with the signature %s', async (signing) => {
     provider.signing = signing;
-    // Not even where the provider says that it signs so.
+    // The token is refused even if the provider’s metadata lists the algorithm.
     provider.metadata = { id_token_signing_alg_values_supported: ['ES256', 'none', 'HS256'] };
     const ann = browser();
     expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
     expect(ann.logins).toEqual([]);
   });
 
-  it('the user info of somebody else', async () => {
+  it('user info of another subject', async () => {
     provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
     provider.claims = { email: undefined };
     provider.userInfo = { sub: 'u2', email: 'boss@example.com', email_verified: true };
@@ -269,13 +270,13 @@ describe('no login by', () => {
   });
 
   it.each([
-    ['of somebody else', 'good', { sub: 'u2' }],
+    ['of another person', 'good', { sub: 'u2' }],
     ['for another client', 'good', { aud: 'other' }],
     ['of another issuer', 'good', { iss: 'https://evil.example' }],
-    ['that is over', 'good', { exp: 1 }],
-    ['by a key that nobody published', 'unpublished-key', {}],
-    ['by no key', 'none', {}],
-  ] as const)('a signed user info %s', async (_what, signing, claims) => {
+    ['that has expired', 'good', { exp: 1 }],
+    ['signed with an unpublished key', 'unpublished-key', {}],
+    ['without a signature', 'none', {}],
+  ] as const)('signed user info %s', async (_what, signing, claims) => {
     provider.metadata = {
       userinfo_endpoint: `${provider.issuer}/userinfo`,
       userinfo_signing_alg_values_supported: ['none'],
@@ -289,7 +290,7 @@ describe('no login by', () => {
   });
 
   it.each(['late', 'huge', 'redirect', 'broken', 'not-json'] as const)(
-    'a provider whose answers are %s',
+    'provider responses of the kind %s',
     async (odd) => {
       provider.odd.metadata = odd;
       const ann = browser();
@@ -310,16 +311,16 @@ describe('no login by', () => {
       }
       const event = await finished;
       expect(event).toMatchObject(AWAY);
-      // The kind of failure is told, never what came.
+      // The error names the kind of failure, but never contains the provider’s response.
       expect(JSON.stringify(event)).not.toContain('s3cret');
       expect(ann.logins).toEqual([]);
     },
   );
 });
 
-describe('an e-mail that nobody has verified', () => {
+describe('an unverified email address', () => {
   it.each([{ email_verified: false }, { email_verified: 'true' }, { email_verified: undefined }])(
-    'is not taken for a verified one: %j',
+    'is not treated as verified: %j',
     async (claims) => {
       provider.claims = claims;
       const ann = browser();
@@ -328,7 +329,7 @@ describe('an e-mail that nobody has verified', () => {
     },
   );
 
-  it('is not verified by what the user info says of another one', async () => {
+  it('stays unverified if the user info verifies another email address', async () => {
     provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
     provider.claims = { email: 'boss@example.com', email_verified: undefined, groups: undefined };
     provider.userInfo = { sub: 'u1', email: 'ann@example.com', email_verified: true, groups: ['staff'] };
@@ -339,7 +340,7 @@ describe('an e-mail that nobody has verified', () => {
   });
 });
 
-describe('after a login no return to', () => {
+describe('the path after a login', () => {
   it.each([
     ['//evil.example', '/evil.example'],
     ['/\\evil.example', '/evil.example'],
@@ -347,14 +348,14 @@ describe('after a login no return to', () => {
     ['https://evil.example', '/'],
     ['/\r\nSet-Cookie:x=y', '/'],
     ['/%0d%0aSet-Cookie:x=y', '/%0d%0aSet-Cookie:x=y'],
-  ])('another host, nor into another field: %j', async (path, returnPath) => {
+  ])('never leads to another host and injects no header: %j', async (path, returnPath) => {
     const ann = browser();
     expect(await ann.finish(provider.signIn(await ann.locationOf(path)).query)).toMatchObject({ returnPath });
   });
 });
 
-describe('a path that would not fit a cookie', () => {
-  it('is not come back to: the first page is', async () => {
+describe('a path too long for a cookie', () => {
+  it('is replaced by the start page after the login', async () => {
     const ann = browser();
     const location = await ann.locationOf(`/${'x'.repeat(5000)}`);
     expect(await ann.finish(provider.signIn(location).query)).toMatchObject({ returnPath: '/' });
@@ -368,7 +369,7 @@ describe('a session', () => {
     return ann;
   };
 
-  it('opens nothing at another host, under another owner, or for another provider', async () => {
+  it('is rejected at another host, under another owner or for another provider', async () => {
     const ann = await loggedIn();
     expect(await ann.session(ann.logins, { host: 'other.example.com' })).toBeNull();
     expect(await ann.session(ann.logins, { served: {}, owner: 'account 2' })).toBeNull();
@@ -376,7 +377,7 @@ describe('a session', () => {
     expect(await new Browser(drivers[0] as PolicyDriver, login).session(ann.logins)).toBeNull();
   });
 
-  it('ends at its end, though it is known', async () => {
+  it('ends at its expiry, even if it was recognized just before', async () => {
     const ann = await loggedIn();
     await clock.advance(3_599_000);
     expect(await ann.session()).toMatchObject(ANN);
@@ -384,7 +385,7 @@ describe('a session', () => {
     expect(await ann.session()).toBeNull();
   });
 
-  it('outlives a restart, and a change of secrets; not the end of its secret', async () => {
+  it('survives a restart and a rotation of secrets, but not the removal of its secret', async () => {
     const old = new Secret('o'.repeat(43));
     const next = new Secret('n'.repeat(43));
     const ann = await loggedIn({ loginSecrets: [old] });
@@ -393,13 +394,13 @@ describe('a session', () => {
     expect(await browser({ loginSecrets: [next] }).session(ann.logins)).toBeNull();
   });
 
-  it('is found beside what a sibling of the domain has set in its way', async () => {
+  it('is found next to invalid cookies set by a sibling domain', async () => {
     const ann = await loggedIn();
     expect(await ann.session(['x', '', 'A'.repeat(4000), ...ann.logins])).toMatchObject(ANN);
     expect(await ann.session(['x', 'y'])).toBeNull();
   });
 
-  it('is opened once, not for each request', async () => {
+  it('is decrypted once, not for every request', async () => {
     const ann = await loggedIn();
     expect(await ann.session()).toBe(await ann.session());
   });

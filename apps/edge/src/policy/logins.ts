@@ -1,5 +1,6 @@
-// Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are login-machine of the policy package; nothing is kept here of
-// anybody who is logged in, so restarts and other edges with the same secret know them, too.
+// Visitors' logins: starts a login, completes it, and recognizes the visitor later by a sealed cookie. The rules are in login-machine of
+// the policy package. The edge stores nothing about signed-in visitors, so sessions survive restarts and work on other edges with the
+// same secret.
 
 import { randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
@@ -31,29 +32,32 @@ import type { OidcCallbackRelay } from './oidc-callback-relay.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
 import { TokenCache } from './token-cache.ts';
 
-/** an opened login cookie is not opened again before this */
+/** How long an opened login cookie is cached before it is decrypted again. */
 const LOGIN_COOKIE_KNOWN_MS = 600_000;
-/** logins that have ended, kept so that none ends twice; the oldest is forgotten first */
+/** Maximum number of completed logins that are remembered, so that no login can be completed twice. The oldest is evicted first. */
 const LOGINS_USED_KEPT_MAX = 10_000;
 
 export type BeginEffect = Extract<PolicyEffect, { kind: 'begin-login' }>;
 export type FinishEffect = Extract<PolicyEffect, { kind: 'finish-login' }>;
 export type CookieEffect = Extract<PolicyEffect, { kind: 'open-cookie' }>;
 
-/** Of the request, and of the tunnel that it is for; each is asked for where it is needed, as some of it must be made first. */
+/** The request and the tunnel of a login. Read a property only where needed, because some properties are computed when read. */
 export interface LoginSubject {
-  /** For the claims that its rules name; null: none do. */
+  /** Policy of the tunnel. Its rules name the claims that a session must contain; null if there are no such rules. */
   readonly policy: Policy | null;
-  /** `account …`, `operator`, and of a group its key hash: a name that changes hands takes no session with it. */
+  /**
+   * Owner to which sessions are bound: `account …`, `operator`, or the key hash of a group. Sessions become invalid when a name gets a
+   * new owner.
+   */
   readonly owner: string;
-  /** Whom work and memory for it are counted for, as `tenantKey` has it. */
+  /** Tenant charged for work and memory, as returned by `tenantKey`. */
   readonly tenant: string;
-  /** Lower case, without a port. */
+  /** Requested host name in lower case, without a port. */
   readonly host: string;
   readonly scheme: 'http' | 'https';
-  /** Where the public reaches the tunnel at this host, without a path: `https://shop.example.com:8443`. */
+  /** Public URL of the tunnel at this host, without a path: `https://shop.example.com:8443`. */
   readonly publicUrl: string;
-  /** The visitor's. */
+  /** IP address of the visitor. */
   readonly address: string;
 }
 
@@ -62,18 +66,18 @@ export interface LoginsOptions {
   readonly callbackRelay: OidcCallbackRelay;
   readonly providers: LoginProviders;
   readonly codeFlow: CodeFlow;
-  /** Of the edge itself, for the operator's providers: `https://edge.example.com:8443`. */
+  /** Returns the public URL of the edge, used with the operator's providers: `https://edge.example.com:8443`. */
   readonly edgeUrl: () => string;
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** As it is sealed: with what the provider must be told again. */
+/** A pending login as sealed in its cookie, with the redirect URI that must be sent to the provider again. */
 interface Pending extends PendingLogin {
   readonly redirectUri: string;
 }
 
 const NOBODY: PolicyEvent = { kind: 'cookie-opened', session: null };
-/** Of `__Host-tunnel_login=`, and some to spare. */
+/** Size of the cookie name `__Host-tunnel_login=`, with some reserve. */
 const NAME_BYTES = 64;
 
 export class Logins {
@@ -82,7 +86,7 @@ export class Logins {
     entriesMax: POLICY_CACHE_ENTRIES_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
-  /** By the secret of their state. */
+  /** Completed logins, by the secret of their state. */
   readonly #used = new BoundedCache<true>({
     entriesMax: LOGINS_USED_KEPT_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
@@ -92,7 +96,7 @@ export class Logins {
     this.#options = options;
   }
 
-  /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
+  /** Opens the first of the cookies that is valid and has not expired. `policyId` separates the cache entries of different policies. */
   openCookie({ login, sealed }: CookieEffect, subject: LoginSubject, policyId: number): PolicyEvent {
     const now = this.#options.clock.now();
     const scope = `${policyId} ${subject.host}`;
@@ -108,7 +112,8 @@ export class Logins {
     const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const { scheme, publicUrl } = subject;
-    // The cookie of a login has another name over http: who came that way begins anew where the provider sends people to.
+    // The login cookie has a different name over http. A visitor who came over http is therefore redirected to the public URL first,
+    // because the provider redirects to the public URL after the sign-in.
     if (!publicUrl.startsWith(`${scheme}:`))
       return { kind: 'login-begun', location: publicUrl + returnPath, setCookies: [] };
     const chances = {
@@ -151,7 +156,8 @@ export class Logins {
     const names = subject.policy === null ? [] : namedClaims(subject.policy);
     try {
       const fields = { redirectUri, state, nonce, verifier, code, issuer };
-      // A login that is begun costs nothing, and any code may come with it: whoever sends many waits for itself.
+      // Starting a login is free, and a visitor can send any code. Charge the call to the visitor's network, so that a flood of codes
+      // delays only its sender.
       const ref = { ...provider.ref, visitor: networkOf(subject.address) };
       const token = await codeFlow.claimsOf({ ...provider, ref }, fields, names);
       const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
@@ -161,7 +167,7 @@ export class Logins {
       return { kind: 'login-finished', returnPath, setCookies };
     } catch (error) {
       const fault = Fault.from(error);
-      // Nobody took the code: the same callback may be tried again while the provider comes back.
+      // The provider did not receive the code, so the same callback can be retried when the provider is available again.
       if (fault.code === 'POLICY_PROVIDER_AWAY') this.#used.delete(begun.secret);
       return { kind: 'failed', fault };
     }
@@ -181,7 +187,10 @@ export class Logins {
     return event;
   }
 
-  /** The one that the callback names alone: a head has room for a thousand of them, and each would be a key to try. */
+  /**
+   * Opens only the pending cookie named by the callback. A request head has room for a thousand pending cookies, and decrypting all of
+   * them would be expensive.
+   */
   #openPending(
     query: string,
     sealedById: ReadonlyMap<string, string>,
@@ -194,15 +203,16 @@ export class Logins {
       sealed === undefined ? null : this.#options.seals.open(bindingOf('pending', provider, subject), sealed);
     const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
-    // The name of a cookie is whatever its browser says.
+    // Compare the id: a browser can send any name for a cookie.
     if (pending?.id === id) opened.set(id, pending);
     return opened;
   }
 
-  /** null: it would not fit a cookie, whatever is left out. */
+  /** Creates the login cookie. Returns null if the session is too large even without claims. */
   #cookieOf(session: LoggedIn, login: LoginProvider, provider: Provider, subject: LoginSubject): string | null {
     const { scheme, policy } = subject;
-    // First of all groups that somebody is in, then of those that rules name, then of none: who is left out is let in nowhere by them.
+    // Try all claim values first, such as all groups of the visitor; then only the values named by rules; then none. A missing value can
+    // only reject a visitor, never admit one.
     for (const claims of [session.claims, valuesOfRules(session.claims, policy), {}]) {
       const sealed = this.#options.seals.seal(
         bindingOf('login', provider, subject),

@@ -1,4 +1,4 @@
-// The mathematics that the rules are handed, by node:crypto.
+// Hash functions for the policy rules, implemented with node:crypto.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { PolicyDigests } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';

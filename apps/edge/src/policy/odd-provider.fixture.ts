@@ -1,8 +1,16 @@
-// A provider made by hand that misbehaves on demand: late, huge, elsewhere, with tokens that are wrong in one point each.
+// A hand-written OpenID provider that misbehaves on demand: late, huge or redirected responses, and tokens with a single error.
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import {
+  type CryptoKey,
+  exportJWK,
+  type GenerateKeyPairResult,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  SignJWT,
+} from 'jose';
 
 type Endpoint = 'metadata' | 'keys' | 'token' | 'userinfo';
 
@@ -13,7 +21,7 @@ interface SigningKey {
   readonly jwk: JWK;
 }
 
-/** A code that a browser was given, and what it was given for. */
+/** An authorization code given to a browser, with the values of the login. */
 interface IssuedCode {
   readonly challenge: string;
   readonly nonce: string;
@@ -34,20 +42,20 @@ const PATHS: Readonly<Record<string, Endpoint>> = {
 };
 
 export class OddProvider {
-  /** How often each was asked. */
+  /** Number of requests per endpoint. */
   readonly asked: Record<Endpoint, number> = { metadata: 0, keys: 0, token: 0, userinfo: 0 };
-  /** Instead of a good answer. */
+  /** Endpoints that misbehave, with the kind of misbehavior. */
   readonly odd: Partial<Record<Endpoint, 'late' | 'huge' | 'redirect' | 'broken' | 'not-json'>> = {};
-  /** In front of every path. */
+  /** Path prefix of the endpoints. */
   folder = '';
-  /** Laid over what it would say. */
+  /** Fields to override in the published metadata. */
   metadata: Record<string, unknown> = {};
   claims: Record<string, unknown> = {};
   userInfo: Record<string, unknown> = {};
-  /** Whether the user info is a JWT, and by what it is signed. */
+  /** Whether the user info is a JWT, and how the JWT is signed. */
   userInfoSigning: 'not' | 'good' | 'unpublished-key' | 'none' = 'not';
   besideKeys: Record<string, unknown> = {};
-  /** Of the ID token. */
+  /** How the ID token is signed. */
   signing: 'good' | 'none' | 'hmac' | 'unpublished-key' = 'good';
   readonly clientId: string;
   readonly clientSecret: string;
@@ -75,12 +83,12 @@ export class OddProvider {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The published keys are these from now on, and tokens are signed by the first. */
+  /** Replaces the published keys with new keys. Tokens are signed with the first key. */
   async changeKeys(algorithms: readonly string[] = ['ES256']): Promise<void> {
     this.#keys = await Promise.all(algorithms.map(newKey));
   }
 
-  /** As a browser that signs in: what the provider would send it back with. */
+  /** Signs in like a browser. Returns the redirect URI and the query with which the provider sends the browser back. */
   signIn(location: string): { readonly redirectUri: string; readonly query: string } {
     const { searchParams } = new URL(location);
     const value = (name: string): string => searchParams.get(name) ?? '';
@@ -90,7 +98,7 @@ export class OddProvider {
     return { redirectUri, query: `?${new URLSearchParams({ code, state: value('state') }).toString()}` };
   }
 
-  /** A token for programs, by the first key unless told. */
+  /** Creates a token for programs, signed with the first key by default. */
   async token(claims: Record<string, unknown>, header: Record<string, unknown> = {}, at = 0): Promise<string> {
     const key = this.#keys[at];
     if (key === undefined) throw new Error('no such key');
@@ -189,9 +197,27 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const newKey = async (alg: string): Promise<SigningKey> => {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const { publicKey, privateKey } = await (/^[RP]S/.test(alg) ? rsaKeyPair(alg) : newKeyPair(alg));
   const kid = randomBytes(4).toString('hex');
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+};
+
+const newKeyPair = (alg: string) => generateKeyPair(alg, { extractable: true });
+
+/** All RSA algorithms share a key: generating an RSA key takes up to two seconds. */
+let rsaKey: Promise<{ readonly secret: JWK; readonly open: JWK }> | undefined;
+
+const rsaKeyPair = async (alg: string): Promise<GenerateKeyPairResult> => {
+  rsaKey ??= newKeyPair('RS256').then(async ({ publicKey, privateKey }) => ({
+    secret: await exportJWK(privateKey),
+    open: await exportJWK(publicKey),
+  }));
+  const { secret, open } = await rsaKey;
+  const [privateKey, publicKey] = await Promise.all([
+    importJWK({ ...secret, alg, ext: true }, alg),
+    importJWK({ ...open, alg, ext: true }, alg),
+  ]);
+  return { privateKey: privateKey as CryptoKey, publicKey: publicKey as CryptoKey };
 };
 
 const textOf = async (request: IncomingMessage): Promise<string> => {

@@ -13,7 +13,7 @@ const refused = { fault: { code: 'POLICY_LOGIN_STATE' } };
 const locationOf = (answer: ReturnType<OidcCallbackRelay['answer']>): string | undefined =>
   'response' in answer ? answer.response.headers.find(([name]) => name === 'location')?.[1] : undefined;
 
-it('sends on to the tunnel that is sealed into the state, with all that the provider said', () => {
+it('a callback is forwarded to the tunnel sealed into the state, with all parameters of the provider', () => {
   const callbackRelay = relayOf();
   const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   const query = new URLSearchParams({ code: 'c o&d=e', state, iss: 'https://login.example' });
@@ -28,7 +28,7 @@ it('sends on to the tunnel that is sealed into the state, with all that the prov
   });
 });
 
-it('a code goes on sealed for its login: nobody on the way reads it, and no other login takes it', () => {
+it('a code is forwarded sealed for its login: unreadable on the way, and useless for other logins', () => {
   const callbackRelay = relayOf();
   const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   const answer = callbackRelay.answer(`/.tunnel/callback?code=the-code&state=${state}`);
@@ -42,7 +42,7 @@ it('a code goes on sealed for its login: nobody on the way reads it, and no othe
   }
 });
 
-it('sends nobody to where a stranger wants: no state, a made-up one, another edge’s, one for another login, two of them', () => {
+it('a callback with a missing, made-up, foreign, moved or repeated state is refused', () => {
   const callbackRelay = relayOf();
   const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   const foreign = relayOf('t'.repeat(43)).stateFor('0a1b2c3d.secret', { ...TARGET, origin: 'https://evil.example' });
@@ -57,7 +57,7 @@ it('sends nobody to where a stranger wants: no state, a made-up one, another edg
   }
 });
 
-it('a line break in what the provider says does not end the line', () => {
+it('a line break in the provider’s parameters is encoded', () => {
   const callbackRelay = relayOf();
   const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   const answer = callbackRelay.answer(`/.tunnel/callback?state=${state}&error=%0d%0aSet-Cookie:x=y`);
@@ -65,7 +65,7 @@ it('a line break in what the provider says does not end the line', () => {
   expect(locationOf(answer)).toContain('error=%0D%0ASet-Cookie');
 });
 
-it('a state is good for as long as its login', async () => {
+it('a state is refused once its login has expired', async () => {
   const callbackRelay = relayOf();
   const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   await clock.advance(600_000);

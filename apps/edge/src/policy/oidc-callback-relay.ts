@@ -1,6 +1,7 @@
-// The callback of the operator's providers, at `edge.<domain>/.tunnel/callback`: one address for all tunnels at the provider. It sends on
-// to the tunnel that is sealed into the state, and does nothing else. The code goes sealed for the login that its state is of: whoever leads
-// somebody to the provider with the state of one tunnel and the challenge of another must not catch a code that the other takes.
+// The login callback of the operator's providers, at `edge.<domain>/.tunnel/callback`: a single redirect address for all tunnels. The
+// relay only redirects to the tunnel that is sealed in the state. The code is sealed for the login of the state. Otherwise an attacker
+// who sends a visitor to the provider with the state of one tunnel and the challenge of another could obtain a code that the other tunnel
+// accepts.
 
 import { Fault } from '@tunnel/errors';
 import { type EdgeResponse } from '@tunnel/http1';
@@ -11,16 +12,16 @@ import type { SealBinding, SealedTexts } from './sealed-texts.ts';
 const STATE: SealBinding = { purpose: 'state', parts: [] };
 const CODE: SealBinding = { purpose: 'code', parts: [] };
 
-/** Whoever is sent on leaves nothing behind of where from, and no cache keeps where to. */
+/** Headers of the redirect: no cache stores the target, and the browser does not send the callback URL as the referrer. */
 const HEADERS = [
   ['cache-control', 'no-store'],
   ['referrer-policy', 'no-referrer'],
 ] as const;
 
 interface StateTarget {
-  /** `https://shop.example.com:8443` */
+  /** Public URL of the tunnel as the target of the redirect: `https://shop.example.com:8443`. */
   readonly origin: string;
-  /** Milliseconds since the epoch. */
+  /** Expiry time of the state in milliseconds since the epoch. */
   readonly until: number;
 }
 
@@ -33,12 +34,14 @@ export class OidcCallbackRelay {
     this.#clock = clock;
   }
 
-  /** A state that leads to `origin`: `own` is what the tunnel itself knows it by, and stands in front. */
+  /**
+   * Returns a state that redirects to the target's origin. `own` is the state by which the tunnel recognizes the login, and comes first.
+   */
   stateFor(own: string, target: StateTarget): string {
     return `${own}.${this.#seals.seal(STATE, JSON.stringify(target), own)}`;
   }
 
-  /** `path` with its query, as it came. */
+  /** Answers a request for the callback. `path` is the unchanged path with its query. */
   answer(path: string): { readonly response: EdgeResponse } | { readonly fault: Fault } {
     const mark = path.indexOf('?');
     const values = queryValues(mark === -1 ? '' : path.slice(mark));
@@ -46,7 +49,8 @@ export class OidcCallbackRelay {
     const own = state.slice(0, Math.max(0, state.lastIndexOf('.')));
     const origin = this.#originIn(own, state.slice(own.length + 1));
     if (values === null || origin === null) return { fault: new Fault('POLICY_LOGIN_STATE') };
-    // Written anew, so that nothing in it can end the line; and the tunnel is told its own state.
+    // Build the query from its parsed values, so that no character can end the header line. The tunnel receives only its own part of the
+    // state.
     const told = new Map(values).set('state', own);
     const code = values.get('code') ?? '';
     if (code !== '') told.set('code', this.#seals.seal(CODE, code, own));
@@ -54,7 +58,10 @@ export class OidcCallbackRelay {
     return { response: { status: 302, headers: [['location', location], ...HEADERS], body: '' } };
   }
 
-  /** What the provider gave for the login of this state; null: it did not come by here, or was for another login. */
+  /**
+   * Opens the provider's code for the login with this state. Returns null if the code did not pass this relay or belongs to another
+   * login.
+   */
   codeOf(own: string, sealed: string): string | null {
     return this.#seals.open(CODE, sealed, own);
   }

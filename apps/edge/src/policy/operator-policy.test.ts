@@ -20,18 +20,18 @@ const write = (text: string, name = 'rules.yml'): string => {
   return file;
 };
 
-it('there is none where no file is named', () => {
+it('without a configured file there is no operator policy', () => {
   expect(readOperatorPolicy('')).toBeNull();
 });
 
 it.each(['- deny: true\n', 'rules:\n  - deny: true\n'])(
-  'a file holds the list, or the list by its name: %j',
+  'the file holds a list of rules, or a list under the key rules: %j',
   (text) => {
     expect(readOperatorPolicy(write(text))).toMatchObject({ login: null, rules: [{ deny: 403 }] });
   },
 );
 
-it('its secrets are looked up beside it, its passwords are hashed', async () => {
+it('secrets are read relative to the operator’s file, and passwords are hashed', async () => {
   write('a-token-of-this-company\n', 'token');
   const policy = readOperatorPolicy(
     write('- auth:\n    basic: { users: { ann: open } }\n    tokens: [{ name: ci, token_file: token }]\n'),
@@ -52,7 +52,7 @@ it.each([
   ['- denied: true\n', 'rules.yml:1: '],
   ['- deny: [\n', 'rules.yml:'],
   ['- auth: { tokens: [{ name: ci, token: s3cret }] }\n', 'rules.yml:1: '],
-])('what is no policy of an operator is refused at its line, without a secret: %j', (text, words) => {
+])('an invalid operator policy is refused with its line number, without revealing a secret: %j', (text, words) => {
   const file = write(text);
   expect(() => readOperatorPolicy(file)).toThrow(words);
   expect(() => readOperatorPolicy(file)).not.toThrow('s3cret');

@@ -1,4 +1,5 @@
-// The operator's rules for every tunnel of this edge: a file as tunnels have them, without what is a tunnel's own.
+// The operator's rules, which apply to every tunnel of the edge. The file has the format of a tunnel's policy file, without the settings
+// that belong to a single tunnel.
 
 import { homedir } from 'node:os';
 import { ConfigProblem } from '@tunnel/config/layers';
@@ -20,10 +21,10 @@ import {
 } from '@tunnel/policy';
 import { hashPassword } from './password-hash.ts';
 
-/** What a file of the operator is judged with: it stands before tunnels of all kinds, and knows no service of any. */
+/** Context for validating the operator's file: the rules apply to tunnels of every kind, and cannot refer to a tunnel's services. */
 const SUBJECT = { protocol: 'http', services: [], isOperator: true } as const;
 
-/** '': there is none. Throws a ConfigProblem that names the line. */
+/** Reads the operator's rules. Returns null if `file` is ''. Throws a ConfigProblem that names the line. */
 export const readOperatorPolicy = (file: string): Policy | null => {
   if (file === '') return null;
   const source = readPolicySource({ file, env: process.env, home: homedir() });
@@ -37,7 +38,7 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   return policy;
 };
 
-/** What is allowed in it, and seldom meant. */
+/** Returns warnings about rules that are allowed but likely mistakes. */
 export const operatorWarnings = (policy: Policy): string[] => warningsOfPolicy(policy, SUBJECT).map(problemText);
 
 type Table = Readonly<Record<string, unknown>>;
@@ -47,10 +48,10 @@ interface Written {
   readonly rules: readonly Table[];
 }
 
-/** As long as every line, and of no password: stands for one until it is made. */
+/** Placeholder for a password hash until the hash is computed: has the usual length, and no password matches. */
 const UNMADE_LINE = `$scrypt$ln=14,r=8,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
-/** Its secrets looked up, its passwords hashed, its defaults filled in. */
+/** Converts the rules of the file to a policy as sent on the wire: resolves secrets, hashes passwords and fills in defaults. */
 const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => {
   const outline = {
     source,
@@ -71,7 +72,10 @@ const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => 
   return policy;
 };
 
-/** A file may be the list of rules alone: then a rule's path has no name in front. */
+/**
+ * Converts the path of a value in the policy to its path in the file. If the file is just a list of rules, the path has no leading
+ * `rules`.
+ */
 const pathIn = ({ value }: PolicySource, path: PolicyPath): PolicyPath =>
   Array.isArray(value) && path[0] === 'rules' ? path.slice(1) : path;
 

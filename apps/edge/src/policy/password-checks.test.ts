@@ -27,7 +27,7 @@ const effectOf = (password: string, user = 'ann', hash: string | null = HASH): P
 const SUBJECT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
 const forever = (): AbortController => new AbortController();
 
-/** A check that the test ends by hand, unless it is told what is right. */
+/** Password checks that the test completes by hand. If `right` is given, checks complete at once and accept only this password. */
 class Stage {
   readonly clock = new FakeClock();
   readonly begun: string[] = [];
@@ -54,7 +54,7 @@ class Stage {
   }
 }
 
-it('the hash is scrypt of these parameters and no other, compared whole', async () => {
+it('a password hash must have the exact scrypt parameters and match completely', async () => {
   const salt = Buffer.from('0123456789abcdef');
   const derived = scryptSync('pässword', salt, 32, { N: 2 ** 14, r: 8, p: 1 });
   const line = (cost: string): string =>
@@ -66,7 +66,7 @@ it('the hash is scrypt of these parameters and no other, compared whole', async 
   expect(await isPassword('x', hashPassword('x'))).toBe(true);
 });
 
-it('a known password is right at once, for ten minutes, and is kept nowhere in plain text', async () => {
+it('a known password is accepted at once for ten minutes, then checked again', async () => {
   const stage = new Stage('open');
   expect(await stage.perform('open')).toEqual(RIGHT);
   expect(stage.perform('open')).toEqual(RIGHT);
@@ -78,7 +78,7 @@ it('a known password is right at once, for ten minutes, and is kept nowhere in p
   expect(stage.checks.results).toMatchObject({ ok: 2, cached: 1, wrong: 0 });
 });
 
-it('whoever goes on coming goes on being known, however long strangers guess from the same address', async () => {
+it('a visitor that keeps coming stays known, despite wrong guesses from the same address', async () => {
   const stage = new Stage('open');
   await stage.perform('open');
   for (let minute = 0; minute < 30; minute += 1) {
@@ -88,26 +88,26 @@ it('whoever goes on coming goes on being known, however long strangers guess fro
   }
 });
 
-it('what is known under one policy is unknown under the next', async () => {
+it('a password known under one policy is checked again under another policy', async () => {
   const stage = new Stage('open');
   await stage.perform('open');
   expect(stage.perform('open', { policyId: 2 })).toBeInstanceOf(Promise);
 });
 
-it('an unknown user is checked as a known one is, and is never right', async () => {
+it('an unknown user is checked like a known user, and always refused', async () => {
   const stage = new Stage('open');
   expect(await stage.checks.perform(effectOf('open', 'nobody', null), SUBJECT, forever())).toEqual(WRONG);
   expect(stage.begun).toEqual(['open']);
 });
 
-it('a wrong password is not remembered as wrong', async () => {
+it('a wrong password is checked again each time', async () => {
   const stage = new Stage('open');
   await stage.perform('shut');
   await stage.perform('shut');
   expect(stage.begun).toEqual(['shut', 'shut']);
 });
 
-it('two are checked at a time and 64 wait; the next is told to come again, and whoever is known is served', async () => {
+it('two checks run at a time and 64 wait; further checks are refused, and known visitors pass', async () => {
   const stage = new Stage();
   const known = stage.perform('open', { address: '192.0.2.9' });
   await eventually(() => expect(stage.waiting).toHaveLength(1));
@@ -128,20 +128,20 @@ it('two are checked at a time and 64 wait; the next is told to come again, and w
   for (const check of checks) expect(await check).toEqual(WRONG);
 });
 
-it('after ten wrong ones an address is checked no more for a minute at this tunnel; it is at others, and so are others here', async () => {
+it('ten wrong passwords block an address at one tunnel for a minute, but not other tunnels, addresses or known visitors', async () => {
   const stage = new Stage('open');
   for (let at = 0; at < 10; at += 1) expect(await stage.perform(`wrong ${at}`)).toEqual(WRONG);
   const refused = { kind: 'failed', fault: { code: 'POLICY_RATE_LIMITED' }, retryAfterSecs: 60 };
   expect(stage.perform('open')).toMatchObject(refused);
   expect(await stage.perform('open', { routeKey: 'other' })).toEqual(RIGHT);
   expect(await stage.perform('open', { address: '192.0.2.2' })).toEqual(RIGHT);
-  // Known by now: the guesses of somebody at the same address do not shut it out.
+  // The password is known by now, so guesses from the same address do not block it.
   expect(stage.perform('open')).toEqual(RIGHT);
   await stage.clock.advance(60_000);
   expect(await stage.perform('wrong again')).toEqual(WRONG);
 });
 
-it('addresses of one IPv6 network are one', async () => {
+it('addresses of one IPv6 network count as one address', async () => {
   const stage = new Stage('open');
   for (let at = 0; at < 10; at += 1) await stage.perform('wrong', { address: `2001:db8::${at}` });
   expect(stage.perform('open', { address: '2001:db8::ffff' })).toMatchObject({
@@ -149,7 +149,7 @@ it('addresses of one IPv6 network are one', async () => {
   });
 });
 
-it('guesses that are sent all at once are no more than ten', async () => {
+it('at most ten of 40 simultaneous guesses are checked', async () => {
   const stage = new Stage('open');
   const guesses = Array.from({ length: 40 }, (_, at) => stage.perform(`wrong ${at}`));
   expect(guesses.filter((event) => !(event instanceof Promise))).toHaveLength(30);
@@ -157,12 +157,12 @@ it('guesses that are sent all at once are no more than ten', async () => {
   expect(stage.begun).toHaveLength(10);
 });
 
-it('right passwords count as no failures, however many', async () => {
+it('right passwords never count as failures', async () => {
   const stage = new Stage('open');
   for (let policyId = 0; policyId < 30; policyId += 1) expect(await stage.perform('open', { policyId })).toEqual(RIGHT);
 });
 
-it('the same password of a page and its pictures is checked once', async () => {
+it('concurrent requests with the same password share one check', async () => {
   const stage = new Stage();
   const events = [stage.perform('open'), stage.perform('open'), stage.perform('open')];
   await eventually(() => expect(stage.waiting).toHaveLength(1));
@@ -171,7 +171,7 @@ it('the same password of a page and its pictures is checked once', async () => {
   expect(stage.begun).toHaveLength(1);
 });
 
-it('the same password of a thousand addresses, as after a change of the policy, is checked once and shuts nobody out', async () => {
+it('the same password from 1000 addresses is checked once, and no address is blocked', async () => {
   const stage = new Stage();
   const all = Array.from({ length: 1000 }, (_, at) =>
     stage.perform('open', { address: `10.0.${at >> 8}.${at & 255}` }),
@@ -184,7 +184,7 @@ it('the same password of a thousand addresses, as after a change of the policy, 
   expect(stage.checks.results).toMatchObject({ ok: 1, busy: 0 });
 });
 
-it('the same wrong password of several addresses is a guess of each of them', async () => {
+it('a wrong password shared by several addresses counts as a guess of each address', async () => {
   const stage = new Stage();
   for (let at = 0; at < 10; at += 1) {
     const both = [stage.perform(`wrong ${at}`), stage.perform(`wrong ${at}`, { address: '192.0.2.2' })];
@@ -192,7 +192,7 @@ it('the same wrong password of several addresses is a guess of each of them', as
     for (const event of both) expect(await event).toEqual(WRONG);
   }
   expect(stage.begun).toHaveLength(10);
-  // Under way for somebody else: whoever has guessed enough is not let to hear of it.
+  // The check runs for another address. An address with too many guesses must not learn the result.
   const other = stage.perform('open', { address: '192.0.2.3' });
   for (const address of ['192.0.2.1', '192.0.2.2'])
     expect(stage.perform('open', { address })).toMatchObject({ fault: { code: 'POLICY_RATE_LIMITED' } });
@@ -200,7 +200,7 @@ it('the same wrong password of several addresses is a guess of each of them', as
   expect(await other).toEqual(RIGHT);
 });
 
-it('who leaves a check that waits for others, too, is blamed for nothing, and they go on waiting', async () => {
+it('a visitor leaving a shared check does not count as a guess, and the other visitors keep waiting', async () => {
   const stage = new Stage();
   const first = [stage.perform('a', { address: '10.0.0.1' }), stage.perform('b', { address: '10.0.0.2' })];
   const stays = stage.perform('open', { address: '10.0.0.3' });
@@ -222,7 +222,7 @@ it('who leaves a check that waits for others, too, is blamed for nothing, and th
   expect(stage.begun).toEqual(['a', 'b', 'open']);
 });
 
-it('a visitor that leaves gives up its turn, and is blamed for nothing', async () => {
+it('a visitor that leaves gives up the place in the queue and does not count as a guess', async () => {
   const stage = new Stage();
   const first = [stage.perform('a', { address: '10.0.0.1' }), stage.perform('b', { address: '10.0.0.2' })];
   await eventually(() => expect(stage.waiting).toHaveLength(2));
@@ -239,7 +239,7 @@ it('a visitor that leaves gives up its turn, and is blamed for nothing', async (
   expect(stage.begun).toEqual(['a', 'b']);
 });
 
-it('a thread pool without memory lets nobody in, and counts nobody as a guesser', async () => {
+it('a failing thread pool refuses every visitor, without counting guesses', async () => {
   const checks = new PasswordChecks({
     clock: new FakeClock(),
     check: () => Promise.reject(new Error('out of memory')),
@@ -250,7 +250,7 @@ it('a thread pool without memory lets nobody in, and counts nobody as a guesser'
   }
 });
 
-it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is next, and one of the flood gives way', async () => {
+it('a flood of wrong passwords at one tenant’s tunnel gives way to visitors of another tenant', async () => {
   const stage = new Stage();
   const evil = (at: number): PolicyEvent | Promise<PolicyEvent> =>
     stage.perform(`wrong ${at}`, { routeKey: 'evil', tenant: 'account 2', address: `10.0.${at >> 8}.${at & 255}` });
@@ -261,7 +261,7 @@ it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is 
   for (const event of shop) expect(event).toBeInstanceOf(Promise);
   expect(stage.checks.waiting).toBe(CHECKS.waitingMax);
   expect(await waits.at(-1)).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
-  // Two of the flood are at work; then they come in turn.
+  // Two checks of the flood are running. After these, the tenants take turns.
   for (let ended = 0; ended < 5; ended += 1) {
     await eventually(() => expect(stage.waiting.length).toBe(CHECKS.atOnce));
     stage.waiting.shift()?.(stage.begun[ended] === 'open');
@@ -270,7 +270,7 @@ it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is 
   expect(await shop[0]).toEqual(RIGHT);
 });
 
-it('what one tenant makes known pushes out nothing that is known of another', async () => {
+it('known passwords of one tenant do not evict known passwords of another tenant', async () => {
   const stage = new Stage('open');
   await stage.perform('open');
   for (let policyId = 2; policyId < POLICY_CACHE_ENTRIES_MAX + 100; policyId += 1) {
@@ -279,21 +279,21 @@ it('what one tenant makes known pushes out nothing that is known of another', as
   expect(stage.perform('open')).toEqual(RIGHT);
 });
 
-// ---- what is kept of a password ----
+// ---- keyed digests of passwords ----
 
 const TEXTS = ['', 'a', 'b', 'ab', 'a\0b', 'pässwörd', 'x'.repeat(300), 'x'.repeat(301), '€'.repeat(1000)];
 
-it('a text has one digest, and no two have the same', () => {
+it('a text always has the same digest, and different texts have different digests', () => {
   const digest = createKeyedDigest();
   expect(TEXTS.map(digest)).toEqual(TEXTS.map(digest));
   expect(new Set(TEXTS.map(digest)).size).toBe(TEXTS.length);
 });
 
-it('without the key nobody can tell of which text it is', () => {
+it('a keyed digest differs from the plain digest of the same text', () => {
   const digest = createKeyedDigest();
   for (const text of TEXTS) expect(digest(text)).not.toBe(hashOf('sha256', text, 'base64url'));
 });
 
-it('another process has another key', () => {
+it('every keyed digest has a different key', () => {
   expect(createKeyedDigest()('a')).not.toBe(createKeyedDigest()('a'));
 });

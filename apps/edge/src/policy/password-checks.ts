@@ -1,5 +1,6 @@
-// Whether a password is right: off the event loop, a few at a time, and known ones at once. Strangers who guess are slowed down by
-// address and tunnel, and tenants have their turns: a flood at one waits for itself. Whoever is known already is served as before.
+// Password checks: off the event loop, a few at a time, with a cache of accepted passwords. Wrong guesses are rate-limited by network and
+// tunnel. Waiting checks take turns by tenant, so that a flood at a tenant delays only that tenant. Visitors with a cached password are
+// served as usual.
 
 import { hash, randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
@@ -11,44 +12,45 @@ import { BoundedCache } from './bounded-cache.ts';
 import { POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import { isPassword } from './password-hash.ts';
 
-/** after which they are told to */
+/** Seconds in the Retry-After header when the queue of password checks is full. */
 const PASSWORD_BUSY_RETRY_SECS = 2;
-/** a password that was right is not checked again before this, counted from its last use */
+/** How long an accepted password is cached after its last use. */
 export const PASSWORD_KNOWN_MS = 600_000;
 
 export type PasswordEffect = Extract<PolicyEffect, { kind: 'check-password' }>;
 
-/** `busy`: there was no room to wait. */
+/** Result of a password check. `busy`: the queue was full. */
 export type PasswordResult = 'ok' | 'wrong' | 'cached' | 'busy';
 
 export interface PasswordSubject {
-  /** Of the policy: what is known under one is unknown under the next. */
+  /** Number that identifies the policy. An accepted password is cached only for the policy that accepted it. */
   readonly policyId: number;
   readonly routeKey: string;
   readonly address: string;
-  /** Who waits for whom. */
+  /** Tenant charged for the check. Checks of the same tenant wait for each other. */
   readonly tenant: string;
 }
 
-/** Says when the visitor has left. Whoever waits asks for the signal, and nobody else has one made. */
+/** Reports that the visitor has disconnected. `signal` can be a lazy getter, so only code that waits reads it. */
 export interface Leaving {
   readonly signal: AbortSignal;
 }
 
 export interface PasswordChecksOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** The check itself, for tests that count. */
+  /** Replaces the scrypt check in tests that count calls. */
   readonly check?: typeof isPassword;
 }
 
 /**
- * The thread pool has four threads, and names are looked up with the same. Passwords that wait have turns by account; further ones are told to come
- * again, first of all those of the account with most waiting.
+ * Limits for running and waiting password checks. Only two run at once, because the thread pool has four threads and also resolves host
+ * names. Waiting checks take turns by account. When the queue is full, the account with the most waiting checks loses its last one, and
+ * the visitor is asked to retry.
  */
 export const CHECKS = { atOnce: 2, waitingMax: 64 };
 
 /**
- * Of one network at one tunnel. After so many in a minute, no password from there is checked that is not known already.
+ * Limit for wrong passwords from a network at a tunnel. Beyond the limit, only cached passwords are accepted from the network.
  * @limit policies: Wrong passwords per minute from a network, per tunnel | 429 `POLICY_RATE_LIMITED`; visitors with an already accepted password still get in
  */
 const WRONG_PASSWORDS = { perWindow: 10, windowMs: 60_000, togetherMs: 60_000, keys: 100_000 };
@@ -56,10 +58,13 @@ const WRONG_PASSWORDS = { perWindow: 10, windowMs: 60_000, togetherMs: 60_000, k
 const RIGHT: PolicyEvent = { kind: 'password-checked', isRight: true };
 const WRONG: PolicyEvent = { kind: 'password-checked', isRight: false };
 
-/** One password that is being checked, or waits for it; those who bring the same wait together, from wherever they come. */
+/** Running or waiting check of a password. Visitors with the same password share the check, regardless of their networks. */
 interface Check extends Turn {
   readonly key: string;
-  /** Those of whom it is counted as a failure until it is known to be right, and how many visitors of each wait for it. */
+  /**
+   * Networks that sent the password, with the number of their visitors that wait. The check counts as a failure of every network until
+   * the password has proved right.
+   */
   readonly guessers: Map<string, number>;
   readonly promise: Promise<PolicyEvent>;
 }
@@ -74,7 +79,7 @@ export class PasswordChecks {
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
   readonly #failures = new SlidingWindows(WRONG_PASSWORDS);
-  /** Under way and waiting, by the digest of what is checked. */
+  /** Running and waiting checks, by the digest of the policy, user and password. */
   readonly #checks = new Map<string, Check>();
   readonly #turns = new FairTurns(CHECKS);
 
@@ -90,19 +95,19 @@ export class PasswordChecks {
   perform(effect: PasswordEffect, subject: PasswordSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
     const key = this.#digest(`${subject.policyId}\0${effect.hash ?? ''}\0${effect.user}\0${effect.password}`);
-    // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
+    // Every use extends the lifetime of the cache entry: a new check during a flood would lock out visitors with a valid password.
     if (this.#known.renew(key, now, now + PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
       return RIGHT;
     }
     const guesser = `${subject.routeKey} ${networkOf(subject.address)}`;
-    // After a change of a policy all of its visitors bring the same at once: one check is for all of them.
+    // After a change of a policy, many visitors send the same password at the same time. They share a single check.
     const same = this.#checks.get(key);
     if (same?.guessers.has(guesser)) return this.#join(same, guesser, visitor);
     const retryAfterMs = this.#failures.retryAfterMs(guesser, now);
     if (retryAfterMs > 0) return failed('POLICY_RATE_LIMITED', Math.ceil(retryAfterMs / 1000));
     if (same === undefined && !this.#turns.hasRoomFor(subject.tenant)) return this.#busy();
-    // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
+    // Count a failure before the result is known, so that a hundred guesses sent at once are not all checked.
     this.#failures.record(guesser, now);
     return this.#join(same ?? this.#begin(effect, key, guesser, subject), guesser, visitor);
   }
@@ -141,7 +146,7 @@ export class PasswordChecks {
       this.#forgiveAll(check);
       return RIGHT;
     } catch (error) {
-      // The thread pool has no memory for it: nobody is let in, and nobody is blamed.
+      // The thread pool has no memory for scrypt: reject the request, but do not count a wrong password.
       this.#forgiveAll(check);
       const fault = new Fault('POLICY_BUSY', {}, { cause: error });
       return { kind: 'failed', fault, retryAfterSecs: PASSWORD_BUSY_RETRY_SECS };
@@ -157,12 +162,15 @@ export class PasswordChecks {
     for (const guesser of guessers.keys()) this.#failures.forgive(guesser);
   }
 
-  /** A check that waits goes when the last visitor that wants it has left. One that runs ends by itself, and counts for all who came. */
+  /**
+   * Removes a visitor that disconnected. A waiting check is dropped after its last visitor has left. A running check completes, and its
+   * result counts for every network that sent the password.
+   */
   #leave(check: Check, guesser: string): void {
     const left = (check.guessers.get(guesser) ?? 0) - 1;
     check.guessers.set(guesser, left);
     if (left > 0 || !this.#turns.isWaiting(check)) return;
-    // Nothing was checked: nobody is blamed.
+    // The password was not checked, so the network's failure is taken back.
     check.guessers.delete(guesser);
     this.#failures.forgive(guesser);
     if (check.guessers.size > 0) return;
@@ -193,13 +201,19 @@ const failed = (code: 'POLICY_BUSY' | 'POLICY_RATE_LIMITED', retryAfterSecs: num
   retryAfterSecs,
 });
 
-/** As base64url they are the 64 characters of a whole block. */
+/** Size of the random key: 48 bytes are 64 base64url characters, a full SHA-256 block. */
 const KEY_BYTES = 48;
 
-/** What is kept in memory of a secret text, so that it can be known again and never be read. It leaves this process nowhere. */
+/**
+ * Keyed hash of a secret text, for use as a cache key. The hash recognizes the text but does not reveal it. Hashes never leave the
+ * process.
+ */
 type KeyedDigest = (text: string) => string;
 
-/** SHA-256 behind a key of this process. Texts all the way: buffers cost more than the digest. */
+/**
+ * Creates a SHA-256 hash function keyed with a random key of this process. Works on strings, because buffers would cost more than the
+ * hash.
+ */
 export const createKeyedDigest = (): KeyedDigest => {
   const key = randomBytes(KEY_BYTES).toString('base64url');
   return (text) => hash('sha256', key + text, 'base64url');

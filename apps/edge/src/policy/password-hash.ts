@@ -1,7 +1,10 @@
-// Passwords as policies carry them: `$scrypt$ln=14,r=8,p=1$salt$hash`, and the one cost that is taken.
+// Password hashes in the format of policies, `$scrypt$ln=14,r=8,p=1$salt$hash`. Only this scrypt cost is accepted.
 import { randomBytes, type ScryptOptions, scrypt, scryptSync, timingSafeEqual } from 'node:crypto';
 
-/** 16 MiB and 50 to 130 ms: enough for a hash that is never at rest. `maxmem` is what Node asks for beside them. */
+/**
+ * scrypt cost: 16 MiB of memory and 50 to 130 ms, enough for a hash that is never at rest. `maxmem` is an upper bound that Node.js
+ * requires in addition.
+ */
 const COST: ScryptOptions = { N: 2 ** 14, r: 8, p: 1, maxmem: 64 * 1024 * 1024 };
 const HASH_BYTES = 32;
 const SALT_BYTES = 16;
@@ -20,10 +23,12 @@ const readHash = (line: string): ReadHash | null => {
   return read.salt.length > 0 && read.hash.length >= HASH_BYTES / 2 ? read : null;
 };
 
-/** For users that are not there: no password has it, and to find that out takes as long. */
+/** Random hash that no password matches. Used for unknown users, so that their check takes as long as any other check. */
 const NOBODY: ReadHash = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) };
 
-/** In the thread pool. A line that is none, and null, are wrong after the same time. */
+/**
+ * Checks a password in the thread pool. If `line` is null or not a valid hash, resolves to false after the same time as a wrong password.
+ */
 export const isPassword = (password: string, line: string | null): Promise<boolean> => {
   const read = line === null ? null : readHash(line);
   const { salt, hash } = read ?? NOBODY;
@@ -35,7 +40,7 @@ export const isPassword = (password: string, line: string | null): Promise<boole
   });
 };
 
-/** Of a password that the operator's file says plainly: read once, at the start. */
+/** Hashes a plain-text password from the operator's file. Blocks, and is therefore used only at startup. */
 export const hashPassword = (password: string): string => {
   const salt = randomBytes(SALT_BYTES);
   return `$scrypt$ln=14,r=8,p=1$${plain64(salt)}$${plain64(scryptSync(password, salt, HASH_BYTES, COST))}`;

@@ -1,4 +1,5 @@
-// The driver as the gate sees it: each effect has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
+// The policy driver as used by the gate: every effect has an event, synchronously where possible. The driver never rejects, and no
+// failure lets a request in.
 import { PassThrough } from 'node:stream';
 import type { JwtAuth, PolicyEffect, PolicyEvent } from '@tunnel/policy';
 import { createLogger } from '@tunnel/runtime';
@@ -63,7 +64,7 @@ const token = (): DriverEffect => ({
   burst: 1,
 });
 
-it('a connection remembers a password that was right, counts it as known, and forgets it with its policy', async () => {
+it('a connection remembers a right password, counts it as cached, and forgets it under another policy', async () => {
   const visitor = { signal: forever().signal, authCache: new ConnectionAuthCache() };
   const effect = password('open');
   const ask = (subject: Partial<EffectSubject> = {}) => driver.perform(effect, { ...SUBJECT, ...subject }, visitor);
@@ -77,13 +78,13 @@ it('a connection remembers a password that was right, counts it as known, and fo
   expect(await driver.perform(password('shut'), SUBJECT, visitor)).toEqual({ ...right, isRight: false });
 });
 
-it('a limit is counted at once', () => {
+it('a rate limit is decided synchronously', () => {
   expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: null });
   expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: 60 });
   expect(driver.metrics.limiterKeys).toBe(1);
 });
 
-it('what is known dies with the policy it was known under', async () => {
+it('known passwords and limits are forgotten with their policy', async () => {
   expect(await perform(password('open'))).toEqual({ kind: 'password-checked', isRight: true });
   expect(perform(password('open'))).not.toBeInstanceOf(Promise);
   await perform(token());
@@ -93,19 +94,19 @@ it('what is known dies with the policy it was known under', async () => {
   expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: null });
 });
 
-it('a policy that replaces another begins with nothing, also when nobody says that the old one is over', async () => {
+it('a replacing policy starts without known passwords, even before the old policy is forgotten', async () => {
   await perform(password('open'));
   expect(perform(password('open'), { served: {} })).toBeInstanceOf(Promise);
 });
 
-it('counts password checks by their results', async () => {
+it('password checks are counted by result', async () => {
   await perform(password('open'));
   await perform(password('open'));
   await perform(password('wrong'));
   expect(driver.metrics.passwordChecks).toEqual({ ok: 1, wrong: 1, cached: 1, busy: 0 });
 });
 
-it('a token is verified by the keys of its issuer; the operator’s issuers may be at private addresses, tenants’ may not', async () => {
+it('a token is verified with its issuer’s keys; private addresses are allowed for the operator’s issuers only', async () => {
   provider = await OddProvider.start({ now: () => clock.now() });
   const auth: JwtAuth = { issuer: provider.issuer, audience: ['api'] };
   const exp = Math.floor(clock.now() / 1000) + 60;
@@ -120,7 +121,7 @@ it('a token is verified by the keys of its issuer; the operator’s issuers may 
   expect(driver.metrics.providerRequests).toMatchObject({ ok: 2, refused: 1 });
 });
 
-it('whatever goes wrong is an answer, and never a way in', async () => {
+it('an internal error refuses the request and reveals nothing', async () => {
   const broken: EffectSubject = Object.defineProperty({ ...SUBJECT }, 'served', {
     get: () => {
       throw new Error('s3cret');
@@ -141,7 +142,7 @@ it('whatever goes wrong is an answer, and never a way in', async () => {
   }
 });
 
-it('the operator reads why a provider failed, and nothing of what it said', async () => {
+it('the log has the reason of a provider failure, but no text from the provider’s response', async () => {
   provider = await OddProvider.start({ now: () => clock.now() });
   provider.odd.metadata = 'broken';
   driver.close();
@@ -157,7 +158,7 @@ it('the operator reads why a provider failed, and nothing of what it said', asyn
   expect(lines).not.toContain('s3cret');
 });
 
-it('hosts that visitors make up at one tunnel are no lines of their own in the log', async () => {
+it('made-up hosts at one tunnel do not multiply log lines', async () => {
   provider = await OddProvider.start({ now: () => clock.now() });
   provider.odd.metadata = 'broken';
   driver.close();
@@ -172,7 +173,7 @@ it('hosts that visitors make up at one tunnel are no lines of their own in the l
   expect(String(stream.read()).trim().split('\n')).toHaveLength(1);
 });
 
-it('10,000 wrong passwords from 1,000 addresses: ten each are checked at most, and whoever is known is served at once', async () => {
+it('10,000 wrong passwords from 1,000 addresses do not delay a known visitor', async () => {
   await perform(password('open'));
   for (let round = 0; round < 10; round += 1) {
     const wrong = Array.from({ length: 1000 }, (_, at) =>

@@ -1,5 +1,5 @@
-// Does what rules need done before they can go on: checks passwords and tokens, opens cookies, leads logins, counts requests. It holds no
-// rule; what it answers synchronously costs a request no turn of the event loop.
+// Performs the effects that policy rules request: checks passwords and tokens, opens cookies, runs logins, counts requests. Contains no
+// rules itself. A result that is returned synchronously costs the request no turn of the event loop.
 
 import { Fault } from '@tunnel/errors';
 import type { Policy, PolicyEffect, PolicyEvent } from '@tunnel/policy';
@@ -18,40 +18,43 @@ import { SealedTexts } from './sealed-texts.ts';
 
 export interface PolicyDriverOptions {
   readonly clock: Clock;
-  /** Told of providers that fail: their tunnels' visitors read only that they do. */
+  /** Logs providers that fail, with the reason. The tunnels' visitors only see that the provider failed. */
   readonly logger?: Logger | undefined;
-  /** The first one seals, all of them open. */
+  /** Login secrets. The first secret seals; every secret can open. */
   readonly loginSecrets: readonly Secret[];
-  /** `[[policy.login]]`, by name. */
+  /** The operator's login providers (`[[policy.login]]`), by name. */
   readonly providers: ReadonlyMap<string, Provider>;
-  /** The operator's list: its own issuers are trusted as its providers are. */
+  /** The operator's rules. Token issuers in these rules are trusted like the operator's login providers. */
   readonly operatorPolicy: Policy | null;
-  /** Tenants' providers at private addresses, and over http. */
+  /** True if providers of tenants can be at private addresses and use plain http. */
   readonly allowPrivate: boolean;
-  /** Where the public reaches the edge itself: `https://edge.example.com:8443`. */
+  /** Returns the public URL of the edge, such as `https://edge.example.com:8443`. */
   readonly edgeUrl: () => string;
   readonly lookup?: NameLookup | undefined;
-  /** Certificates to trust instead of the usual authorities'. */
+  /** Trusted CA certificates, instead of the public authorities. */
   readonly ca?: string | undefined;
-  /** The check of one password, for tests that count. */
+  /** Replaces the scrypt check in tests that count calls. */
   readonly checkPassword?: PasswordChecksOptions['check'];
 }
 
-/** What an effect is about: the request, and the route that it is for. */
+/** The request and the route for which an effect is performed. */
 export interface EffectSubject extends LoginSubject {
-  /** What the route is served under: caches and limiters are its own and end with it. One object for each route and revision. */
+  /**
+   * Object that stands for the route with a revision of its policy; a new revision is a new object. Caches and limiters are stored under
+   * the object, and end with it.
+   */
   readonly served: object;
-  /** Distinct for each route, and the same whatever policy it has. */
+  /** Unique key of the route. A change of the policy does not change the key. */
   readonly routeKey: string;
 }
 
-/** Who waits. */
+/** The visitor that waits for the result of an effect. */
 export interface PolicyVisitor extends Leaving {
-  /** Of its connection; without one each of its requests stands for itself. */
+  /** Cached authentication result of the visitor's connection. If absent, credentials are looked up for every request. */
   readonly authCache?: ConnectionAuthCache;
 }
 
-/** What is not counted or held, but found out. */
+/** Effects that look up a fact, as opposed to effects that hold a body or count a request. */
 type FoundOut = Exclude<PolicyEffect, { kind: 'hold-body' | 'take-token' }>;
 
 export interface PolicyDriverMetrics {
@@ -61,7 +64,7 @@ export interface PolicyDriverMetrics {
 }
 
 export class PolicyDriver {
-  /** For `edge.<domain>/.tunnel/callback`. */
+  /** Answers the login callback at `edge.<domain>/.tunnel/callback`. */
   readonly callbackRelay: OidcCallbackRelay;
   readonly #passwords: PasswordChecks;
   readonly #calls: ProviderCalls;
@@ -101,7 +104,7 @@ export class PolicyDriver {
     );
   }
 
-  /** The operator's, which a policy may name. */
+  /** Names of the operator's login providers, which policies can refer to. */
   get loginProviders(): readonly string[] {
     return this.#providers.names;
   }
@@ -115,8 +118,8 @@ export class PolicyDriver {
   }
 
   /**
-   * Everything but a body, which whoever reads the request holds. Never rejects: what fails is an answer that lets nobody in.
-   * `visitor`: says when it has left.
+   * Performs an effect. Holding a body is excluded, because only the reader of the request can do that. Never rejects: an error becomes a
+   * result that rejects the visitor. `visitor` reports when the visitor has disconnected.
    */
   perform(
     effect: Exclude<PolicyEffect, { kind: 'hold-body' }>,
@@ -147,7 +150,7 @@ export class PolicyDriver {
       return known;
     }
     const event = this.#found(effect, subject, visitor);
-    // What had to be waited for is kept when it is found again.
+    // An awaited result is not stored here; the next request finds the result in a shared cache and stores it then.
     if (!(event instanceof Promise)) authCache.keep(effect, subject, event, now);
     return event;
   }
@@ -157,7 +160,7 @@ export class PolicyDriver {
     return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, subject)) : event;
   }
 
-  /** A route's policy has been replaced or has ended. */
+  /** Deletes the limiters and ids of a route's policy that was replaced or has ended. */
   forget(served: object): void {
     this.#ids.delete(served);
     this.#limiters.forget(served);
@@ -194,12 +197,15 @@ export class PolicyDriver {
     if (event.kind !== 'failed' || event.fault.code !== 'POLICY_PROVIDER_AWAY') return event;
     const { code, internal, cause } = event.fault;
     const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');
-    // By tenant: of a wildcard name visitors make as many hosts as they like.
+    // Throttle the log by tenant, not by host: visitors of a wildcard name can invent any number of hosts.
     this.#log?.log('warn', `${code} ${tenant}`, { code, host, reason }, 'request to a sign-in or key provider failed');
     return event;
   }
 
-  /** Caches name what their entries belong to by a number: what is forgotten is never found again under it. */
+  /**
+   * Returns a number that identifies the object in cache keys. A forgotten object gets a new number, so that its old cache entries are
+   * never found again.
+   */
   #idOf(owner: object): number {
     const known = this.#ids.get(owner);
     if (known !== undefined) return known;

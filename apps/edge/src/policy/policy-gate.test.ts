@@ -1,4 +1,4 @@
-// The gate: lists in their order, effects performed one after the other, nothing waited for without need, and each outcome counted once.
+// The policy gate: rule lists in order, effects in sequence, no unnecessary waiting, and every outcome counted once.
 
 import { Fault } from '@tunnel/errors';
 import type { PolicyEvent, PolicyRequest } from '@tunnel/policy';
@@ -48,7 +48,7 @@ const asked = (route: Route, of: PolicyRequest, signal = new AbortController().s
   holdBody: (): PolicyEvent => ({ kind: 'body-too-large' }),
 });
 
-it('without rules there is nothing to run, and with those of the operator alone there is', () => {
+it('a route without rules has no policy in force; operator rules are applied and counted even then', () => {
   const open = routeWith(NO_POLICY);
   expect(testGate().inForceAt(open)).toBeNull();
   const gate = testGate({ operator: [{ deny: 451 }] });
@@ -63,7 +63,7 @@ it('without rules there is nothing to run, and with those of the operator alone 
   ]);
 });
 
-it('decides at once where nothing has to be found out, and counts what matched and what answered', () => {
+it('a decision without effects is synchronous, and counts matched rules and responses', () => {
   const route = routeWith(
     holderOf({ match: { path: ['/open/**'] }, allow: true }, { match: { path: ['/admin/**'] }, deny: 403 }),
   );
@@ -76,7 +76,7 @@ it('decides at once where nothing has to be found out, and counts what matched a
   expect(route.policy.current?.counts).toEqual({ matched: [1, 2], answered: [undefined, 2] });
 });
 
-it('waits for what must be found out, and goes on with it', async () => {
+it('a decision waits for its effect and continues with the result', async () => {
   const route = routeWith(holderOf(basicAuth));
   const passwords = new SlowPasswords();
   const gate = testGate(passwords);
@@ -91,7 +91,7 @@ it('waits for what must be found out, and goes on with it', async () => {
   expect(await right).toMatchObject({ kind: 'pass', identity: { user: 'me', method: 'basic' } });
 });
 
-it('once the visitor has left nothing more is found out, and nothing is counted', async () => {
+it('a decision ends when the visitor leaves, without counting a response', async () => {
   const route = routeWith(holderOf(basicAuth));
   const passwords = new SlowPasswords();
   const gate = testGate(passwords);
@@ -104,7 +104,7 @@ it('once the visitor has left nothing more is found out, and nothing is counted'
   expect([...gate.answers.values()]).toEqual([]);
 });
 
-it('what fails is an answer, never a pass', async () => {
+it('a failed effect gets an error response, never a pass', async () => {
   const route = routeWith(holderOf(basicAuth));
   const gate = testGate({
     perform: () => ({ kind: 'failed', fault: new Fault('POLICY_BUSY'), retryAfterSecs: 2 }),
@@ -116,7 +116,7 @@ it('what fails is an answer, never a pass', async () => {
   });
 });
 
-it('connections are admitted by their address alone, and at once', () => {
+it('a connection is admitted or refused by its address, synchronously', () => {
   const route = routeWith(
     holderOf(
       { allow_addresses: ['192.0.2.0/24'] },
@@ -134,7 +134,7 @@ it('connections are admitted by their address alone, and at once', () => {
   expect(testGate().admits(routeWith(NO_POLICY), '198.51.100.1')).toBe(true);
 });
 
-it('nobody is asked whether the visitor has left where nothing is waited for', () => {
+it('a synchronous decision creates no abort signal', () => {
   const route = routeWith(holderOf(basicAuth));
   const gate = testGate({ perform: () => ({ kind: 'password-checked', isRight: true }) });
   const of = request('/', field('Authorization', basic('me', 'right')));

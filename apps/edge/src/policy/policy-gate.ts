@@ -1,5 +1,5 @@
-// The rules in the way of visitors: the operator's list and that of a route, run for one request or one connection. Needs are met by the driver, or by
-// whoever reads the visitor; what comes out is counted here, and done elsewhere.
+// Applies policy rules to visitors: runs the operator's rules and then the route's rules for a request or a connection. Effects that the
+// rules request are performed by the driver, or by the reader of the visitor. Counts the outcomes; the caller acts on them.
 import {
   type Answer,
   begin,
@@ -21,36 +21,39 @@ import { PolicySubject } from './policy-subject.ts';
 
 export type PolicyOutcome = Pass | Answer;
 
-/** What a request, or a connection, is decided by. It stays what it was, whatever the route gets meanwhile. */
+/**
+ * The rules that decide about a request or a connection. The rules stay the same until the decision, even if the route gets a new policy
+ * meanwhile.
+ */
 export interface PolicyInForce {
   readonly lists: PolicyLists;
-  /** null: it is the operator's list alone. */
+  /** The route's policy, or null if only the operator's rules apply. */
   readonly ofRoute: RoutePolicy | null;
 }
 
 export interface DecidedRequest extends PolicyVisitor {
   readonly request: PolicyRequest;
   readonly subject: EffectSubject;
-  /** All of its body, for a rule that must see it. */
+  /** Holds the whole body in memory, for a rule that has to inspect the body. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent>;
 }
 
 export interface PolicyGateOptions {
-  /** The list of the operator; null: there is none. */
+  /** The operator's rules, or null if the operator has none. */
   readonly operator: CompiledPolicy | null;
   readonly driver: Pick<PolicyDriver, 'perform'>;
-  /** Milliseconds since the epoch: signatures and sessions speak of it. */
+  /** Returns the time in milliseconds since the epoch, as used by signatures and sessions. */
   readonly now: () => number;
 }
 
-/** Of what is answered at once: nobody waits, so nobody leaves meanwhile. */
+/** Visitor for effects with a synchronous result: the visitor never waits, so the signal never fires. */
 const NEVER: PolicyVisitor = new AbortController();
 const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 
 export class PolicyGate {
-  /** Of the operator's rules, as a route has them of its own. */
+  /** Match counts of the operator's rules, like the counts of each route's rules. */
   readonly operatorCounts: RuleCounts = { matched: [], answered: [] };
-  /** Answers of rules since the start, by action and status. */
+  /** Number of responses by rules since the start, by action and status. */
   readonly answers = new AnswerCounts();
   readonly #options: PolicyGateOptions;
   readonly #operatorAlone: PolicyInForce | null;
@@ -62,20 +65,20 @@ export class PolicyGate {
     this.#operatorAlone = operator === null ? null : { lists: { operator, tunnel: null }, ofRoute: null };
   }
 
-  /** null: everybody may come, and nothing is to be done. */
+  /** Returns the rules that apply at a route, or null if no rules apply. */
   inForceAt(route: Route): PolicyInForce | null {
     const ofRoute = policyOf(route);
     if (ofRoute === null) return route.policy === OUTSIDE_POLICIES ? null : this.#operatorAlone;
-    // One request after the other is mostly for the same.
+    // Reuse the last object: consecutive requests are usually for the same route.
     if (this.#last?.ofRoute === ofRoute) return this.#last;
     const inForce = { lists: { operator: this.#options.operator, tunnel: ofRoute.compiled }, ofRoute };
     this.#last = inForce;
     return inForce;
   }
 
-  /** At once, unless something must be found out first. */
+  /** Decides about a request. Returns the outcome synchronously, unless an effect has to be awaited. */
   decide(inForce: PolicyInForce, asked: DecidedRequest): PolicyOutcome | Promise<PolicyOutcome> {
-    // One moment for all that is not waited for.
+    // Read the clock once for all steps that are not awaited.
     const nowMs = this.#options.now();
     let step = begin(inForce.lists, asked.request, nowMs);
     while (step.kind === 'effect') {
@@ -86,7 +89,7 @@ export class PolicyGate {
     return this.#counted(step, inForce);
   }
 
-  /** A connection of tcp, or a new flow of udp: decided by its address, and at once. */
+  /** Decides synchronously about a TCP connection or a new UDP flow, by the visitor's address. */
   admits(route: Route, address: string): boolean {
     const inForce = this.inForceAt(route);
     if (inForce === null) return true;
@@ -94,7 +97,7 @@ export class PolicyGate {
     while (step.kind === 'effect') {
       const subject = new PolicySubject(route, inForce.ofRoute, { ...NO_HOST, address });
       const event = step.effect.kind === 'hold-body' ? null : this.#options.driver.perform(step.effect, subject, NEVER);
-      // Nothing that an address decides has to be waited for.
+      // Rules for connections only use the address, so none of their effects has to be awaited.
       if (event === null || event instanceof Promise)
         throw new Error(`connections cannot wait for ${step.effect.kind}`);
       step = resume(step.state, event, this.#options.now());
@@ -134,7 +137,7 @@ export class PolicyGate {
     return outcome;
   }
 
-  /** A rule that had let a request pass answers it after all: only its body has shown that it must. */
+  /** Counts a response by a rule that had first allowed the request, and rejected it later because of the body. */
   answeredLate({ ofRoute }: PolicyInForce, rule: RuleRef, status: number): void {
     this.#countAnswer(rule, ofRoute, status);
   }
@@ -149,12 +152,12 @@ export class PolicyGate {
   }
 }
 
-/** Rules count from 1. */
+/** Increments the count of a rule. Rule indexes start at 1. */
 const count = (counts: number[] | undefined, { index }: RuleRef): void => {
   if (counts !== undefined) counts[index - 1] = (counts[index - 1] ?? 0) + 1;
 };
 
-/** Plain numbers; metrics read them. */
+/** Counts of responses by rules, as plain numbers that the metrics read. */
 export class AnswerCounts {
   readonly #counts = new Map<string, { readonly action: string; readonly status: number; count: number }>();
 

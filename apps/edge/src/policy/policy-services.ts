@@ -1,4 +1,5 @@
-// What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
+// Creates the services of the `[policy]` section of server.toml: the operator's rules, and a driver with the operator's login providers
+// and secrets.
 
 import type { ConfigWarning, ServerConfig } from '@tunnel/config/server';
 import { type Policy } from '@tunnel/policy';
@@ -12,19 +13,19 @@ import { PolicyDriver } from './policy-driver.ts';
 export interface PolicyServicesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where a login secret is kept that nobody has given; absent: for this run alone. */
+  /** Folder for a generated login secret, used if none is configured. If absent, the secret lasts only until the process ends. */
   readonly dataDir?: string | undefined;
-  /** Where the public reaches the edge itself: `https://edge.example.com:8443`. Asked when somebody logs in. */
+  /** Returns the public URL of the edge, such as `https://edge.example.com:8443`. Called when a visitor signs in. */
   readonly edgeUrl: () => string;
 }
 
 export interface PolicyServices {
   readonly driver: PolicyDriver;
-  /** Before the list of each tunnel; null: there is none. */
+  /** The operator's rules, which run before the rules of every tunnel; null if the operator has none. */
   readonly operatorPolicy: Policy | null;
 }
 
-/** Throws a ConfigProblem for a file that cannot be used. */
+/** Throws a ConfigProblem if a configured file cannot be used. */
 export const createPolicyServices = (
   config: ServerConfig,
   { clock, logger, dataDir, edgeUrl }: PolicyServicesOptions,
@@ -42,7 +43,10 @@ export const createPolicyServices = (
   return { driver, operatorPolicy };
 };
 
-/** For whoever only wants to know whether an edge would start: reads each file and writes none. Throws a ConfigProblem; says what is seldom meant. */
+/**
+ * Checks whether an edge would start with the policy configuration. Reads every file and writes none. Throws a ConfigProblem on an error;
+ * returns warnings about likely mistakes.
+ */
 export const checkPolicyConfig = ({ policy }: ServerConfig): ConfigWarning[] => {
   const rules = readOperatorPolicy(policy.file);
   readOperatorProviders(policy);
@@ -51,7 +55,10 @@ export const checkPolicyConfig = ({ policy }: ServerConfig): ConfigWarning[] => 
   return warnings.map((text) => ({ key: 'policy.file', text: `${policy.file}: ${text}` }));
 };
 
-/** "auto" means what it means for alerts: while everything says that the edge is for this machine only. */
+/**
+ * Returns true if tenants' providers can be at private addresses. "auto" has the same meaning as for alert webhooks: allowed only if the
+ * configuration shows that the edge serves just this computer.
+ */
 const arePrivateProvidersAllowed = ({ server, platform, policy }: ServerConfig): boolean =>
   decidePrivateAlerts(policy.allow_private, {
     host: server.host,

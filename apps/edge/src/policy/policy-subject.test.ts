@@ -1,4 +1,4 @@
-// Whom the work for a visitor is counted for.
+// The tenant that is charged for the work for a visitor.
 import { type Owner } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import type { Route } from '../routing/registry.ts';
@@ -24,7 +24,7 @@ const groupOf = (groupId: string, ...members: Tunnel[]): Route => {
 
 const tenantOf = (route: Route): string => new PolicySubject(route, null, VISIT).tenant;
 
-it('an account has one share, however many tunnels and groups it has', () => {
+it('an account has one share, regardless of its number of tunnels and groups', () => {
   const routes = [
     tunnelOf('tun_1', EVIL),
     tunnelOf('tun_2', EVIL),
@@ -34,7 +34,7 @@ it('an account has one share, however many tunnels and groups it has', () => {
   expect(new Set(routes.map(tenantOf))).toEqual(new Set(['account evil']));
 });
 
-it('the operator’s tunnels and groups have one each', () => {
+it('each tunnel and each group of the operator has a separate share', () => {
   const routes = [
     tunnelOf('tun_1', OPERATOR),
     tunnelOf('tun_2', OPERATOR),
@@ -43,6 +43,6 @@ it('the operator’s tunnels and groups have one each', () => {
   expect(routes.map(tenantOf)).toEqual(['operator tun_1', 'operator tun_2', 'operator grp_1']);
 });
 
-it('a group that has lost its last member meanwhile is counted for itself', () => {
+it('a group without members has a separate share', () => {
   expect(tenantOf(groupOf('grp_1'))).toBe('group grp_1');
 });

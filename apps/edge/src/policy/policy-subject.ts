@@ -1,4 +1,5 @@
-// What an effect is about: the route that a visitor came to, and how. Made where there is an effect, and nothing of it before it is asked for.
+// The route that a visitor requested, and the details of the request, as needed by effects of rules. Created only for an effect, and
+// every property is computed only when read.
 import { hostOfAuthority } from '@tunnel/http1';
 import { type Policy, type PolicyRequest } from '@tunnel/policy';
 import { ownerKey, tenantKey } from '@tunnel/rules/tunnels';
@@ -7,7 +8,7 @@ import type { RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { EffectSubject } from './policy-driver.ts';
 
-/** Of a request, or of a connection that nothing is known of but its address. */
+/** Details of a request; or of a connection, for which only the address is known. */
 export type Visit = Pick<PolicyRequest, 'host' | 'authority' | 'scheme' | 'address'>;
 
 export class PolicySubject implements EffectSubject {
@@ -33,13 +34,19 @@ export class PolicySubject implements EffectSubject {
     return routeKeyOf(this.#route);
   }
 
-  /** In a group its key: the order in which members come back after a restart does not matter. */
+  /**
+   * Owner to which sessions are bound. For a group the hash of its key, so that the order in which members return after a restart does
+   * not matter.
+   */
   get owner(): string {
     const route = this.#route;
     return isGroup(route) ? `group ${route.keyHash}` : ownerKey(route.owner);
   }
 
-  /** Of a group whoever was first of those that are there: an account has one share, in however many groups it is. */
+  /**
+   * Tenant charged for the work. For a group the tenant of the first connected member, so that an account has a single share for any
+   * number of groups.
+   */
   get tenant(): string {
     const [tunnel] = this.#tunnels();
     return tunnel === undefined ? this.owner : tenantKey(tunnel.owner, this.routeKey);
@@ -62,7 +69,10 @@ export class PolicySubject implements EffectSubject {
     return this.#visit.address;
   }
 
-  /** Its own, as its client was told it; under another name, as with a wildcard, the one that the visitor came by. */
+  /**
+   * The tunnel's public URL as reported to the client. For other host names, such as names below a wildcard, the URL that the visitor
+   * requested.
+   */
   get publicUrl(): string {
     const { host, scheme, authority } = this.#visit;
     const [tunnel] = this.#tunnels();

@@ -1,4 +1,4 @@
-// The policy of a route made from rules, and a gate whose effects are performed by the test. Used by tests only.
+// The policy of a route made from rules, and a gate with effects performed by the test. Used by tests only.
 import { compilePolicy, type Policy, type PolicyEffect, type PolicyEvent, type Rule } from '@tunnel/policy';
 import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
 import type { ConnectionAuthCache } from './connection-auth-cache.ts';
@@ -16,7 +16,7 @@ export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy 
   ...more,
 });
 
-/** As a tunnel or a group has it. */
+/** Creates the policy holder of a tunnel or group. */
 export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current: policyOfRules(rules) });
 
 type Perform = (
@@ -27,11 +27,11 @@ type Perform = (
 
 export interface TestGateOptions {
   readonly operator?: readonly Rule[];
-  /** What is not a rate limit. */
+  /** Performs every effect except rate limits. */
   readonly perform?: Perform;
 }
 
-/** Rate limits are counted for real; all else is the test's. */
+/** Creates a gate that counts rate limits as in production and leaves every other effect to the test. */
 export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {}): PolicyGate => {
   const limiters = new Map<string, RequestLimiter>();
   const budget = new LimiterBudget();
@@ -55,7 +55,7 @@ const neverAsked: Perform = (effect) => {
   throw new Error(`nobody meets ${effect.kind} here`);
 };
 
-/** `auth` by passwords, which the test checks. */
+/** An `auth` rule with passwords, which the test checks. */
 export const basicAuth = {
   auth: {
     token_header: 'x-tunnel-token',
@@ -66,7 +66,7 @@ export const basicAuth = {
 export const basic = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
-/** A password whose check the test ends. */
+/** Password checks that the test completes by hand. */
 export class SlowPasswords {
   readonly asked: { readonly password: string; readonly signal: AbortSignal; answer(isRight: boolean): void }[] = [];
 

@@ -1,5 +1,5 @@
-// Calls to providers of logins and of keys: by the guarded fetch, bounded in time, bytes and number. Tenants name these URLs; what comes
-// back of a failure is its kind, never a body.
+// Requests to login providers and key providers, with the guarded fetch and limits for time, size and number. Because tenants choose
+// these URLs, a failure reports its kind, never the body of a response.
 import { setMaxListeners } from 'node:events';
 import { problemOfAddress } from '@tunnel/rules/net';
 import { FairShare, FairTurns, type Turn } from '@tunnel/rules/rate';
@@ -7,26 +7,27 @@ import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 
 /**
- * a call to a provider that is not answered by then has failed, its wait for others included
+ * Timeout for a call to a provider, including the time in the queue.
  * @limit policies: Call to a sign-in provider, time | 502 `POLICY_PROVIDER_AWAY`
  */
 export const PROVIDER_CALL_MS = 5000;
-/** no answer of a provider is longer */
+/** Maximum size of a provider's response. */
 export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /**
- * To one provider; of tenants each has as many at its own. Calls that wait have turns by the visitor's address and by account. Further ones fail at
- * once, first of all those of the owner with most waiting.
+ * Limits for calls to a single provider; every tenant has a separate limit for its own providers. Waiting calls take turns by the
+ * visitor's network and by account. Calls beyond the limit fail immediately, starting with the owner that has the most waiting calls.
  */
 export const CALLS_TO_ONE = { atOnce: 4, waitingMax: 64 };
 
 /**
- * To all providers of tenants, and as many to the operator's, each with a socket; and of these for one account. The operator's own tunnels may have
- * more, each for itself, but never what is left for others.
+ * Limits for concurrent calls, and therefore sockets, to all providers of tenants, and the same again for all providers of the operator;
+ * `perHolder` is the limit for an account. Each of the operator's own tunnels can exceed the account limit, but never take the capacity
+ * reserved for other accounts.
  */
 export const CALLS_TO_ALL = { limit: 128, perHolder: 32 };
 
-/** Whose URL it is: a tenant's, or one that the operator has written into server.toml. */
+/** Origin of a provider's URL: the policy of a tenant, or the operator's server.toml. */
 export type ProviderTrust = 'tenant' | 'operator';
 
 export const PROVIDER_RESULTS = [
@@ -42,13 +43,13 @@ export const PROVIDER_RESULTS = [
 
 export type ProviderResult = (typeof PROVIDER_RESULTS)[number];
 
-/** Who is asked, and for whom. */
+/** The provider to call, with the tenant and visitor that cause the call. */
 export interface ProviderRef {
   readonly trust: ProviderTrust;
   readonly issuer: string;
-  /** Whose share of the calls it takes; absent: the edge's own. */
+  /** Tenant charged for the call. Default: the edge. */
   readonly tenant?: string | undefined;
-  /** The network of the visitor who causes it; absent: it is for all. */
+  /** Network of the visitor that caused the call. Absent if the result is for all visitors. */
   readonly visitor?: string | undefined;
 }
 
@@ -61,11 +62,11 @@ export interface ProviderAnswer {
 export interface ProviderRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** POST with one. */
+  /** Body of the request. With a body the method is POST, otherwise GET. */
   readonly body?: Buffer | undefined;
 }
 
-/** No answer to go by. `reason` is for the log of the operator. */
+/** Error for a call without a usable response. `reason` is meant for the operator's log. */
 export class ProviderAway extends Error {
   readonly result: ProviderResult;
 
@@ -78,10 +79,10 @@ export class ProviderAway extends Error {
 
 export interface ProviderCallsOptions {
   readonly clock: Clock;
-  /** Tenants' providers at private addresses, and over http. */
+  /** True if providers of tenants can be at private addresses and use plain http. */
   readonly allowPrivate: boolean;
   readonly lookup?: NameLookup | undefined;
-  /** Certificates to trust instead of the usual authorities'. */
+  /** Trusted CA certificates, instead of the public authorities. */
   readonly ca?: string | undefined;
 }
 
@@ -93,14 +94,17 @@ export class ProviderCalls {
   readonly #clock: Clock;
   readonly #allowPrivate: boolean;
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;
-  /** By tenant and provider: there visitors come in turn. Of the operator's providers one more each: there tenants do. */
+  /**
+   * Queues of calls by tenant and provider, in which visitors take turns. For each of the operator's providers there is another queue, in
+   * which tenants take turns.
+   */
   readonly #lanes = new Map<string, FairTurns>();
   readonly #closed = new AbortController();
-  /** Apart: what tenants' providers hold up does not hold up the operator's. */
+  /** Separate limits, so that slow providers of tenants do not delay calls to the operator's providers. */
   readonly #running: Readonly<Record<ProviderTrust, FairShare>> = { tenant: callShares(), operator: callShares() };
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsOptions) {
-    // One listener a call.
+    // Raise the warning limit for event listeners, because every call adds a listener to the signal.
     setMaxListeners(2 * CALLS_TO_ALL.limit, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;
@@ -114,12 +118,15 @@ export class ProviderCalls {
     this.#fetches = { tenant: fetchOf(allowPrivate), operator: fetchOf(true) };
   }
 
-  /** Plain http is for providers on this machine or network, and for those of the operator, who knows. */
+  /**
+   * Returns true if the provider's URL can be plain http: the operator's own providers always, and tenants' providers if private
+   * addresses are allowed.
+   */
   mayBePlain(trust: ProviderTrust): boolean {
     return trust === 'operator' || this.#allowPrivate;
   }
 
-  /** Any status is an answer. Rejects with `ProviderAway`. */
+  /** Sends a request to a provider. Resolves for any HTTP status; rejects with `ProviderAway`. */
   async send(provider: ProviderRef, request: ProviderRequest): Promise<ProviderAnswer> {
     try {
       const answer = await this.#send(provider, request);
@@ -132,7 +139,7 @@ export class ProviderCalls {
     }
   }
 
-  /** What is under way is given up. */
+  /** Aborts all running calls. */
   close(): void {
     this.#closed.abort();
   }
@@ -158,7 +165,7 @@ export class ProviderCalls {
     }
   }
 
-  /** Waits for one of the calls to this provider to end. What it is given must be called once. */
+  /** Waits for a free slot for a call to this provider. The returned function frees the slot and must be called once. */
   async #turn({ trust, issuer, tenant = '', visitor = '' }: ProviderRef, deadline: number): Promise<() => void> {
     const leaveOwn = await this.#enter(`${trust} ${tenant} ${issuer}`, visitor, deadline);
     try {
@@ -180,7 +187,7 @@ export class ProviderCalls {
     }
   }
 
-  /** It gives what ends the turn. */
+  /** Waits for a slot in a queue. Returns the function that frees the slot. */
   async #enter(key: string, owner: string, deadline: number): Promise<() => void> {
     const lane = this.#laneOf(key);
     await this.#wait(lane, owner, deadline);

@@ -1,4 +1,4 @@
-// What providers publish, over real sockets and a clock of the test's own: how long it is kept, and what becomes of bad answers.
+// Documents published by providers, over real sockets and with a fake clock: lifetimes, and invalid responses.
 
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -46,13 +46,13 @@ afterEach(async () => {
 
 const keys = (): Promise<unknown> => documents.keysAt(ref, `${provider.issuer}/keys`);
 
-it('all who want the same at once share one call', async () => {
+it('concurrent requests for the same keys share one call', async () => {
   const found = await Promise.all(Array.from({ length: 20 }, keys));
   expect(new Set(found).size).toBe(1);
   expect(provider.asked.keys).toBe(1);
 });
 
-it('metadata is asked for once an hour, keys every ten minutes', async () => {
+it('metadata is requested once an hour, keys every ten minutes', async () => {
   await documents.metadataOf(ref);
   await keys();
   await clock.advance(PROVIDER_KEYS_FRESH_MS * 0.9 - 1);
@@ -66,7 +66,7 @@ it('metadata is asked for once an hour, keys every ten minutes', async () => {
   expect(provider.asked).toMatchObject({ metadata: 2 });
 });
 
-it('who comes shortly before that waits for nobody, and the next one has the new ones', async () => {
+it('keys are refreshed shortly before they expire, without delaying the request', async () => {
   const found = await keys();
   await clock.advance(PROVIDER_KEYS_FRESH_MS * 0.9);
   provider.odd.keys = 'late';
@@ -81,7 +81,7 @@ it('who comes shortly before that waits for nobody, and the next one has the new
   expect(provider.asked.keys).toBe(3);
 });
 
-it('while it is away what it said is good for a day, and no longer; it is asked again every ten seconds', async () => {
+it('keys stay valid for a day while the provider fails, and are requested again every ten seconds', async () => {
   const found = await keys();
   provider.odd.keys = 'broken';
   await clock.advance(PROVIDER_KEYS_FRESH_MS);
@@ -96,7 +96,7 @@ it('while it is away what it said is good for a day, and no longer; it is asked 
   await expect(keys()).rejects.toThrow('it answered 500');
 });
 
-it('while it is silent nobody but the first waits for it', async () => {
+it('only the first request waits for a silent provider if keys are known', async () => {
   const found = await keys();
   provider.odd.keys = 'late';
   await clock.advance(PROVIDER_KEYS_FRESH_MS);
@@ -105,13 +105,13 @@ it('while it is silent nobody but the first waits for it', async () => {
   await clock.advance(PROVIDER_CALL_MS);
   expect(await first).toBe(found);
   await clock.advance(PROVIDER_KEYS_AGAIN_MS);
-  // The clock stands still: whoever waited for an answer would wait for ever.
+  // The clock stands still, so a request that waited for a response would never end.
   expect(await keys()).toBe(found);
   await eventually(() => expect(provider.asked.keys).toBe(3));
   expect(await keys()).toBe(found);
 });
 
-it('one of which nothing is known is asked at most once a second', async () => {
+it('a failing provider without known keys is asked at most once a second', async () => {
   provider.odd.keys = 'broken';
   await expect(keys()).rejects.toThrow('it answered 500');
   await expect(keys()).rejects.toThrow('it answered 500');
@@ -121,7 +121,7 @@ it('one of which nothing is known is asked at most once a second', async () => {
   await keys();
 });
 
-it('newer keys are had at most every ten seconds', async () => {
+it('newer keys are requested at most every ten seconds', async () => {
   await keys();
   const again = (): Promise<unknown> => documents.newerKeysAt(ref, `${provider.issuer}/keys`);
   expect(await again()).toBeNull();
@@ -132,7 +132,7 @@ it('newer keys are had at most every ten seconds', async () => {
   expect(provider.asked.keys).toBe(2);
 });
 
-it.each(['redirect', 'huge', 'broken', 'not-json'] as const)('an answer that is %s is none', async (odd) => {
+it.each(['redirect', 'huge', 'broken', 'not-json'] as const)('a response of the kind %s is rejected', async (odd) => {
   provider.odd.metadata = odd;
   await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
   expect(provider.asked).toEqual({ metadata: 1, keys: 0, token: 0, userinfo: 0 });
@@ -143,12 +143,12 @@ it.each(['redirect', 'huge', 'broken', 'not-json'] as const)('an answer that is 
   expect(failure.message).not.toContain('s3cret');
 });
 
-it('metadata of another issuer is not taken for this one’s', async () => {
+it('metadata of a different issuer is rejected', async () => {
   provider.metadata = { issuer: 'https://evil.example' };
   await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
 });
 
-it('somebody who names an issuer in another spelling, and fails, fails alone', async () => {
+it('an issuer in another spelling fails without affecting the correct spelling', async () => {
   const wrong = { ...ref, issuer: `${provider.issuer}/tenant/` };
   const right = { ...ref, issuer: `${provider.issuer}/tenant` };
   provider.metadata = { issuer: right.issuer };
@@ -159,7 +159,7 @@ it('somebody who names an issuer in another spelling, and fails, fails alone', a
   expect(await both[1]).toMatchObject({ issuer: right.issuer });
 });
 
-it('one that is silent is given up after five seconds', async () => {
+it('a call to a silent provider is abandoned after five seconds', async () => {
   provider.odd.keys = 'late';
   const asked = keys();
   asked.catch(() => {});
@@ -169,13 +169,13 @@ it('one that is silent is given up after five seconds', async () => {
   expect(calls.results.timeout).toBe(1);
 });
 
-it('four calls to one provider at a time; the fifth waits, and gives up within the same five seconds', async () => {
+it('at most four calls run per provider; further calls wait and time out within the same five seconds', async () => {
   provider.odd.metadata = 'late';
   const url = `${provider.issuer}/.well-known/openid-configuration`;
   const all = Array.from({ length: 6 }, () => calls.send(ref, { url }));
   for (const call of all) call.catch(() => {});
   await eventually(() => expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce));
-  // Another provider is not held up.
+  // Calls to a second provider are not delayed.
   const other = await OddProvider.start({ now: () => clock.now() });
   try {
     const answer = await calls.send({ trust: 'tenant', issuer: other.issuer }, { url: `${other.issuer}/keys` });
@@ -191,7 +191,7 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('tenants’ providers that are silent, however many, do not keep the operator’s from being asked', async () => {
+it('silent providers of tenants do not block the operator’s provider', async () => {
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
   const all = Array.from({ length: CALLS_TO_ALL.limit }, (_, at) =>
@@ -206,7 +206,7 @@ it('tenants’ providers that are silent, however many, do not keep the operator
   expect(await documents.metadataOf(ref)).toMatchObject({ issuer: provider.issuer });
 });
 
-it('one tenant with any number of slow providers has its share of the calls, and another’s provider is asked at once', async () => {
+it('a tenant with many slow providers uses up only its share of the calls', async () => {
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
   const many = 2 * CALLS_TO_ALL.perHolder;
@@ -221,7 +221,7 @@ it('one tenant with any number of slow providers has its share of the calls, and
   await Promise.allSettled(all);
 });
 
-it('a flood of one tenant to an issuer that others name, too, keeps nobody else from it', async () => {
+it('a flood of one tenant does not block a shared issuer for another tenant', async () => {
   provider.odd.keys = 'late';
   const evil = { ...ref, tenant: 'account evil' };
   const url = `${provider.issuer}/keys`;
@@ -235,7 +235,7 @@ it('a flood of one tenant to an issuer that others name, too, keeps nobody else 
   await Promise.allSettled([...all, asked]);
 });
 
-it('at the operator’s provider tenants come in turn: who has all calls waiting gives way', async () => {
+it('tenants take turns at the operator’s provider, so a flood of one tenant gives way', async () => {
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
   const of = (tenant: string): ProviderRef => ({ trust: 'operator', issuer: provider.issuer, tenant });
@@ -250,7 +250,7 @@ it('at the operator’s provider tenants come in turn: who has all calls waiting
   await Promise.allSettled(all);
 });
 
-it('key sets as large as they may be push out nobody’s but their own tenant’s', async () => {
+it('large key sets evict only key sets of the same tenant', async () => {
   const shop = { ...ref, tenant: 'account shop' };
   const found = await documents.keysAt(shop, `${provider.issuer}/keys`);
   provider.besideKeys = { keys: [{ kty: 'RSA', n: 'x'.repeat(PROVIDER_ANSWER_MAX_BYTES - 1000) }] };
@@ -263,7 +263,7 @@ it('key sets as large as they may be push out nobody’s but their own tenant’
   expect(provider.asked.keys).toBe(before);
 });
 
-it('a set of a hundred thousand keys is none, and of what stands beside keys nothing is kept', async () => {
+it('a set of 80,000 keys is rejected, and unknown fields are not stored', async () => {
   provider.besideKeys = { keys: Array.from({ length: 80_000 }, () => ({})) };
   await expect(documents.keysAt(ref, `${provider.issuer}/keys`)).rejects.toMatchObject({ result: 'failed' });
   provider.besideKeys = { keys: [{ kty: 'EC', x5c: Array.from({ length: 80_000 }, () => ({})) }] };
@@ -273,13 +273,13 @@ it('a set of a hundred thousand keys is none, and of what stands beside keys not
   expect(Object.keys(await documents.metadataOf(ref))).not.toContain('more');
 });
 
-it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {
+it('tenants’ providers need https and a public address unless the operator allows otherwise', async () => {
   startWith(false);
   await expect(keys()).rejects.toMatchObject({ result: 'refused' });
   const tls = { trust: 'tenant', issuer: 'https://127.0.0.1:1' } as const;
   await expect(documents.keysAt(tls, 'https://127.0.0.1:1/keys')).rejects.toMatchObject({ result: 'refused' });
   expect(provider.asked.keys).toBe(0);
-  // The operator's own is the operator's own business.
+  // The restriction does not apply to the operator’s providers.
   await documents.keysAt({ ...ref, trust: 'operator' }, `${provider.issuer}/keys`);
   expect(provider.asked.keys).toBe(1);
 });

@@ -1,6 +1,6 @@
-// What providers publish: their metadata and their keys. Kept while they are fresh; kept on while the provider is away; one call for all
-// who want the same at once. Each tenant has what it asked for itself, so that nobody waits for the calls of another; what the operator's providers
-// say is the same for all.
+// Documents published by providers: metadata and keys. A document is cached while fresh, and longer while the provider is unavailable.
+// Concurrent requests for the same document share a call. The cache is separate for every tenant, so that no tenant waits for calls of
+// another tenant; documents of the operator's providers are shared.
 
 import type { Clock } from '@tunnel/runtime';
 import { createLocalJWKSet, type JWK } from 'jose';
@@ -9,19 +9,25 @@ import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import { POLICY_CACHE_CHARS_MAX } from './limits.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
 
-/** what a provider says of itself is asked for again after this */
+/** How long a provider's metadata is fresh. Afterwards the metadata is fetched again. */
 export const PROVIDER_METADATA_FRESH_MS = 3600 * 1000;
-/** its keys are asked for again after this */
+/** How long a provider's keys are fresh. Afterwards the keys are fetched again. */
 export const PROVIDER_KEYS_FRESH_MS = 600_000;
-/** keys of one set; a longer one is no set of keys */
+/** Maximum number of keys in a key set. A larger set is rejected. */
 const PROVIDER_KEYS_MAX = 100;
-/** both are good for this long while it is away */
+/** How long metadata and keys can be used while the provider is unavailable. */
 export const PROVIDER_STALE_MS = 24 * 3600 * 1000;
-/** a token that names an unknown key has the keys asked for again, but not more often than this; nor is a provider that is away asked more often while old answers are good */
+/**
+ * Minimum interval between fetches of a key set because of tokens with an unknown key. Also the retry interval for a provider that is
+ * unavailable while older documents are still usable.
+ */
 export const PROVIDER_KEYS_AGAIN_MS = 10_000;
-/** one that is away and of which nothing is known is not asked again before this */
+/** Retry interval for a provider that is unavailable and has no cached document. */
 export const PROVIDER_RETRY_MS = 1000;
-/** documents of providers that are kept, each tenant’s own; the least used go first, those of accounts with more than a quarter before others */
+/**
+ * Maximum number of cached provider documents, counted separately for each tenant's copy. The least recently used document is evicted
+ * first; accounts with more than a quarter of the cache lose documents before other accounts.
+ */
 const PROVIDER_DOCUMENTS_MAX = 10_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -29,24 +35,27 @@ export type KeySet = ReturnType<typeof createLocalJWKSet>;
 interface Kept<T> {
   readonly value: T;
   readonly fetchedAt: number;
-  /** Of the last attempt that failed; -Infinity: none. */
+  /** Time of the last failed attempt since the document was fetched; -Infinity if there was none. */
   readonly failedAt: number;
   readonly chars: number;
 }
 
 interface DocumentRules<T> {
   readonly freshMs: number;
-  /** Throws what is no such document. */
+  /** Parses a response. Throws if the response is not a valid document of this kind. */
   readonly read: (provider: ProviderRef, body: Buffer) => Promise<T> | T;
-  /** What of it is kept, as JSON. */
+  /** Serializes the cached parts as JSON, to estimate their size. */
   readonly textOf: (value: T) => string;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
-/** From this part of its time on a document that is in use is asked for again: the new one is there before anybody has to wait for it. */
+/**
+ * Share of the freshness time after which a document in use is refreshed in the background, so that no request has to wait for the new
+ * document.
+ */
 const EARLY = 0.9;
 
-/** Documents of one kind, by provider and URL. */
+/** Cache for documents of one kind, by provider and URL. */
 class Documents<T> {
   readonly #calls: ProviderCalls;
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -55,7 +64,7 @@ class Documents<T> {
     entriesMax: PROVIDER_DOCUMENTS_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
-  /** Those of which nothing is known, and when they failed. */
+  /** Errors of providers without a cached document. An entry expires when the provider can be tried again. */
   readonly #failed = new BoundedCache<ProviderAway>({
     entriesMax: PROVIDER_DOCUMENTS_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
@@ -68,7 +77,7 @@ class Documents<T> {
     this.#rules = rules;
   }
 
-  /** Rejects with `ProviderAway`. */
+  /** Returns a document from the cache or the provider. Rejects with `ProviderAway`. */
   async get(asked: ProviderRef, url: string): Promise<T> {
     const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
@@ -79,11 +88,11 @@ class Documents<T> {
     const { freshMs } = this.#rules;
     if (age < freshMs * EARLY || now - kept.failedAt < PROVIDER_KEYS_AGAIN_MS) return kept.value;
     const fetching = this.#fetch(provider, url).catch(() => kept.value);
-    // Nobody waits for one that has failed already: it would be five seconds, again and again.
+    // No request waits for a provider that has failed before, because the wait would be five seconds each time.
     return age < freshMs || kept.failedAt !== NEVER ? kept.value : fetching;
   }
 
-  /** Anew, unless it is new already or was just asked for; null: there is nothing newer. */
+  /** Fetches a document again, unless the last fetch was a moment ago. Returns null if there is no newer document. */
   async getAgain(asked: ProviderRef, url: string): Promise<T | null> {
     const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
@@ -127,7 +136,7 @@ class Documents<T> {
     }
   }
 
-  /** Until its end since it was fetched: to fail does not make it younger. */
+  /** Caches a document until a fixed time after its fetch. A failed attempt does not extend the lifetime. */
   #keep({ tenant = '' }: ProviderRef, key: string, kept: Kept<T>): void {
     this.#kept.set(tenant, key, kept, kept.fetchedAt + PROVIDER_STALE_MS, kept.chars);
   }
@@ -141,11 +150,17 @@ class Documents<T> {
   }
 }
 
-/** By its issuer, too: one who names it in another spelling would fail for all who name it rightly. */
+/**
+ * Cache key of a document. Includes the issuer as well as the URL: a misspelled issuer at the same URL fails, and its failure must not
+ * affect policies with the correct spelling.
+ */
 const keyOf = ({ trust, issuer, tenant = '' }: ProviderRef, url: string): string =>
   `${trust} ${tenant}\0${issuer} ${url}`;
 
-/** What the operator's providers say is asked for by the edge itself: it is for all, and in nobody's turn. */
+/**
+ * Removes the visitor from the reference, and for the operator's providers the tenant. Their documents are fetched on behalf of the edge,
+ * because the documents are shared by all tenants.
+ */
 const asIsShared = ({ trust, issuer, tenant }: ProviderRef): ProviderRef =>
   trust === 'operator' ? { trust, issuer } : { trust, issuer, tenant };
 
@@ -166,12 +181,12 @@ export class ProviderDocuments {
     });
   }
 
-  /** By discovery at the issuer. Rejects with `ProviderAway`, as the others do. */
+  /** Returns the metadata by discovery at the issuer. Rejects with `ProviderAway`, like the methods below. */
   metadataOf(provider: ProviderRef): Promise<oauth.AuthorizationServer> {
     return this.#metadata.get(provider, discoveryUrlOf(provider.issuer));
   }
 
-  /** `url` null: as its metadata says. */
+  /** Returns the URL of the provider's keys. If `url` is null, the URL comes from the provider's metadata. */
   async keyUrlOf(provider: ProviderRef, url: string | null): Promise<string> {
     if (url !== null) return url;
     const { jwks_uri } = await this.metadataOf(provider);
@@ -183,16 +198,16 @@ export class ProviderDocuments {
     return this.#keys.get(provider, url);
   }
 
-  /** For a token that names a key which is not among them; null: none newer may be had now. */
+  /** Fetches the keys again for a token with an unknown key. Returns null if no newer keys are available now. */
   newerKeysAt(provider: ProviderRef, url: string): Promise<KeySet | null> {
     return this.#keys.getAgain(provider, url);
   }
 }
 
-/** OpenID Connect Discovery 1.0, 4: below whatever path the issuer has. */
+/** Returns the URL of the metadata: below the issuer's path, if it has one (OpenID Connect Discovery 1.0, 4). */
 const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
-/** It must be its own issuer's: another one's document at this URL is refused. */
+/** Parses a provider's metadata. Rejects metadata that names a different issuer. */
 const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
   const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
   const whole = await oauth.processDiscoveryResponse(new URL(provider.issuer), response);
@@ -205,17 +220,20 @@ const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet => {
   return createLocalJWKSet({ keys: keys.map((key) => only(key as object, KEY_READ)) as unknown as JWK[] });
 };
 
-/** What is read of each: the rest may be a hundred thousand tables, which take twenty times their text, and a turn of the event loop to copy. */
+/**
+ * Fields of the metadata and the keys that are kept. Other fields may contain a hundred thousand objects, which would need twenty times
+ * the memory of their text and a turn of the event loop to copy.
+ */
 const METADATA_READ = [
   ...['issuer', 'authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'],
   ...['id_token_signing_alg_values_supported', 'token_endpoint_auth_methods_supported'],
   ...['authorization_response_iss_parameter_supported'],
 ];
 const KEY_READ = ['kty', 'kid', 'use', 'key_ops', 'alg', 'crv', 'x', 'y', 'n', 'e'];
-/** Of a list in them. */
+/** Maximum number of list elements kept in a field of a provider document. */
 const LIST_READ_MAX = 100;
 
-/** Throws for what is no table. */
+/** Copies only the named fields of an object. Throws if the value is not an object. */
 const only = (given: object, names: readonly string[]): Record<string, unknown> => {
   const table = given as Readonly<Record<string, unknown>>;
   const read: Record<string, unknown> = {};

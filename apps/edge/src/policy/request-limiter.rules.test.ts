@@ -6,7 +6,7 @@ import { LIMITER_KEYS, LimiterBudget, type LimiterRates, RequestLimiter, SWEPT }
 
 const TEN_A_MINUTE: LimiterRates = { requests: 10, perSecs: 60, burst: 3 };
 const TENANT = 'account a';
-/** As clocks have it: whole milliseconds since long ago. */
+/** A realistic time of a clock: whole milliseconds since 1970. */
 const NOW = 1_800_000_000_000;
 
 const limiterOf = (keysMax?: number, edgeMax?: number): { limiter: RequestLimiter; budget: LimiterBudget } => {
@@ -15,7 +15,7 @@ const limiterOf = (keysMax?: number, edgeMax?: number): { limiter: RequestLimite
 };
 
 describe('a limiter', () => {
-  it('lets the burst in at once, then one each time its share of the period is over', () => {
+  it('allows the burst at once, then one request per share of the period', () => {
     const { limiter } = limiterOf();
     const take = (ms: number): number | null => limiter.take('a', TEN_A_MINUTE, NOW + ms);
     expect([take(0), take(0), take(0), take(0)]).toEqual([null, null, null, 6]);
@@ -23,26 +23,26 @@ describe('a limiter', () => {
     expect([take(60_000), take(60_000), take(60_000), take(60_000)]).toEqual([null, null, null, 6]);
   });
 
-  it('counts each key by itself', () => {
+  it('counts each key separately', () => {
     const { limiter } = limiterOf();
     const one = { requests: 1, perSecs: 3600, burst: 1 };
     expect(['a', 'b', 'a', 'b'].map((key) => limiter.take(key, one, NOW))).toEqual([null, null, 3600, 3600]);
   });
 
-  it('a refused request counts for nothing: whoever waits as long as it was told gets in', () => {
+  it('does not count refused requests: a visitor that waits the given time is allowed', () => {
     const { limiter } = limiterOf();
     for (let count = 0; count < 100; count += 1) limiter.take('a', TEN_A_MINUTE, NOW);
     const wait = limiter.take('a', TEN_A_MINUTE, NOW) ?? 0;
     expect(limiter.take('a', TEN_A_MINUTE, NOW + wait * 1000)).toBeNull();
   });
 
-  it('a clock that is set back makes nobody wait longer than for the whole burst', () => {
+  it('limits the wait to the time of a whole burst if the clock is set back', () => {
     const { limiter } = limiterOf();
     for (let count = 0; count < 3; count += 1) limiter.take('a', TEN_A_MINUTE, NOW);
     expect(limiter.take('a', TEN_A_MINUTE, NOW - 3_600_000)).toBeLessThanOrEqual(18);
   });
 
-  it('thirds of a second are exact: the whole burst, and not one more', () => {
+  it('allows exactly the burst at three requests per second', () => {
     const { limiter } = limiterOf();
     const rates = { requests: 3, perSecs: 1, burst: 1000 };
     const allowed = Array.from({ length: 1100 }, () => limiter.take('a', rates, NOW + 12_345)).filter(
@@ -51,7 +51,7 @@ describe('a limiter', () => {
     expect(allowed).toHaveLength(1000);
   });
 
-  it('a burst is whole at any part of a millisecond', () => {
+  it('allows exactly the burst at any fraction of a millisecond', () => {
     const burst = fc.integer({ min: 1, max: 200 });
     fc.assert(
       fc.property(burst, fc.integer({ min: 1, max: 50 }), fc.integer({ min: 0, max: 50_000 }), (most, requests, at) => {
@@ -76,7 +76,7 @@ describe('a limiter', () => {
     },
   );
 
-  it('of no key more than burst and rate allow come in any window, whether there is room for it or not', () => {
+  it('never allows a key more than burst and rate in any window, even with a full table', () => {
     fc.assert(
       fc.property(rates, calls, fc.constantFrom(1, 2, 100), (rate, events, keysMax) => {
         const { limiter } = limiterOf(keysMax);
@@ -99,7 +99,7 @@ describe('a limiter', () => {
     );
   });
 
-  it('whoever comes slower than the rate is never refused, while there is room', () => {
+  it('never refuses a key slower than the rate while there is room', () => {
     fc.assert(
       fc.property(rates, fc.integer({ min: 1, max: 100 }), (rate, count) => {
         const { limiter } = limiterOf();
@@ -112,8 +112,8 @@ describe('a limiter', () => {
   });
 });
 
-describe('a full table', () => {
-  it('makes all new keys share one bucket: limited together, never unlimited', () => {
+describe('a full table of limiter keys', () => {
+  it('limits all new keys together in one shared bucket', () => {
     const { limiter } = limiterOf(10);
     const allowed = Array.from({ length: 1000 }, (_, index) => limiter.take(`key ${index}`, TEN_A_MINUTE, NOW)).filter(
       (wait) => wait === null,
@@ -122,14 +122,14 @@ describe('a full table', () => {
     expect(limiter.size).toBe(10);
   });
 
-  it('serves those it knows as before', () => {
+  it('keeps the buckets of known keys', () => {
     const { limiter } = limiterOf(10);
     limiter.take('known', TEN_A_MINUTE, NOW);
     for (let index = 0; index < 1000; index += 1) limiter.take(`key ${index}`, TEN_A_MINUTE, NOW);
     expect([limiter.take('known', TEN_A_MINUTE, NOW), limiter.take('known', TEN_A_MINUTE, NOW)]).toEqual([null, null]);
   });
 
-  it('makes room of keys that have all their requests back', () => {
+  it('evicts keys with a full bucket', () => {
     const { limiter, budget } = limiterOf(10);
     for (let index = 0; index < 10; index += 1) limiter.take(`old ${index}`, TEN_A_MINUTE, NOW);
     const later = NOW + 6000;
@@ -137,7 +137,7 @@ describe('a full table', () => {
     expect([limiter.size, budget.size]).toEqual([1, 1]);
   });
 
-  it('a key that came by the shared bucket does not get its burst twice once there is room', () => {
+  it('does not grant a second burst to a key moved out of the shared bucket', () => {
     const { limiter } = limiterOf(1);
     const one = { requests: 1, perSecs: 10, burst: 2 };
     limiter.take('first', one, NOW);
@@ -146,11 +146,11 @@ describe('a full table', () => {
       null,
       10,
     ]);
-    // `first` has its request back, and gives way.
+    // The key `first` has a full bucket again and is evicted.
     expect([limiter.take('a', one, NOW + 10_000), limiter.take('a', one, NOW + 10_000)]).toEqual([null, 10]);
   });
 
-  it('is idle once nothing is held against anybody: not while the shared bucket is', () => {
+  it('is idle only once every bucket is full again, including the shared bucket', () => {
     const { limiter } = limiterOf(1);
     expect(limiter.isIdle(NOW)).toBe(true);
     for (const key of ['a', 'b', 'c', 'd']) limiter.take(key, TEN_A_MINUTE, NOW);
@@ -158,7 +158,7 @@ describe('a full table', () => {
     expect([limiter.size, limiter.isIdle(NOW + 6000), limiter.isIdle(NOW + 18_000)]).toEqual([0, false, true]);
   });
 
-  it('the bound of the edge holds for all limiters together, and closing one makes room', () => {
+  it('respects the edge’s limit for all limiters together, and closing a limiter frees room', () => {
     const budget = new LimiterBudget(20);
     const one = new RequestLimiter(budget, 'account a', 15);
     const other = new RequestLimiter(budget, 'account b', 15);
@@ -166,7 +166,7 @@ describe('a full table', () => {
       one.take(`key ${index}`, TEN_A_MINUTE, NOW);
       other.take(`key ${index}`, TEN_A_MINUTE, NOW);
     }
-    // Each has as much as the other: what is left is for whoever has less.
+    // Both tenants have the same number of keys. The remaining room is kept for a smaller tenant.
     expect([one.size, other.size, budget.size]).toEqual([9, 9, 18]);
     const kept = other.size;
     one.close();
@@ -175,7 +175,7 @@ describe('a full table', () => {
     expect([other.size, budget.size]).toEqual([15, 15]);
   });
 
-  it('idle keys of other rules make room, too', () => {
+  it('evicts idle keys of other rules', () => {
     const budget = new LimiterBudget(20);
     const one = new RequestLimiter(budget, TENANT);
     const other = new RequestLimiter(budget, TENANT);
@@ -184,7 +184,7 @@ describe('a full table', () => {
     expect(other.size).toBe(1);
   });
 
-  it('sweeping forgets all that is idle, a bounded part at a time, and nothing else', () => {
+  it('is swept in bounded steps, which remove only idle keys', () => {
     const budget = new LimiterBudget();
     const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget, TENANT));
     for (const limiter of limiters)
@@ -201,19 +201,19 @@ describe('a full table', () => {
   });
 });
 
-describe('one tenant floods its limits', () => {
+describe('a tenant with a flood of limiter keys', () => {
   const flood = (limiter: RequestLimiter, keys: number): void => {
     for (let index = 0; index < keys; index += 1) limiter.take(`flood ${index}`, TEN_A_MINUTE, NOW);
   };
 
-  it('with rules enough for all keys of an edge it gets its share, and each new key of another has a bucket of its own', () => {
+  it('gets only its share of the edge’s keys, and new keys of another tenant have separate buckets', () => {
     const budget = new LimiterBudget();
     const floods = Array.from({ length: 30 }, () => new RequestLimiter(budget, 'account evil'));
     const neighbour = new RequestLimiter(budget, 'account shop');
     neighbour.take('known', TEN_A_MINUTE, NOW);
     for (const limiter of floods) flood(limiter, LIMITER_KEYS.perRule);
     expect(budget.size).toBe(LIMITER_KEYS.perHolder + 1);
-    // Nothing is forgotten: of its burst of three one is used.
+    // The key `known` has kept its bucket, with one of three requests used.
     expect([1, 2, 3].map(() => neighbour.take('known', TEN_A_MINUTE, NOW))).toEqual([null, null, 6]);
     for (let index = 0; index < 5000; index += 1) {
       expect(neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW)).toBeNull();
@@ -221,7 +221,7 @@ describe('one tenant floods its limits', () => {
     expect(neighbour.size).toBe(5001);
   });
 
-  it('many that flood together leave room for whoever has less than they', () => {
+  it('leaves room for a smaller tenant, even together with seven other tenants', () => {
     const budget = new LimiterBudget(1000, 250);
     const floods = Array.from({ length: 8 }, (_, at) => new RequestLimiter(budget, `account evil ${at}`));
     for (let index = 0; index < 1000; index += 1) {
@@ -232,7 +232,7 @@ describe('one tenant floods its limits', () => {
     expect([neighbour.size, budget.size <= 1000]).toEqual([50, true]);
   });
 
-  it('a tunnel of the operator may have more than a share, and leaves the last of it to another', () => {
+  it('can exceed the share as the operator, but leaves room for another tunnel', () => {
     const budget = new LimiterBudget(1000, 250);
     const limiter = new RequestLimiter(budget, 'operator tun_a');
     flood(limiter, 2000);
@@ -242,7 +242,7 @@ describe('one tenant floods its limits', () => {
     expect(neighbour.size).toBe(50);
   });
 
-  it('its keys that find no room are limited together, never unlimited', () => {
+  it('has keys without room limited together in a shared bucket', () => {
     const limiter = new RequestLimiter(new LimiterBudget(1000, 10), TENANT);
     const allowed = Array.from({ length: 1000 }, (_, index) => limiter.take(`key ${index}`, TEN_A_MINUTE, NOW));
     expect(allowed.filter((wait) => wait === null)).toHaveLength(10 + TEN_A_MINUTE.burst);
@@ -260,7 +260,7 @@ describe('the key of a request', () => {
     return limiterKeyOf(by, { address, headers }, user, { sha256Hex });
   };
 
-  it('by address: an IPv6 one by its /64', () => {
+  it('is the address, or the /64 of an IPv6 address', () => {
     expect(keyOf('address')).toBe('192.0.2.1');
     expect(keyOf('address', { address: '2001:db8:1:2:3::4' })).toBe(
       keyOf('address', { address: '2001:db8:1:2:ffff::' }),
@@ -268,7 +268,7 @@ describe('the key of a request', () => {
     expect(keyOf('address', { address: '2001:db8:1:2::1' })).not.toBe(keyOf('address', { address: '2001:db8:1:3::1' }));
   });
 
-  it('by user, header or tunnel; by address where there is none', () => {
+  it('is the user, header or tunnel, or the address if the value is missing', () => {
     expect(keyOf('tunnel')).toBe(keyOf('tunnel', { address: '192.0.2.2' }));
     expect(keyOf('user', { user: 'ann' })).toBe(keyOf('user', { user: 'ann', address: '192.0.2.2' }));
     expect(keyOf('user')).toBe('192.0.2.1');
@@ -278,13 +278,13 @@ describe('the key of a request', () => {
     expect(keyOf('header:x-key', { headers: [...headers, field('x-key', 'k2')] })).toBe('192.0.2.1');
   });
 
-  it('a host has one key, however it is written', () => {
+  it('is the same for every spelling of a host', () => {
     for (const host of ['a.example.com', 'A.example.com:1', 'a.example.com.']) {
       expect(keyOf('header:host', { headers: [field('Host', host)] })).toBe('tunnel');
     }
   });
 
-  it('no kind of key is another: nobody takes from an address, or from a longer value, by naming it', () => {
+  it('cannot collide with a key of another kind', () => {
     const headers = [field('x-key', '192.0.2.1')];
     const long = 'k'.repeat(65);
     const keys = [
@@ -299,7 +299,7 @@ describe('the key of a request', () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  it('a value over 64 characters is its SHA-256', () => {
+  it('contains the SHA-256 of a value over 64 characters', () => {
     expect(keyOf('header:x-key', { headers: [field('x-key', 'k'.repeat(64))] })).toContain('k'.repeat(64));
     expect(keyOf('header:x-key', { headers: [field('x-key', 'k'.repeat(65))] })).toContain('sha256 of 65');
     expect(keyOf('user', { user: 'u'.repeat(65) })).toContain('sha256 of 65');

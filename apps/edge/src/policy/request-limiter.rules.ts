@@ -1,26 +1,30 @@
-// How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
-// bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
+// Rate limits by key, with the GCRA algorithm: one number per key, exact in any time window. The number of keys is limited; keys that do
+// not fit share one bucket, so a full table makes the limit stricter, never looser. Every call does a bounded part of the cleanup.
 
 import { FairShare, untilToken } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
 /**
- * Keys of all rules of an edge, some 15 MB; of all rules of one account; and of one rule. The operator's own tunnels may have more, each for itself, but
- * never what is left for others. Keys that find no room share one bucket.
+ * Maximum number of keys: for all rules of an edge (about 15 MB), for all rules of an account, and for a single rule. Each of the
+ * operator's own tunnels can exceed the account limit, but never take the capacity reserved for other accounts. Keys that do not fit
+ * share one bucket.
  */
 export const LIMITER_KEYS = { limit: 200_000, perHolder: 50_000, perRule: 10_000 };
 
-/** Keys that one look of the timer goes through, well under a millisecond, and that a request goes through which finds a full table. */
+/** Number of keys checked for expiry: by each run of the timer (well under a millisecond), and by a request that finds its table full. */
 export const SWEPT = { perLook: 5000, perTake: 16 };
 
 export interface LimiterRates {
   readonly requests: number;
   readonly perSecs: number;
-  /** How many may come at once. */
+  /** Burst size: maximum number of requests that can arrive at the same moment. */
   readonly burst: number;
 }
 
-/** The keys of all limiters of an edge together, of which no tenant has more than its share: a flood at its limits leaves the others' as they are. */
+/**
+ * Counts the keys of all limiters of an edge. No tenant can have more than its share, so that a flood at one tenant's limits leaves the
+ * limits of other tenants as they are.
+ */
 export class LimiterBudget {
   readonly #keys: FairShare;
   readonly #limiters = new Set<RequestLimiter>();
@@ -30,20 +34,20 @@ export class LimiterBudget {
     this.#keys = new FairShare({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
   }
 
-  /** Keys that are held now. */
+  /** Number of keys stored by the limiters of the edge. */
   get size(): number {
     return this.#keys.taken;
   }
 
-  /** For one more key. */
+  /** Returns true if the tenant may store another key. */
   hasRoomFor(tenant: string): boolean {
     return this.#keys.refusal(tenant) === null;
   }
 
-  /** Forgets keys that have all their requests back, of one limiter after the other; for a timer. Looks at so many keys at most. */
+  /** Deletes keys with a full bucket, one limiter after another, and checks at most `keysMax` keys. Called by a timer. */
   sweep(nowMs: number, keysMax: number = SWEPT.perLook): void {
     let left = keysMax;
-    // One look at an empty table costs as much as a key.
+    // A look at an empty table is counted like a key.
     for (let seen = 0; seen < this.#limiters.size && left > 0; seen += 1) {
       const limiter = this.#next();
       if (limiter === null) return;
@@ -51,7 +55,7 @@ export class LimiterBudget {
     }
   }
 
-  /** For limiters alone. */
+  /** Registers a limiter. Called only by limiters. */
   enter(limiter: RequestLimiter): void {
     this.#limiters.add(limiter);
   }
@@ -77,19 +81,22 @@ export class LimiterBudget {
   }
 }
 
-/** Of one rule. Times are counted in parts of a millisecond, as many as there are requests: so sums are whole numbers, and exact. */
+/**
+ * Rate limiter of a rule. The unit of time is a millisecond divided by the number of requests in the rule, so that sums are whole numbers
+ * and exact.
+ */
 export class RequestLimiter {
   readonly #budget: LimiterBudget;
-  /** Whose keys these are. */
+  /** Tenant charged for the keys of the rate limiter. */
   readonly #tenant: string;
   readonly #keysMax: number;
-  /** When each key has all its requests back. */
+  /** For each key, the time at which its bucket is full again. */
   readonly #times = new Map<string, number>();
-  /** Of those that found no room. */
+  /** Time at which the bucket shared by keys without an entry is full again. */
   #sharedTime = 0;
-  /** Where the last sweep stopped. */
+  /** Position in the table of keys at which the last sweep stopped. */
   #hand: Iterator<[string, number]> | null = null;
-  /** Times are since the first call: the smaller they are, the more requests a second are exact. */
+  /** Time of the first call. Times are relative to it, because smaller numbers stay exact at higher request rates. */
   #epochMs: number | null = null;
   #parts = 1;
 
@@ -104,22 +111,26 @@ export class RequestLimiter {
     return this.#times.size;
   }
 
-  /** Nothing would be lost with it: no key, and the shared bucket is whole again. */
+  /** Returns true if the limiter can be deleted without effect: it has no keys, and the shared bucket is full again. */
   isIdle(nowMs: number): boolean {
     return this.#times.size === 0 && this.#sharedTime <= (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
   }
 
-  /** null: go on, and it is counted. Else the whole seconds after which one may come, and nothing is counted. */
+  /**
+   * Counts a request and returns null if it is within the limit. Otherwise returns the whole seconds until the next request is allowed,
+   * and counts nothing.
+   */
   take(key: string, { requests, perSecs, burst }: LimiterRates, nowMs: number): number | null {
     this.#epochMs ??= nowMs;
     this.#parts = requests;
-    // Whole parts: a clock gives fractions of a millisecond, and the last request of a burst would be refused by an error of the sum.
+    // Round to whole units: clocks return fractions of a millisecond, and the rounding error of the sum would reject the last request of
+    // a burst.
     const now = Math.round((nowMs - this.#epochMs) * requests);
     const token = perSecs * 1000;
     const known = this.#times.get(key);
     const isShared = known === undefined && !this.#makeRoom(nowMs);
-    // A new key may have come by the shared bucket before: its own begins with what that one has left. A clock that was set back makes no key wait
-    // longer than for a whole bucket.
+    // A new key may have used the shared bucket before, so its own bucket starts at the level of the shared bucket. If the clock was set
+    // back, no key waits longer than for a full bucket.
     const fullAt = Math.min(Math.max(known ?? this.#sharedTime, now), now + token * burst);
     const wait = untilToken(fullAt, now, token, burst);
     if (wait > 0) return Math.max(1, Math.ceil(wait / requests / 1000));
@@ -130,7 +141,7 @@ export class RequestLimiter {
     return null;
   }
 
-  /** Forgets keys that have all their requests back, from where the last call stopped. Gives how many it looked at. */
+  /** Deletes keys with a full bucket, starting where the previous call stopped. Returns the number of keys checked. */
   sweep(nowMs: number, keysMax: number = SWEPT.perLook): number {
     const now = (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
     const count = Math.min(keysMax, this.#times.size);
@@ -144,14 +155,14 @@ export class RequestLimiter {
     return count;
   }
 
-  /** Its policy is gone: its keys are room for others. */
+  /** Frees the keys for other limiters. Called when the policy of the rule ends. */
   close(): void {
     this.#budget.leave(this);
     this.#budget.give(this.#tenant, this.#times.size);
     this.#times.clear();
   }
 
-  /** A key is cut out of a visitor's head, and would keep all of it: the table has a copy of its own. */
+  /** Stores a copy of the key: a key is a substring of a request head, and would keep the whole head in memory. */
   #add(key: string, time: number): void {
     this.#times.set(key.split('').join(''), time);
     this.#budget.take(this.#tenant);

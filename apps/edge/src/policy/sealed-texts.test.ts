@@ -14,7 +14,7 @@ const changed = (parts: Readonly<Record<number, string>>): SealBinding => ({
   parts: HERE.parts.map((part, at) => parts[at] ?? part),
 });
 
-it('what is sealed is read by nobody, and opens where it was sealed for', () => {
+it('a sealed text is unreadable and opens under the same binding', () => {
   const seals = new SealedTexts([A]);
   const sealed = seals.seal(HERE, 'ann@example.com');
   expect(sealed).toMatch(/^[\w-]+$/);
@@ -31,12 +31,12 @@ it.each([
   ['another client', changed({ 3: 'other' })],
   ['another purpose', { ...HERE, purpose: 'pending' }],
   ['parts that are only spelt the same together', { ...HERE, parts: [HERE.parts.join('","')] }],
-] as [string, SealBinding][])('it does not open for %s', (_what, binding) => {
+] as [string, SealBinding][])('a sealed text does not open for %s', (_what, binding) => {
   const seals = new SealedTexts([A]);
   expect(seals.open(binding, seals.seal(HERE, 'x'))).toBeNull();
 });
 
-it('no character of it can be changed, and nothing else is opened', () => {
+it('a sealed text with any changed character does not open', () => {
   const seals = new SealedTexts([A]);
   const sealed = seals.seal(HERE, 'ann', 'beside');
   for (let at = 0; at < sealed.length - 1; at += 1) {
@@ -50,10 +50,10 @@ it('no character of it can be changed, and nothing else is opened', () => {
   expect(seals.open(HERE, sealed, 'beside')).toBe('ann');
 });
 
-it('it has one spelling', () => {
+it('a sealed text has exactly one spelling', () => {
   const seals = new SealedTexts([new Secret('k'.repeat(43))]);
   const binding = { purpose: 'login', parts: ['shop.example.com'] } as const;
-  // Of each length that leaves bits over, and none.
+  // Texts of every length modulo 3, so that base64 leaves different numbers of unused bits.
   for (const text of ['a', 'ab', 'abc']) {
     const sealed = seals.seal(binding, text);
     expect(seals.open(binding, sealed)).toBe(text);
@@ -62,7 +62,7 @@ it('it has one spelling', () => {
   }
 });
 
-it('secrets rotated: nobody is logged out; the old one removed: everybody is', () => {
+it('rotated secrets keep sealed texts valid until the old secret is removed', () => {
   const sealed = new SealedTexts([A]).seal(HERE, 'ann');
   const rotated = new SealedTexts([B, A]);
   expect(rotated.open(HERE, sealed)).toBe('ann');
@@ -72,6 +72,6 @@ it('secrets rotated: nobody is logged out; the old one removed: everybody is', (
   expect(new SealedTexts([B]).open(HERE, sealed)).toBeNull();
 });
 
-it('there is no sealing without a secret', () => {
+it('sealing without a secret fails', () => {
   expect(() => new SealedTexts([])).toThrow('no login secret');
 });

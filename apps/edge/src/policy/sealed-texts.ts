@@ -1,11 +1,14 @@
-// Texts that browsers carry for us: sealed so that nobody reads or changes them, each by a key for its purpose, host, owner and provider.
+// Texts that browsers store for the edge, encrypted and authenticated with a separate key for each purpose, host, owner and provider.
 
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 import type { Secret } from '@tunnel/runtime';
 import { BoundedCache } from './bounded-cache.ts';
 import { LOGIN_COOKIE_MAX_BYTES, POLICY_CACHE_CHARS_MAX } from './limits.ts';
 
-/** keys that were derived from the login secrets: one for each host, owner and provider; the least used go first */
+/**
+ * Maximum number of cached keys derived from the login secrets: a key for each host, owner and provider. The least recently used key is
+ * evicted first.
+ */
 const LOGIN_KEYS_KEPT_MAX = 10_000;
 
 const ALGORITHM = 'aes-256-gcm';
@@ -13,19 +16,22 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What a sealed text is good for; whoever opens it must name the same. */
+/** Purpose of a sealed text. A text opens only with the purpose it was sealed with. */
 export type SealPurpose = 'login' | 'pending' | 'state' | 'code';
 
 export interface SealBinding {
   readonly purpose: SealPurpose;
-  /** Host, owner and provider, or what else tells this use from others. */
+  /** Host, owner and provider, or other parts that distinguish this use from others. */
   readonly parts: readonly string[];
-  /** Whose key it is, where keys are kept; absent: the edge's own. */
+  /** Tenant charged for the cached key. Default: the edge. */
   readonly tenant?: string | undefined;
 }
 
 export class SealedTexts {
-  /** The first one seals, all of them open: so a secret is changed without logging anybody out. */
+  /**
+   * Login secrets. The first secret seals; every secret can open. An operator can therefore change the secret without signing out
+   * visitors.
+   */
   readonly #secrets: readonly Secret[];
   readonly #keys = new BoundedCache<readonly Buffer[]>({
     entriesMax: LOGIN_KEYS_KEPT_MAX,
@@ -37,7 +43,10 @@ export class SealedTexts {
     this.#secrets = secrets;
   }
 
-  /** `beside`: not in it, but it opens only together with that. */
+  /**
+   * Encrypts a text. `beside` is additional authenticated data: it is not part of the sealed text, but must be presented again to open
+   * the text.
+   */
   seal(binding: SealBinding, text: string, beside = ''): string {
     const [key] = this.#keysOf(binding);
     const nonce = randomBytes(NONCE_BYTES);
@@ -46,11 +55,11 @@ export class SealedTexts {
     return sealed.toString('base64url');
   }
 
-  /** null: not one of ours for this, or changed on its way. */
+  /** Decrypts a sealed text. Returns null if the text was not sealed by this edge for the same binding, or was modified. */
   open(binding: SealBinding, sealed: string, beside = ''): string | null {
     if (sealed.length > LOGIN_COOKIE_MAX_BYTES || !/^[\w-]+$/.test(sealed)) return null;
     const bytes = Buffer.from(sealed, 'base64url');
-    // In its one spelling: bits that no byte has a place for would make several of it.
+    // Accept only the canonical base64url encoding. Unused trailing bits would otherwise allow several spellings of the same text.
     if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== sealed) return null;
     for (const key of this.#keysOf(binding)) {
       const text = openWith(key, bytes, beside);
@@ -60,7 +69,8 @@ export class SealedTexts {
   }
 
   #keysOf({ purpose, parts, tenant = '' }: SealBinding): readonly Buffer[] {
-    // As JSON, so that no two lists of parts are the same text; by its digest, as HKDF takes 1024 bytes of it.
+    // Encode the parts as JSON, so that different lists of parts never become the same text. Hash the text, because HKDF accepts at most
+    // 1,024 bytes of info.
     const bound = JSON.stringify([purpose, ...parts]);
     const known = this.#keys.get(bound, 0);
     if (known !== undefined) return known;

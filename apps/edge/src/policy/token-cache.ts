@@ -1,7 +1,11 @@
-// What is known of long texts that visitors send with each request, such as a JWT: found by their ends, and known only where they are the same whole.
+// Results for long texts that visitors send with every request, such as a JWT. The cache looks up a text by its last 40 characters, and
+// then compares the whole text.
 import { BoundedCache, type CacheBounds } from './bounded-cache.ts';
 
-/** Signatures and seals stand at the end: no two good texts have the same one. To look for all of a text takes as long as to check a small one. */
+/**
+ * Number of characters at the end of a token that form its cache key. Signatures and seals are at the end, so valid tokens differ there.
+ * A lookup by the whole text would take as long as the verification of a short token.
+ */
 const END_CHARS = 40;
 
 interface Known<V> {
@@ -16,15 +20,15 @@ export class TokenCache<V> {
     this.#known = new BoundedCache(bounds);
   }
 
-  /** `scope`: what is known in one is unknown in others. */
+  /** Returns the value stored for the text. Entries of a `scope` are not found in other scopes. */
   get(scope: string, text: string, now: number): V | undefined {
     const known = this.#known.get(keyOf(scope, text), now);
     return known !== undefined && known.text === text ? known.value : undefined;
   }
 
-  /** `owner`: whose share of the memory it takes; `valueChars`: about what the value holds. */
+  /** Stores a value for the text. `owner` is charged for the memory; `valueChars` is the approximate size of the value in characters. */
   set(owner: string, scope: string, text: string, value: V, until: number, valueChars: number): void {
-    // A copy: what is cut out of a head would keep all of it.
+    // Copy the text: a substring of a request head would keep the whole head in memory.
     const own = Buffer.from(text, 'latin1').toString('latin1');
     this.#known.set(owner, keyOf(scope, own), { text: own, value }, until, own.length + valueChars);
   }

@@ -1,4 +1,4 @@
-// oidc-provider in this process, and a browser that posts its forms: a whole provider as others run it.
+// A complete provider as in production: oidc-provider in the process of the test, and a browser that submits the forms.
 import { randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import UntypedProvider from 'oidc-provider';
 const Provider = UntypedProvider as new (issuer: string, configuration: object) => { callback(): RequestListener };
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
-/** Login, consent, and a redirect after each. */
+/** Maximum number of steps of a login: the forms for sign-in and consent, and a redirect after each form. */
 const STEPS_MAX = 12;
 
 export class WholeProvider {
@@ -23,7 +23,10 @@ export class WholeProvider {
     this.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** `redirectUris`: where it may send people back to. Whoever signs in as `name` has the e-mail `name@example.com`. */
+  /**
+   * Starts the provider. `redirectUris` are the allowed callback URLs. A person who signs in as `name` has the email address
+   * `name@example.com`.
+   */
   static async start(redirectUris: readonly string[]): Promise<WholeProvider> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -52,7 +55,7 @@ export class WholeProvider {
     return whole;
   }
 
-  /** Follows `location` as a browser, signs in as `name` and agrees; gives where it is sent in the end. */
+  /** Follows `location` like a browser, signs in as `name` and consents. Returns the URL of the final redirect to the client. */
   async signIn(location: string, name: string): Promise<URL> {
     const cookies = new Map<string, string>();
     let next = new URL(location);

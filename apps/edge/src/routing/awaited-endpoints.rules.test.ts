@@ -25,8 +25,8 @@ const member = (tunnelId: string, endpoint: LeasedEndpoint, owner = ALICE, keyHa
 });
 const after = (end: LastRun['end'], ...claims: EndpointClaim[]) => new AwaitedEndpoints({ claims, end }, UNTIL);
 
-describe('endpoints of the last run', () => {
-  it('are awaited when it ended less than the window ago, by a clock that was not set meanwhile', () => {
+describe('the endpoints of the last run', () => {
+  it('are held if the run ended within the window, by a clock that was not set back meanwhile', () => {
     const run = (lastAliveAt: number): LastRun => ({ claims: [], lastAliveAt, end: 'crashed' });
     expect(isAwaited(run(1000), 30_999, 30_000)).toBe(true);
     expect(isAwaited(run(1000), 31_000, 30_000)).toBe(false);
@@ -34,7 +34,7 @@ describe('endpoints of the last run', () => {
     expect(isAwaited(run(Number.NEGATIVE_INFINITY), 1000, 30_000)).toBe(false);
   });
 
-  it('after a crash are given to the secret that had them, once, and to no other client of the account', () => {
+  it('after a crash are given once, and only to the client with the right secret', () => {
     const awaited = after('crashed', alone('t1', SHOP), alone('t2', PORT));
     expect(awaited.take(SHOP, ALICE, 'another', 0)).toBeNull();
     expect(awaited.take(SHOP, BOB, 'alices', 0)).toBeNull();
@@ -44,7 +44,7 @@ describe('endpoints of the last run', () => {
     expect([...awaited.endpoints()].map(({ endpoint }) => endpoint)).toEqual([PORT]);
   });
 
-  it('after a stop on purpose are given to any client of the account, and to nobody else', () => {
+  it('after a clean stop are given to any client of the account, and to no other account', () => {
     const awaited = after('stopped', alone('t1', SHOP), member('t2', PORT));
     expect(awaited.take(SHOP, BOB, 'alices', 0)).toBeNull();
     expect(awaited.take(SHOP, ALICE, 'without', 0)).not.toBeNull();
@@ -52,7 +52,7 @@ describe('endpoints of the last run', () => {
     expect(awaited.takeForGroup(PORT, ALICE, 'another key', 0)).not.toBeNull();
   });
 
-  it('of a group are given to whoever has its key, and settle the claims of all its members', () => {
+  it('of a group are given to any client with the group key, which settles the claims of every member', () => {
     const members = [member('t1', PORT), member('t2', PORT, BOB)];
     const awaited = after('crashed', ...members);
     expect(awaited.take(PORT, ALICE, 'of t1', 0)).toBeNull();
@@ -63,7 +63,7 @@ describe('endpoints of the last run', () => {
     expect(awaited.groupOnPort('tcp', 'pool', 'key', 0)).toBeNull();
   });
 
-  it('are nobody’s when the window is over', () => {
+  it('are free when the window has ended', () => {
     const awaited = after('crashed', alone('t1', SHOP));
     expect(awaited.isClaimant(ALICE, 'alices', UNTIL - 1)).toBe(true);
     expect(awaited.isClaimant(BOB, 'alices', UNTIL - 1)).toBe(false);
@@ -74,7 +74,7 @@ describe('endpoints of the last run', () => {
     expect(awaited.expire(UNTIL)).toEqual([]);
   });
 
-  it('each go to one taker or none, who had a right to it, whatever is asked in whatever order', () => {
+  it('are each given at most once and only to a client with a right to them, over random requests', () => {
     const endpoint = fc.constantFrom(SHOP, PORT, { kind: 'name', name: 'other' } as const);
     const owner = fc.constantFrom(ALICE, BOB);
     const word = fc.constantFrom('a', 'b', 'c');

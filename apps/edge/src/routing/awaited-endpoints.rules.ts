@@ -1,6 +1,7 @@
-// The public endpoints of an edge's last run: whose each one is for a while after the next start, and who may take it up again.
-// After a crash an endpoint is its client's, which proves itself by its resume secret; a group's is everybody's who has the group's key.
-// After a stop on purpose it is its account's: a client that was stopped meanwhile has no secret left, and must not wait for itself.
+// Public endpoints of the edge's previous run, which are held for a while after a start, and the rules for their return. After a crash,
+// an endpoint belongs to its client, which proves its identity with the resume secret; the endpoint of a group belongs to every client
+// with the group's key. After a regular stop, an endpoint belongs to its account: a client that was stopped meanwhile has lost its
+// secret, and must not be blocked by its own endpoint.
 
 import {
   endpointKey,
@@ -11,35 +12,38 @@ import {
   type Transport,
 } from '@tunnel/rules/tunnels';
 
-/** One tunnel of the last run; members of a group have its endpoint in common. */
+/** A tunnel of the previous run with its endpoint. Members of a group have the same endpoint. */
 export interface EndpointClaim {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** SHA-256 of the resume secret, in hex. */
+  /** SHA-256 of the session's resume secret, in hex. */
   readonly secretHash: string;
   readonly endpoint: LeasedEndpoint;
-  /** null: it stood alone. */
+  /** Group of the tunnel, or null for a tunnel without a group. */
   readonly group: { readonly name: string; readonly keyHash: string } | null;
 }
 
 export interface LastRun {
   readonly claims: readonly EndpointClaim[];
-  /** Its last sign of life, in milliseconds since the epoch. */
+  /** Time of the last record of the run, in milliseconds since the epoch. */
   readonly lastAliveAt: number;
   readonly end: 'crashed' | 'stopped';
 }
 
-/** Too long ago, its clients have given up; and a clock that was set tells nothing. */
+/**
+ * Returns true if clients of the previous run may still return. After too long a downtime the clients have given up; a clock that was
+ * changed meanwhile also rules out a return.
+ */
 export const isAwaited = ({ lastAliveAt }: LastRun, now: number, windowMs: number): boolean =>
   Math.abs(now - lastAliveAt) < windowMs;
 
 export class AwaitedEndpoints {
   readonly #end: LastRun['end'];
-  /** On the monotonic clock, as every `now` here. */
+  /** Time until which endpoints are held, on the monotonic clock like every `now` of this class. */
   readonly until: number;
   readonly #claims = new Map<string, EndpointClaim[]>();
   readonly #claimants = new Set<string>();
-  /** Of groups on ports, whose members need not know the port. */
+  /** Endpoints of groups on ports, by name and key. The members of such a group need not know the port. */
   readonly #portsOfGroups = new Map<string, LeasedEndpoint>();
 
   constructor({ claims, end }: Pick<LastRun, 'claims' | 'end'>, until: number) {
@@ -62,23 +66,29 @@ export class AwaitedEndpoints {
     return this.#claims.size;
   }
 
-  /** Each endpoint once, with the owner that it counts for: of a group, the member that came first. */
+  /** Yields every endpoint once, with the owner charged for it: for a group, the owner of its first member. */
   *endpoints(): IterableIterator<Pick<EndpointClaim, 'endpoint' | 'owner'>> {
     for (const [first] of this.#claims.values()) if (first !== undefined) yield first;
   }
 
-  /** Somebody with this secret had something here: the next session goes on with it, so that a second crash finds it, too. */
+  /**
+   * Returns true if a client with this secret had an endpoint. Its new session keeps the secret, so that the client can return after a
+   * second crash as well.
+   */
   isClaimant(owner: Owner, secretHash: string, now: number): boolean {
     return now < this.until && this.#claimants.has(claimantKey(owner, secretHash));
   }
 
-  /** Where the group with this name and key was; null: it is not awaited. */
+  /** Returns the port of the group with this name and key, or null if no such group is expected. */
   groupOnPort(transport: Transport, name: string, keyHash: string, now: number): LeasedEndpoint | null {
     const endpoint = this.#portsOfGroups.get(groupKey(transport, name, keyHash));
     return endpoint !== undefined && now < this.until && this.#claims.has(endpointKey(endpoint)) ? endpoint : null;
   }
 
-  /** For a tunnel that stands alone. The claims it settles; null: this endpoint is not awaited, or not by this client. */
+  /**
+   * Takes an endpoint for a tunnel without a group. Returns the claims fulfilled thereby, or null if the endpoint is not held, or not for
+   * this client.
+   */
   take(endpoint: LeasedEndpoint, owner: Owner, secretHash: string, now: number): readonly EndpointClaim[] | null {
     const isTheirs = (claim: EndpointClaim): boolean =>
       sameOwner(claim.owner, owner) &&
@@ -86,14 +96,17 @@ export class AwaitedEndpoints {
     return this.#takeIf(endpoint, isTheirs, now);
   }
 
-  /** For the first member of a group: whoever has its key might have joined it, too. */
+  /**
+   * Takes an endpoint for the first member of a group. Every client with the group's key is entitled, because it could have joined the
+   * group.
+   */
   takeForGroup(endpoint: LeasedEndpoint, owner: Owner, keyHash: string, now: number): readonly EndpointClaim[] | null {
     const isTheirs = (claim: EndpointClaim): boolean =>
       claim.group?.keyHash === keyHash || (this.#end === 'stopped' && sameOwner(claim.owner, owner));
     return this.#takeIf(endpoint, isTheirs, now);
   }
 
-  /** Those whose time is over; each is given once. */
+  /** Removes and returns the remaining claims if the time for returning has expired, otherwise returns no claims. */
   expire(now: number): readonly EndpointClaim[] {
     if (now < this.until) return [];
     const late = [...this.#claims.values()].flat();

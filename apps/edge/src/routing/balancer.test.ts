@@ -45,7 +45,7 @@ const setUp = (limits = { perTunnel: 100 }, random: () => number = Math.random) 
   return { counts, balancer: new Balancer({ counts, random }) };
 };
 
-/** As whoever holds the lease does it: the member it has is the one that failed. */
+/** Retries like the holder of a lease: the current member is recorded as failed. */
 const retry = (balancer: Balancer, lease: Lease, failed: FailedMembers, nowMs = 0): Tunnel | null => {
   if (lease.member !== null) failed.members.push(lease.member);
   return balancer.retryOnNextMember(lease, failed, nowMs, 'any');
@@ -53,8 +53,8 @@ const retry = (balancer: Balancer, lease: Lease, failed: FailedMembers, nowMs = 
 
 const dispatchesOf = (group: TunnelGroup<Tunnel>): number => group.tally({ kind: 'operator' }).totalDispatches;
 
-describe('a tunnel that stands alone', () => {
-  it('is leased whatever its health and its carriers, and has no next one', () => {
+describe('a single tunnel', () => {
+  it('is leased regardless of health and carriers, and has no next member', () => {
     const { balancer, counts } = setUp();
     const alone = newTunnel('a', { isConnected: false });
     const lease = new Lease();
@@ -76,8 +76,8 @@ describe('a tunnel that stands alone', () => {
   });
 });
 
-describe('a group', () => {
-  it('members whose client has no carrier come last, and are chosen when there are no others', () => {
+describe('balancing within a group', () => {
+  it('picks members without a carrier last, and only if no other member is left', () => {
     const { balancer } = setUp();
     const group = newGroup();
     const away = [join(group, 'a', { isConnected: false }), join(group, 'b', { isConnected: false })];
@@ -96,7 +96,7 @@ describe('a group', () => {
     expect(retry(balancer, lease, failed)).toBeNull();
   });
 
-  it('a connection is tried with a bounded number of members, for a bounded time', () => {
+  it('tries a bounded number of members for a connection, for a bounded time', () => {
     const { balancer } = setUp();
     const group = newGroup();
     for (let n = 0; n <= MEMBER_TRIES_MAX; n += 1) join(group, `t${n}`);
@@ -111,7 +111,7 @@ describe('a group', () => {
     expect(retry(balancer, late, new FailedMembers(0), MEMBER_TRIES_MS)).toBeNull();
   });
 
-  it('a connection stays with its member while that is healthy and in the group, and is dispatched once', () => {
+  it('keeps a connection on its member while the member is healthy, and counts one dispatch', () => {
     const { balancer } = setUp();
     const group = newGroup();
     const member = join(group, 'a');
@@ -125,7 +125,7 @@ describe('a group', () => {
     expect([lease.member?.tunnelId, dispatchesOf(group), member.counters.openConnections]).toEqual(['b', 2, 0]);
   });
 
-  it('a member that is full leaves it to the others; when all are, it is refused', () => {
+  it('skips a full member, and refuses a connection when every member is full', () => {
     const { balancer, counts } = setUp({ perTunnel: 1 });
     const group = newGroup();
     join(group, 'a');
@@ -142,7 +142,7 @@ describe('a group', () => {
     expect(balancer.acquire(new Lease(), group)).toBeNull();
   });
 
-  it('a lease for which there is no next member is as it was', () => {
+  it('leaves a lease unchanged if there is no next member', () => {
     const { balancer, counts } = setUp({ perTunnel: 1 });
     const group = newGroup();
     join(group, 'a');
@@ -156,13 +156,13 @@ describe('a group', () => {
     expect([one.member === member, counts.total]).toEqual([true, 2]);
   });
 
-  it('without a healthy member there is nobody', () => {
+  it('refuses a connection with GROUP_UNHEALTHY without a healthy member', () => {
     const { balancer } = setUp();
     expect(balancer.acquire(new Lease(), newGroup())?.fault.code).toBe('GROUP_UNHEALTHY');
   });
 });
 
-it('a body stays among services that speak the same HTTP', () => {
+it('a request with a body is retried only on services with the same HTTP version', () => {
   const { balancer } = setUp();
   const group = newGroup();
   const http = (localProtocol: 'http1' | 'h2c') => ({ hostHeader: null, localProtocol, capture: false });
@@ -176,7 +176,7 @@ it('a body stays among services that speak the same HTTP', () => {
   expect(balancer.retryOnNextMember(new Lease(), failed, 0, 'any')).not.toBeNull();
 });
 
-it('whatever happens, connections are counted for the members that have them, and for nobody afterwards', () => {
+it('open connections are counted for exactly the members that hold them, over 5000 random events', () => {
   let seed = 7;
   const random = (): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -213,7 +213,7 @@ it('whatever happens, connections are counted for the members that have them, an
     const live = held.filter(({ lease }) => lease.member !== null);
     const open = members.map((member) => live.filter(({ lease }) => lease.member === member).length);
     const counted = members.flatMap(({ counters, tunnelId }) => [counters.openConnections, counts.of(tunnelId)]);
-    // One comparison a step: thousands of them take seconds.
+    // One comparison per step, because thousands of separate comparisons take seconds.
     const wanted = [live.length, 3, ...open.flatMap((n) => [n, n])];
     expect([counts.total, Math.max(3, ...open), ...counted].join(' ')).toBe(wanted.join(' '));
   }

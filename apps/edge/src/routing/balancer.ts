@@ -1,5 +1,5 @@
-// Gives a public connection to one member of its route: uniform over the healthy, within the limits, and on to the next member while
-// nothing has reached a service. A tunnel that stands alone is a route of one.
+// Dispatches a public connection to a member of its route: chooses a random healthy member within the limits, and the next member on
+// failure, as long as no data has reached a service. A tunnel without a group is a route with a single member.
 
 import { Fault } from '@tunnel/errors';
 import type { InFlight } from '@tunnel/rules/rate';
@@ -7,23 +7,29 @@ import { isGroup, type Route } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
 import type { TunnelGroup } from './tunnel-group.rules.ts';
 
-/** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */
+/**
+ * Maximum number of members that are tried for a visitor. In a large group without a working member, a flood of visitors must not cause
+ * an even larger flood of dials.
+ */
 export const MEMBER_TRIES_MAX = 64;
-/** from the first member that did not take a visitor: later no further one is begun, as each may take the time of a dial */
+/**
+ * Time after the first failed member in which further members can be tried. A limit is needed because every attempt can take the full
+ * dial timeout.
+ */
 export const MEMBER_TRIES_MS = 60_000;
 
-/** One public connection's hold on a member, which it is counted for. The balancer alone changes the member. */
+/** Lease of a member for a public connection, which counts for the member. Only the balancer changes the member. */
 export class Lease {
-  /** null: it counts for nobody. */
+  /** Member of the lease. If null, the connection counts for no member. */
   member: Tunnel | null = null;
-  /** The member's service has answered: what comes later does not change that it was this one. */
+  /** True if the member's service has responded. Later failures do not change the member that served the connection. */
   isServed = false;
 }
 
-/** Those that a connection or a request was tried with in vain: the next ones are bounded by their number and by time. */
+/** Members that failed for a connection or request. Further attempts are limited by the number of failed members and by time. */
 export class FailedMembers {
   readonly members: Tunnel[] = [];
-  /** When the first of them failed. */
+  /** Time at which the first member failed. */
   readonly sinceMs: number;
 
   constructor(nowMs: number) {
@@ -38,11 +44,11 @@ export interface Refusal {
 
 export interface BalancerOptions {
   readonly counts: InFlight;
-  /** Uniform in [0, 1). */
+  /** Returns a random number in [0, 1), uniformly distributed. */
   readonly random: () => number;
 }
 
-/** What the next member must have in common with the one that failed. */
+/** Required similarity of the next member to the failed member. */
 export type NextMember = 'any' | 'same-local-protocol';
 
 export class Balancer {
@@ -54,7 +60,10 @@ export class Balancer {
     this.#random = random;
   }
 
-  /** A lease that has a member stays with it where it may. null: it has one now; else it has none, and this is why. */
+  /**
+   * Ensures that the lease has a member, and keeps its present member if possible. Returns null on success; otherwise the lease has no
+   * member, and the refusal has the reason.
+   */
   acquire(lease: Lease, route: Route): Refusal | null {
     if (this.#stays(lease, route)) return null;
     this.release(lease);
@@ -80,21 +89,27 @@ export class Balancer {
     this.#counts.end(member.tunnelId);
   }
 
-  /** The member that has it instead of the last one that failed; null: there is none, and the lease is as it was. */
+  /**
+   * Moves the lease to another member after a failure, and returns the member. Returns null and leaves the lease unchanged if no further
+   * member can be tried.
+   */
   retryOnNextMember(lease: Lease, failed: FailedMembers, nowMs: number, kind: NextMember): Tunnel | null {
     const last = failed.members.at(-1);
     const group = last?.group ?? null;
     if (last === undefined || group === null || nowMs - failed.sinceMs >= MEMBER_TRIES_MS) return null;
     const fits = (member: Tunnel): boolean => kind === 'any' || member.http?.localProtocol === last.http?.localProtocol;
     const { member } = lease;
-    // With HTTP/2 another request may have taken the lease elsewhere meanwhile.
+    // With HTTP/2, another request of the same connection may have moved the lease meanwhile.
     const isElsewhere = member !== null && !failed.members.includes(member) && group.isHealthy(member) && fits(member);
     return isElsewhere ? member : this.#move(lease, group, failed.members, fits);
   }
 
-  // ---- connections that no member has ----
+  // ---- connections without a member ----
 
-  /** For the time that a connection takes although nobody serves it. false: it is one too many. */
+  /**
+   * Counts a connection for the route although no member serves it. Returns false if the limit is reached; otherwise call
+   * uncountUnserved() when the connection ends.
+   */
   countUnserved(route: Route): boolean {
     return this.#counts.begin(routeId(route));
   }
@@ -103,15 +118,18 @@ export class Balancer {
     this.#counts.end(routeId(route));
   }
 
-  // ---- choosing ----
+  // ---- choosing a member ----
 
-  /** null: none is healthy, or each that is was tried, or enough were. */
+  /**
+   * Chooses a member that was not tried yet. Returns null if there is no healthy member left, or if the maximum number of attempts is
+   * reached.
+   */
   #choose(route: Route, tried: readonly Tunnel[]): Tunnel | null {
     if (!isGroup(route)) return tried.length === 0 ? route : null;
     if (tried.length >= MEMBER_TRIES_MAX) return null;
     const first = route.pick(this.#random, tried);
     if (first === null || first.upstream.isConnected) return first;
-    // Its client dials new carriers, which the visitor would have to wait for: those that have some come first.
+    // The client has no carriers and dials new ones, which would delay the visitor. Prefer members with carriers.
     const waiting = [...tried, first];
     for (;;) {
       const other = waiting.length < MEMBER_TRIES_MAX ? route.pick(this.#random, waiting) : null;
@@ -125,16 +143,16 @@ export class Balancer {
     const { member } = lease;
     if (member === null) return false;
     if (isGroup(route)) {
-      // A client that dials new carriers is waited for only when nobody else is there.
+      // Wait for a client with pending carriers only if the group has no other healthy member.
       return route.isHealthy(member) && (route.healthyCount === 1 || member.upstream.isConnected);
     }
     if (member.tunnelId !== route.tunnelId) return false;
-    // Registered again it has the same id and another session.
+    // After a new registration, the tunnel has the same id but a different object and session.
     lease.member = route;
     return true;
   }
 
-  /** null: it counts for the member now. */
+  /** Counts the connection for a member. Returns null on success, otherwise the refusal. */
   #enter(lease: Lease, member: Tunnel): Refusal | null {
     if (!this.#counts.begin(member.tunnelId)) {
       const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perKey });
@@ -175,7 +193,8 @@ const countMove = (group: TunnelGroup<Tunnel>, from: Tunnel | null, to: Tunnel, 
   else if (!wasServed) {
     if (from.group === group) group.moved(from, to);
   }
-  // The one before has served the connection, too: this is a dispatch of its own where that one has come to its end.
+  // The previous member served the connection as well. Count a separate dispatch for the new member if the previous member is no longer
+  // healthy.
   else if (!group.isHealthy(from)) group.dispatched(to);
 };
 

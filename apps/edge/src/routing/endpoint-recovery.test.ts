@@ -35,12 +35,12 @@ beforeEach(async () => {
   runs = [];
 });
 afterEach(async () => {
-  // A run that still writes when its folder goes has a line to say, and it would say it within the next test.
+  // A run that still writes after its folder is deleted would log an error during the next test.
   for (const run of runs) await run.stop();
   await folder.close();
 });
 
-/** One run of an edge. One that is not stopped has crashed. */
+/** Starts a run of an edge. A run that is not stopped counts as crashed. */
 const startRun = async () => {
   const endpoints = new EndpointRegistry({
     listeners: { tcp: LISTENERS, udp: LISTENERS },
@@ -73,8 +73,8 @@ const startRun = async () => {
 const untilWritten = (text: string): Promise<void> =>
   eventually(() => expect(readFileSync(path, 'utf8').trim().split('\n').at(-1)).toContain(text));
 
-describe('after a crash', () => {
-  it('a name and a port are their client’s for 30 s: a stranger is refused, the client gets them', async () => {
+describe('after a crash of the edge', () => {
+  it('a name and a port are held for their client for 30 s, and refused to other clients', async () => {
     const before = await startRun();
     expect(await before.open('t1', exactly(SHOP), ALICE, SECRET)).toBe('opened');
     expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
@@ -88,7 +88,7 @@ describe('after a crash', () => {
     expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
   });
 
-  it('an own domain is its client’s likewise, and of one that passes TLS on it is known', async () => {
+  it('a custom domain is held for its client, and stays marked as passing TLS through', async () => {
     const domain: WantedLease = { kind: 'domain', wanted: { kind: 'exact', name: 'shop.example.org' } };
     const before = await startRun();
     const endpoint = { kind: 'domain', name: 'shop.example.org', passesTls: true } as const;
@@ -101,7 +101,7 @@ describe('after a crash', () => {
     expect(endpoints.names.isHeldForTls(endpoint)).toBe(false);
   });
 
-  it('a name of peers is its publisher’s for 30 s, too: another program with the same secret for peers does not get it', async () => {
+  it('a p2p name is held for its publisher for 30 s, even against another program with the p2p secret', async () => {
     const offer = { name: 'office-db', secretHash: KEY, service: 'tcp', allow: 'account' } as const;
     const officeDb: WantedLease = { kind: 'peer-name', wanted: { kind: 'exact', name: 'office-db' }, offer };
     const before = await startRun();
@@ -115,7 +115,7 @@ describe('after a crash', () => {
     expect(await third.open('x2', officeDb, BOB, KEY)).toBe('opened');
   });
 
-  it('whoever has the key of a group begins it again at the port it had, also without asking for it', async () => {
+  it('a client with the group key restarts the group on its old port, even without asking for the port', async () => {
     const before = await startRun();
     const group = { name: 'pool', keyHash: KEY, endpoint: PORT } as never;
     const endpoint = { kind: 'member', groupId: 'g1' } as const;
@@ -130,7 +130,7 @@ describe('after a crash', () => {
     expect(await endpoints.open('g2', begunAt, { owner: ALICE, groupKeyHash: KEY })).toEqual(PORT);
   });
 
-  it('they are free when 30 s are over, and the file knows of them no more', async () => {
+  it('held endpoints are free after 30 s and removed from the file', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
@@ -142,13 +142,13 @@ describe('after a crash', () => {
     expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
 
-  it('a second crash before the client is back, or while it comes back, takes nothing from it', async () => {
+  it('a second crash before or during the client’s return does not end the hold', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
     const second = await startRun();
     await untilWritten('alive');
-    // It has asked, and the endpoint is being opened.
+    // The returning client has claimed the endpoint, which is still being opened.
     second.recovery.claim('t2', exactly(SHOP), ALICE, SECRET);
     await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');
@@ -166,10 +166,10 @@ describe('after a crash', () => {
     expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
 
-  it('what was given back before is free', async () => {
+  it('an endpoint released before the crash is free', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
-    // Of an endpoint that it has not: the late end of something else.
+    // A late close of an endpoint that the tunnel does not have is ignored.
     before.recovery.closed('t1', PORT);
     await before.open('t2', exactly(PORT), ALICE, SECRET);
     before.recovery.closed('t2', PORT);
@@ -180,12 +180,12 @@ describe('after a crash', () => {
   });
 });
 
-describe('after a stop on purpose', () => {
-  it('they are their account’s: a client that was started anew gets them, a stranger does not', async () => {
+describe('after a clean stop of the edge', () => {
+  it('endpoints are held for any client of their account, and refused to other accounts', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     before.recovery.freeze();
-    // The edge lets go of everybody.
+    // A stopping edge closes every tunnel.
     before.recovery.closed('t1', SHOP);
     await before.recovery.stop();
     const { open } = await startRun();
@@ -195,7 +195,7 @@ describe('after a stop on purpose', () => {
   });
 });
 
-/** With one line that is right but for these fields. */
+/** Content of an endpoints file with a valid line, changed by the given fields. */
 const fileWith = (fields: object): string => {
   const open = { kind: 'open', tunnel_id: 't', account_id: 'a', secret_hash: SECRET, endpoint: { name: 'shop' } };
   const said = [
@@ -206,17 +206,17 @@ const fileWith = (fields: object): string => {
   return `${said.map((line) => JSON.stringify(line)).join('\n')}\n`;
 };
 
-describe('a file', () => {
-  it('of long ago is read without a word', async () => {
+describe('the endpoints file', () => {
+  it('of an old run is read without an error', async () => {
     writeFileSync(path, fileWith({}));
     await startRun();
     expect(lines).toEqual([]);
   });
 
-  it('with a torn last line is read up to it', async () => {
+  it('with a torn last line is read up to this line', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
-    // A run that still wrote would write behind the torn line.
+    // The run is stopped first, because it would otherwise write behind the torn line.
     await before.recovery.stop();
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"kind":"clos`);
     const { open } = await startRun();
@@ -225,19 +225,19 @@ describe('a file', () => {
   });
 
   it.each([
-    ['nothing', ''],
-    ['no head', '{"kind":"alive","at":1}\n'],
-    ['of another version', '{"kind":"endpoints","version":2}\n'],
-    ['broken in the midst', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
-    ['with a line of another kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
-    ['with a time that is none', '{"kind":"endpoints","version":1}\n{"kind":"alive","at":"x"}\n'],
-    ['with no time', '{"kind":"endpoints","version":1}\n{"kind":"stopped"}\n'],
-    ['with a line that is a number', '{"kind":"endpoints","version":1}\n7\n'],
-    ['with an endpoint that is none', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
-    ['without an endpoint', fileWith({ endpoint: undefined })],
-    ['with a hash that is none', fileWith({ secret_hash: 'secret' })],
-    ['without an owner', fileWith({ account_id: undefined })],
-  ])('that is %s: one line, nothing is held, and the edge goes on with a new one', async (_, text) => {
+    ['empty', ''],
+    ['no header', '{"kind":"alive","at":1}\n'],
+    ['another version', '{"kind":"endpoints","version":2}\n'],
+    ['a broken line in the middle', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
+    ['a line of an unknown kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
+    ['an invalid time', '{"kind":"endpoints","version":1}\n{"kind":"alive","at":"x"}\n'],
+    ['no time', '{"kind":"endpoints","version":1}\n{"kind":"stopped"}\n'],
+    ['a line with a number', '{"kind":"endpoints","version":1}\n7\n'],
+    ['an invalid endpoint', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
+    ['no endpoint', fileWith({ endpoint: undefined })],
+    ['an invalid hash', fileWith({ secret_hash: 'secret' })],
+    ['no owner', fileWith({ account_id: undefined })],
+  ])('with unusable content (%s) is reported once, ignored and replaced', async (_, text) => {
     writeFileSync(path, text);
     const { open } = await startRun();
     expect(lines).toHaveLength(1);
@@ -248,7 +248,7 @@ describe('a file', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('that cannot be written: one line, tried again, and whole once it can be', async () => {
+  it('that cannot be written is reported once, retried, and complete once writing works', async () => {
     mkdirSync(path);
     const { open } = await startRun();
     await open('t1', exactly(SHOP), ALICE, SECRET);

@@ -1,5 +1,5 @@
-// Endpoints across runs of the edge: writes down who has which, holds them at the next start, and hands them to those who come back.
-// The rules are in awaited-endpoints.rules.
+// Restores endpoints after a restart of the edge: stores the owner of every endpoint, holds the endpoints at the next start, and gives
+// them back to returning clients. The rules are in awaited-endpoints.rules.
 import { join } from 'node:path';
 import { endpointKey, type LeasedEndpoint, type Owner, sameEndpoint } from '@tunnel/rules/tunnels';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
@@ -9,9 +9,12 @@ import { EndpointsFile } from './endpoints-file.ts';
 import { endpointOfLease, type WantedGroup, type WantedLease } from './registration.rules.ts';
 import type { Tunnel } from './tunnel.ts';
 
-/** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
+/**
+ * Maximum downtime after which endpoints of the previous run are held for their owners; also how long the endpoints are held after the
+ * start.
+ */
 export const RETURN_WINDOW_MS = 30_000;
-/** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
+/** Interval of the "alive" records in the endpoint file, from which the next run learns when this run ended. */
 export const ENDPOINTS_FILE_ALIVE_MS = 5000;
 
 export interface EndpointRecoveryOptions {
@@ -23,7 +26,7 @@ export interface EndpointRecoveryOptions {
 
 const FILE = 'edge-endpoints.jsonl';
 
-/** Whose leases are those that wait for a client of the last run: no id of ours has a space. */
+/** Owner of endpoints that wait for a client of the previous run. Ids contain no spaces, so no id equals this key. */
 const LAST_RUN = 'the last run';
 
 const NOBODY = { claims: [], end: 'crashed' } as const;
@@ -33,7 +36,10 @@ export class EndpointRecovery {
   readonly #options: EndpointRecoveryOptions;
   readonly #file: EndpointsFile;
   #awaited = new AwaitedEndpoints(NOBODY, 0);
-  /** Handed over and not open yet: written down until they are, so that there is no moment in which nobody has them. */
+  /**
+   * Claims of endpoints that were given to a returning owner but are not open yet. They stay in the file until the endpoint opens, so
+   * that an endpoint is never without an owner.
+   */
   readonly #handedOver = new Map<string, readonly EndpointClaim[]>();
   #isFrozen = false;
   #ticking: Timer | undefined;
@@ -43,7 +49,7 @@ export class EndpointRecovery {
     this.#file = new EndpointsFile({ ...options, path: join(options.dataDir, FILE) });
   }
 
-  /** Before anybody can register. Never rejects. */
+  /** Reads the file and holds the endpoints of the previous run. Must complete before clients can register. Never rejects. */
   async start(): Promise<void> {
     const { clock, logger } = this.#options;
     const lastRun = await this.#file.read();
@@ -52,7 +58,7 @@ export class EndpointRecovery {
       this.#awaited = new AwaitedEndpoints(lastRun, until);
       for (const { endpoint, owner } of this.#awaited.endpoints())
         this.#options.endpoints.reserve(endpoint, LAST_RUN, until, owner);
-      // A run that ends within the window leaves them to the next one.
+      // Copy the claims to the new file, in case this run ends within the window as well.
       for (const claim of lastRun.claims) this.#file.opened(claim);
       if (this.#awaited.size > 0) {
         const fields = { endpoints: this.#awaited.size, last_run: lastRun.end };
@@ -63,7 +69,7 @@ export class EndpointRecovery {
     this.#file.alive();
   }
 
-  /** The edge lets go of everybody: what they have now is what they come back to. */
+  /** Stops recording. Called before the edge disconnects its clients, so that the file keeps the endpoints of returning clients. */
   freeze(): void {
     this.#isFrozen = true;
   }
@@ -74,7 +80,7 @@ export class EndpointRecovery {
     await this.#file.stopped();
   }
 
-  // ---- what is written down ----
+  // ---- recording endpoints ----
 
   opened(tunnel: Pick<Tunnel, 'tunnelId' | 'owner' | 'endpoint' | 'group'>, secretHash: string): void {
     if (this.#isFrozen) return;
@@ -89,27 +95,30 @@ export class EndpointRecovery {
     this.#handedOver.delete(endpointKey(endpoint));
   }
 
-  /** It has this endpoint no longer. */
+  /** Records that the tunnel has lost the endpoint. */
   closed(tunnelId: string, endpoint: LeasedEndpoint): void {
     const claim = this.#file.get(tunnelId);
     if (!this.#isFrozen && claim !== undefined && sameEndpoint(claim.endpoint, endpoint)) this.#file.closed(tunnelId);
   }
 
-  // ---- those who come back ----
+  // ---- returning clients ----
 
-  /** A new session of this client goes on with its secret. */
+  /** Returns true if the client had an endpoint in the previous run. Its new session then keeps the secret. */
   isClaimant(owner: Owner, secretHash: string): boolean {
     return this.#awaited.isClaimant(owner, secretHash, this.#now());
   }
 
-  /** What is awaited of this client is its tunnel's now, held until it is opened. */
+  /** Transfers the endpoint held for a client to the client's new tunnel. The endpoint stays held until the tunnel opens it. */
   claim(tunnelId: string, lease: WantedLease, owner: Owner, secretHash: string): void {
     const endpoint = endpointOfLease(lease, owner);
     if (endpoint === null) return;
     this.#settle(endpoint, tunnelId, this.#awaited.take(endpoint, owner, secretHash, this.#now()));
   }
 
-  /** The same for a group that begins. Where it begins: on the port that it had, whatever its first member asks for. */
+  /**
+   * Transfers the endpoint held for a group to the new group. Returns the endpoint to open: for a group on a port the group's previous
+   * port, whatever port the first member requests.
+   */
   claimForGroup(groupId: string, { endpoint, name, keyHash }: WantedGroup, owner: Owner): WantedGroup['endpoint'] {
     const now = this.#now();
     if (endpoint.kind !== 'port') {
@@ -143,7 +152,7 @@ export class EndpointRecovery {
   }
 }
 
-/** A member has its group's. */
+/** Returns the endpoint of a tunnel, or for a member the endpoint of its group. */
 const endpointOf = ({ endpoint, group }: Pick<Tunnel, 'endpoint' | 'group'>): LeasedEndpoint | null => {
   if (endpoint.kind !== 'member') return endpoint;
   return group?.endpoint ?? null;

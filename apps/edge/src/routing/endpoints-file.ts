@@ -1,14 +1,15 @@
-// The file of who has which public endpoint, for the next run: a line for each change, and one every few seconds that says "alive".
+// File with the owner of every public endpoint, read by the next run of the edge: a line for each change, and an "alive" line every few
+// seconds.
 
 import type { LeasedEndpoint } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type LineRecord, type Logger, lineOf, recordsIn } from '@tunnel/runtime';
 import type { EndpointClaim, LastRun } from './awaited-endpoints.rules.ts';
 
-/** changes that wait for the disk; with more, the whole file is written anew instead */
+/** Maximum size of changes that wait to be written. Beyond the limit, the whole file is rewritten instead. */
 const ENDPOINTS_FILE_QUEUE_CHARS = 1024 * 1024;
-/** lines behind the last whole one; then the file is written anew */
+/** Maximum size of the changes appended to the file. Beyond the limit, the whole file is rewritten. */
 const ENDPOINTS_FILE_TAIL_CHARS = 4 * 1024 * 1024;
-/** a larger file is none of ours: a full edge has some 10 MB */
+/** Maximum size of a valid endpoint file. The file of a full edge has about 10 MB. */
 const ENDPOINTS_FILE_MAX_BYTES = 64 * 1024 * 1024;
 
 export interface EndpointsFileOptions {
@@ -19,7 +20,7 @@ export interface EndpointsFileOptions {
 
 export class EndpointsFile {
   readonly #options: EndpointsFileOptions;
-  /** What the file says once all is written. */
+  /** Claims as stored in the file once all pending changes have been written. */
   readonly #claims = new Map<string, EndpointClaim>();
   readonly #file: LineLog;
 
@@ -39,7 +40,7 @@ export class EndpointsFile {
     });
   }
 
-  /** What the last run left; null: nothing, or nothing that can be read, which is said. */
+  /** Reads the records of the previous run. Returns null if the file does not exist, or if it is unreadable, which is logged. */
   async read(): Promise<LastRun | null> {
     const { path, logger } = this.#options;
     try {
@@ -57,7 +58,7 @@ export class EndpointsFile {
     this.#file.append(openLine(claim));
   }
 
-  /** By id: the tunnel has no endpoint any more, or nobody awaits it. */
+  /** Deletes the claim of a tunnel that no longer has an endpoint, or that is no longer expected to return. */
   closed(tunnelId: string): void {
     if (this.#claims.delete(tunnelId)) this.#file.append(lineOf({ kind: 'closed', tunnel_id: tunnelId }));
   }
@@ -70,7 +71,7 @@ export class EndpointsFile {
     this.#file.append(this.#signOfLife('alive'));
   }
 
-  /** With the last sign of life of a run that ends on purpose. Nothing is written afterwards. */
+  /** Writes the last line of a run that was stopped by the operator, and closes the file. Later changes are not written. */
   async stopped(): Promise<void> {
     this.#file.append(this.#signOfLife('stopped'));
     await this.#file.close();
@@ -87,7 +88,7 @@ export class EndpointsFile {
   }
 }
 
-// ---- its lines ----
+// ---- lines of the file ----
 
 const HEAD = { kind: 'endpoints', version: 1 } as const;
 
@@ -95,7 +96,7 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
   lineOf({
     kind: 'open',
     tunnel_id: tunnelId,
-    // null: the operator.
+    // An account id of null stands for the operator.
     account_id: owner.kind === 'operator' ? null : owner.accountId,
     secret_hash: secretHash,
     endpoint: fieldsOfEndpoint(at),
@@ -110,7 +111,7 @@ const fieldsOfEndpoint = (at: LeasedEndpoint): object => {
 
 const isHead = ({ kind, version }: LineRecord): boolean => kind === HEAD.kind && version === HEAD.version;
 
-/** Throws at the first line that is not a valid record. */
+/** Parses an endpoint file. Throws at the first line that is not a valid record. */
 const parseEndpoints = (text: string): LastRun => {
   const claims = new Map<string, EndpointClaim>();
   let lastAliveAt = Number.NEGATIVE_INFINITY;
@@ -126,7 +127,7 @@ const parseEndpoints = (text: string): LastRun => {
   return { claims: [...claims.values()], lastAliveAt, end };
 };
 
-// By hand: a schema takes ten times as long, and clients wait for the start.
+// The records are validated by hand, because a schema takes ten times as long, and clients wait for the start of the edge.
 
 const claimOf = (said: LineRecord): EndpointClaim => {
   const { account_id: accountId, group } = said;
@@ -134,7 +135,7 @@ const claimOf = (said: LineRecord): EndpointClaim => {
     tunnelId: textOf(said['tunnel_id']),
     owner: accountId === null ? { kind: 'operator' } : { kind: 'account', accountId: textOf(accountId) },
     secretHash: hashOf(said['secret_hash']),
-    // An older version wrote no `peer_account`: most names are their account's.
+    // Older versions wrote no `peer_account`. Most peer names belong to the account of the tunnel.
     endpoint: endpointOf({ peer_account: accountId ?? '', ...fieldsOf(said['endpoint']) }),
     group: group === undefined ? null : groupOf(fieldsOf(group)),
   };
@@ -151,7 +152,7 @@ const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...res
   if (domain !== undefined) return { kind: 'domain', name: textOf(domain), ...tls };
   if (peerName !== undefined) {
     const { peer_account: account } = rest;
-    // Empty: the operator's.
+    // The operator's peer names have an empty account.
     return {
       kind: 'peer-name',
       name: textOf(peerName),

@@ -9,7 +9,7 @@ import type { WantedLease } from './registration.rules.ts';
 const OWNER: Owner = { kind: 'account', accountId: 'alice' };
 const ALICE = { owner: OWNER, groupKeyHash: null };
 
-/** Listeners that exist only here; a close takes until it is let go. */
+/** A port registry with simulated listeners. Closing a listener takes until letGo() is called. */
 const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {
   const clock = new FakeClock();
   const open = new Set<number>();
@@ -49,8 +49,8 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: { code: string }) => error.code,
   );
 
-describe('opening', () => {
-  it('skips ports of other programs, and tries them again after a while', async () => {
+describe('opening a port', () => {
+  it('skips ports of other programs, and tries them again after 10 s', async () => {
     const { pool, clock, outside } = setUp({ outside: [1, 2] });
     expect(await pool.open('a', { kind: 'any' }, 'alice')).toBe(3);
     expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
@@ -59,15 +59,15 @@ describe('opening', () => {
     expect([1, 2]).toContain(await pool.open('b', { kind: 'any' }, 'alice'));
   });
 
-  it('takes another port when the preferred one is held outside, and none when exactly that was wanted', async () => {
+  it('takes another port if the preferred port is in use, but fails for an exact port in use', async () => {
     const { pool } = setUp({ outside: [2] });
     expect(await codeOf(pool.open('a', { kind: 'exact', port: 2 }, 'alice'))).toBe('TUNNEL_PORT_IN_USE');
     expect(await pool.open('a', { kind: 'preferred', port: 2 }, 'alice')).not.toBe(2);
   });
 });
 
-describe('the way back', () => {
-  it('of a port ends when its listener has closed, not before', async () => {
+describe('releasing a port', () => {
+  it('takes effect once its listener has closed', async () => {
     const { pool, letGo } = setUp({ to: 1 });
     await pool.open('a', { kind: 'any' }, 'alice');
     pool.close(1);
@@ -78,7 +78,7 @@ describe('the way back', () => {
     expect(await waiting).toBe(1);
   });
 
-  it('of the same tunnel to its own port waits for the old listener', async () => {
+  it('is awaited by a tunnel that returns to its own port', async () => {
     const { pool, open, letGo } = setUp({ to: 1 });
     await pool.open('a', { kind: 'any' }, 'alice');
     pool.close(1);
@@ -90,7 +90,7 @@ describe('the way back', () => {
     expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
 
-  it('is told to listeners that keep a port, once nobody comes back to it, and not when it is another’s already', async () => {
+  it('is reported once to listeners that keep ports open, unless the port has a new holder', async () => {
     const { pool, freed, clock } = keepingPorts();
     await pool.open('a', { kind: 'any' }, 'alice');
     pool.close(1);
@@ -109,7 +109,7 @@ describe('the way back', () => {
     expect(freed).toEqual([1]);
   });
 
-  it('of a hold that ran out, and that a look for another port has ended, is told all the same', async () => {
+  it('is reported even if the hold expired and a search for another port removed it', async () => {
     const { pool, freed, clock } = keepingPorts(2);
     await pool.open('a', { kind: 'exact', port: 1 }, 'alice');
     pool.close(1);
@@ -120,7 +120,7 @@ describe('the way back', () => {
     expect(freed).toEqual([1]);
   });
 
-  it('is none for a port that the edge has itself', async () => {
+  it('never happens for a port withheld by the edge', async () => {
     const { pool } = setUp({ to: 2 });
     expect([pool.withhold(1), pool.withhold(1), pool.withhold(3)]).toEqual([true, true, false]);
     expect(await codeOf(pool.open('a', { kind: 'exact', port: 1 }, 'alice'))).toBe('TUNNEL_PORT_IN_USE');
@@ -129,7 +129,7 @@ describe('the way back', () => {
   });
 });
 
-/** Listeners that keep a port open until they are told that nobody comes back. */
+/** A port registry with listeners that keep a port open until free() reports that no tunnel will return. */
 const keepingPorts = (to = 1) => {
   const clock = new FakeClock();
   const freed: number[] = [];
@@ -146,8 +146,8 @@ const keepingPorts = (to = 1) => {
   };
 };
 
-describe('transports', () => {
-  /** A registry of two transports, the second one invented, with a range of one port each. */
+describe('tcp and udp', () => {
+  /** An endpoint registry for tcp and udp, with a range of one port per transport. */
   const twoTransports = () => {
     const clock = new FakeClock();
     const calls: string[] = [];
@@ -181,7 +181,7 @@ describe('transports', () => {
     return { endpoints, calls, anyOf };
   };
 
-  it('have their own numbers, leases and listeners', async () => {
+  it('have separate port numbers, leases and listeners', async () => {
     const { endpoints, calls, anyOf } = twoTransports();
     const opened: LeasedEndpoint[] = [];
     for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport), ALICE));

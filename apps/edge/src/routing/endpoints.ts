@@ -1,4 +1,4 @@
-// Ports and names behind one interface: whoever registers a tunnel asks for an endpoint, whoever ends it gives the endpoint back.
+// Ports and names behind a common interface. An endpoint is opened for a new tunnel, and released when the tunnel ends.
 
 import { Fault } from '@tunnel/errors';
 import { generateName, PortLeases, type PortRequest, type WantedPort } from '@tunnel/rules/names';
@@ -17,10 +17,10 @@ import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { NameLeases, type WantedName } from './name-leases.rules.ts';
 import { type WantedLease } from './registration.rules.ts';
 
-/** a port of the range that another program holds is not tried again before this */
+/** Retry interval for a port used by another program. */
 const PORT_TAKEN_RETRY_MS = 10_000;
 
-/** What the leases of ports have to know about reservations. */
+/** The part of the reserved names that concerns ports, as needed for leasing a port. */
 type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;
 
 export interface PortRange {
@@ -29,31 +29,31 @@ export interface PortRange {
 }
 
 export interface EndpointRegistryOptions {
-  /** Who opens the ports of each transport: the same number of another transport is another port. */
+  /** Listeners per transport. The same port number of tcp and udp are different ports. */
   readonly listeners: Readonly<Record<Transport, PortListeners>>;
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
-  /** `[limits] account_share`. */
+  /** Share of the ports that an account can use (`[limits] account_share`). */
   readonly accountShare: number;
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
-  /** Absent: nothing is. */
+  /** Reserved ports. Absent if ports cannot be reserved. */
   readonly reserved?: ReservedPorts | undefined;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** Whom an endpoint is opened for. */
+/** The owner and group for which an endpoint is opened. */
 export interface EndpointUser {
   readonly owner: Owner;
-  /** Of the group that begins there; null: a tunnel that stands alone. */
+  /** Key hash of the group that is created at the endpoint; null for a tunnel without a group. */
   readonly groupKeyHash: string | null;
 }
 
-/** The names of p2p tunnels, and who has them. Whoever joined by one is told of its end. */
+/** Names of p2p tunnels and their holders. Notifies the peers of a name when the name's tunnel ends. */
 export interface PeerNames {
-  /** null: it is this tunnel's. */
+  /** Opens a name for a tunnel. Returns null on success, otherwise the reason for the refusal. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner): Fault | null;
-  /** A tunnel has it right now. */
+  /** Returns true if a tunnel is open at the name at present. */
   isServed(endpoint: PeerEndpoint): boolean;
   hold(endpoint: PeerEndpoint, tunnelId: string, until: number): void;
   reserve(endpoint: PeerEndpoint, owner: string, until: number): boolean;
@@ -87,7 +87,7 @@ export class EndpointRegistry {
     this.#ports = Object.fromEntries(transports.map((of) => [of, registryOf(of)])) as Record<Transport, PortRegistry>;
   }
 
-  /** Throws a fault when there is no such endpoint. */
+  /** Leases and opens an endpoint. Throws a Fault if the endpoint is not available. */
   async open(holder: string, wanted: WantedLease, { owner, groupKeyHash }: EndpointUser): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(holder, wanted.wanted) };
     if (wanted.kind === 'domain') return this.names.openAt(holder, { kind: 'domain', name: wanted.wanted.name });
@@ -112,19 +112,25 @@ export class EndpointRegistry {
     };
   }
 
-  /** No visitor comes in any more; the lease stays until hold or release. A name of either kind stops with its entry in the table. */
+  /**
+   * Stops accepting visitors. The lease stays until hold() or release(). Names need no call, because their route is removed from the
+   * registry.
+   */
   close(endpoint: LeasedEndpoint): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].close(endpoint.port);
   }
 
-  /** `until` on the monotonic clock. */
+  /** Keeps an endpoint for its owner's return. `until` is a time on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
     else if (endpoint.kind === 'peer-name') this.peerNames.hold(endpoint, owner, until);
     else this.names.hold(endpoint, owner, until);
   }
 
-  /** Held without having been open, as one that `countsFor` has; absent: it counts for no account. false: there is no such endpoint, or it is somebody's. */
+  /**
+   * Holds an endpoint that is not open. A port counts for the account `countsFor`, or for no account if absent. Returns false if the
+   * endpoint does not exist or belongs to a different owner.
+   */
   reserve(endpoint: LeasedEndpoint, owner: string, until: number, countsFor?: Owner): boolean {
     if (endpoint.kind === 'port') {
       const account = countsFor === undefined ? OPERATOR : ownerKey(countsFor);
@@ -134,12 +140,12 @@ export class EndpointRegistry {
     return this.names.reserve(endpoint, owner, until);
   }
 
-  /** Ports that the edge itself has are no tunnel's. */
+  /** Excludes a port used by the edge from the ports for tunnels. */
   withhold(transport: Transport, port: number): boolean {
     return this.#ports[transport].withhold(port);
   }
 
-  /** What one owner holds is held for another from now on. */
+  /** Transfers an endpoint to a different owner. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
     else if (endpoint.kind === 'peer-name') this.peerNames.reassign(endpoint, owner, next);
@@ -154,34 +160,37 @@ export class EndpointRegistry {
 }
 
 export interface PortListeners {
-  /** `account`: whom its descriptor counts for. */
+  /** Opens a port. `account` is charged for the file descriptor. */
   listen(port: number, account: string): Promise<'listening' | 'taken'>;
-  /** No visitor comes in any more. The port is free when this settles, unless it is kept for its owner's return. */
+  /** Stops accepting visitors. Resolves when the port is free, unless the port is kept for the owner's return. */
   close(port: number): Promise<void>;
-  /** Its owner does not come back: what was kept of the port is not needed any more. */
+  /** Closes the listener of a port that was kept for an owner, once the owner is no longer expected to return. */
   free?(port: number): void;
 }
 
 export interface PortRegistryOptions {
-  /** Its key in `[limits]`: what a refusal names. */
+  /** Key of the port range in `[limits]`, named in refusals. */
   readonly rangeKey: string;
   readonly range: PortRange;
-  /** `[limits] account_share`. */
+  /** Share of the ports that an account can use (`[limits] account_share`). */
   readonly accountShare: number;
   readonly listeners: PortListeners;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** The operator is bound by no share. */
+/** Owner key of the operator, who has no limit on ports. */
 const OPERATOR = ownerKey({ kind: 'operator' });
 
 const boundedBy = (account: string): string | null => (account === OPERATOR ? null : account);
 
-/** Whose leases are those of ports that no tunnel gets: no id of ours has a space. */
+/** Owner of ports excluded from tunnels. Ids contain no spaces, so no id equals this key. */
 const EDGE_ITSELF = 'the edge itself';
 
-/** The ports of one transport with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
+/**
+ * Ports of a transport with their listeners. A lease is returned after its listener has opened, and released after its listener has
+ * closed.
+ */
 export class PortRegistry {
   readonly range: PortRange;
   readonly #rangeKey: string;
@@ -198,14 +207,16 @@ export class PortRegistry {
     this.#clock = clock;
   }
 
-  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped, and so is one that is reserved for another account. */
+  /**
+   * Leases and opens a port. Skips ports used by other programs or reserved for a different account. Throws a Fault if no port is available.
+   */
   async open(
     owner: string,
     wanted: WantedPort,
     account: string,
     reservations: Omit<PortRequest, 'account'> = {},
   ): Promise<number> {
-    // A port on its way back is waited for: its release must come before a new lease, not after it.
+    // Wait for a port that is being closed: its release must happen before a new lease, not afterwards.
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
@@ -217,7 +228,7 @@ export class PortRegistry {
     }
   }
 
-  /** No visitor comes in any more; the lease stays until hold or release. */
+  /** Stops accepting visitors. The lease stays until hold() or release(). */
   close(port: number): void {
     const closed = this.#listeners.close(port).finally(() => {
       if (this.#closing.get(port) === closed) this.#closing.delete(port);
@@ -225,19 +236,19 @@ export class PortRegistry {
     this.#closing.set(port, closed);
   }
 
-  /** `until` on the monotonic clock. */
+  /** Keeps a port for its owner's return. `until` is a time on the monotonic clock. */
   hold(port: number, owner: string, until: number): void {
     this.#leases.hold(port, owner, until);
   }
 
-  /** Also beyond the account's share: the account had the port before. */
+  /** Holds a port that is not open, even beyond the account's share, because the account had the port before. */
   reserve(port: number, owner: string, until: number, account: string): boolean {
     const request = { account: boundedBy(account), isReserved: () => true };
     const answer = this.#leases.lease(owner, { kind: 'exact', port }, this.#clock.monotonic(), request);
     return answer.kind === 'leased' && this.#leases.hold(port, owner, until);
   }
 
-  /** No tunnel gets this port, as long as the edge runs. false: it is outside of the range, or somebody's. */
+  /** Excludes a port from the ports for tunnels until the edge stops. Returns false if the port is outside of the range or in use. */
   withhold(port: number): boolean {
     const answer = this.#leases.lease(EDGE_ITSELF, { kind: 'exact', port }, this.#clock.monotonic());
     return answer.kind === 'leased';
@@ -251,7 +262,7 @@ export class PortRegistry {
     const closing = this.#closing.get(port);
     const release = (): void => {
       this.#leases.release(port, owner);
-      // A hold that ran out before may have made it another's.
+      // If the hold has expired, the port may belong to a different owner by now.
       if (this.#leases.useOf(port, this.#clock.monotonic()) === undefined) this.#listeners.free?.(port);
     };
     if (closing === undefined) release();
@@ -287,7 +298,7 @@ export class PortRegistry {
   }
 }
 
-/** Who has which host of one kind. */
+/** Leases of hosts of one kind: subdomains or custom domains. */
 class HostLeases {
   readonly #leases = new NameLeases();
   readonly #clock: Clock;
@@ -296,7 +307,7 @@ class HostLeases {
     this.#clock = clock;
   }
 
-  /** false: it is another's. */
+  /** Leases a host. Returns false if the host belongs to a different owner. */
   lease(name: string, owner: string): boolean {
     return this.#leases.lease(name, owner, this.#clock.monotonic());
   }
@@ -326,7 +337,7 @@ class HostLeases {
   }
 }
 
-/** What visitors name as a host, and who has it: subdomains of the edge, and own domains. Names that the edge chooses are readable and cannot be guessed. */
+/** Hosts and their owners: subdomains of the edge, and custom domains. Generated names are readable and cannot be guessed. */
 export class NameRegistry {
   readonly #leases: Readonly<Record<HostEndpoint['kind'], HostLeases>>;
   readonly #random: () => number;
@@ -336,19 +347,19 @@ export class NameRegistry {
     this.#random = random;
   }
 
-  /** One that nobody has at this edge. Two of the generator are never the same by chance. */
+  /** Generates a random name. Availability is not checked: collisions are practically impossible, and registrations retry with a new name. */
   propose(): string {
     return generateName(this.#random);
   }
 
-  /** Throws a fault when the name is another's. */
+  /** Leases a requested or generated subdomain. Throws a Fault if the name belongs to a different owner. */
   open(owner: string, wanted: WantedName): string {
     const name = wanted.kind === 'any' ? this.propose() : wanted.name;
     this.openAt(owner, { kind: 'name', name });
     return name;
   }
 
-  /** The same for one that is known. */
+  /** Leases a given subdomain or custom domain. Throws a Fault if the host belongs to a different owner. */
   openAt<E extends HostEndpoint>(owner: string, endpoint: E): E {
     const { kind, name } = endpoint;
     if (this.#leases[kind].lease(name, owner)) return endpoint;
@@ -357,17 +368,17 @@ export class NameRegistry {
       : new Fault('TUNNEL_DOMAIN_IN_USE', { domain: name });
   }
 
-  /** A tunnel or group serves it right now. */
+  /** Returns true if a tunnel or group serves the host at present. */
   isServed({ kind, name }: HostEndpoint): boolean {
     return this.#leases[kind].isServed(name);
   }
 
-  /** Its client is away, and has a while to come back. */
+  /** Returns true if the host is kept for a client that is offline and can still return. */
   isHeld({ kind, name }: HostEndpoint): boolean {
     return this.#leases[kind].isHeld(name);
   }
 
-  /** The same, and its TLS is nobody's to end but its service's. */
+  /** Returns true if the host is kept for a tls tunnel with an offline client. Only the tunnel's service may end TLS for the host. */
   isHeldForTls({ kind, name }: HostEndpoint): boolean {
     return this.#leases[kind].isHeldForTls(name);
   }

@@ -36,7 +36,7 @@ const add = (
   return group;
 };
 
-/** At a name: nothing depends on who asks. */
+/** Decision for a group at a name, which does not depend on the account. */
 const atName = (
   directory: GroupDirectory<GroupMember>,
   name: string,
@@ -54,7 +54,7 @@ const onPort = (directory: GroupDirectory<GroupMember>, name: string, keyHash: s
 const said = (decision: ReturnType<GroupDirectory<GroupMember>['decide']>): string =>
   decision.kind === 'refused' ? decision.fault.message : decision.kind;
 
-it('an http group is its subdomain: the key comes first, then the protocol, and the name is only for show', () => {
+it('an http group is found by its subdomain: first the key must match, then the protocol, but not the name', () => {
   const directory = new GroupDirectory<GroupMember>();
   expect(said(atName(directory, 'web', KEY, 'http'))).toBe('create');
   const group = add(directory, { name: 'web', protocol: 'http', endpoint: { kind: 'name', name: 'web' } });
@@ -64,7 +64,7 @@ it('an http group is its subdomain: the key comes first, then the protocol, and 
   expect(said(atName(directory, 'web', '', 'http'))).toBe('group key does not match');
 });
 
-it('a tcp group is its name and key: another key is refused only to those who are in a group of that name', () => {
+it('a tcp group is found by name and key; another key is refused only to accounts with a member in the group', () => {
   const directory = new GroupDirectory<GroupMember>();
   const group = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', transport: 'tcp', port: 1 } });
   expect(onPort(directory, 'db', KEY, BOB)).toEqual({ kind: 'join', group, policy: 'keep' });
@@ -74,7 +74,7 @@ it('a tcp group is its name and key: another key is refused only to those who ar
   expect(said(atName(directory, 'db', KEY, 'http'))).toBe('create');
 });
 
-it('finds groups by subdomain and port while they live, and takes out no successor', () => {
+it('a group is found by subdomain and port while it lives, and removing it late keeps its successor', () => {
   const directory = new GroupDirectory<GroupMember>();
   const first = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', transport: 'tcp', port: 1 } });
   directory.remove(first);
@@ -92,7 +92,7 @@ it('finds groups by subdomain and port while they live, and takes out no success
   expect([[...directory.values()], said(onPort(directory, 'db', KEY, ALICE))]).toEqual([[], 'create']);
 });
 
-it('the policy is looked at last: who has another key or protocol hears nothing of revisions', () => {
+it('the policy is compared last, so a member with another key or protocol learns nothing about revisions', () => {
   const directory = new GroupDirectory<GroupMember>();
   const stamp = { revision: 3, hash: '1f3a9c02'.padEnd(64, '0') };
   const group = add(directory, { name: 'web', protocol: 'http', endpoint: { kind: 'name', name: 'web' }, stamp });

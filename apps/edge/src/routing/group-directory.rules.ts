@@ -1,5 +1,5 @@
-// The groups of one edge by what identifies them, and the decision whether a registration joins one, begins one, or is refused.
-// At a name: the subdomain, or the own domain. On a port: name and key hash, because the port is not known before.
+// The groups of an edge. Decides whether a registration joins a group, creates a group or is rejected. A group with a host is identified
+// by its subdomain or custom domain; a group on a port by its name and key hash, because the port is not known in advance.
 import { Fault } from '@tunnel/errors';
 import {
   endpointKey,
@@ -11,7 +11,7 @@ import {
 import { type BroughtStamp, decideGroupPolicy } from './group-policy.rules.ts';
 import type { GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
 
-/** What a registration says of the group it wants to be in. */
+/** The group requested by a registration. */
 interface GroupClaim {
   readonly protocol: GroupProtocol;
   readonly name: string;
@@ -23,9 +23,9 @@ interface GroupClaim {
 }
 
 type GroupDecision<M extends GroupMember> =
-  /** `policy`: whether the group's stays, or this member's takes its place in the same turn. */
+  /** Join an existing group. `policy`: whether the group keeps its policy, or gets the member's policy in the same turn. */
   | { readonly kind: 'join'; readonly group: TunnelGroup<M>; readonly policy: 'keep' | 'replace' }
-  /** There is none; who owns the name or has the ports decides whether there can be one. */
+  /** There is no such group. The owner of the name, or the port range, decides whether the group can be created. */
   | { readonly kind: 'create' }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
@@ -33,7 +33,7 @@ export class GroupDirectory<M extends GroupMember> {
   readonly #atNames = new Map<string, TunnelGroup<M>>();
   readonly #atDomains = new Map<string, TunnelGroup<M>>();
   readonly #onPorts = new Map<string, TunnelGroup<M>>();
-  /** Those on ports, by transport and name: several may have one name. */
+  /** Groups on ports, by transport and name. Several groups on ports can have the same name. */
   readonly #namesakes = new Map<string, Set<TunnelGroup<M>>>();
 
   get size(): number {
@@ -65,7 +65,7 @@ export class GroupDirectory<M extends GroupMember> {
     this.#namesakes.set(key, (this.#namesakes.get(key) ?? new Set()).add(group));
   }
 
-  /** By identity: the late end of an old group cannot remove its successor. */
+  /** Removes a group by identity, so that a delayed removal of an old group cannot remove its successor. */
   remove(group: TunnelGroup<M>): void {
     const { endpoint, name } = group;
     if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(keyOf(endpoint));
@@ -79,13 +79,16 @@ export class GroupDirectory<M extends GroupMember> {
   #decideAt(endpoint: LeasedEndpoint, { keyHash, protocol, policy }: GroupClaim): GroupDecision<M> {
     const group = this.at(endpoint);
     if (group === undefined) return { kind: 'create' };
-    // Before anything of the group is told.
+    // Check the key first: without the key, a client must learn nothing about the group.
     if (!sameHash(group.keyHash, keyHash)) return refuse(new Fault('GROUP_KEY_MISMATCH'));
     if (group.protocol !== protocol) return refuse(new Fault('GROUP_PROTOCOL_MISMATCH'));
     return joinUnder(group, policy);
   }
 
-  /** A name that only others use is no secret of theirs: the same name begins a pool of one's own. */
+  /**
+   * Decides about a group on a port. If only groups of other accounts use the name, a new group is created: names of groups on ports are
+   * not exclusive.
+   */
   #decideOnPort(transport: Transport, { name, keyHash, policy }: GroupClaim, owner: Owner): GroupDecision<M> {
     let isOwn = false;
     let joined: TunnelGroup<M> | null = null;
@@ -103,13 +106,19 @@ export class GroupDirectory<M extends GroupMember> {
   }
 }
 
-/** Names and domains have maps of their own, in which each is asked for as it is, with each request. */
+/**
+ * Returns the map key of a group's endpoint. Names and domains have separate maps, where the name is the key, because a name is looked up
+ * for every request.
+ */
 const keyOf = (endpoint: LeasedEndpoint): string =>
   endpoint.kind === 'name' || endpoint.kind === 'domain' ? endpoint.name : endpointKey(endpoint);
 
 const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
 
-/** Last: whoever hears of a revision has the key. */
+/**
+ * Joins a group if the policies fit. Called last: the refusal reveals the group's revision, so the client must have proved that it has
+ * the key.
+ */
 const joinUnder = <M extends GroupMember>(group: TunnelGroup<M>, brought: BroughtStamp): GroupDecision<M> => {
   const decision = decideGroupPolicy(group.policyStamp, brought);
   return decision.kind === 'refused' ? decision : { kind: 'join', group, policy: decision.kind };
@@ -117,7 +126,7 @@ const joinUnder = <M extends GroupMember>(group: TunnelGroup<M>, brought: Brough
 
 const refuse = (fault: Fault): { kind: 'refused'; fault: Fault } => ({ kind: 'refused', fault });
 
-/** Every character is looked at: how long it takes says nothing about where two hashes differ. */
+/** Compares two hashes in constant time, so that the duration does not reveal the position of a difference. */
 const sameHash = (a: string, b: string): boolean => {
   let difference = a.length ^ b.length;
   for (let at = 0; at < a.length; at += 1) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);

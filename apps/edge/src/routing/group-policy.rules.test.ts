@@ -10,14 +10,14 @@ const said = (group: PolicyStamp, member: PolicyStamp, isReturning = false): str
   return decision.kind === 'refused' ? decision.fault.message : decision.kind;
 };
 
-it('the same revision and hash join; a higher revision replaces, whatever its hash', () => {
+it('a member with the same revision and hash joins, and a higher revision replaces the policy', () => {
   expect(said(GROUP, GROUP)).toBe('keep');
   expect(said(GROUP, { revision: 4, hash: GROUP.hash })).toBe('replace');
   expect(said(GROUP, { revision: 4, hash: null })).toBe('replace');
   expect(said({ revision: 0, hash: null }, { revision: 0, hash: null })).toBe('keep');
 });
 
-it('a lower revision, and the same one with another hash, are refused with both in words', () => {
+it('a lower revision or another hash is refused with a message about both policies', () => {
   expect(said(GROUP, { revision: 2, hash: hash('77b1e4d0') })).toBe(
     'group policy does not match: the group has revision 3 (1f3a9c02), this member brings revision 2 (77b1e4d0)',
   );
@@ -29,7 +29,7 @@ it('a lower revision, and the same one with another hash, are refused with both 
   );
 });
 
-it('a refusal of the policy has status 409 and its own code', () => {
+it('a refused policy has status 409 and the code GROUP_POLICY_MISMATCH', () => {
   const decision = decideGroupPolicy(GROUP, { revision: 0, hash: null, isReturning: false });
   expect(decision.kind === 'refused' && [decision.fault.code, decision.fault.status]).toEqual([
     'GROUP_POLICY_MISMATCH',
@@ -37,7 +37,7 @@ it('a refusal of the policy has status 409 and its own code', () => {
   ]);
 });
 
-it('a member that comes back is let in under the group’s policy, and is told when it is another one', () => {
+it('a returning member joins under the group’s policy, and is warned about another policy', () => {
   const lower = { revision: 2, hash: hash('77b1e4d0') };
   expect(said(GROUP, lower, true)).toBe('keep');
   expect(said(GROUP, { revision: 3, hash: null }, true)).toBe('keep');
@@ -56,7 +56,7 @@ const brought: fc.Arbitrary<BroughtStamp> = fc
   .tuple(stamp, fc.boolean())
   .map(([one, isReturning]) => ({ ...one, isReturning }));
 
-it('whatever comes in whatever order, revisions never fall and one revision never has two policies', () => {
+it('revisions never fall and a revision never has two policies, over random members', () => {
   fc.assert(
     fc.property(stamp, fc.array(brought, { maxLength: 40 }), (first, comers) => {
       let group = first;
@@ -66,7 +66,8 @@ it('whatever comes in whatever order, revisions never fall and one revision neve
         const before = group;
         if (kind === 'replace') group = { revision: member.revision, hash: member.hash };
         expect(group.revision).toBeGreaterThanOrEqual(before.revision);
-        // Whoever was answered is served by what it brought or by something newer; only those that come back may bring another of the same revision.
+        // A joined member is served under its own policy or a newer policy. Only a returning member can bring a different policy with the
+        // same revision.
         if (kind !== 'refused' && !member.isReturning) {
           expect(group.revision).toBe(member.revision);
           expect(group.hash).toBe(member.hash);

@@ -1,11 +1,11 @@
-// Whose policy a group is served under: its first member's, until one with a higher revision comes. Says; never does.
+// Decides which policy applies to a group: the policy of the first member, until a member brings a higher revision. Has no side effects.
 import { Fault } from '@tunnel/errors';
 
-/** What identifies the policy of a group, or the one that a member brings. */
+/** Revision and hash of a group's policy, or of the policy that a member brings. */
 export interface PolicyStamp {
-  /** Rises with each change that all members are to follow. */
+  /** Revision number. Must be increased with every policy change meant for the whole group. */
   readonly revision: number;
-  /** 64 hex digits, of policy and services; null: no policy. */
+  /** Hash of the policy and its services, 64 hex digits. Null if there is no policy. */
   readonly hash: string | null;
 }
 
@@ -14,20 +14,21 @@ export const NO_POLICY_STAMP: PolicyStamp = { revision: 0, hash: null };
 export const SHORT_HASH_CHARS = 8;
 
 export interface BroughtStamp extends PolicyStamp {
-  /** It was a member when its session was interrupted, or is one and brings what it brought before. */
+  /** True if the tunnel was a member when its session was interrupted, or is a member and brings the same policy as before. */
   readonly isReturning: boolean;
 }
 
 export type GroupPolicyDecision =
-  /** The group's stays as it is, also where the member brings another one. */
+  /** The group keeps its policy, even if the member brings a different policy. */
   | { readonly kind: 'keep' }
-  /** The member's is everybody's from the next request on. */
+  /** The member's policy applies to the whole group from the next request. */
   | { readonly kind: 'replace' }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 /**
- * A member that comes back is let in under the group's, whatever it brings: a short loss in the middle of a roll must not cost the
- * members that wait for their turn. So is a running one that brings nothing new; one that does is judged as a new one is.
+ * Decides about the policy of a joining or running member. A returning member is admitted under the group's policy, whatever policy it
+ * brings: a short disconnect during a rolling update must not exclude members that still wait for their update. The same holds for a
+ * running member without a new policy. A running member with a new policy is treated like a new member.
  */
 export const decideGroupPolicy = (group: PolicyStamp, member: BroughtStamp): GroupPolicyDecision => {
   if (member.revision > group.revision) return { kind: 'replace' };
@@ -41,7 +42,7 @@ export const decideGroupPolicy = (group: PolicyStamp, member: BroughtStamp): Gro
   return { kind: 'refused', fault };
 };
 
-/** null: it is served under what it brought. */
+/** Returns a warning for the member's client if the group's policy differs from the policy it brought, otherwise null. */
 export const groupPolicyWarning = (group: PolicyStamp, member: PolicyStamp): string | null =>
   isSame(group, member)
     ? null

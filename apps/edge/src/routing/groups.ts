@@ -1,5 +1,6 @@
-// The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
-// what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
+// Manages the groups: finds or creates the group of a registration, removes members, forwards health reports, and notifies watchers.
+// Finding and joining a group happen in one turn of the event loop, so that two simultaneous first registrations result in a single
+// group.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -25,22 +26,22 @@ import { type GroupEffect, TunnelGroup } from './tunnel-group.rules.ts';
 type Group = TunnelGroup<Tunnel>;
 type WantedPortOfGroup = Extract<WantedGroup['endpoint'], { kind: 'port' }>;
 
-/** A member's health bit changed; the group's counts are those after it. */
+/** The health of a member changed. The group's counts already include the change. */
 export interface HealthChange {
   readonly group: Group;
   readonly member: Tunnel;
   readonly healthy: boolean;
   readonly reason: string;
-  /** Milliseconds since the epoch. */
+  /** Time of the change in milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** The last healthy member became unhealthy, or left. */
+/** Event: the last healthy member of a group became unhealthy or left. */
 export interface ZeroHealthy {
   readonly group: Group;
-  /** Whose member it was. */
+  /** Owner of the member that was the last healthy one. */
   readonly owner: Owner;
-  /** Of the members, one that has just left among them; distinct. */
+  /** Distinct alert webhooks of the members, including a member that has just left. */
   readonly urls: readonly string[];
   readonly memberCount: number;
   readonly at: number;
@@ -48,25 +49,25 @@ export interface ZeroHealthy {
 
 export interface GroupWatcher {
   groupAdded?(group: Group): void;
-  /** Its last member has left. */
+  /** Called after the last member has left. */
   groupRemoved?(group: Group): void;
   memberJoined?(group: Group, member: Tunnel): void;
   memberLeft?(group: Group, member: Tunnel): void;
   memberHealthChanged?(change: HealthChange): void;
-  /** A TunnelUnhealthy frame came, whether it changed anything or not. */
+  /** Called for every TunnelUnhealthy frame, even if the frame changes nothing. */
   failureReported?(group: Group, kind: ProbeKind | 'none'): void;
   zeroHealthy?(event: ZeroHealthy): void;
 }
 
 export interface GroupsOptions {
-  /** Of the edge. */
+  /** Domain of the edge, such as `example.com`, for the labels of groups. */
   readonly domain: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
   readonly policies: PolicyKeeper;
-  /** Absent: nothing is kept across runs. */
+  /** Restores endpoints after a restart of the edge. Absent if endpoints are not stored. */
   readonly recovery?: EndpointRecovery | undefined;
   readonly watchers: readonly GroupWatcher[];
 }
@@ -74,33 +75,39 @@ export interface GroupsOptions {
 export interface JoinRequest {
   readonly wanted: WantedGroup;
   readonly owner: Owner;
-  /** The group's, when it begins with this member or has a lower revision. */
+  /** Policy of the member. Becomes the group's policy if the group is new or has a lower revision. */
   readonly policy: BroughtPolicy;
-  /** The one that it was in when its session was interrupted; it may have ended since. */
+  /** Group of the member when its session was interrupted, or null. The group may have ended since. */
   readonly former: TunnelGroup<Tunnel> | null;
-  /** Its client is still there; asked again after each wait. */
+  /** Returns true while the client is connected. Checked again after every wait. */
   readonly isCurrent: () => boolean;
-  /** It was let in as one that joins: when its group has ended meanwhile, whose the name is has to be asked first. */
+  /**
+   * True if the registration was admitted only for joining an existing group. If the group has ended meanwhile, the owner of the name
+   * must be checked first.
+   */
   readonly joinsOnly?: boolean;
-  /** Makes the member, once its group is known. */
+  /** Creates the member object when its group is known. */
   readonly makeMember: (group: TunnelGroup<Tunnel>) => Tunnel;
-  /** In the same turn as the join: whoever sees the one sees the other. */
+  /** Called in the same turn as the join, so that group and tunnel become visible together. */
   readonly onJoined: (tunnel: Tunnel) => void;
 }
 
-/** What of it decides. */
+/** The parts of a join request that decide about the group. */
 export type DecidedRequest = Pick<JoinRequest, 'wanted' | 'owner' | 'policy' | 'former'>;
 
 export interface Joined {
   readonly tunnel: Tunnel;
-  /** The group began with this member. */
+  /** True if the group was created with this member. */
   readonly isFirst: boolean;
 }
 
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #log: LogLimiter;
-  /** Groups whose port is being opened, by transport and name: whoever comes with the same name waits, then decides anew. */
+  /**
+   * Groups with a port that is being opened, by transport and name. Further registrations with the same name wait, and are decided
+   * afterwards.
+   */
   readonly #opening = new Map<string, Promise<unknown>>();
   #alerts: ZeroHealthy[] = [];
   #isShuttingDown = false;
@@ -110,14 +117,17 @@ export class Groups {
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
   }
 
-  /** There is a group that takes it. Throws a fault when it may not join. */
+  /** Returns true if the request would join an existing group. Throws a Fault if joining is not allowed. */
   isJoining(request: DecidedRequest): boolean {
     const decision = this.#decide(request);
     if (decision.kind === 'refused') throw decision.fault;
     return decision.kind === 'join';
   }
 
-  /** null: it only joins, and there is none any more. Throws a fault when it may not join. */
+  /**
+   * Joins or creates a group. Returns null if the request can only join, and the group no longer exists. Throws a Fault if joining is not
+   * allowed.
+   */
   async join(request: JoinRequest): Promise<Joined | null> {
     const { wanted } = request;
     for (;;) {
@@ -138,8 +148,8 @@ export class Groups {
   }
 
   /**
-   * Its connections finish; a group without members is gone, and so is its endpoint once the listener is closed. `awaitedUntil`: the client of the member
-   * was lost, and may come back until then; null: the member has ended.
+   * Removes a member; its open connections continue. The last member takes the group with it, and the endpoint is released after its
+   * listener has closed. `awaitedUntil` is the time until which a disconnected client can return; null if the member has ended.
    */
   leave(member: Tunnel, awaitedUntil: number | null = null): void {
     const { group } = member;
@@ -175,7 +185,7 @@ export class Groups {
     });
   }
 
-  /** Members leave because the edge does: nobody is alarmed. */
+  /** Suppresses alerts from now on, because members leave when the edge shuts down. */
   shutDown(): void {
     this.#isShuttingDown = true;
   }
@@ -185,7 +195,7 @@ export class Groups {
     return this.#options.tunnels.groups.decide({ ...wanted, policy: stampFor(request) }, owner);
   }
 
-  // ---- the beginning ----
+  // ---- creating a group ----
 
   #beginAt(request: JoinRequest, endpoint: HostEndpoint): Group {
     const { endpoints, recovery, policies } = this.#options;
@@ -198,7 +208,7 @@ export class Groups {
       endpoints.names.openAt(groupId, endpoint);
     } catch (error) {
       policies.release(policy);
-      // The name is a single tunnel's. That it is one is nobody's business.
+      // The name belongs to a tunnel without a group, but the client must not learn that.
       throw IN_USE.has(Fault.from(error).code) ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
     const own = endpointOfProtocol(request.wanted.protocol, endpoint);
@@ -208,7 +218,7 @@ export class Groups {
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
     const { endpoints, recovery, policies } = this.#options;
     const { wanted, owner } = request;
-    // Before the port is: there is no moment at which it is open and this is not in force.
+    // Store the policy before opening the port, so that the port is never open without the policy.
     const { brought, before } = policyToBegin(request);
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
@@ -259,7 +269,7 @@ export class Groups {
     return group;
   }
 
-  /** All members are served under it from the next request on, and the answer comes after that. */
+  /** Replaces the policy of all members from the next request. The member's registration is answered afterwards. */
   #replacePolicy(group: Group, { policy, owner }: JoinRequest): void {
     const { revision, hash } = policy.stamp;
     this.#options.policies.replace(group.policy, policy);
@@ -280,9 +290,9 @@ export class Groups {
     return { tunnel, isFirst };
   }
 
-  // ---- what comes of it ----
+  // ---- effects of a transition ----
 
-  /** `cause`: the member that came, left or reported. */
+  /** Performs the effects of a transition. `cause` is the member that joined, left or reported. */
   #perform(
     group: Group,
     cause: Tunnel,
@@ -305,7 +315,8 @@ export class Groups {
   #remove(group: Group, { owner }: Tunnel, awaitedUntil: number | null): void {
     const { endpoint, groupId } = group;
     this.#options.tunnels.groups.remove(group);
-    // The edge must not end TLS of visitors itself, with a certificate of its own, in the moment in which all members of a tls group are away.
+    // While all members of a tls group are offline, the edge must not end the visitors' TLS with its own certificate, so the host stays
+    // held.
     const passesTls = endpoint.kind !== 'port' && endpoint.kind !== 'peer-name' && endpoint.passesTls === true;
     if (awaitedUntil === null || !passesTls) this.#giveBack(endpoint, groupId);
     else {
@@ -321,7 +332,10 @@ export class Groups {
     this.#options.endpoints.release(endpoint, groupId);
   }
 
-  /** At the end of the turn: a client that leaves with all its members may take the group along, which is no alarm. */
+  /**
+   * Queues an alert until the end of the turn: if a client leaves with all members of a group, the group is removed and no alert is
+   * needed.
+   */
   #raise(event: ZeroHealthy): void {
     this.#alerts.push(event);
     if (this.#alerts.length > 1) return;
@@ -345,15 +359,15 @@ export class Groups {
 
 const IN_USE: ReadonlySet<string> = new Set(['TUNNEL_SUBDOMAIN_IN_USE', 'TUNNEL_DOMAIN_IN_USE']);
 
-/** Who comes from another group, or from none, has no place to come back to. */
+/** Returns the stamp of the member's policy. A member counts as returning only if it was in the same group before. */
 const stampFor = ({ policy: { stamp }, former, wanted }: DecidedRequest): BroughtStamp => {
   const isReturning = stamp.isReturning && former !== null && isSameGroup(former, wanted);
   return { ...stamp, isReturning };
 };
 
 /**
- * A whole group that was away comes back under what it had: the first member to return may be one that still waits for its turn in a
- * roll, and nobody is served by an older policy again.
+ * Returns the policy for a new group. If the group existed before with all members offline, the group keeps its last policy: the first
+ * member to return may still wait for its turn in a rolling update, and visitors must not get an older policy again.
  */
 const policyToBegin = ({
   policy,
@@ -376,7 +390,7 @@ const policyToBegin = ({
   };
 };
 
-/** It is the very group that is wanted. */
+/** Returns true if the group is exactly the requested group. */
 export const isSameGroup = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
   if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
   if (endpoint.kind === 'port' || wanted.endpoint.kind === 'port') return name === wanted.name;

@@ -14,7 +14,7 @@ const nobodyAway = {
   reserved: { isReserved: () => false, accountOfDomain: () => null },
 };
 
-it('each request of a connection goes where its own Host says, whatever the one before asked for', () => {
+it('every request of a connection is routed by its own Host, independently of earlier requests', () => {
   const routes = new Map(['one', 'two'].map((name) => [name, { name } as unknown as Route]));
   const router = new HttpRouter({
     domain: 'edge.test',
@@ -43,12 +43,12 @@ it('each request of a connection goes where its own Host says, whatever the one 
   ];
   expect(asked.map((host) => routeOf(connection, host))).toEqual([one, one, two, 'none', one, 'none']);
   expect(routeOf(other, 'two.edge.test')).toBe(two);
-  // It is asked anew each time, also by the same name.
+  // The tunnel is looked up for every request, even for the same name.
   routes.delete('two');
   expect(routeOf(other, 'two.edge.test')).toBe('none');
 });
 
-it('a host whose TLS ends at its service has no requests here: over TLS another connection is asked for', () => {
+it('a host of a tls tunnel gets a 421 over https and a 404 over http', () => {
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: () => ({ protocol: 'tls' }) as Route },
@@ -66,7 +66,7 @@ it('a host whose TLS ends at its service has no requests here: over TLS another 
   }
 });
 
-it('logins at the providers of the operator come back to the edge itself, at one path of one host', () => {
+it('callbacks of the operator’s providers are handled by the edge, on a single path of a single host', () => {
   const bounced: string[] = [];
   const router = new HttpRouter({
     domain: 'edge.test',
@@ -97,7 +97,7 @@ it('logins at the providers of the operator come back to the edge itself, at one
   expect(bounced).toHaveLength(1);
 });
 
-it('a nested name is served by its own tunnel, else by the wildcard over it, which covers one label', () => {
+it('a nested name is served by its own tunnel, otherwise by a wildcard covering one label', () => {
   const routes = new Map(['shop', 'a.shop', '*.shop'].map((name) => [name, { name } as unknown as Route]));
   const held = new Set<string>();
   const reserved = new Set<string>();
@@ -120,7 +120,7 @@ it('a nested name is served by its own tunnel, else by the wildcard over it, whi
   expect(found('b.shop.edge.test.')).toBe('*.shop');
   expect(found('x.b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   expect(found('b.other.edge.test')).toBe('TUNNEL_NOT_FOUND');
-  // Its client is away for a moment: the wildcard does not get its visitors.
+  // While the client of a nested name is away, the wildcard does not get its visitors.
   routes.delete('a.shop');
   expect(found('a.shop.edge.test')).toBe('*.shop');
   held.add('a.shop');
@@ -129,14 +129,14 @@ it('a nested name is served by its own tunnel, else by the wildcard over it, whi
   expect(found('b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   held.add('*.shop');
   expect(found('b.shop.edge.test')).toBe('TUNNEL_AWAY');
-  // A reserved name without a client is somebody's; one that is nobody's, or only held by use, is not found.
+  // A reserved name without a client gets TUNNEL_AWAY. A free name, and a name held only by use, are not found.
   routes.clear();
   expect(found('shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   reserved.add('shop');
   expect(found('shop.edge.test')).toBe('TUNNEL_AWAY');
 });
 
-describe('an own domain', () => {
+describe('a custom domain', () => {
   const given = () => {
     const routes = new Map<string, Route>();
     const held = new Map<string, 'http' | 'tls'>();
@@ -169,7 +169,7 @@ describe('an own domain', () => {
     return { routes, held, accounts, serve, found, lookups: () => lookups };
   };
 
-  it('is found by its Host, in any case, with a port and a trailing dot; exact before the wildcard of one label', () => {
+  it('is found by Host in any case, with port and trailing dot; an exact domain comes before a wildcard', () => {
     const { serve, found, accounts } = given();
     serve('domain shop.example.org');
     serve('domain *.example.org');
@@ -180,12 +180,12 @@ describe('an own domain', () => {
     for (const host of ['example.org', 'a.blog.example.org', 'shop.example.com', '203.0.113.1']) {
       expect(found(host)).toBe('TUNNEL_NOT_FOUND');
     }
-    // Its owner may be another than the wildcard's, who must not get its visitors.
+    // The host may belong to another account than the wildcard, so the wildcard must not get its visitors.
     accounts.set('blog.example.org', 'alice');
     expect(found('blog.example.org')).toBe('TUNNEL_AWAY');
   });
 
-  it('is another than the same word below the domain', () => {
+  it('is separate from the same text as a subdomain', () => {
     const { serve, found } = given();
     serve('name a.shop');
     expect([found('a.shop.edge.test'), found('a.shop')]).toEqual(['name a.shop', 'TUNNEL_NOT_FOUND']);
@@ -194,7 +194,7 @@ describe('an own domain', () => {
     expect(found('abcdefghijabcdefghij.edge.test')).toBe('TUNNEL_NOT_FOUND');
   });
 
-  it('without a client is somebody’s where it is verified or held, and so is what its wildcard covers', () => {
+  it('without a client gets TUNNEL_AWAY if verified or held, as do hosts covered by its wildcard', () => {
     const { accounts, held, found } = given();
     expect(found('shop.example.org')).toBe('TUNNEL_NOT_FOUND');
     accounts.set('shop.example.org', 'alice').set('*.example.net', 'alice');
@@ -204,7 +204,7 @@ describe('an own domain', () => {
     expect(found('example.net')).toBe('TUNNEL_NOT_FOUND');
   });
 
-  it('of a tls tunnel has no requests here, neither while its client is there nor while it is away', () => {
+  it('of a tls tunnel serves no HTTP requests, even while its client is away', () => {
     const { serve, held, routes, found } = given();
     for (const key of ['domain db.example.org', 'name db']) serve(key, 'tls');
     const said = () => ['db.example.org', 'db.edge.test'].map((host) => [found(host), found(host, 'https')]);
@@ -217,7 +217,7 @@ describe('an own domain', () => {
     expect(said()).toEqual([misdirected, misdirected]);
   });
 
-  it('sends plain visitors to https where a certificate covers it and it is served here, and nobody elsewhere', () => {
+  it('redirects http to https only if a certificate covers the domain and the edge serves it', () => {
     const { serve, accounts, found } = given();
     expect(found('secure.example.org')).toBe('TUNNEL_NOT_FOUND');
     accounts.set('secure.example.org', 'alice');
@@ -227,14 +227,14 @@ describe('an own domain', () => {
     expect(found('secure.example.net')).toBe('to https://secure.example.net/');
   });
 
-  it('takes no client, which comes to the edge itself', () => {
+  it('accepts no clients on /_control, unlike the edge’s own domain', () => {
     const { serve, found } = given();
     serve('domain shop.example.org');
     expect(found('shop.example.org', 'http', '/_control')).toBe('domain shop.example.org');
     expect(found('edge.test', 'http', '/_control')).toBe('control');
   });
 
-  it('costs names below the domain nothing: what stands there is asked for once', () => {
+  it('adds no lookup for subdomains of the edge’s domain', () => {
     const { serve, found, lookups } = given();
     serve('name web');
     serve('domain web.edge.test');
@@ -242,7 +242,7 @@ describe('an own domain', () => {
   });
 });
 
-it("the platform's host is one route more: before names of tunnels, behind the paths of clients", () => {
+it('the platform’s host comes before names of tunnels and after the paths of clients', () => {
   const shop = { name: 'shop' } as unknown as Route;
   const platform = { name: 'platform' } as unknown as Route;
   const given = {

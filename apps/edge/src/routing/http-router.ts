@@ -1,4 +1,5 @@
-// Where an HTTP request goes: by Host to what stands at that name or own domain, or to an answer of our own. Says; never does.
+// Decides where an HTTP request goes: by its Host to the tunnel or group at the name or custom domain, or to a response by the edge. Has
+// no side effects.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -18,35 +19,38 @@ import { type HostSources, isHeldForTlsAt, isOfflineAt, routeAtHost } from './na
 import type { PlatformRoute } from './platform-route.ts';
 import type { Route } from './registry.ts';
 
-/** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
+/** Address and scheme of a visitor: of the connection, or as reported by a trusted proxy for a single request. */
 export interface VisitorInfo {
   readonly address: string;
   readonly scheme: 'http' | 'https';
-  /** A proxy of `trusted_proxies`: its requests are other people's, and it says whose. */
+  /** True for a proxy in `trusted_proxies`. A proxy forwards requests of other visitors and reports their addresses. */
   readonly isProxy: boolean;
-  /** All that a service is told in X-Forwarded-For; undefined: what the request claims, and the address. */
+  /**
+   * Complete X-Forwarded-For header for the service. If undefined, the service gets the header of the request with the visitor's address
+   * appended.
+   */
   readonly forwardedFor?: string;
 }
 
-/** What the edge answers by itself. */
+/** A response by the edge instead of a service. */
 export type EdgeReply =
-  /** `requestId`: under which captures and clients have the request; absent: nobody has. */
+  /** Error page. `requestId` is the id under which captures and clients list the request; absent if the request is not listed. */
   | { readonly fault: Fault; readonly retryAfterSecs?: number; readonly requestId?: string | undefined }
-  /** Such as the way to https. */
+  /** A complete response other than an error page, such as a redirect to https. */
   | { readonly response: EdgeResponse };
 
 export const isEdgeReply = (value: object): value is EdgeReply => 'fault' in value || 'response' in value;
 
-/** The way of one request: where to, and as whose request the service sees it. */
+/** Route of a request, and the visitor as reported to the service. */
 export interface RoutedRequest {
   readonly route: Route;
   readonly visitor: VisitorInfo;
 }
 
-/** It is no visitor that asks, but a client: its connection is the control plane's from this request on. */
+/** Decision for a request of a client, not a visitor: from this request on, the control plane handles the connection. */
 export const TO_CONTROL = { to: 'control' } as const;
 
-/** A promise where something must be asked first; the visitor's connection waits meanwhile. */
+/** Where a request goes: to a route, to a response by the edge, or to the control plane. */
 export type RouteDecision = RoutedRequest | EdgeReply | typeof TO_CONTROL;
 
 export const isToControl = (decision: RouteDecision): decision is typeof TO_CONTROL => decision === TO_CONTROL;
@@ -54,21 +58,24 @@ export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => Route
 
 export interface HttpRouterOptions extends HostSources {
   readonly domain: string;
-  /** Addresses and networks. */
+  /** IP addresses and networks of trusted proxies. */
   readonly trustedProxies: readonly string[];
-  /** The public https port a plain visitor of this host is sent to; null: its plain requests are served, too. */
+  /** Returns the public https port to which plain http visitors of a host are redirected, or null if plain requests are served. */
   readonly redirectPort: (host: string) => number | null;
-  /** [server] control_on_public. */
+  /** True if clients can connect to the public ports (`[server] control_on_public`). */
   readonly takesClients: boolean;
-  /** The platform's host, where that is this edge's to answer; absent: it is not. */
+  /** Route of the platform's host. Absent if this edge does not serve the platform. */
   readonly platform?: Pick<PlatformRoute, 'isAt' | 'route'> | undefined;
-  /** Where people reach the platform's pages: browsers that open the domain itself are led there. Absent or null: nowhere is known. */
+  /** Returns the public URL of the platform's pages, or null if unknown. Browsers that open the edge's domain are redirected there. */
   readonly platformUrl?: (() => string | null) | undefined;
-  /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
+  /**
+   * Answers the login callback of the operator's providers, by path and query: redirects to the tunnel at which the login began. Absent
+   * if there are no such providers.
+   */
   readonly callbackRelay?: ((path: string) => EdgeReply) | undefined;
 }
 
-/** A connection asks for one host after the other, and nearly always for the same: which endpoint that means is found once. */
+/** Visitor's connection. Caches the endpoint of the last host, because nearly all requests of a connection are for the same host. */
 class VisitorConnection implements VisitorInfo {
   readonly address: string;
   readonly scheme: VisitorInfo['scheme'];
@@ -91,7 +98,7 @@ class VisitorConnection implements VisitorInfo {
   }
 }
 
-/** Of the edge itself below its domain: reserved, so that no tunnel has it. */
+/** Subdomain of the edge for login callbacks. The name is reserved, so no tunnel can have it. */
 const EDGE_NAME = 'edge';
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
 const isClientPath = (path: string): boolean => CLIENT_PATHS.has(path.split('?', 1)[0]);
@@ -105,7 +112,7 @@ export class HttpRouter {
     this.#proxies = new TrustedProxies(options.trustedProxies);
   }
 
-  /** Of a connection, as the listener knows it. */
+  /** Returns the visitor for a connection of the listener. */
   visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
     const address = plainAddress(remoteAddress);
     return new VisitorConnection(address, scheme, this.#proxies.trusts(address));
@@ -115,7 +122,7 @@ export class HttpRouter {
     const visitor = this.#visitorOfRequest(connection, head);
     const endpoint = this.#endpointOf(connection, head.host);
     const redirectPort = visitor.scheme === 'http' ? this.#options.redirectPort(head.host) : null;
-    // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
+    // Redirect only to hosts that this edge serves, because a visitor can send any Host; an HTTP/1.0 request may have no Host.
     const platform = this.#platformAt(head.host);
     if (redirectPort !== null && (platform !== null || this.#isOurs(endpoint, head.host))) {
       return { response: redirectToHttps(head, redirectPort) };
@@ -137,7 +144,10 @@ export class HttpRouter {
     );
   }
 
-  /** Of a browser that opens the edge's domain itself, where no tunnel is. The address is the platform's own, whatever the request says. */
+  /**
+   * Redirects a browser that opens the edge's domain, where there is no tunnel, to the platform's pages. The target comes from the
+   * platform, never from the request.
+   */
   #toPlatform(head: RequestHead): EdgeReply | null {
     const { platformUrl, domain } = this.#options;
     if (platformUrl === undefined || !isDomainItself(head.host, domain)) return null;
@@ -147,14 +157,15 @@ export class HttpRouter {
   }
 
   /**
-   * TLS of this host ends at its service. A browser that uses one connection for all names of a certificate comes here all the same, and is told to
-   * open another; in clear there is nothing.
+   * Rejects a request for a host with TLS that ends at the service. Browsers can reuse one connection for all names of a certificate, so
+   * the request arrives here anyway: over TLS, the response asks the browser to open another connection. Over plain http, the host does
+   * not exist.
    */
   #notHere({ scheme }: VisitorInfo, { host }: RequestHead): EdgeReply {
     return { fault: new Fault(scheme === 'https' ? 'HTTP_MISDIRECTED' : 'TUNNEL_NOT_FOUND', { host }) };
   }
 
-  /** At or below the edge's domain, or an own domain that is served here, or would be. */
+  /** Returns true for hosts at or below the edge's domain, and for custom domains of online or offline tunnels. */
   #isOurs(endpoint: HostEndpoint, host: string): boolean {
     if (isOfDomain(host, this.#options.domain)) return true;
     return routeAtHost(this.#options, endpoint) !== undefined || isOfflineAt(this.#options, endpoint);
@@ -165,7 +176,10 @@ export class HttpRouter {
     return connection instanceof VisitorConnection ? connection.endpointOf(host, domain) : endpointOfHost(host, domain);
   }
 
-  /** At a host that no tunnel can have, so that these paths are every service's own. */
+  /**
+   * Returns true for a client's request. Such requests are recognized only at hosts that no tunnel can have, so that services can use the
+   * same paths.
+   */
   #isOfClient({ host, path }: RequestHead): boolean {
     const { takesClients, domain } = this.#options;
     return takesClients && isClientPath(path) && isEdgeItself(host, domain);
@@ -176,7 +190,7 @@ export class HttpRouter {
     return platform?.isAt(host) === true ? platform.route : null;
   }
 
-  /** The paths of clients stay the edge's there. */
+  /** Routes a request at the platform's host. The paths of clients are handled by the edge there, too. */
   #atPlatform(route: Route, { host, path }: RequestHead, visitor: VisitorInfo): RouteDecision {
     if (!isClientPath(path)) return { route, visitor };
     return this.#options.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
@@ -187,7 +201,7 @@ export class HttpRouter {
     return callbackRelay === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : callbackRelay(path);
   }
 
-  /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */
+  /** Returns the visitor of a request. X-Forwarded headers count only if the connection comes from a proxy in `trusted_proxies`. */
   #visitorOfRequest(connection: VisitorInfo, head: RequestHead): VisitorInfo {
     if (!connection.isProxy) return connection;
     const { address, chain } = this.#proxies.callerOf(connection.address, forwardedForOf(head));

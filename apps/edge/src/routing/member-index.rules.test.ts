@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { AlertUrls } from './member-index.rules.ts';
 
-it('names a URL once however many have it, and until the last of them is gone', () => {
+it('an alert URL is listed once for several members, until the last of these members has left', () => {
   const urls = new AlertUrls();
   urls.add('https://a.test');
   urls.add('https://a.test');
@@ -15,7 +15,7 @@ it('names a URL once however many have it, and until the last of them is gone', 
   expect(urls.with(null)).toEqual(['https://b.test']);
 });
 
-it('names the URL of one that has just left, and not twice', () => {
+it('the alert URL of a member that has just left is listed, but not twice', () => {
   const urls = new AlertUrls();
   expect(urls.with('https://gone.test')).toEqual(['https://gone.test']);
   urls.add('https://a.test');

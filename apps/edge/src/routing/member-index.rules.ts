@@ -1,8 +1,8 @@
-// What a group keeps of its members so that it need not go through them: those that may be picked, and where to send alerts.
+// Indexes of a group's members, to avoid loops over thousands of members: the healthy members, and the alert webhooks.
 
-// The members that may be picked, densely: adding, removing and picking cost the same however many there are.
+// The healthy members of a group in a dense array: adding, removing and picking take constant time for any number of members.
 
-/** Picks among those that were not tried yet: so often by chance, before all are gone through. */
+/** Number of random picks that may hit a tried member before the untried members are listed. */
 const CHANCES = 4;
 
 export class HealthySet<M> {
@@ -23,7 +23,7 @@ export class HealthySet<M> {
     this.#dense.push(member);
   }
 
-  /** The last one takes the place of the one that goes. */
+  /** Removes a member; the last member takes its position. */
   delete(member: M): boolean {
     const position = this.#positions.get(member);
     if (position === undefined) return false;
@@ -36,7 +36,7 @@ export class HealthySet<M> {
     return true;
   }
 
-  /** Uniform over those that are not in `tried`; null: there is none. */
+  /** Picks a random member that is not in `tried`, uniformly distributed. Returns null if no member is left. */
   pick(random: () => number, tried: readonly M[] = NONE): M | null {
     const { length } = this.#dense;
     if (length === 0) return null;
@@ -56,11 +56,11 @@ export class HealthySet<M> {
 
 const NONE: readonly never[] = [];
 
-// The distinct alert URLs of a group's members. Counted as members come and go: a pool of thousands that flaps must not be
-// looked through at each downward edge.
+// The distinct alert webhooks of a group's members, counted as members join and leave: in a group of thousands, a loop over all members
+// for every alert would be too slow.
 
 export class AlertUrls {
-  /** null: nobody has one, as in most groups. */
+  /** Number of members per URL. Null if no member has had a URL, as in most groups. */
   #counts: Map<string, number> | null = null;
 
   add(url: string | null): void {
@@ -76,7 +76,7 @@ export class AlertUrls {
     else this.#counts.delete(url);
   }
 
-  /** With that of a member that has just left, if it had one. */
+  /** Returns the distinct URLs, including the given URL of a member that has just left. */
   with(url: string | null): readonly string[] {
     const urls = [...(this.#counts?.keys() ?? [])];
     return url === null || this.#counts?.has(url) === true ? urls : [...urls, url];

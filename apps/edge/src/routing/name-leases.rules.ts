@@ -1,25 +1,26 @@
-// Who has which name. A name has one owner; one whose owner went away is held for a while, and only that owner gets it back.
+// Names and their owners. Every name has one owner. When the owner disconnects, the name is held for a while, and only the same owner can
+// get it back.
 
 export type WantedName =
   | { readonly kind: 'any' }
-  /** This name when it is free. */
+  /** Request for the given name if free, otherwise for any name. */
   | { readonly kind: 'preferred'; readonly name: string }
-  /** This name or none. */
+  /** Request for exactly the given name. Fails if the name is taken. */
   | { readonly kind: 'exact'; readonly name: string };
 
 type NameUse = 'free' | 'leased' | 'held';
 
 interface Lease {
   readonly owner: string;
-  /** null: in use. */
+  /** Time until which the name is held for its offline owner; null while the name is in use. */
   readonly heldUntil: number | null;
-  /** Held for a service that ends TLS itself. */
+  /** True if the name is held for a tls tunnel, where only the service ends TLS. */
   readonly passesTls: boolean;
 }
 
 export class NameLeases {
   readonly #leases = new Map<string, Lease>();
-  /** No hold runs out before this. */
+  /** Time of the earliest possible expiry of a hold, so that the names need not be checked before. */
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   get size(): number {
@@ -32,13 +33,13 @@ export class NameLeases {
     return lease.heldUntil === null ? 'leased' : 'held';
   }
 
-  /** Its owner is away, and nobody may end TLS for it meanwhile. */
+  /** Returns true if the name is held for an offline tls tunnel. The edge must not end TLS for the name meanwhile. */
   isHeldForTls(name: string, now: number): boolean {
     const lease = this.#living(name, now);
     return lease !== undefined && lease.heldUntil !== null && lease.passesTls;
   }
 
-  /** false: it is another's. The owner of a name may ask for it again. */
+  /** Leases a name. Returns false if the name belongs to a different owner. The owner can lease the same name again. */
   lease(name: string, owner: string, now: number): boolean {
     this.#endHolds(now);
     const lease = this.#living(name, now);
@@ -47,14 +48,14 @@ export class NameLeases {
     return true;
   }
 
-  /** Only the owner's name is held; anyone else's is left alone, and so is one whose hold has run out. */
+  /** Holds a name for its owner. Ignored if the name belongs to a different owner, or if its hold has expired. */
   hold(name: string, owner: string, until: number, now: number, passesTls = false): void {
     if (this.#living(name, now)?.owner !== owner) return;
     this.#leases.set(name, { owner, heldUntil: until, passesTls });
     this.#earliestEnd = Math.min(this.#earliestEnd, until);
   }
 
-  /** What one owner has is another's from now on, held or in use as it was. */
+  /** Transfers a name to a different owner. A held name stays held, and a name in use stays in use. */
   reassign(name: string, owner: string, next: string, now: number): void {
     const lease = this.#living(name, now);
     if (lease?.owner === owner) this.#leases.set(name, { ...lease, owner: next });
@@ -71,7 +72,7 @@ export class NameLeases {
     return undefined;
   }
 
-  /** Names that nobody asks for again must not stay for ever. */
+  /** Deletes expired holds, because a name that is never requested again would otherwise stay forever. */
   #endHolds(now: number): void {
     if (now < this.#earliestEnd) return;
     this.#earliestEnd = Number.POSITIVE_INFINITY;

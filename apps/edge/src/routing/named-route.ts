@@ -1,5 +1,5 @@
-// What a visitor of a host finds: the tunnel or group that has this very name or own domain, else the wildcard over it. A wildcard covers one label, as
-// certificates do.
+// Finds the route of a host: the tunnel or group with exactly this name or custom domain, otherwise the covering wildcard. As in
+// certificates, a wildcard covers one label.
 
 import { wildcardOver } from '@tunnel/rules/names';
 import { type HostEndpoint } from '@tunnel/rules/tunnels';
@@ -18,13 +18,17 @@ export const routeAtHost = ({ tunnels, names, reserved }: HostSources, endpoint:
   if (exact !== undefined) return exact;
   const { kind, name } = endpoint;
   const wildcard = wildcardOver(name);
-  // Its client is away for a moment, or it is an own domain of somebody, maybe of another account than the wildcard: nobody else gets what is meant for it.
+  // The host's client is briefly offline, or the host is the custom domain of an account, possibly not the wildcard's account. The
+  // wildcard must not receive visitors of this host.
   if (wildcard === null || names.isHeld(endpoint)) return undefined;
   if (kind === 'domain' && reserved.accountOfDomain(name) !== null) return undefined;
   return tunnels.at({ kind, name: wildcard });
 };
 
-/** Its client comes back, in a moment or whenever its owner likes. Of a name that is only held by use nobody is told. */
+/**
+ * Returns true if the host belongs to a tunnel that is offline: the client disconnected a moment ago, or the owner has reserved the host.
+ * A name that was used before but is not reserved counts as unknown.
+ */
 export const isOfflineAt = ({ names, reserved }: HostSources, endpoint: HostEndpoint): boolean => {
   const { kind, name } = endpoint;
   const isKept = (one: string): boolean => kind === 'domain' && reserved.accountOfDomain(one) !== null;
@@ -33,7 +37,10 @@ export const isOfflineAt = ({ names, reserved }: HostSources, endpoint: HostEndp
   return wildcard !== null && (names.isHeld({ kind, name: wildcard }) || isKept(wildcard));
 };
 
-/** The client of its tls tunnel is away: what comes for it is for that service alone. */
+/**
+ * Returns true if the host is held for a tls tunnel with an offline client. Connections to the host are meant only for the tunnel's
+ * service, which ends TLS.
+ */
 export const isHeldForTlsAt = ({ names }: Pick<HostSources, 'names'>, endpoint: HostEndpoint): boolean => {
   if (names.isHeld(endpoint)) return names.isHeldForTls(endpoint);
   const wildcard = wildcardOver(endpoint.name);

@@ -4,13 +4,13 @@ import { wantedDomain } from './own-domain.rules.ts';
 
 const FACTS = { toAscii: domainToASCII, operatorsHosts: ['tunnels.example.com'] };
 
-describe('a registration', () => {
+describe('the custom domain of a registration', () => {
   const said = (...[protocol, fields]: [Parameters<typeof wantedDomain>[0], Parameters<typeof wantedDomain>[1]]) => {
     const domain = wantedDomain(protocol, fields, FACTS);
     return domain instanceof Error ? `${domain.code}: ${domain.message}` : domain;
   };
 
-  it('names a host of its own or none, alone or with `*.`, as an own domain is named', () => {
+  it('can be absent, a hostname or a wildcard, but not combined with a subdomain', () => {
     expect(said('tls', {})).toBeNull();
     expect(said('tls', { subdomain: 'shop' })).toBeNull();
     for (const protocol of ['http', 'https', 'tls'] as const) {
@@ -23,7 +23,7 @@ describe('a registration', () => {
     );
   });
 
-  it('goes with a protocol that is reached by name', () => {
+  it('is refused for tcp, udp and p2p tunnels', () => {
     for (const protocol of ['tcp', 'udp', 'p2p'] as const) {
       expect(said(protocol, { domain: 'db.example.net' })).toBe(
         `TUNNEL_DOMAIN_INVALID: domains are for http, https and tls tunnels, not for ${protocol}`,
@@ -44,7 +44,7 @@ describe('a registration', () => {
     ['tunnels.example.com', 'names of tunnels.example.com belong to this server'],
     ['Shop.TUNNELS.example.com.', 'names of tunnels.example.com belong to this server'],
     ['a\nb.example', 'it is not a host name'],
-  ])('is told why its domain cannot be %j, in words that break no line', (domain, problem) => {
+  ])('is refused with a single-line reason: %j', (domain, problem) => {
     const text = String(said('tls', { domain }));
     expect(text).toContain(problem);
     expect(text).toMatch(/^TUNNEL_DOMAIN_INVALID: domain '[^\p{Cc}]*' is not valid: /u);

@@ -1,4 +1,4 @@
-// A host of its owner's own that a registration names in the place of a subdomain: whom it goes with, and how it is read.
+// Custom domains in registrations: the protocols that allow a custom domain instead of a subdomain, and the normalization of its name.
 
 import { type DomainNameFacts, readDomainName } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
@@ -10,7 +10,10 @@ interface DomainFields {
   readonly subdomain?: string | undefined;
 }
 
-/** In its A-label form, with its `*.`; null: none is named. Whose it is is for others to say. */
+/**
+ * Returns the requested domain in A-label form, including a leading `*.`, or null if no domain is requested. Ownership is checked
+ * elsewhere.
+ */
 export const wantedDomain = (
   protocol: TunnelProtocol,
   { domain, subdomain }: DomainFields,
@@ -26,7 +29,10 @@ export const wantedDomain = (
   return invalid(`domain '${shownText(domain)}' is not valid: ${reading.reason}`);
 };
 
-/** A tls tunnel is found by its host alone: one that names none would have to be told, and told on. */
+/**
+ * Fault for a tls tunnel without a host. Visitors find a tls tunnel only by its host; a generated host would have to be reported to the
+ * client, and passed on to visitors.
+ */
 export const refuseHostless = (): Fault => invalid('a tls tunnel needs a domain or a subdomain');
 
 const invalid = (reason: string): Fault => new Fault('TUNNEL_DOMAIN_INVALID', { reason });

@@ -1,5 +1,5 @@
-// The platform's host: one more route, to the platform of the same stack. It is nobody's tunnel: no registry lists it, nothing of it is captured, and no
-// rules of tunnels hold there.
+// Route of the platform's host, to the platform in the same server. The route is no tunnel: it is not listed in a registry, its requests
+// are not captured, and rules for tunnels do not apply.
 
 import { Fault } from '@tunnel/errors';
 import type { ReportInternalError } from '@tunnel/mux';
@@ -10,16 +10,16 @@ import { createLocalDial, LocalUpstream } from '../upstream/local-upstream.ts';
 import { OUTSIDE_POLICIES } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
-/** What a stack tells its edge of the platform. */
+/** Address of the platform, passed to the edge when one server runs edge and platform. */
 export interface PlatformAddress {
   readonly host: string;
   readonly port: number;
-  /** Of this run: by it the platform believes what the edge says of visitors. */
+  /** Secret of this run of the server. Proves to the platform that details about a visitor come from the edge. */
   readonly secret: Secret;
 }
 
 export interface PlatformRouteOptions {
-  /** In lower case. */
+  /** Public host name of the platform in lower case. */
   readonly publicHost: string;
   readonly address: PlatformAddress;
   readonly clock: Clock;
@@ -58,14 +58,14 @@ export class PlatformRoute {
     };
   }
 
-  /** `host` in lower case and without a port; one trailing dot makes no difference. */
+  /** Returns true for the platform's host. `host` is in lower case and without a port; a trailing dot is ignored. */
   isAt(host: string): boolean {
     const own = this.#host;
     return host === own || (host.length === own.length + 1 && host.endsWith('.') && host.startsWith(own));
   }
 }
 
-/** A page about tunnels would help nobody here. */
+/** Replaces errors about a tunnel by PLATFORM_AWAY, because a page about tunnels would not help visitors of the platform. */
 const faultOf = (fault: Fault): Fault => {
   switch (fault.code) {
     case 'TUNNEL_AWAY':

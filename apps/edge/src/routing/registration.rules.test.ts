@@ -21,8 +21,8 @@ const refusal = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFa
   return decision.kind === 'refused' ? decision.fault.message : 'admitted';
 };
 
-describe('what is admitted', () => {
-  it('asks for any port, the preferred one, or exactly the one that was named', () => {
+describe('an admitted registration', () => {
+  it('gets any port, the preferred port, or exactly the requested port', () => {
     expect(decide({})).toEqual({
       kind: 'admitted',
       wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } },
@@ -37,7 +37,7 @@ describe('what is admitted', () => {
     });
   });
 
-  it('goes back to the held port on a return, unless another was named', () => {
+  it('gets its held port when it returns, unless another port is requested', () => {
     expect(
       decide({ preferred_port: 20006 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
     ).toEqual({
@@ -51,7 +51,7 @@ describe('what is admitted', () => {
     });
   });
 
-  it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
+  it('gets any name, its earlier name, or exactly the requested name in lower case', () => {
     const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
       const decision = decide({ protocol: 'http', ...request }, facts);
       return decision.kind === 'admitted' ? decision.wanted : decision;
@@ -69,7 +69,7 @@ describe('what is admitted', () => {
     });
   });
 
-  it('gives a tls tunnel the name that it asks for, of the same names as http', () => {
+  it('of a tls tunnel gets the requested name, from the same names as http', () => {
     const wanted = { kind: 'name', wanted: { kind: 'exact', name: 'db' } };
     expect(decide({ protocol: 'tls', subdomain: 'DB' })).toEqual({ kind: 'admitted', wanted });
     for (const protocol of ['http', 'https', 'tls']) {
@@ -82,21 +82,21 @@ describe('what is admitted', () => {
     });
   });
 
-  it('never counts a return against the limit', () => {
+  it('does not count toward the limit when it returns', () => {
     expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }).kind).toBe(
       'admitted',
     );
   });
 
-  it('takes names of 1 to 100 printable characters of any script', () => {
+  it('can have a name of 1 to 100 printable characters in any script', () => {
     for (const name of ['a', 'my db', 'Datenbank für Köln', '数据库', '🐘', 'x'.repeat(100), '🐘'.repeat(100)]) {
       expect(refusal({ name })).toBe('admitted');
     }
   });
 });
 
-describe('what is refused', () => {
-  it('a name that is empty, too long or not printable', () => {
+describe('a registration is refused for', () => {
+  it('an empty, too long or unprintable tunnel name', () => {
     expect(refusal({ name: '' })).toBe('tunnel name `` is not valid: it is empty');
     expect(refusal({ name: 'x'.repeat(101) })).toContain('it is longer than 100 characters');
     for (const name of ['a\nb', 'a\u0000', '\u202eevil', '\u2028', 'tab\t']) {
@@ -105,11 +105,11 @@ describe('what is refused', () => {
     }
   });
 
-  it('a protocol that is not in this version', () => {
+  it('an unknown protocol', () => {
     expect(refusal({ protocol: 'sctp' })).toBe('this edge does not support `sctp` tunnels');
   });
 
-  it('udp and p2p where client and edge have not agreed on them, or the operator does not want them', () => {
+  it('udp and p2p without the capability or switched off by the operator', () => {
     for (const [protocol, capability] of [
       ['udp', 'datagram'],
       ['p2p', 'p2p'],
@@ -126,7 +126,7 @@ describe('what is refused', () => {
     }
   });
 
-  it('a tls tunnel without a host, on an edge without an https port, or with a probe in clear', () => {
+  it('a tls tunnel without a hostname, without an https port, or with an http health check', () => {
     const tls = { protocol: 'tls', subdomain: 'db' };
     expect(refusal(tls, { hasHttpsPort: false })).toBe('tls tunnels need the https port');
     expect(refusal({ protocol: 'tls' })).toBe('a tls tunnel needs a domain or a subdomain');
@@ -137,7 +137,7 @@ describe('what is refused', () => {
     expect(refusal(tls, { capabilities: ['datagram'] })).toBe('this edge does not support `tls` tunnels');
   });
 
-  it('an own domain that is none, or goes with another protocol', () => {
+  it('an invalid custom domain, or a custom domain with another protocol', () => {
     expect(refusal({ protocol: 'http', domain: 'shop.tunnels.example.com' })).toContain(
       "domain 'shop.tunnels.example.com' is not valid",
     );
@@ -145,14 +145,14 @@ describe('what is refused', () => {
     expect(refusal({ protocol: 'tls', subdomain: 'db', domain: 'db.example.net' })).toContain('not both');
   });
 
-  it('a subdomain that cannot be one', () => {
+  it('an invalid subdomain', () => {
     expect(refusal({ protocol: 'http', subdomain: 'a.b.c' })).toContain(
       "subdomain 'a.b.c' is not valid: it has more than two labels",
     );
     expect(refusal({ protocol: 'https', subdomain: 'Admin' })).toBe("subdomain 'Admin' is not valid: it is reserved");
   });
 
-  it('a port outside of the range, and a tunnel over the limit', () => {
+  it('a port outside the range, and a tunnel over the limit', () => {
     expect(refusal({ remote_port: 80 })).toBe('port 80 is not allowed: use 20000-20099');
     expect(refusal({ protocol: 'udp', remote_port: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
     expect(refusal({}, { tunnelCount: 2 })).toBe('tunnel limit of 2 per session reached');
@@ -162,7 +162,7 @@ describe('what is refused', () => {
 const HASH = 'a'.repeat(64);
 
 describe('a udp tunnel', () => {
-  it('asks for a port of its own range, and goes back to the one it had, not to the same number of tcp', () => {
+  it('gets a port of the udp range, and its earlier udp port, but not the port of a tcp tunnel', () => {
     const wanted = (heldEndpoint: RegistrationFacts['heldEndpoint']) => decide({ protocol: 'udp' }, { heldEndpoint });
     expect(wanted({ kind: 'port', transport: 'udp', port: 20105 })).toEqual({
       kind: 'admitted',
@@ -177,7 +177,7 @@ describe('a udp tunnel', () => {
 describe('a p2p tunnel', () => {
   const p2p = { protocol: 'p2p', p2p_name: 'Office-DB', p2p_secret_hash: HASH };
 
-  it('asks for its name in lower case, with what it offers; tcp for its own account unless it says otherwise', () => {
+  it('gets its name in lower case with its offer: a tcp service for its own account by default', () => {
     expect(decide(p2p)).toEqual({
       kind: 'admitted',
       wanted: {
@@ -202,10 +202,10 @@ describe('a p2p tunnel', () => {
   });
 });
 
-describe.each(['udp', 'p2p'])('groups and health of %s', (protocol) => {
+describe.each(['udp', 'p2p'])('groups and health checks of %s tunnels', (protocol) => {
   const fields = { protocol, p2p_name: 'db', p2p_secret_hash: HASH };
 
-  it('do not exist', () => {
+  it('are refused', () => {
     for (const group of [{ group: 'web' }, { group_key_hash: HASH }, { group: 'web', group_key_hash: HASH }]) {
       expect(refusal({ ...fields, ...group })).toBe('groups exist for http and tcp tunnels only');
     }
@@ -215,18 +215,18 @@ describe.each(['udp', 'p2p'])('groups and health of %s', (protocol) => {
     expect(decide({ ...fields, group: 'web' })).toMatchObject({ fault: { code: 'GROUP_FIELDS_INVALID' } });
   });
 
-  it('are ignored while load balancing is off, as those of the others', () => {
+  it('are ignored while load balancing is off', () => {
     expect(refusal({ ...fields, group: 'web', group_key_hash: HASH }, { loadBalancing: false })).toBe('admitted');
   });
 });
 
-describe('a tunnel that wants into a group', () => {
+describe('a tunnel with a group', () => {
   const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
     const decision = decide({ group: 'web', group_key_hash: HASH, ...request }, facts);
     return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
 
-  it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
+  it('asks for the group by name, key hash and protocol, with an endpoint for a new group', () => {
     expect(wantedOf({ protocol: 'tcp', preferred_port: 20005 })).toEqual({
       kind: 'group',
       wanted: {
@@ -242,7 +242,7 @@ describe('a tunnel that wants into a group', () => {
     });
   });
 
-  it('of http and tls may stand at an own domain, whatever the group is called', () => {
+  it('of http or tls can use a custom domain, under any group name', () => {
     for (const protocol of ['http', 'tls'] as const) {
       expect(wantedOf({ protocol, group: 'my web', domain: '*.Shop.example.net' })).toMatchObject({
         kind: 'group',
@@ -251,7 +251,7 @@ describe('a tunnel that wants into a group', () => {
     }
   });
 
-  it('of http has the name of the group for a subdomain, where that can be one', () => {
+  it('of http uses the group’s name as its subdomain, if the name is a valid subdomain', () => {
     expect(wantedOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
     expect(wantedOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
     expect(wantedOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
@@ -259,7 +259,7 @@ describe('a tunnel that wants into a group', () => {
     expect(wantedOf({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
   });
 
-  it('is an ordinary one when load balancing is off, whatever its fields say', () => {
+  it('is an ordinary tunnel when load balancing is off, even with invalid group fields', () => {
     const off = { loadBalancing: false };
     expect(wantedOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
     expect(wantedOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
@@ -299,7 +299,7 @@ describe('a tunnel that wants into a group', () => {
     expect(wantedOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
   });
 
-  it('counts against the limit, and never when it returns', () => {
+  it('counts toward the limit, except when it returns', () => {
     expect(wantedOf({}, { tunnelCount: 2 })).toBe('tunnel limit of 2 per session reached');
     expect(wantedOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
       kind: 'group',
@@ -307,9 +307,9 @@ describe('a tunnel that wants into a group', () => {
   });
 });
 
-describe('what a service is told as Host', () => {
+describe('the Host header for the local service', () => {
   it.each(['keep', 'rewrite', 'shop.test', 'SHOP.test:8080', '[::1]:80', '127.0.0.1', 'a_b'])(
-    '%j is admitted',
+    'can be %j',
     (host_header) => {
       expect(decide({ protocol: 'http', host_header }).kind).toBe('admitted');
     },
@@ -331,7 +331,7 @@ describe('what a service is told as Host', () => {
     '%00',
     'a\r\nb',
     'a'.repeat(261),
-  ])('%j is refused, and named', (host_header) => {
+  ])('is refused and named in the message: %j', (host_header) => {
     expect(refusal({ protocol: 'http', host_header })).toMatch(
       /^invalid host header `.*`: expected a host name with an optional port$/,
     );

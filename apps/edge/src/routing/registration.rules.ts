@@ -1,4 +1,4 @@
-// Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
+// Decides whether a session may register a tunnel, and which endpoint to lease. Has no side effects.
 
 import type { DomainNameFacts } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
@@ -29,42 +29,45 @@ import type { WantedName } from './name-leases.rules.ts';
 import { refuseHostless, wantedDomain } from './own-domain.rules.ts';
 
 /**
- * enough to tell tunnels apart, and fits a line
+ * Maximum length of a tunnel name in characters: enough to distinguish tunnels, and short enough for a line.
  * @limit tunnels: Tunnel name, length | `TUNNEL_NAME_INVALID`
  */
 const TUNNEL_NAME_MAX_CHARS = 100;
 
-/** The fields of a registration that decide about it, as they are on the wire. */
+/** The fields of a registration that decide about the admission, as sent on the wire. */
 export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly name: string;
   readonly protocol: string;
-  /** This port or none. */
+  /** Required port: the registration fails if the port is not available. */
   readonly remote_port?: number | undefined;
-  /** This port when it is free. */
+  /** Preferred port, used if free. */
   readonly preferred_port?: number | undefined;
-  /** This name or none. */
+  /** Required subdomain: the registration fails if the subdomain is not available. */
   readonly subdomain?: string | undefined;
-  /** This name when it is free. */
+  /** Preferred subdomain, used if free. */
   readonly preferred_subdomain?: string | undefined;
-  /** A host of the owner's own in the place of a subdomain. */
+  /** Custom domain of the owner, instead of a subdomain. */
   readonly domain?: string | undefined;
-  /** What its service is told as Host. */
+  /** Value of the Host header sent to the local service. */
   readonly host_header?: string | undefined;
 }
 
-/** What can be leased to one tunnel. */
+/** An endpoint to lease for a single tunnel. */
 export type WantedLease =
   | { readonly kind: 'port'; readonly transport: Transport; readonly wanted: WantedPort }
   | { readonly kind: 'name'; readonly wanted: WantedName }
   | { readonly kind: 'domain'; readonly wanted: { readonly kind: 'exact'; readonly name: string } }
-  /** This name or none: the other end has to know it. */
+  /** Exactly this peer name, because the subscriber must know the name. */
   | {
       readonly kind: 'peer-name';
       readonly wanted: { readonly kind: 'exact'; readonly name: string };
       readonly offer: P2pOffer;
     };
 
-/** The endpoint that is asked for; null: any will do. `owner`: the account that asks, on which the meaning of a p2p name depends. */
+/**
+ * Returns the requested endpoint, or null if any endpoint will do. `owner` is the requesting account, because a p2p name can be local to
+ * its account.
+ */
 export const endpointOfLease = (lease: WantedLease, owner: Owner): LeasedEndpoint | null => {
   if (lease.kind === 'peer-name') return peerEndpointOf(lease.offer, owner);
   if (lease.wanted.kind === 'any') return null;
@@ -75,7 +78,7 @@ export const endpointOfLease = (lease: WantedLease, owner: Owner): LeasedEndpoin
 
 export type WantedEndpoint = WantedLease | { readonly kind: 'group'; readonly wanted: WantedGroup };
 
-/** `endpoint` counts when the group does not exist yet. */
+/** The group that a registration wants to join or create. `endpoint` is used only if the group does not exist yet. */
 export interface WantedGroup {
   readonly protocol: GroupProtocol;
   readonly name: string;
@@ -86,23 +89,23 @@ export interface WantedGroup {
 }
 
 export interface RegistrationFacts {
-  /** Tunnels the session has, those that are held for it included. */
+  /** Number of the session's tunnels, including tunnels that are held for the session. */
   readonly tunnelCount: number;
   readonly tunnelLimit: number;
   readonly ports: Readonly<Record<Transport, { readonly from: number; readonly to: number }>>;
-  /** The endpoint of the same tunnel before: a return, which never counts against the limit. */
+  /** Previous endpoint of the same tunnel, or null. A returning tunnel never counts against the limit. */
   readonly heldEndpoint: PublicEndpoint | null;
-  /** The kill switch. Off: what is said about groups and health is accepted and ignored. */
+  /** False if the operator has switched off load balancing. Fields about groups and health are then accepted and ignored. */
   readonly loadBalancing: boolean;
-  /** What client and edge agreed on. */
+  /** Capabilities agreed on by client and edge. */
   readonly capabilities: readonly string[];
-  /** What an own domain must not be, and how its letters are read. */
+  /** Names that are not allowed as a custom domain, and how to normalize a domain name. */
   readonly domainNames: DomainNameFacts;
-  /** Of the platform's host, where that is right below the domain: a reserved word more. */
+  /** Label of the platform's host if the host is directly below the edge's domain. No tunnel can have this subdomain. */
   readonly platformLabel?: string | null;
-  /** The edge has an https port, by which visitors of tls tunnels come. */
+  /** True if the edge has an https port, on which visitors of tls tunnels connect. */
   readonly hasHttpsPort: boolean;
-  /** Protocols that the operator has switched off. */
+  /** Protocols switched off by the operator. */
   readonly switchedOff: readonly TunnelProtocol[];
 }
 
@@ -222,7 +225,7 @@ const admitName = (wanted: WantedName): RegistrationDecision => ({
   wanted: { kind: 'name', wanted },
 });
 
-/** null: a valid name. */
+/** Returns the problem with a tunnel name, or null if the name is valid. */
 export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARS);
 
 const refuse = (fault: Fault): RegistrationDecision => ({ kind: 'refused', fault });

@@ -8,7 +8,7 @@ import { TunnelGroup } from './tunnel-group.rules.ts';
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
   ({ tunnelId, endpoint: { kind: 'port', transport: 'tcp', port: assignedPort }, group: null }) as Tunnel;
 
-it('finds a tunnel by id and by port while it lives', () => {
+it('a tunnel is found by id and by port until it is removed', () => {
   const table = new Registry();
   const a = tunnel('a', 1);
   table.add(a);
@@ -22,7 +22,7 @@ it('finds a tunnel by id and by port while it lives', () => {
   ]).toEqual([undefined, undefined, 0, []]);
 });
 
-it('a name of the public and the same name among peers are two', () => {
+it('a subdomain and a p2p name with the same text are separate', () => {
   const table = new Registry();
   const web = { tunnelId: 'a', endpoint: { kind: 'name', name: 'web' }, group: null } as Tunnel;
   const peer = { tunnelId: 'b', endpoint: { kind: 'peer-name', name: 'web', account: 'alice' }, group: null } as Tunnel;
@@ -39,7 +39,7 @@ it('a name of the public and the same name among peers are two', () => {
   ]).toEqual([undefined, peer]);
 });
 
-it('keeps the successor when its predecessor is removed late', () => {
+it('removing a tunnel late keeps its successor', () => {
   const table = new Registry();
   const before = tunnel('a', 1);
   const after = tunnel('a', 1);
@@ -49,7 +49,7 @@ it('keeps the successor when its predecessor is removed late', () => {
   expect([table.get('a'), table.at({ kind: 'port', transport: 'tcp', port: 1 })]).toEqual([after, after]);
 });
 
-it('tells when an id begins and ends, and nothing when a successor has it', () => {
+it('a watcher hears of every added tunnel, and of a removal only if no successor has the id', () => {
   const told: string[] = [];
   const watcher = {
     tunnelAdded: ({ tunnelId }: Tunnel) => void told.push(`+${tunnelId}`),
@@ -65,7 +65,7 @@ it('tells when an id begins and ends, and nothing when a successor has it', () =
   expect(told).toEqual(['+a', '+a', '-a']);
 });
 
-it('finds a group at its endpoint, and its members by id alone', () => {
+it('a group is found at its endpoint, and its members by id only', () => {
   const table = new Registry();
   const facts = {
     groupId: 'g',

@@ -1,16 +1,16 @@
-// The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
-// tunnel cannot evict its successor.
+// The registered tunnels by id, and the routes at public names and ports. Tunnels are removed by identity, so that a delayed removal of
+// an old tunnel cannot remove its successor.
 import { endpointKey, type LeasedEndpoint, type PublicEndpoint } from '@tunnel/rules/tunnels';
 import { GroupDirectory } from './group-directory.rules.ts';
 import type { Tunnel } from './tunnel.ts';
 import { TunnelGroup } from './tunnel-group.rules.ts';
 
-/** What stands at one public endpoint. */
+/** The tunnel or group at a public endpoint. */
 export type Route = Tunnel | TunnelGroup<Tunnel>;
 
 export const isGroup = (route: Route): route is TunnelGroup<Tunnel> => route instanceof TunnelGroup;
 
-/** A tunnel keeps its key when its client comes back, and a group when its members change. */
+/** Returns the id of a route. The id of a tunnel survives a reconnect of the client, and the id of a group survives changes of members. */
 export const routeKeyOf = (route: Route): string => (isGroup(route) ? route.groupId : route.tunnelId);
 
 const OPERATOR = { kind: 'operator' } as const;
@@ -19,9 +19,9 @@ export const isOperators = (route: Route): boolean =>
   isGroup(route) ? route.hasMemberOf(OPERATOR) : route.owner.kind === OPERATOR.kind;
 
 export interface TunnelWatcher {
-  /** Also when a tunnel comes back, or a successor takes its place. */
+  /** Called for a new tunnel, for a tunnel that has returned, and for a successor that replaces a tunnel. */
   tunnelAdded(tunnel: Tunnel): void;
-  /** Its id is nobody's any more. */
+  /** Called when the tunnel's id no longer belongs to any tunnel. */
   tunnelRemoved(tunnel: Tunnel): void;
 }
 
@@ -29,7 +29,10 @@ export class Registry {
   readonly groups: GroupDirectory<Tunnel>;
   readonly #watchers: readonly TunnelWatcher[];
   readonly #byId = new Map<string, Tunnel>();
-  /** Those that stand alone: at a name or an own domain, asked for with each request, and elsewhere. */
+  /**
+   * Tunnels without a group, by endpoint. Subdomains and custom domains have separate maps, because a name is looked up for every
+   * request.
+   */
   readonly #byName = new Map<string, Tunnel>();
   readonly #byDomain = new Map<string, Tunnel>();
   readonly #byEndpoint = new Map<string, Tunnel>();
@@ -47,12 +50,12 @@ export class Registry {
     return this.#byId.get(tunnelId);
   }
 
-  /** It is this very one that lives, no predecessor of it. */
+  /** Returns true if exactly this tunnel is registered, and not a predecessor or successor with the same id. */
   has(tunnel: { readonly tunnelId: string }): boolean {
     return this.#byId.get(tunnel.tunnelId) === tunnel;
   }
 
-  /** What a visitor of this endpoint finds. */
+  /** Returns the tunnel or group that serves visitors of an endpoint. */
   at(endpoint: LeasedEndpoint): Route | undefined {
     return this.#aloneAt(endpoint) ?? this.groups.at(endpoint);
   }
@@ -86,6 +89,6 @@ export class Registry {
   }
 }
 
-/** A name is its own key: one that is put together anew would have to be hashed with each request. */
+/** Returns the map key of an endpoint. A name is its own key, because a newly built string would have to be hashed for every request. */
 const keyOf = (endpoint: PublicEndpoint): string =>
   endpoint.kind === 'name' || endpoint.kind === 'domain' ? endpoint.name : endpointKey(endpoint);

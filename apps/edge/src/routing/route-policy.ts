@@ -1,60 +1,79 @@
-// The policy that a route is served under: of a tunnel that stands alone, or of a group and all its members.
+// The policy that applies at a route: at a tunnel without a group, or at a group with its members.
 
 import type { CompiledPolicy, Policy } from '@tunnel/policy';
 import type { BroughtStamp } from './group-policy.rules.ts';
 
-/** How often each rule matched and answered, by its index from 0. Of one route: equal policies share what is compiled, never this. */
+/**
+ * Number of matches and responses per rule, by the rule's index from 0. Belongs to a single route: equal policies share compiled rules,
+ * but not counts.
+ */
 export interface RuleCounts {
   readonly matched: number[];
   readonly answered: number[];
 }
 
-/** By its identity caches and limiters know what they belong to: what is known under one policy of a route is unknown under the next. */
+/**
+ * The policy of a route in a certain revision. Caches and limiters use the object as their key, so that nothing cached for one policy of
+ * a route is found for the next.
+ */
 export interface RoutePolicy {
-  /** Shared by every route with an equal policy. */
+  /** Compiled rules, shared by all routes with an equal policy. */
   readonly compiled: CompiledPolicy;
   readonly revision: number;
-  /** 64 hex digits, of policy and services. */
+  /** Hash of the policy and its services, 64 hex digits. */
   readonly hash: string;
-  /** What `route` may name. */
+  /** Names of services allowed as the target of the action `route`. */
   readonly services: readonly string[];
   readonly counts: RuleCounts;
 }
 
 /**
- * Shared by all members of a group: a higher revision is put here once, and is in force for each of them with the next request.
- * The store alone changes it. It never becomes null because its route went away: whoever still has the route must not find it open.
+ * Holder of a route's current policy, shared by all members of a group: a new revision is set once, and applies to every member from the
+ * next request. Only the policy store changes the holder. When the route ends, the policy stays, so that code with a reference to the
+ * route never treats the route as open.
  */
 export interface PolicyHolder {
   current: RoutePolicy | null;
 }
 
-/** A policy that was judged good, as a registration brings it. */
+/** A validated policy from a registration. */
 export interface BroughtPolicy {
   readonly policy: Policy | null;
   readonly services: readonly string[];
   readonly stamp: BroughtStamp;
-  /** Who brings it, as `ownerKey` has it. */
+  /** Owner of the registration, as returned by `ownerKey`. */
   readonly owner: string;
 }
 
-/** Keeps what routes are served under. */
+/** Stores the policies of routes. */
 export interface PolicyKeeper {
-  /** For a route that begins; `before`: of the same tunnel, whose counts go on under an equal policy. Throws when there is no room. */
+  /**
+   * Creates the holder of a new route. `before` is the previous holder of the same tunnel; an equal policy continues its counts. Throws
+   * if the memory limit is reached.
+   */
   hold(brought: BroughtPolicy, before?: PolicyHolder | null): PolicyHolder;
-  /** In one step, for all who share the holder. Throws when there is no room, and nothing has changed then. */
+  /**
+   * Replaces the policy for all routes that share the holder, in a single step. Throws if the memory limit is reached, and then changes
+   * nothing.
+   */
   replace(holder: PolicyHolder, brought: BroughtPolicy): void;
-  /** Its route is over. What it holds stays for whoever still has the route. */
+  /** Releases the holder of a route that has ended. The holder keeps its content for code with a reference to the route. */
   release(holder: PolicyHolder): void;
-  /** Nobody comes back to what it held. Who does not say so is waited for, for as long as a lost session is. */
+  /**
+   * Frees a released policy immediately, because no client will return to it. Otherwise the policy stays in memory for as long as a
+   * disconnected session can be resumed.
+   */
   forget(holder: PolicyHolder): void;
 }
 
-/** null: open to everyone. Asked once a request: what it was decided by stays what it was. */
+/**
+ * Returns the current policy of a route, or null if every visitor is admitted. Call once per request: the request keeps the policy it
+ * started with.
+ */
 export const policyOf = (route: { readonly policy: PolicyHolder }): RoutePolicy | null => route.policy.current;
 
-/** Of tunnels that have none. */
+/** Holder for tunnels without a policy. */
 export const NO_POLICY: PolicyHolder = Object.freeze({ current: null });
 
-/** Of what is no tunnel: the operator's rules for all of them do not hold there, either. */
+/** Holder for routes that are not tunnels, such as the platform. The operator's rules for tunnels do not apply there either. */
 export const OUTSIDE_POLICIES: PolicyHolder = Object.freeze({ current: null });

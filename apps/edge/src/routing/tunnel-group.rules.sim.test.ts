@@ -1,4 +1,4 @@
-// Random events against a group, compared after each with a model that keeps nothing but a list and counts it every time.
+// Random events on a group, compared after each event with a model that only keeps a list of members and counts the list every time.
 
 import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
@@ -36,7 +36,7 @@ interface ModelMember {
   healthy: boolean;
 }
 
-/** The rules of the specification, said as plainly as they can be. */
+/** The rules of the specification, written as simply as possible. */
 class Model {
   members: ModelMember[] = [];
   wasHealthySinceAlert = false;
@@ -47,7 +47,7 @@ class Model {
     return this.members.filter(({ healthy }) => healthy).map(({ id }) => id);
   }
 
-  /** What people should be told after a change; `urls` of an alert, null for none. */
+  /** Expected alert after a change: its URLs, or null if no alert is expected. */
   after(left: ModelMember | null): string[] | null {
     if (this.healthyIds.length > 0) this.wasHealthySinceAlert = true;
     else if (this.wasHealthySinceAlert && this.members.length > 0) {
@@ -59,7 +59,7 @@ class Model {
   }
 }
 
-it('agrees with the model after every event, and alerts once per downward edge', () => {
+it('a group agrees with a simple model after every random event, and alerts once per loss of health', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 80, size: 'max' }), fc.nat(), (moves, seed) => {
       const random = randomOf(seed);
@@ -138,7 +138,7 @@ it('agrees with the model after every event, and alerts once per downward edge',
   );
 });
 
-it('gives each healthy member that was not tried yet exactly one turn, then none', () => {
+it('every healthy member that was not tried yet is picked exactly once', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 12 }), fc.array(fc.nat({ max: 11 })), fc.nat(), (size, down, seed) => {
       const group = newGroup();

@@ -36,11 +36,11 @@ const down = (group: TunnelGroup<GroupMember>, member: GroupMember, now = 1) =>
 const up = (group: TunnelGroup<GroupMember>, member: GroupMember, now = 2) =>
   group.transition({ kind: 'reported-healthy', member }, now);
 
-it('shows its port as the label and the first eight digits of its key hash', () => {
+it('a tcp group has its port as the label, and shows the first eight digits of its key hash', () => {
   expect([newGroup().label, newGroup().keyHashShort]).toEqual(['20001', '01234567']);
 });
 
-it('tells the change and then the alert, once, until somebody is healthy again', () => {
+it('losing the last healthy member reports the change and one alert, until a member is healthy again', () => {
   const group = newGroup();
   const a = join(group, 'a', 'tcp');
   const b = join(group, 'b', 'tcp');
@@ -58,7 +58,7 @@ it('tells the change and then the alert, once, until somebody is healthy again',
   expect(down(group, a).map(({ kind }) => kind)).toEqual(['health-changed', 'raise-alert']);
 });
 
-it('alerts when the last healthy member leaves and others stay, with the url of the one that left', () => {
+it('an alert is raised when the last healthy member leaves the group, including the URL of this member', () => {
   const group = newGroup();
   const a = join(group, 'a');
   join(group, 'b', 'http');
@@ -67,7 +67,7 @@ it('alerts when the last healthy member leaves and others stay, with the url of 
   ]);
 });
 
-it('is not down while nobody was healthy yet: not at a report, a leave or a take-over', () => {
+it('a group that never had a healthy member raises no alert, even after a report, leave or take-over', () => {
   const group = newGroup();
   const a = join(group, 'a', 'tcp');
   const b = join(group, 'b', 'tcp');
@@ -77,7 +77,7 @@ it('is not down while nobody was healthy yet: not at a report, a leave or a take
   expect(group.tally(OPERATOR).totalHealthFailures).toBe(1);
 });
 
-it('a take-over keeps the bit, and the late end of the old object takes nobody out', () => {
+it('a take-over keeps the member’s health, and the late end of the old member changes nothing', () => {
   const group = newGroup();
   const before = join(group, 'a', 'tcp');
   up(group, before);
@@ -88,14 +88,14 @@ it('a take-over keeps the bit, and the late end of the old object takes nobody o
   expect(group.tally(ALICE)).toMatchObject({ memberCount: 1, healthyCount: 1 });
 });
 
-it('reports of a member without a probe are counted and change nothing', () => {
+it('health reports of a member without a health check are counted without further effects', () => {
   const group = newGroup();
   const a = join(group, 'a');
   expect(down(group, a)).toEqual([]);
   expect([a.health.healthy, a.health.totalFailures, a.health.history, group.healthyCount]).toEqual([true, 1, [], 1]);
 });
 
-it('counts for each owner its own members, those that left included', () => {
+it('totals for an owner cover the owner’s members, including former members', () => {
   const group = newGroup();
   const a = join(group, 'a', null, ALICE);
   const b = join(group, 'b', 'tcp', BOB);
@@ -117,7 +117,7 @@ it('counts for each owner its own members, those that left included', () => {
   expect(group.tally({ kind: 'account', accountId: 'carol' }).totalDispatches).toBe(0);
 });
 
-it('a history keeps the last fifty transitions, oldest first, and no steady report', () => {
+it('the health history keeps the last 50 transitions, oldest first, and skips repeated reports', () => {
   const group = newGroup();
   const a = join(group, 'a', 'tcp');
   for (let at = 1; at <= 120; at += 1) {
@@ -131,7 +131,7 @@ it('a history keeps the last fifty transitions, oldest first, and no steady repo
   expect(history.every(({ healthy }, n) => healthy === (n % 2 === 0))).toBe(true);
 });
 
-it('one that was away begins as one that joins, and its history says so', () => {
+it('a returning member starts as unhealthy, which is recorded in its history', () => {
   const health = new MemberHealth('tcp');
   health.reportHealthy(1);
   health.returned(2);
@@ -145,7 +145,7 @@ it('one that was away begins as one that joins, and its history says so', () => 
   ]);
 });
 
-it('says why it failed last, also once it is well again, and after it was away', () => {
+it('the last failure reason is kept after a recovery and after a return', () => {
   const health = new MemberHealth('http');
   expect(health.lastFailureReason).toBeNull();
   health.reportUnhealthy({ reason: 'status 500', consecutiveFailures: 3 }, 1);

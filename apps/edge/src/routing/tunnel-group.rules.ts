@@ -1,5 +1,5 @@
-// The machine of one group: who is in it, who is healthy, what was counted, and when people must be told that nobody is left.
-// It changes in place, because it is asked on every public connection; events go in, effects come out, as with any machine here.
+// State machine of a group: members, their health, counts, and when an alert is due because no healthy member is left. Takes events and
+// returns effects, like every state machine here, but mutates in place, because every public connection queries it.
 
 import {
   type GroupProtocol,
@@ -15,30 +15,33 @@ export interface GroupMember {
   readonly tunnelId: string;
   readonly owner: Owner;
   readonly health: MemberHealth;
-  /** Where its owner wants to be told that the group is down. */
+  /** Webhook that is called when the group has no healthy member left. */
   readonly alertWebhook: string | null;
-  /** Holds the policy that its visitors meet, which is the group's. */
+  /** Holder of the policy for visitors, shared with the group. */
   readonly policy: unknown;
 }
 
 interface GroupFacts<M extends GroupMember> {
   readonly groupId: string;
   readonly protocol: GroupProtocol;
-  /** The first joiner's. */
+  /** Name of the group, as given by the first member. */
   readonly name: string;
-  /** 64 hex digits of SHA-256. */
+  /** SHA-256 of the group's key, 64 hex digits. */
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
-  /** What people call it: the subdomain, the port, or the host. */
+  /** Short name for users: the subdomain, the port or the host. */
   readonly label: string;
-  /** One object for the group and all its members: what changes in it changes for all in one step. */
+  /** Policy holder shared by the group and its members. A change therefore applies to every member at the same time. */
   readonly policy: M['policy'];
-  /** Of that policy; absent: there is none. */
+  /** Revision and hash of the policy. Absent if there is no policy. */
   readonly policyStamp?: PolicyStamp | undefined;
 }
 
 export type GroupEvent<M> =
-  /** Also when a member's session changed its connection: the new object stands in for the old one, and nobody notices. */
+  /**
+   * A member joined, or its session reconnected. After a reconnect the new object replaces the old one, without a leave or a health
+   * change.
+   */
   | { readonly kind: 'member-joined'; readonly member: M }
   | { readonly kind: 'member-left'; readonly member: M }
   | { readonly kind: 'reported-healthy'; readonly member: M }
@@ -51,7 +54,9 @@ export type GroupEvent<M> =
 
 export type GroupEffect<M> =
   | { readonly kind: 'health-changed'; readonly member: M; readonly healthy: boolean; readonly reason: string }
-  /** The downward edge. `urls` are distinct, those of a member that has just left among them. */
+  /**
+   * The group lost its last healthy member. `urls` are the distinct alert webhooks, including the webhook of a member that has just left.
+   */
   | { readonly kind: 'raise-alert'; readonly memberCount: number; readonly urls: readonly string[] }
   | { readonly kind: 'remove-group' };
 
@@ -62,7 +67,7 @@ interface GroupTally {
   readonly totalHealthFailures: number;
 }
 
-/** Of one owner's members: those that are there, and what those that left have counted. */
+/** Counts for the members of an owner: current members, and the totals of former members. */
 class OwnerTally implements GroupTally {
   memberCount = 0;
   healthyCount = 0;
@@ -86,7 +91,7 @@ export class TunnelGroup<M extends GroupMember> {
   readonly #all = new OwnerTally();
   readonly #byOwner = new Map<string, OwnerTally>();
   #policyStamp: PolicyStamp;
-  /** Set by the downward edge, taken back when any member becomes healthy. */
+  /** True after an alert for a group without healthy members, until a member becomes healthy. */
   #zeroHealthyAlerted = false;
 
   constructor({ groupId, protocol, name, keyHash, endpoint, label, policy, policyStamp }: GroupFacts<M>) {
@@ -144,34 +149,34 @@ export class TunnelGroup<M extends GroupMember> {
     return (this.#byOwner.get(ownerKey(owner))?.memberCount ?? 0) > 0;
   }
 
-  /** For the operator of all, else of the viewer's own members, present and past. */
+  /** Returns the counts for a viewer: of the whole group for the operator, otherwise of the viewer's own current and former members. */
   tally(viewer: Owner): GroupTally {
     return viewer.kind === 'operator' ? this.#all : (this.#byOwner.get(ownerKey(viewer)) ?? NOTHING);
   }
 
-  /** Uniform over the healthy ones that were not tried; null: there is none. */
+  /** Picks a healthy member at random, excluding members already tried. Returns null if no member is left. */
   pick(random: () => number, tried?: readonly M[]): M | null {
     return this.#healthy.pick(random, tried);
   }
 
-  /** A public connection was given to the member. */
+  /** Counts a public connection that was dispatched to the member. */
   dispatched(member: M): void {
     this.#all.totalDispatches += 1;
     this.#tallyOf(member).totalDispatches += 1;
   }
 
-  /** It was served by another one after all. */
+  /** Moves the count of a connection to the member that served the connection in the end. */
   moved(from: M, to: M): void {
     this.#tallyOf(from).totalDispatches -= 1;
     this.#tallyOf(to).totalDispatches += 1;
   }
 
-  /** In the turn in which what `policy` holds was replaced. */
+  /** Sets the stamp. Called in the turn in which the policy in the shared holder was replaced. */
   policyReplaced(stamp: PolicyStamp): void {
     this.#policyStamp = stamp;
   }
 
-  /** `now` in milliseconds since the epoch. What concerns a member that is not in the group (any more) changes nothing. */
+  /** Applies an event and returns its effects. `now` is in milliseconds since the epoch. Ignores events of tunnels that are not members. */
   transition(event: GroupEvent<M>, now: number): readonly GroupEffect<M>[] {
     if (event.kind === 'member-joined') return this.#join(event.member);
     const { member } = event;
@@ -202,7 +207,7 @@ export class TunnelGroup<M extends GroupMember> {
     this.#all.memberCount += 1;
     this.#tallyOf(member).memberCount += 1;
     if (member.health.healthy) this.#include(member);
-    // It came back with a probe it has not passed yet, and may have been the last healthy one.
+    // A member can return with a health check that has not passed yet, and may have been the last healthy member.
     return wasHealthy ? this.#alertIfDown(null) : NO_EFFECTS;
   }
 
@@ -212,7 +217,7 @@ export class TunnelGroup<M extends GroupMember> {
     return wasHealthy ? this.#alertIfDown(member) : NO_EFFECTS;
   }
 
-  /** true: it was healthy. */
+  /** Removes a member. Returns true if the member was healthy. */
   #take(member: M): boolean {
     this.#members.delete(member.tunnelId);
     this.#alertUrls.remove(member.alertWebhook);
@@ -235,7 +240,10 @@ export class TunnelGroup<M extends GroupMember> {
     return true;
   }
 
-  /** Called where the last healthy member may have gone. A group that never had one is not down: it has not begun. */
+  /**
+   * Returns the alert if the group has no healthy member. Called only after a healthy member left or became unhealthy: a group that never
+   * had a healthy member is starting, not down.
+   */
   #alertIfDown(left: M | null): readonly GroupEffect<M>[] {
     if (this.#healthy.size > 0 || this.#zeroHealthyAlerted) return NO_EFFECTS;
     this.#zeroHealthyAlerted = true;

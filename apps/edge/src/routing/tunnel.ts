@@ -1,4 +1,4 @@
-// One registered, living tunnel, as ingress, relay and the REST see it.
+// A registered tunnel of a connected client, as seen by the ingress, the relay and the REST API.
 
 import type { MemberHealth, Owner, PublicEndpoint, TunnelProtocol } from '@tunnel/rules/tunnels';
 import type { Service } from '../upstream/upstream-request.ts';
@@ -10,30 +10,39 @@ export interface Tunnel extends GroupMember, Service {
   readonly sessionId: string;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  /** Where the public reaches it. */
+  /** Public endpoint at which visitors reach the tunnel. */
   readonly endpoint: PublicEndpoint;
-  /** null: it stands alone. */
+  /** Group of the tunnel, or null if the tunnel is not in a group. */
   readonly group: TunnelGroup<Tunnel> | null;
-  /** What people call it: the subdomain, the own domain, the port as a string, or of a tls tunnel its host; a member has its group's. */
+  /**
+   * Short name for users: the subdomain, the custom domain, the port as text, or the host of a tls tunnel. A member has the label of its
+   * group.
+   */
   readonly label: string;
   readonly publicUrl: string;
-  /** Its own, or of a tls tunnel the https port; null: nobody has to know one. */
+  /** Port of the tunnel, or the https port for a tls tunnel. Null if visitors need no port. */
   readonly assignedPort: number | null;
-  /** Of a udp tunnel: how long a flow may be silent; null: as the edge has it. */
+  /** Idle timeout for the flows of a udp tunnel; null for the edge's default. */
   readonly flowIdleSecs: number | null;
   readonly clientAddr: string;
-  /** What the client calls its computer; undefined: it does not say. */
+  /** Name of the computer as reported by the client, if any. */
   readonly clientName?: string | undefined;
   readonly owner: Owner;
-  /** Milliseconds since the epoch. */
+  /** Time of the first registration in milliseconds since the epoch. A reconnect keeps the time. */
   readonly connectedSince: number;
-  /** What its client reports. It concerns only members: a tunnel that stands alone is served whatever its health. */
+  /** Health as reported by the client. Affects only members of a group: a tunnel without a group gets visitors regardless of its health. */
   readonly health: MemberHealth;
   readonly alertWebhook: string | null;
-  /** What its visitors meet first; a member has its group's. Read it through `policyOf(route)`. */
+  /** Holder of the policy that applies to visitors; a member shares the holder of its group. Read with `policyOf(route)`. */
   readonly policy: PolicyHolder;
-  /** What its client brought; a member that waits for its turn in a roll is served under another one, its group's. */
+  /**
+   * Revision and hash of the policy that the client registered. For a member that waits for its turn in a rolling update, the group's
+   * policy applies instead.
+   */
   readonly broughtPolicy?: PolicyStamp | undefined;
-  /** Of a tcp or tls tunnel whose client writes the PROXY protocol: it wants to know the public address that a visitor reached. */
+  /**
+   * PROXY protocol version written by the client of a tcp or tls tunnel, or null. Such a client needs the public address that the visitor
+   * connected to.
+   */
   readonly proxyProtocol: 'v1' | 'v2' | null;
 }

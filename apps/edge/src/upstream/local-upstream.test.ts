@@ -8,7 +8,7 @@ import { createLocalDial, LocalUpstream, PLATFORM_STREAMS_MAX } from './local-up
 import { type OfferedStream, type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
 import type { UpstreamStream } from './upstream.ts';
 
-/** What is dialled, as the service sees it: it answers, or refuses the connection. */
+/** A dial as seen by the service, which accepts or refuses the connection. */
 class OfferedDial implements OfferedStream {
   state: OfferedStream['state'] = 'offered';
   readonly dialled: Promise<ByteDuplex>;
@@ -85,7 +85,7 @@ upstreamConformance('of this machine', async () => {
   return set;
 });
 
-describe('a service of this machine', () => {
+describe('a service on this machine', () => {
   const servers: Server[] = [];
   const accepted: Socket[] = [];
 
@@ -122,7 +122,7 @@ describe('a service of this machine', () => {
       );
     });
 
-  /** Reads until it is told to stop; `read` again takes the stream over. */
+  /** Creates a reader that stops when `takes` returns false. A later call of `read` with a new reader takes the stream over. */
   const reader = (takes: () => boolean = () => true) => {
     const seen = { text: '', bytes: 0, ends: 0, drains: 0, reset: null as StreamReason | null };
     return {
@@ -148,7 +148,7 @@ describe('a service of this machine', () => {
   const write = (stream: UpstreamStream, text: string): boolean =>
     stream.write(Buffer.from(text), 0, text.length, false);
 
-  it('is asked over its port, by one reader after the other, and each side ends for itself', async () => {
+  it('serves one reader after another over a stream, and each direction ends separately', async () => {
     const port = await listen((socket) => {
       socket.on('data', (bytes) => socket.write(bytes));
       socket.on('end', () => socket.end('bye'));
@@ -167,7 +167,7 @@ describe('a service of this machine', () => {
     expect([first.seen.text, stream.state, upstream.liveStreams]).toEqual(['one', 'closed', 0]);
   });
 
-  it('that does not run refuses at once', async () => {
+  it('that is not running refuses a stream at once', async () => {
     const port = await listen(() => {});
     await new Promise((resolve) => servers.pop()?.close(resolve));
     const upstream = upstreamTo(port);
@@ -175,7 +175,7 @@ describe('a service of this machine', () => {
     expect(upstream.liveStreams).toBe(0);
   });
 
-  it('is not read while its reader does not want to, and goes on for the next one', async () => {
+  it('is read only as fast as the reader takes data, and continues with the next reader', async () => {
     const whole = 32 * 1024 * 1024;
     const port = await listen((socket) => socket.end(Buffer.alloc(whole)));
     const stream = await open(upstreamTo(port));
@@ -193,7 +193,7 @@ describe('a service of this machine', () => {
     expect(slow.seen.bytes + next.seen.bytes).toBe(whole);
   });
 
-  it('makes its writer wait while it does not read', async () => {
+  it('makes the writer wait while it does not read', async () => {
     const port = await listen((socket) => {
       socket.pause();
       setImmediate(() => setImmediate(() => socket.resume()));
@@ -208,7 +208,7 @@ describe('a service of this machine', () => {
     expect(stream.state).toBe('closed');
   });
 
-  it('that cuts a connection off resets its stream; one whose reader throws is cut off here', async () => {
+  it('resets the stream when it resets the connection; a reader that throws also closes the stream', async () => {
     const port = await listen((socket) => socket.once('data', () => socket.resetAndDestroy()));
     const upstream = upstreamTo(port);
     const stream = await open(upstream);
@@ -230,7 +230,7 @@ describe('a service of this machine', () => {
     expect(thrown).toMatchObject([{ message: 'ours' }]);
   });
 
-  it('has a bound of streams, and what is over it is refused', async () => {
+  it('gets a limited number of streams; further streams are refused with limit', async () => {
     const upstream = new LocalUpstream({
       dial: () => new Promise(() => {}),
       clock: new FakeClock(),

@@ -1,4 +1,5 @@
-// Heads at their bounds on the way to a service of HTTP/1.1 or HTTP/2: whatever a visitor sends, or a tunnel names as its Host, costs that request alone.
+// Request heads near their limits, on the way to a service of HTTP/1.1 or HTTP/2. A bad head from a visitor, or a bad Host setting of a
+// tunnel, affects only one request.
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -11,7 +12,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** One of HTTP/2 that takes as many fields as come. */
+/** Starts an HTTP/2 service that accepts up to 1000 header fields. */
 const startRoomyH2c = async (): Promise<{ readonly port: number; close(): void }> => {
   const server = createServer({ maxHeaderListPairs: 1000 }, (_request, response) => response.end('served'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -37,7 +38,10 @@ const setUp = async (kind: Kind, hostHeader: string | null = null): Promise<Http
   return stand;
 };
 
-/** A service of node's takes 128 fields, ours included, and resets the stream of a head with more: 502. */
+/**
+ * Number of fields that the edge adds. A service on Node.js accepts 128 fields including these, and resets the stream of a larger head,
+ * which causes 502.
+ */
 const OURS = 8;
 
 const allowed = (kind: Kind, count: number): (number | 'reset')[] => {
@@ -51,7 +55,7 @@ const COUNTS = [100, 120, 124, 125, 126, 127, 128, 129, 160, 200];
 const KINDS = Object.keys(SERVICES) as Kind[];
 
 describe.each(KINDS.flatMap((kind) => COUNTS.map((count) => [kind, count] as const)))(
-  'to %s a head of %i fields',
+  'to a service of type %s, a head of %i fields',
   (kind, count) => {
     it('over HTTP/1.1 is served or refused, and the next request is served', async () => {
       const stand = await setUp(kind);
@@ -81,9 +85,9 @@ describe.each(KINDS.flatMap((kind) => COUNTS.map((count) => [kind, count] as con
   },
 );
 
-describe.each(['http1', 'h2c'] as const)('to %s', (kind) => {
+describe.each(['http1', 'h2c'] as const)('to a service of type %s', (kind) => {
   it.each(['[::1', 'a/b', '@', 'a@b', 'a b', '', ':', 'x:y', '\u00fc', 'a#b', 'a?b', '%00'])(
-    'a Host of the tunnel that is %j ends no process',
+    'a request with %j as the Host setting of the tunnel gets 200 or 502',
     async (hostHeader) => {
       const stand = await setUp(kind, hostHeader);
       const answer = await talk(stand.port, 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n');

@@ -1,11 +1,11 @@
-// What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
+// Guarantees of every upstream for callers. Used by tests only: an implementation runs the suite with a separate setup.
 import type { ByteDuplex, DatagramStream, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { eventually, RecordingDatagrams, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Upstream, UpstreamStream } from './upstream.ts';
 
-/** The other end of a stream, where it is decided about. */
+/** The service's end of a stream, where the stream is accepted or refused. */
 export interface OfferedStream extends ByteDuplex {
   readonly state: UpstreamStream['state'];
   accept(): void;
@@ -14,30 +14,30 @@ export interface OfferedStream extends ByteDuplex {
 
 export interface UpstreamUnderTest {
   readonly upstream: Upstream;
-  /** What the service does with the streams that it is offered; at first it takes none and refuses none. */
+  /** Handles the streams offered to the service. By default, a stream is neither accepted nor refused. */
   onStream: (stream: OfferedStream, head: StreamHead) => void;
-  /** So much time passes for what waits. */
+  /** Lets the given time pass for time limits of the upstream. */
   pass(ms: number): Promise<void>;
-  /** Streams of the edge that are not over. */
+  /** Number of streams of the edge that have not ended. */
   readonly liveStreams: number;
   cleanUp(): Promise<void>;
 }
 
-/** Its service is behind a client, with its carriers, its absences and its flows. */
+/** An upstream to a service behind a client, with the carriers, absences and flows of the client. */
 export interface ClientUpstreamUnderTest extends UpstreamUnderTest {
-  /** The same for flows. */
+  /** Handles the flows offered to the client. By default, a flow is neither accepted nor refused. */
   onFlow: (stream: DatagramStream, head: StreamHead) => void;
-  /** The client has no carrier any more, and its session lives. */
+  /** Cuts the carriers of the client. The session continues. */
   loseCarriers(): Promise<void>;
-  /** The client dials a carrier anew. */
+  /** Adds a new carrier of the client. */
   addCarrier(): Promise<void>;
-  /** The client is away: its session has no connection. Streams under way may finish. */
+  /** Ends the connection of the client's session. Streams in progress can finish. */
   goAway(): Promise<void>;
 }
 
 const HEAD: StreamHead = { tunnelId: 'tun_1', visitor: '203.0.113.7:4711' };
 const UNWANTED: StreamReason = { code: 'cancelled', text: 'not wanted any more' };
-/** More than any opening may wait. */
+/** Longer than the time limit of any opening. */
 const LONG_MS = 60_000;
 
 class Answer<T = UpstreamStream> {
@@ -83,7 +83,7 @@ const echoDatagrams = (stream: DatagramStream): void => {
   reader.onEach = send;
 };
 
-/** What is read of a stream, to its end. */
+/** Reads a stream to its end and returns the text. */
 const readAll = (stream: UpstreamStream): Promise<string> =>
   new Promise((resolve, reject) => {
     let text = '';
@@ -104,7 +104,7 @@ const openOn = (upstream: Upstream): { answer: Answer; pending: PendingStream | 
   return { answer, pending: upstream.open(HEAD, answer) };
 };
 
-/** Of every upstream. */
+/** Defines the tests for every upstream. */
 export const upstreamConformance = (name: string, create: () => Promise<UpstreamUnderTest>): void => {
   describe(`upstream ${name}`, () => {
     let set: UpstreamUnderTest;
@@ -117,7 +117,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
 
     const open = () => openOn(set.upstream);
 
-    it('offers the service a stream with its head, and joins the two when it is taken', async () => {
+    it('offers the service a stream with its head, and connects both ends when the service accepts', async () => {
       const heads: StreamHead[] = [];
       set.onStream = (stream, head) => {
         heads.push(head);
@@ -134,7 +134,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       await eventually(() => expect(set.liveStreams).toBe(0));
     });
 
-    it('tells why the service refused, once', async () => {
+    it('reports the reason of a refusal once', async () => {
       set.onStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
       const { answer } = open();
       await eventually(() => expect(answer.refused).toEqual([{ code: 'dial-refused', text: 'ECONNREFUSED' }]));
@@ -142,7 +142,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       expect([answer.count, set.liveStreams]).toEqual([1, 0]);
     });
 
-    it('says nothing of a stream that was reset before its answer, and tells the service', async () => {
+    it('reports nothing for a stream that was reset before its answer, and closes it at the service', async () => {
       let offered: OfferedStream | undefined;
       set.onStream = (stream) => {
         offered = stream;
@@ -163,7 +163,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
   });
 };
 
-/** Of those behind which a client is, beside what holds for every one. */
+/** Defines the tests for upstreams with a client, in addition to the tests for every upstream. */
 export const clientUpstreamConformance = (name: string, create: () => Promise<ClientUpstreamUnderTest>): void => {
   upstreamConformance(name, create);
 
@@ -178,7 +178,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
 
     const open = () => openOn(set.upstream);
 
-    it('waits for the carrier of a client that has lost them, and goes on with the next one', async () => {
+    it('holds a stream while the client has no carrier, and opens it over the next carrier', async () => {
       set.onStream = echo;
       await set.loseCarriers();
       const { answer, pending } = open();
@@ -187,7 +187,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       await eventually(() => expect([answer.opened.length, set.upstream.isConnected]).toEqual([1, true]));
     });
 
-    it('waits for no carrier for ever, and for none once the stream is reset', async () => {
+    it('gives up waiting for a carrier after a while, and at once for a stream that was reset', async () => {
       await set.loseCarriers();
       const waited = open();
       const left = open();
@@ -197,7 +197,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       expect(left.answer.count).toBe(0);
     });
 
-    it('resets open streams, and refuses those that wait for an answer, when their carrier is lost', async () => {
+    it('resets open streams and refuses pending streams when their carrier is lost', async () => {
       let offers = 0;
       set.onStream = (stream) => {
         offers += 1;
@@ -216,7 +216,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       await eventually(() => expect([first.answer.count, second.answer.count, set.liveStreams]).toEqual([1, 1, 0]));
     });
 
-    it('takes none while the client is away; those under way finish, and are told from those to keep', async () => {
+    it('opens no stream while the client is away; open streams finish and count as retiring', async () => {
       set.onStream = echo;
       const { answer } = open();
       await eventually(() => expect(answer.opened).toHaveLength(1));
@@ -241,7 +241,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
     const sendText = (stream: DatagramStream | null, text: string): unknown =>
       stream?.send(Buffer.from(text), 0, text.length);
 
-    it('offers the client a flow with its head and its first datagrams, and brings the answers', async () => {
+    it('offers the client a flow with its head and first datagrams, and returns the answers', async () => {
       const heads: StreamHead[] = [];
       set.onFlow = (stream, head) => {
         heads.push(head);
@@ -256,7 +256,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       await eventually(() => expect(set.liveStreams).toBe(0));
     });
 
-    it('gives each flow a number of its own, and its own answers', async () => {
+    it('gives each flow a separate number and separate answers', async () => {
       set.onFlow = echoDatagrams;
       const flows = Array.from({ length: 50 }, () => openFlow().stream as DatagramStream);
       const readers = flows.map((stream) => new RecordingDatagrams(stream));
@@ -265,7 +265,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       expect(new Set(flows.map(({ flow }) => flow)).size).toBe(50);
     });
 
-    it('tells why the client refused a flow, once, and takes nothing for it afterwards', async () => {
+    it('reports the reason of a refused flow once, and accepts no more datagrams for it', async () => {
       set.onFlow = (stream) => stream.refuse({ code: 'dial-refused', text: 'EMFILE' });
       const { answer, stream } = openFlow();
       await eventually(() => expect(answer.refused).toEqual([{ code: 'dial-refused', text: 'EMFILE' }]));
@@ -273,7 +273,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       expect([answer.count, set.liveStreams, sendText(stream, 'late')]).toEqual([1, 0, 'away']);
     });
 
-    it('gives up on a client that never answers a flow, and says nothing of one that was reset before', async () => {
+    it('gives up on a client that never answers a flow, and reports nothing for a flow reset before', async () => {
       const waited = openFlow();
       const left = openFlow();
       left.stream?.reset(UNWANTED);
@@ -282,7 +282,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       expect([waited.answer.count, left.answer.count]).toEqual([1, 0]);
     });
 
-    it('resets flows with their carrier, opens none without one, and goes on with the next', async () => {
+    it('resets flows when their carrier is lost, opens none without a carrier, and continues with the next', async () => {
       set.onFlow = echoDatagrams;
       const { answer, stream } = openFlow();
       await eventually(() => expect(answer.opened).toHaveLength(1));
@@ -297,7 +297,7 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
       await eventually(() => expect(next.texts).toEqual(['again']));
     });
 
-    it('opens no flow while the client is away; those under way go on, and are told from those to keep', async () => {
+    it('opens no flow while the client is away; open flows continue and count as retiring', async () => {
       set.onFlow = echoDatagrams;
       const { answer, stream } = openFlow();
       const reader = new RecordingDatagrams(stream as DatagramStream);

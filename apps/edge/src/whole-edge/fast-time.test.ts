@@ -1,5 +1,5 @@
-// An edge and a client in one process with a clock that runs 30 times as fast: limits of half a minute pass in about a second. A part
-// that waited by the system's clock would make these tests take as long as the limits are.
+// An edge and a client in one process with a clock that runs 30 times as fast, so that limits of half a minute pass in about a second. If
+// any part used the system's clock, these tests would take as long as the limits.
 
 import { type Client, type ConnectOptions, connect, type StatusEvent } from '@tunnel/client';
 import { loadServerConfig } from '@tunnel/config/server';
@@ -20,7 +20,7 @@ import { RESUME_WINDOW_MS } from '../control/limits.ts';
 import { createEdge } from '../edge.ts';
 import type { Edge } from '../edge-interface.ts';
 
-/** Real time that a test may take, on a busy machine too; all limits together would take longer. */
+/** Maximum real time of a test, even on a busy machine. All limits together would take longer. */
 const REAL_MAX_MS = 20_000;
 
 let clock: FastClock;
@@ -63,7 +63,7 @@ const start = async (port: number, options: Partial<ConnectOptions> = {}): Promi
 };
 
 describe('with a clock that runs 30 times as fast', () => {
-  it('the port of a client that is gone is held for 30 s, and then free', async () => {
+  it('the port of a lost client is held for 30 s and then free', async () => {
     const lost = await start(relay.port);
     const { assignedPort } = await lost.open({ protocol: 'tcp', localPort: echo.port });
     const other = await start(edge.addresses.control.port);
@@ -84,7 +84,7 @@ describe('with a clock that runs 30 times as fast', () => {
     expect(performance.now() - startedMs).toBeLessThan(REAL_MAX_MS);
   });
 
-  it('a link that went silent is noticed, and the client comes back over the next one', async () => {
+  it('a silent link is noticed, and the client reconnects over the next link', async () => {
     const told: StatusEvent[] = [];
     const client = await start(relay.port, { onStatus: (event) => told.push(event) });
     await client.open({ protocol: 'tcp', localPort: echo.port });
@@ -94,7 +94,7 @@ describe('with a clock that runs 30 times as fast', () => {
       timeoutMs: REAL_MAX_MS,
       intervalMs: 10,
     });
-    // The last word may have come one ping before the silence.
+    // The last message may have arrived one ping interval before the silence.
     const { CONTROL_DEAD_AFTER_MS, CONTROL_PING_INTERVAL_MS } = WIRE_LIMITS;
     expect(clock.monotonic() - silentAt).toBeGreaterThan(CONTROL_DEAD_AFTER_MS - CONTROL_PING_INTERVAL_MS);
     relay.cut();

@@ -1,4 +1,5 @@
-// A whole edge with a client, services of every kind behind it, and many visitors of other kinds who must not notice anything. Used by tests only.
+// A whole edge with a client and services of every kind behind it. Many visitors of different kinds must not notice a fault. Used by
+// tests only.
 
 import { writeFileSync } from 'node:fs';
 import * as http from 'node:http';
@@ -24,7 +25,7 @@ interface Line {
   readonly err?: unknown;
 }
 
-/** Keeps what is said as an error. */
+/** A logger that keeps the lines of level error. */
 class KeepingLogger implements Logger {
   readonly errors: Line[] = [];
   readonly droppedLines = 0;
@@ -40,7 +41,7 @@ class KeepingLogger implements Logger {
   async flush(): Promise<void> {}
 }
 
-/** What the services of HTTP/1.1 and of h2c both do. */
+/** Starts a server on loopback, for HTTP/1.1, h2c or TCP. Returns its port. */
 const listening = async (server: net.Server): Promise<number> => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as net.AddressInfo).port;
@@ -109,7 +110,7 @@ const answerH2c = (stream: http2.ServerHttp2Stream, path: string): void => {
     case '/slow':
       setTimeout(() => stream.resume(), 300);
       stream.on('end', () => {
-        // The fault that is raised may have taken it away.
+        // The injected fault may have destroyed the stream.
         if (stream.destroyed) return;
         stream.respond({ ':status': 200 });
         stream.end('taken');
@@ -128,7 +129,7 @@ export class GuardStage {
   tcpPort = 0;
   #directory!: TemporaryDirectory;
   readonly #ends: (() => unknown)[] = [];
-  /** Bystanders that have gone, by kind. */
+  /** Kinds of closed bystander connections. The list must stay empty. */
   readonly gone: string[] = [];
   readonly #bystanders: net.Socket[] = [];
   readonly #sessions: http2.ClientHttp2Session[] = [];
@@ -275,7 +276,7 @@ export class GuardStage {
     return session;
   }
 
-  /** 200 of them, all in the middle of something. */
+  /** Opens 200 connections and streams, each in the middle of an exchange. */
   async crowd(): Promise<void> {
     const hold = (name: string): string => `GET /hold HTTP/1.1\r\nHost: ${name}.localhost\r\n\r\n`;
     const upgrade = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n';
@@ -312,7 +313,7 @@ export class GuardStage {
     await new Promise<void>((resolve) => stream.once('data', () => resolve()));
   }
 
-  /** Those who can speak still get an answer. */
+  /** Checks that a TCP bystander still gets an echo. */
   async echoes(): Promise<void> {
     const socket = this.#bystanders.find(({ remotePort }) => remotePort === this.tcpPort) as net.Socket;
     const answered = new Promise<string>((resolve) => socket.once('data', (chunk: Buffer) => resolve(String(chunk))));
@@ -326,7 +327,7 @@ export class GuardStage {
     return Number(line?.split(' ').at(-1) ?? 0);
   }
 
-  /** The crowd goes; what is counted goes with it. */
+  /** Closes all bystanders, and waits until no connection is counted. */
   async disperse(): Promise<void> {
     for (const socket of this.#bystanders) socket.destroy();
     for (const session of this.#sessions) session.destroy();

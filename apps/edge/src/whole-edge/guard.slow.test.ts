@@ -1,4 +1,5 @@
-// Each place where Node calls the edge for one connection, with a fault raised below it while 200 others are in the middle of something.
+// Places where Node.js calls the edge for a connection, with a fault raised below the call, while 200 other connections are in the middle
+// of an exchange.
 import type * as http2 from 'node:http2';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
@@ -17,7 +18,7 @@ beforeAll(async () => {
   forbidFaults = allowFaults();
   stage = await GuardStage.start();
   await stage.crowd();
-  // The ticks have seen all of them.
+  // The periodic ticks must have seen all connections of the crowd.
   await new Promise((resolve) => setTimeout(resolve, 1200));
 }, 60_000);
 
@@ -32,9 +33,12 @@ afterAll(async () => {
 
 const INTERNAL = /^HTTP\/1\.1 500 .*x-tunnel-error: INTERNAL/is;
 const RESET = /^reset/;
-/** Of a service's answer. A reset right behind the last bytes looks like an end to node: then what is missing tells. */
+/**
+ * A service's response that was cut off. Node.js can report a reset right behind the last bytes as an end; then the missing last chunk
+ * shows that the response was cut off.
+ */
 const CUT = /^(?:reset|HTTP\/1\.1 200 (?![\s\S]*\r\n0\r\n\r\n$))/;
-/** The place is behind the last byte of an answer, or nobody is there to see the end. */
+/** Any outcome: the fault comes after the last byte of a response, or the visitor has already left. */
 const ANY = /^/;
 
 const headOf = (name: string, path: string, more = ''): string =>
@@ -51,7 +55,7 @@ const post = (name: string, path: string, bytes: number) => () =>
     `POST ${path} HTTP/1.1\r\nHost: ${name}.localhost\r\nContent-Length: ${bytes}\r\nConnection: close\r\n\r\n${'x'.repeat(bytes)}`,
   ).catch((error: unknown) => `reset ${String(error)}`);
 
-/** Reads nothing until bytes wait for it, then all. */
+/** Sends a request, reads nothing until bytes wait at the edge, and then reads to the end. */
 const askSlowly = (name: string) => async (): Promise<string> => {
   const socket = net.connect(stage.httpPort, '127.0.0.1').pause();
   socket.on('error', () => {});
@@ -85,7 +89,7 @@ const wait = (alpn: 'plain' | 'h2') => async (): Promise<string> => {
 
 type Act = (stream: http2.ClientHttp2Stream, session: http2.ClientHttp2Session) => void;
 
-/** What became of the one stream, or of its session. */
+/** Sends an HTTP/2 request, and returns the outcome of the stream or session. */
 const askHttp2 =
   (path: string, act: Act = (stream) => stream.resume(), headers: http2.OutgoingHttpHeaders = {}) =>
   async (): Promise<string> => {
@@ -212,7 +216,8 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['h2c.stream.finish', post('calls', '/', 10), ANY],
   ['h2c.stream.error', ask('calls', '/error'), INTERNAL],
   ['h2c.stream.close', ask('calls', '/error'), INTERNAL],
-  // First of this service: its connection is one that no tick has seen. On a busy machine the tick comes before the answer has begun.
+  // Must be the first request to this service, because the tick must find a new connection. On a busy machine, the tick comes before the
+  // response has begun.
   ['h2c.tick', ask('victim', '/hold'), new RegExp(`${CUT.source}|^HTTP/1\\.1 502 `)],
   ['h2c.call.close', ask('victim', '/'), ANY],
   ['h2c.connected', ask('victim', '/'), INTERNAL],
@@ -227,7 +232,7 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['https.handshake', askHttp2('/'), RESET],
   ['https.secure', dialHttps1, RESET],
   ['https.secureConnection', askHttp2('/'), RESET],
-  // One that node:tls is given, and with which nobody can agree on a key.
+  // A ClientHello for node:tls without a common key agreement.
   ['https.tlsClientError', connectTo(() => stage.edge.addresses.https?.port ?? 0, hello(protocols('h2'))), RESET],
   ['visitor.leave', connectTo(() => stage.httpPort, 'GET /_control HTTP/1.1\r\nHost: localhost\r\n\r\n'), RESET],
   ['tcp.connection', connectTo(() => stage.tcpPort, 'x'), RESET],
@@ -248,7 +253,7 @@ let before = 0;
 const soon = (check: () => unknown): Promise<unknown> => eventually(check as () => void, { timeoutMs: 5000 });
 
 describe('a fault at', () => {
-  it.each(GUARDED_CALLS)('%s costs one connection and nobody else', async (where, act, outcome) => {
+  it.each(GUARDED_CALLS)('%s costs one connection and no other', async (where, act, outcome) => {
     before = await stage.metric('tunnel_active_connections');
     const name = `tunnel_internal_errors_total{where="${where}"}`;
     const sessionsBefore = await stage.metric('tunnel_active_sessions');

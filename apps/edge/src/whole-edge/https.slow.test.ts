@@ -1,4 +1,4 @@
-// An edge with a certificate: its public address, its ports, and the renewal on all of them.
+// An edge with a certificate: the public address, the ports, and certificate renewal on every port.
 
 import { writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
@@ -75,7 +75,7 @@ const certificateOf = (port: number): Promise<string> =>
 
 const GET = 'GET /a?b HTTP/1.1\r\nHost: web.edge.test\r\nConnection: close\r\n\r\n';
 
-it('tells clients the https address, and sends plain visitors there', async () => {
+it('clients get the https address, and plain HTTP visitors are redirected to it', async () => {
   const { addresses } = await start();
   const client = await RawClient.connect(addresses.control.port, { scheme: 'wss' });
   client.auth('admin');
@@ -88,12 +88,12 @@ it('tells clients the https address, and sends plain visitors there', async () =
   client.ws.terminate();
 });
 
-it('serves plain visitors when it is told to', async () => {
+it('plain HTTP visitors are served with plain_http = proxy', async () => {
   const { addresses } = await start({ plain_http: 'proxy' });
   expect(await talk(addresses.http.port, GET)).toContain('x-tunnel-error: TUNNEL_NOT_FOUND');
 });
 
-it('shows a renewed certificate on every port, to new connections', async () => {
+it('new connections on every port get a renewed certificate', async () => {
   const { addresses } = await start();
   const ports = [addresses.control.port, addresses.https?.port ?? 0];
   const shown = () => Promise.all(ports.map(certificateOf));
@@ -107,7 +107,7 @@ it('shows a renewed certificate on every port, to new connections', async () => 
   client.ws.terminate();
 });
 
-/** GET /api/status over TLS, with the certificate checked against this one. */
+/** Requests GET /api/status over TLS and verifies the certificate against `ca`. */
 const statusOf = (port: number, ca: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path: '/api/status', ca, agent: false }, (response) => {
@@ -117,7 +117,7 @@ const statusOf = (port: number, ca: string): Promise<number> =>
     request.on('error', reject);
   });
 
-it('speaks TLS on a REST that others can reach, in clear with nobody, and takes renewals there, too', async () => {
+it('a REST port that other machines can reach speaks only TLS, and gets renewed certificates', async () => {
   const { addresses } = await start({ api_host: '0.0.0.0' });
   const { port, tls } = addresses.api;
   expect(tls).toBe(true);
@@ -134,19 +134,19 @@ it('speaks TLS on a REST that others can reach, in clear with nobody, and takes 
   });
 });
 
-it('leaves a REST on loopback in clear', async () => {
+it('a REST port on loopback is unencrypted', async () => {
   const { addresses } = await start();
   expect(addresses.api.tls).toBe(false);
   expect((await fetch(`http://127.0.0.1:${addresses.api.port}/api/status`)).status).toBe(200);
 });
 
-it('does not start when the platform would be told a host that the certificate is not for', async () => {
+it('an edge does not start if the certificate does not cover the host in api_url', async () => {
   const wrong = makeEdge({ api_host: '0.0.0.0', api_url: 'https://edge.example:4041' });
   await expect(wrong.start()).rejects.toMatchObject({ code: 'CONFIG_API_URL_HOST' });
   await start({ api_host: '0.0.0.0', api_url: 'https://localhost:4041' });
 });
 
-it('does not start when a port is taken, and leaves none open', async () => {
+it('an edge does not start when a port is taken, and leaves no other port open', async () => {
   const taken = createServer();
   const free = createServer();
   const listen = (server: Server): Promise<number> =>

@@ -1,4 +1,5 @@
-// An edge with an authority of this machine: https for localhost names, each made when it is first asked for; clients come in clear as before.
+// An edge with a local certificate authority: https for localhost names, with a certificate issued at the first visit of each name.
+// Clients still connect unencrypted.
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-/** The certificate that a client which trusts the authority accepts for the name, or why it does not. */
+/** Returns the certificate for the name that a client accepts if it trusts the local authority, or the error code. */
 const shown = async (servername: string | null): Promise<X509Certificate | string> => {
   const ca = await readFile(join(directory.path, 'local-ca', 'ca.pem'), 'utf8');
   const named = servername === null ? {} : { servername };
@@ -45,7 +46,7 @@ const shown = async (servername: string | null): Promise<X509Certificate | strin
 
 const serialOf = (one: X509Certificate | string): string => (typeof one === 'string' ? one : one.serialNumber);
 
-it('shows a certificate for the machine itself, its address and each name below, the same one again', async () => {
+it('localhost, its address and each name below localhost get a certificate, and later the same certificate', async () => {
   expect(await shown('localhost')).toBeInstanceOf(X509Certificate);
   expect(await shown(null)).toBeInstanceOf(X509Certificate);
   const first = await shown('shop.localhost');
@@ -56,7 +57,7 @@ it('shows a certificate for the machine itself, its address and each name below,
   expect(await shown('a.shop.localhost')).toBeInstanceOf(X509Certificate);
 });
 
-it('names that come at once wait for one certificate, and leavers harm nobody', async () => {
+it('simultaneous visitors of a name share one certificate, even if some visitors leave', async () => {
   const leavers = Array.from({ length: 20 }, () => {
     const port = edge.addresses.https?.port ?? 0;
     return connect({ host: '127.0.0.1', port, servername: 'many.localhost', rejectUnauthorized: false });
@@ -71,12 +72,12 @@ it('names that come at once wait for one certificate, and leavers harm nobody', 
   expect(all[0]).toBeInstanceOf(X509Certificate);
 });
 
-it('has nothing for names that are not of this machine', async () => {
+it('names outside localhost get no certificate', async () => {
   expect(await shown('example.com')).toBe('ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
   expect(await shown('notlocalhost')).toBe('ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
 });
 
-it('is kept: the next start shows certificates of the same authority', async () => {
+it('the local authority survives a restart, and signs certificates afterwards', async () => {
   const before = await readFile(join(directory.path, 'local-ca', 'ca.pem'), 'utf8');
   await edge.stop({ drainMs: 0 });
   await start();
@@ -84,7 +85,7 @@ it('is kept: the next start shows certificates of the same authority', async () 
   expect(await shown('shop.localhost')).toBeInstanceOf(X509Certificate);
 });
 
-it('gives tunnels https addresses, leaves the control port in clear, and is listed', async () => {
+it('tunnels get https addresses, the control port stays unencrypted, and the certificate is listed', async () => {
   const client = await RawClient.connect(edge.addresses.control.port);
   client.auth('admin');
   await client.next('AuthOk');

@@ -1,4 +1,4 @@
-// What the ports that visitors and clients share do to those who mean ill, or are too many: neither kind takes the other's places.
+// Malicious or too many connections on ports that visitors and clients share: neither kind takes the places of the other.
 import { type EventEmitter, once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { Agent, request as secureRequest } from 'node:https';
@@ -24,20 +24,20 @@ const enter = async (options: ConstructorParameters<typeof RawClient>[1] = {}): 
   return client;
 };
 
-/** Connections of a share, as the metrics tell. */
+/** Returns the number of open connections of a share, from the metrics. */
 const held = async (share: 'visitors' | 'control'): Promise<number> => {
   const text = await (await fetch(`http://127.0.0.1:${stage.metrics}/metrics`)).text();
   const line = text.split('\n').find((one) => one.startsWith('tunnel_connections_open') && one.includes(`"${share}"`));
   return Number(line?.split(' ').at(-1) ?? Number.NaN);
 };
 
-/** However it ends. */
+/** Waits for the close of a connection, for any reason. */
 const closeOf = (one: EventEmitter): Promise<void> => new Promise((resolve) => one.once('close', () => resolve()));
 
 const answerOf = async (socket: Socket): Promise<string> => String((await once(socket, 'data'))[0]);
 
-describe('strangers', () => {
-  it('that say tunnel/1 and then no HTTP are closed without a word, and others notice nothing', async () => {
+describe('strangers on the public ports', () => {
+  it('that negotiate tunnel/1 and send no HTTP are closed, and a client can still enter', async () => {
     stage = await openOnePort();
     for (const garbage of [
       Buffer.alloc(100_000, 0x16),
@@ -52,14 +52,14 @@ describe('strangers', () => {
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([0, 1]));
   });
 
-  it('that stop in the midst of a handshake or of a head hold nobody up', async () => {
+  it('that stop in the middle of a handshake or a head do not keep clients out', async () => {
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     for (let n = 0; n < 50; n += 1) (await stage.dial(stage.https)).write(Buffer.from([0x16, 3, 1, 2, 0, 1]));
     for (let n = 0; n < 50; n += 1) (await stage.dial(stage.http)).write('GET /_control HTTP/1.1\r\nHost: edge.te');
     for (let n = 0; n < 20; n += 1) (await stage.dialTls(stage.https, ALPN)).write('GET /_control HTTP/1.1\r\nHo');
     const client = await enter();
     await client.settle();
-    // Those of tunnel/1 wait among clients, the others among visitors, where nobody knows yet what they are.
+    // Connections with tunnel/1 count as clients. The others count as visitors, because the edge does not know their kind yet.
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([100, 21]));
   });
 
@@ -73,13 +73,13 @@ describe('strangers', () => {
     ['GET /_carrier HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n', 426],
     ['GET /_speed?bytes=10 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n', 401],
     ['GET http://edge.test/_control HTTP/1.1\r\nHost: edge.test\r\n\r\n', 426],
-  ])('that ask oddly are told so in a line: %j', async (request, status) => {
+  ])('that send an invalid client request get an error status: %j', async (request, status) => {
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     expect(await talk(stage.http, request)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([0, 0]));
   });
 
-  it('with a head that is too long for a client, or two requests in one piece, get one answer at most', async () => {
+  it('get at most one response to a head that is too long or to two requests in one piece', async () => {
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     const long = `GET /_control HTTP/1.1\r\nHost: edge.test\r\nX: ${'x'.repeat(9000)}\r\n\r\n`;
     expect(await talk(stage.http, long).catch(() => '')).not.toContain('101');
@@ -89,8 +89,8 @@ describe('strangers', () => {
   });
 });
 
-describe('limits', () => {
-  it('of clients that have not authenticated hold there, and cost visitors nothing', async () => {
+describe('connection limits on the public ports', () => {
+  it('of unauthenticated clients apply, and do not affect visitors', async () => {
     stage = await openOnePort();
     const idle = await Promise.all(Array.from({ length: 256 }, () => stage.dialTls(stage.https, ALPN)));
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([0, 256]));
@@ -106,7 +106,7 @@ describe('limits', () => {
     await enter();
   });
 
-  it('of visitors by address turn visitors away, and no client, by ALPN and by path', async () => {
+  it('of visitors by address reject visitors but no client, by ALPN and by path', async () => {
     stage = await openOnePort({ server: { plain_http: 'proxy' }, limits: { connections_per_address: 3 } });
     const visitors = await Promise.all(Array.from({ length: 3 }, () => stage.dial(stage.http)));
     await eventually(async () => expect(await held('visitors')).toBe(3));
@@ -115,7 +115,7 @@ describe('limits', () => {
     const clients = [await enter(), await enter({ alpn: ['http/1.1'] })];
     const plain = await RawClient.connect(stage.http);
     for (const client of [...clients, plain]) await (client === plain ? client.ws.close() : client.settle());
-    // And clients that are in do not count for the address.
+    // Signed-in clients do not count for the address.
     for (const socket of visitors) socket.destroy();
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([0, 2]));
     expect(await talk(stage.http, over, 'TUNNEL_NOT_FOUND')).toContain('404');
@@ -129,7 +129,7 @@ describe('limits', () => {
     const other = await from('203.0.113.8');
     other.auth('admin');
     await other.next('AuthOk');
-    // What a stranger claims counts for nothing.
+    // Without a trusted proxy, the address that a client claims does not count.
     await stage.close();
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     await Promise.all(Array.from({ length: 256 }, (_, n) => from(`203.0.113.${n}`)));
@@ -137,7 +137,7 @@ describe('limits', () => {
   });
 });
 
-describe('/_speed at the ports of visitors', () => {
+describe('/_speed on the public ports', () => {
   const headers = { authorization: 'Bearer admin', host: 'edge.test' };
 
   const down = (bytes: number, alpn: string): Promise<number> =>
@@ -155,7 +155,7 @@ describe('/_speed at the ports of visitors', () => {
         .end();
     });
 
-  it('passes bytes both ways, by ALPN and by path', async () => {
+  it('carries bytes in both directions, by ALPN and by path', async () => {
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     expect([await down(3_000_000, 'tunnel/1'), await down(3_000_000, 'http/1.1')]).toEqual([3_000_000, 3_000_000]);
     const body = 'x'.repeat(1_000_000);
@@ -164,7 +164,7 @@ describe('/_speed at the ports of visitors', () => {
     expect(stage.edge.counters['connections']).toBe(0);
   });
 
-  it('asks a visitor of HTTP/2 to come again with HTTP/1.1, and its other requests go on', async () => {
+  it('makes an HTTP/2 visitor retry with HTTP/1.1, and other requests on the connection continue', async () => {
     stage = await openOnePort();
     const session = connectHttp2('https://edge.test', {
       createConnection: () =>

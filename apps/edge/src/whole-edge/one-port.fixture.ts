@@ -1,4 +1,4 @@
-// An edge with a certificate, or without, and connections to its ports. Used by tests only.
+// An edge with or without a certificate, and connections to its ports. Used by tests only.
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -16,14 +16,14 @@ export interface OnePortStage {
   readonly https: number;
   readonly control: number;
   readonly metrics: number;
-  /** Open; errors are nobody's. */
+  /** Opens a connection. Later errors of the socket are ignored. */
   dial(port: number, localAddress?: string): Promise<Socket>;
   dialTls(port: number, ALPNProtocols: readonly string[]): Promise<TLSSocket>;
   close(): Promise<void>;
 }
 
 interface StageOptions {
-  /** Over [server] and [limits]. */
+  /** Settings of [server] and [limits] that replace the defaults. */
   readonly server?: object;
   readonly limits?: object;
   readonly tls?: boolean;

@@ -1,4 +1,4 @@
-// Clients that come by the ports of visitors: which ways there are, that they are the control plane's own, and its end.
+// Clients on the ports of visitors: all ways to connect, the same control plane behind each, and the drain.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { allowStaticReads } from '@tunnel/mux';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** A client with its carriers, and a tcp tunnel whose local service echoes; all by one port. */
+/** Connects a client with its carriers over a single port. The client publishes a TCP tunnel with an echoing local service. */
 const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) => {
   const client = await RawClient.connect(port, { scheme, ...(alpn === undefined ? {} : { alpn: [alpn] }) });
   client.auth('admin');
@@ -33,7 +33,7 @@ const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) =>
   return { client, mux, welcome, port: tunnel.assigned_port as number };
 };
 
-/** Sends it, ends, and reads what comes back. */
+/** Sends bytes, ends the sending side, and returns the hash of all bytes that come back. */
 const echoed = async (port: number, bytes: Buffer): Promise<string> => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
   socket.end(bytes);
@@ -44,7 +44,7 @@ const echoed = async (port: number, bytes: Buffer): Promise<string> => {
 
 const READ_WAYS = [true, false];
 
-describe.each(READ_WAYS)('a client and its carriers (reads of our own: %s)', (isStatic) => {
+describe.each(READ_WAYS)('a client and its carriers (static reads: %s)', (isStatic) => {
   beforeEach(() => allowStaticReads(isStatic));
 
   it.each([
@@ -52,7 +52,7 @@ describe.each(READ_WAYS)('a client and its carriers (reads of our own: %s)', (is
     ['https_port by path', 'https', 'wss', undefined],
     ['https_port by path, after ALPN chose HTTP/1.1', 'https', 'wss', 'http/1.1'],
     ['http_port by path', 'http', 'ws', undefined],
-  ] as const)('come by %s, and bytes pass whole', async (_way, which, scheme, alpn) => {
+  ] as const)('connect by %s, and bytes pass unchanged', async (_way, which, scheme, alpn) => {
     const ports = await start({ plain_http: 'proxy' });
     const { client, mux, port } = await publishEcho(ports[which], scheme, alpn);
     expect(stage.edge.counters).toMatchObject({ sessions: 1, carriers: 4, connections: 0 });
@@ -66,28 +66,28 @@ describe.each(READ_WAYS)('a client and its carriers (reads of our own: %s)', (is
   });
 });
 
-it('an edge without a certificate takes them on its http port, and a connection that was a visitor first', async () => {
+it("an edge without a certificate accepts clients on its http port, even after a visitor's request", async () => {
   const { http } = await start({}, false);
   const socket = await stage.dial(http);
   socket.write('GET / HTTP/1.1\r\nHost: nobody.edge.test\r\n\r\n');
   expect(String((await once(socket, 'data'))[0])).toContain('TUNNEL_NOT_FOUND');
-  // In two pieces, so that the head is gathered, and with the name of the domain.
+  // The request comes in two pieces, so that the edge must gather the head, and names the host of the domain.
   socket.write('GET /_carrier HTTP/1.1\r\nHost: EDGE.test');
   socket.write(`:${http}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\nAuthorization: Bearer no\r\n\r\n`);
   expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 401 /);
   const { client } = await publishEcho(http, 'ws');
   client.ws.terminate();
-  // The form that is sent to proxies: the host is the one in it.
+  // The absolute form for proxies: the host comes from the target.
   const whole = answerTo(http, 'HTTP://Edge.test:80/_carrier?x HTTP/1.1\r\nHost: web.edge.test');
   expect(await whole).toMatch(/^HTTP\/1\.1 401 /);
 });
 
-/** Over a connection that stays open. */
+/** Sends a request over a connection that stays open, and returns the response head. */
 const answerTo = (port: number, request: string): Promise<string> =>
   talk(port, `GET ${request}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n`, '\r\n\r\n');
 
-describe('who is no client', () => {
-  it('asks a tunnel for these paths, and the tunnel is asked, whatever the port', async () => {
+describe('a visitor on the public ports', () => {
+  it('that requests client paths on the host of a tunnel reaches the tunnel', async () => {
     const { http, https } = await start({ plain_http: 'proxy' });
     const client = await RawClient.connect(https, { scheme: 'wss', alpn: ['tunnel/1'] });
     client.auth('admin');
@@ -96,21 +96,24 @@ describe('who is no client', () => {
     for (const path of ['/_control', '/_carrier', '/_speed']) {
       expect(await answerTo(http, `${path} HTTP/1.1\r\nHost: x.edge.test`)).toContain('TUNNEL_NOT_FOUND');
     }
-    // Its client has no carrier to be asked by.
+    // The client of the tunnel has no carrier, so that the request cannot be served.
     const asked = answerTo(http, '/_control HTTP/1.1\r\nHost: web.edge.test');
     expect(await asked).toMatch(/x-tunnel-error: (TUNNEL_AWAY|LOCAL_|CLIENT_|UPSTREAM)/);
     client.ws.terminate();
   });
 
-  it.each(['/', '/_controls', '/_control/', '/%5fcontrol'])('finds nothing new at %s of the domain', async (path) => {
-    const { http } = await start({ plain_http: 'proxy' });
-    for (const host of ['edge.test', '127.0.0.1', 'other.test']) {
-      const answer = talk(http, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-      expect(await answer).toContain('TUNNEL_NOT_FOUND');
-    }
-  });
+  it.each(['/', '/_controls', '/_control/', '/%5fcontrol'])(
+    'finds no client path at %s of the domain',
+    async (path) => {
+      const { http } = await start({ plain_http: 'proxy' });
+      for (const host of ['edge.test', '127.0.0.1', 'other.test']) {
+        const answer = talk(http, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+        expect(await answer).toContain('TUNNEL_NOT_FOUND');
+      }
+    },
+  );
 
-  it('has tunnel/1 before h2 when it offers both, and its own when it does not', async () => {
+  it('gets tunnel/1 before h2 when it offers both, and otherwise its usual protocol', async () => {
     const { https } = await start();
     for (const [offer, chosen] of [
       [['tunnel/1', 'h2'], 'tunnel/1'],
@@ -125,7 +128,7 @@ describe('who is no client', () => {
   });
 });
 
-describe('the ports are for visitors alone', () => {
+describe('the public ports accept no clients', () => {
   it('when control_on_public is off', async () => {
     const { http, https, control } = await start({ plain_http: 'proxy', control_on_public: false });
     for (const path of ['/_control', '/_carrier', '/_speed?bytes=1']) {
@@ -137,7 +140,7 @@ describe('the ports are for visitors alone', () => {
     expect((await askUpgrade(control, { tls: TLS13 })).status).toBe(401);
   });
 
-  it('when a plain one sends visitors to https, whichever host they name', async () => {
+  it('on plain HTTP if it redirects to https, whatever the host', async () => {
     const { http, https } = await start();
     expect(await answerTo(http, '/_carrier HTTP/1.1\r\nHost: edge.test')).toMatch(/^HTTP\/1\.1 308 /);
     expect(await answerTo(http, '/_carrier HTTP/1.1\r\nHost: 127.0.0.1')).toContain('TUNNEL_NOT_FOUND');
@@ -145,7 +148,7 @@ describe('the ports are for visitors alone', () => {
   });
 });
 
-it('a drain tells clients of all ports, and takes none there any more', async () => {
+it('a drain notifies clients on the public ports, closes idle connections and waits for streams', async () => {
   const { https } = await start();
   const { client, port } = await publishEcho(https, 'wss', 'tunnel/1');
   const visitor = await stage.dial(port);
@@ -155,7 +158,7 @@ it('a drain tells clients of all ports, and takes none there any more', async ()
   const stopped = stage.edge.stop({ drainMs: 5000 });
   await client.next('ShuttingDown');
   await once(idle, 'close');
-  // Its stream runs on, and its end is the end of the drain.
+  // The stream continues during the drain, and its end completes the drain.
   visitor.write('still');
   expect(String((await once(visitor, 'data'))[0])).toBe('still');
   visitor.end();

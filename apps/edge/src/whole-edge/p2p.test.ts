@@ -1,4 +1,4 @@
-// A whole edge with p2p tunnels: what REST and metrics say of them, the end of permission, and a restart that the two clients outlive.
+// A whole edge with p2p tunnels: REST and metrics, the end of a permission, and a restart that both clients survive.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
@@ -45,7 +45,7 @@ const api = async (edge: Edge, path: string, method = 'GET'): Promise<unknown> =
   return response.status === 204 ? 204 : response.json();
 };
 
-it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends joins and relays at once', async () => {
+it('REST and metrics show p2p tunnels, peers and relayed bytes; DELETE ends joins and relays at once', async () => {
   const edge = await startEdge();
   const publisher = await enter(edge);
   const subscriber = await enter(edge);
@@ -80,7 +80,7 @@ it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends 
   expect(edge.counters['connections']).toBe(0);
 });
 
-it('ends without a word on joins; after its restart the publisher has its name, and the subscriber is listed again', async () => {
+it('an edge that stops says nothing about joins; after a restart the publisher and the subscriber are back', async () => {
   const first = await startEdge();
   const publisher = await enter(first);
   const subscriber = await enter(first);
@@ -100,7 +100,7 @@ it('ends without a word on joins; after its restart the publisher has its name, 
   expect(await api(second, `/api/tunnels/${tunnel_id}/peers`)).toMatchObject({ peers: [{ peer_id: anew }], total: 1 });
 });
 
-it('keeps a name that is open to everyone for its account, also when its publisher is gone and the edge was restarted', async () => {
+it('a name open to everyone stays with its account after the publisher leaves and the edge restarts', async () => {
   const anyone = { p2p_allow: 'anyone' };
   const first = await startEdge();
   const publisher = await enter(first, undefined, 'alice');
@@ -111,7 +111,7 @@ it('keeps a name that is open to everyone for its account, also when its publish
   await bob.told('PeerError');
   const inUse = { code: 'TUNNEL_P2P_NAME_IN_USE', retryable: true };
   expect(await bob.client.refused({ ...P2P_TUNNEL, ...anyone })).toMatchObject(inUse);
-  // What is open to the own account only has a name of its own.
+  // A name open only to its account is separate from the name open to everyone.
   expect((await bob.publish()).public_url).toBe('p2p://office-db');
   await first.stop({ drainMs: 0 });
   const second = await startEdge();

@@ -65,7 +65,7 @@ const start = async (server: object, more: object): Promise<Edge> => {
   return edge;
 };
 
-/** In clear, on a port that the address of the platform names. */
+/** Starts an unencrypted edge. The platform's address names its port. */
 const startPlain = async (host: string): Promise<number> => {
   const port = await freePort();
   const public_url = `http://${host}:${port}`;
@@ -92,7 +92,7 @@ const visit = (
   });
 
 describe("the platform's host", () => {
-  it('leads to the platform, which is told of the visitor by the edge alone', async () => {
+  it("reaches the platform, which learns the visitor's address only from the edge", async () => {
     const port = await startPlain('edge.test');
     const forged = { 'x-tunnel-secret': 'guessed', x_tunnel_secret: 'guessed', 'x-forwarded-for': '198.51.100.1' };
     const { status, body } = await visit(port, `Edge.TEST.:${port}`, '/app/?a=1', forged);
@@ -106,7 +106,7 @@ describe("the platform's host", () => {
     expect(asked[0]?.headers).not.toHaveProperty('x_tunnel_secret');
   });
 
-  it('keeps the paths of clients, and every other host is what it was', async () => {
+  it('keeps the paths of clients, and other hosts do not change', async () => {
     const port = await startPlain('console.example');
     expect((await visit(port, 'console.example', '/_speed')).body).not.toContain('the platform');
     expect((await visit(port, 'console.example', '/_control?x')).body).not.toContain('the platform');
@@ -116,7 +116,7 @@ describe("the platform's host", () => {
     expect(await visit(port, 'console.example', '/_controls')).toMatchObject({ status: 200 });
   });
 
-  it('carries an upgraded connection both ways, with half-close', async () => {
+  it('carries an upgraded connection in both directions, with the half-close', async () => {
     const port = await startPlain('edge.test');
     const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
     sockets.push(socket);
@@ -135,7 +135,7 @@ describe("the platform's host", () => {
     expect(asked[0]?.headers).toMatchObject({ 'x-tunnel-secret': SECRET });
   });
 
-  it('says that the platform does not run, and serves it as soon as it does', async () => {
+  it('gets 503 while the platform is not running, and is served as soon as it runs', async () => {
     const port = await startPlain('edge.test');
     expect(await visit(port, 'edge.test')).toMatchObject({ status: 200 });
     const { port: at } = platform.address() as AddressInfo;
@@ -148,7 +148,7 @@ describe("the platform's host", () => {
     expect(await visit(port, 'edge.test')).toMatchObject({ status: 200 });
   });
 
-  it('right below the domain is a reserved word more', async () => {
+  it('directly below the domain is one more reserved subdomain', async () => {
     const port = await freePort();
     const public_url = `http://console.edge.test:${port}`;
     const edge = await start({ http_port: port, domain: 'edge.test' }, { platform: { public_url } });
@@ -169,7 +169,7 @@ describe("the platform's host over TLS", () => {
     return { https, http };
   };
 
-  it('speaks HTTP/1.1 and HTTP/2, and plain visitors are sent there', async () => {
+  it('speaks HTTP/1.1 and HTTP/2, and plain HTTP visitors are redirected to it', async () => {
     const { https, http } = await startSecure();
     const { cert: ca } = testCertificate();
     const first = await new Promise<string>((resolve, reject) => {

@@ -66,7 +66,7 @@ const started = async (edge: Edge): Promise<Edge> => {
   return edge;
 };
 
-/** A client whose local service echoes. */
+/** Connects a client with a local service that echoes. */
 const publishEcho = async (edge: Edge, token: string) => {
   const { client, welcome } = await RawClient.enter(edge.addresses.control.port, token);
   const mux = echoMux();
@@ -87,7 +87,7 @@ describe.each([
   ['of its stack', startInStack],
   ['elsewhere', startRemote],
 ])('an edge with a platform %s', (_, start) => {
-  it('tells of its tunnels, of every byte they carry, and of their end', async () => {
+  it('reports its tunnels, the bytes they carry, and the end of each tunnel', async () => {
     const edge = await start();
     const { client, tunnelId, port } = await publishEcho(edge, 'tnl_alice');
     await eventually(() => expect(platform.tunnels.get(tunnelId)).toMatchObject({ isOpen: true, label: String(port) }));
@@ -99,7 +99,7 @@ describe.each([
     );
   });
 
-  it('tells a client whose key it has, for its screen; the operator has no account', async () => {
+  it('sends a client its account, plan, region and dashboard, but not to the operator', async () => {
     const edge = await start();
     const { welcome } = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
     expect(welcome).toMatchObject({
@@ -112,7 +112,7 @@ describe.each([
     for (const field of ['account', 'plan', 'region', 'dashboard_url']) expect(operators).not.toHaveProperty(field);
   });
 
-  it('serves a verified domain for its account alone, also while the platform is away, and closes it when it is removed', async () => {
+  it('serves a verified domain only for its account, even while the platform is away, until the domain is removed', async () => {
     platform.addKey('tnl_bob', 'bob');
     platform.verify('shop.example.org', 'alice');
     const edge = await start();
@@ -149,7 +149,7 @@ describe.each([
     const before = performance.now();
     platform.revokeKey('tnl_alice');
     await client.closed;
-    // Two seconds on a quiet machine; who would ask again for himself does so after a minute.
+    // The session ends within 2 seconds on a quiet machine. An edge that checked keys only periodically would notice after a minute.
     expect(performance.now() - before).toBeLessThan(KEY_FRESH_MS / 4);
     await eventually(() => expect(platform.tunnels.get(tunnelId)?.isOpen).toBe(false));
     const again = await RawClient.connect(edge.addresses.control.port);
@@ -157,7 +157,7 @@ describe.each([
     expect(await again.next('AuthError')).toMatchObject({ code: 'AUTH_TOKEN_REVOKED' });
   });
 
-  it('holds an account to its limit over all its clients', async () => {
+  it('applies the tunnel limit of an account across all its clients', async () => {
     const edge = await start();
     const one = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
     const two = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
@@ -173,7 +173,7 @@ describe.each([
     expect((await one.client.registered()).tunnel_id).toMatch(/^tun_/);
   });
 
-  it('says nothing of the operator’s tunnels', async () => {
+  it("reports nothing about the operator's tunnels", async () => {
     const edge = await start();
     const { port } = await publishEcho(edge, 'admin');
     await sayThrough(port, 'hello');
@@ -181,7 +181,7 @@ describe.each([
     expect([platform.tunnels.size, platform.stored]).toEqual([0, []]);
   });
 
-  it('answers the platform as the account that it asks for', async () => {
+  it('answers the platform as the account that the platform names', async () => {
     const edge = await start();
     const { tunnelId } = await publishEcho(edge, 'tnl_alice');
     await publishEcho(edge, 'admin');
@@ -201,7 +201,7 @@ describe.each([
     await eventually(() => expect(platform.heartbeats.at(-1)).toMatchObject({ reach }), { timeoutMs: 10_000 });
   });
 
-  it('goes on while the platform is away, and tells it all when it is back', async () => {
+  it('continues while the platform is away, and reports everything when it is back', async () => {
     const edge = await start();
     const { client, tunnelId, port } = await publishEcho(edge, 'tnl_alice');
     await eventually(() => expect(platform.tunnels.get(tunnelId)?.label).toBe(String(port)));
@@ -216,7 +216,7 @@ describe.each([
   });
 });
 
-it('a credential that cannot be read is a mistake in the file, named before anything opens', () => {
+it('a credential file that cannot be read is a config error, reported before any port opens', () => {
   const config = configOf({ platform_url: 'https://platform.test', platform_credential_file: '/nowhere/credential' });
   expect(() => createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') })).toThrow(
     /cannot read \/nowhere\/credential/,
@@ -234,7 +234,7 @@ describe('the front page of the domain', () => {
     return [status.split(' ')[1], location].filter(Boolean).join(' ');
   };
 
-  it('leads browsers to the pages of the platform, of which a heartbeat told, and nobody anywhere else', async () => {
+  it('redirects browsers to the pages of the platform, and other hosts and paths get an error', async () => {
     platform.pages = { public_url: 'https://console.example.net' };
     const edge = await startRemote();
     const pages = '302 https://console.example.net/';
@@ -257,7 +257,7 @@ describe('the front page of the domain', () => {
   });
 
   it.each([{}, { public_url: 'javascript:alert(1)' }, { public_url: 'nothing' }])(
-    'is no page while the platform names none: %j',
+    'is a 404 while the platform names no valid pages: %j',
     async (pages) => {
       platform.pages = pages;
       const edge = await startRemote();

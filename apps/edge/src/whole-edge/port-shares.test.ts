@@ -1,4 +1,4 @@
-// The ports of a range among accounts, at a whole edge: what one account leases and what it has reserved count together.
+// The share of each account in a port range, at a whole edge. Leased ports and reserved ports of an account count together.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 const tcp = (remote_port: number) => ({ protocol: 'tcp', name: `t${remote_port}`, remote_port });
 
-it('an account that has reserved most of a range gets no more than three quarters of it, and another one its own at once', async () => {
+it('an account that has reserved most of a range gets at most three quarters; another account gets the rest', async () => {
   await startEdge(Array.from({ length: 14 }, (_, index) => `tcp/${from + index}`));
   const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   expect((await greedy.registered(tcp(from + 14))).assigned_port).toBe(from + 14);
@@ -52,7 +52,7 @@ it('an account that has reserved most of a range gets no more than three quarter
     message:
       'cannot open another port: this account has 15 ports of [limits] tcp_port_range, and the remaining free ports are kept for other accounts',
   });
-  // A port that it has reserved is its own already.
+  // A reserved port already belongs to its account.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
   const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
   for (let port = from + 15; port < from + SIZE; port += 1) {
@@ -60,7 +60,7 @@ it('an account that has reserved most of a range gets no more than three quarter
   }
 });
 
-it('ports that wait for their account after a restart count for it: it does not get the free ones as well', async () => {
+it('ports held for an account after a restart count for it, so that it gets no free ports in addition', async () => {
   await startEdge([]);
   const { client: before } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   for (let port = from; port < from + 15; port += 1) await before.registered(tcp(port));
@@ -68,7 +68,7 @@ it('ports that wait for their account after a restart count for it: it does not 
   await startEdge([]);
   const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   expect(await greedy.refused({ protocol: 'tcp', name: 'one more' })).toMatchObject({ code: 'TUNNEL_PORT_LIMIT' });
-  // A port that waits for it is its own already.
+  // A port held after the restart already belongs to its account.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
   const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
   for (let port = from + 15; port < from + SIZE; port += 1) {

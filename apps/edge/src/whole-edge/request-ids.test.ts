@@ -1,4 +1,4 @@
-// One request, one id: what the edge keeps and what its client tells, of a real edge and a real client.
+// Each request has the same id in the captures of the edge and in the events of the client. Tested with a real edge and a real client.
 import { Agent, createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel } from '@tunnel/client';
@@ -63,7 +63,7 @@ const captures = async (): Promise<readonly CapturedRequest[]> =>
 const rowsOf = (list: readonly { readonly id: string; readonly path: string }[]): string[] =>
   list.map(({ id, path }) => `${path} ${id}`).sort();
 
-/** Both sides, once so many have finished at both. */
+/** Returns the requests of both sides, once the given number has finished at the edge and at the client. */
 const settled = (count: number): Promise<{ atEdge: string[]; atClient: string[] }> =>
   eventually(async () => {
     const finished = told.filter(
@@ -74,7 +74,7 @@ const settled = (count: number): Promise<{ atEdge: string[]; atClient: string[] 
     return { atEdge: rowsOf(kept), atClient: rowsOf(finished) };
   });
 
-it('is the same for every request of a connection that is kept, and of many at once', async () => {
+it('each request has the same id at edge and client, on a kept connection and in parallel', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   for (const path of ['/1', '/2', '/3']) expect(await visit(path, agent)).toBe(200);
   agent.destroy();
@@ -82,11 +82,11 @@ it('is the same for every request of a connection that is kept, and of many at o
   const { atEdge, atClient } = await settled(15);
   expect(atEdge).toEqual(atClient);
   expect(new Set(atEdge.map((row) => row.split(' ')[1])).size).toBe(15);
-  // The second one took the local connection of the first.
+  // The second request used the local connection of the first.
   expect(atEdge.find((row) => row.startsWith('/2 '))).toMatch(/_2$/);
 });
 
-it('is the same for a request that is sent again from the edge, which names the first one', async () => {
+it('a replayed request has the same id at edge and client, and names the original', async () => {
   await visit('/again');
   await settled(1);
   const [original] = await captures();
@@ -98,10 +98,10 @@ it('is the same for a request that is sent again from the edge, which names the 
   expect(atEdge).toContain(`/again ${replayed.id}`);
 });
 
-it('is that of the try that was answered, when the local connection had been closed', async () => {
+it('a request retried after a closed local connection has the id of the answered try at edge and client', async () => {
   await visit('/first');
   await settled(1);
-  // Its service hangs up on the connection that is kept for the next request.
+  // The service closes the connection that is kept for the next request.
   for (const socket of connections) socket.resetAndDestroy();
   expect(await visit('/second')).toBe(200);
   const { atEdge, atClient } = await settled(2);

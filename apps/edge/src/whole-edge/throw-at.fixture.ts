@@ -1,4 +1,5 @@
-// Faults raised on purpose, below each guard of the edge, by replacing what the guard calls. Nothing of it is in the product. Used by tests only.
+// Injected faults below each guard of the edge, made by replacing the methods that the guard calls. No part of this exists in the
+// product. Used by tests only.
 import { ConnectionGate } from '@tunnel/http-shell';
 import { guard, type Listener } from '@tunnel/mux';
 import { vi } from 'vitest';
@@ -17,11 +18,11 @@ interface Below {
   readonly where: string;
   readonly prototype: object;
   readonly method: string;
-  /** Only when this is on the stack: the method has other callers. */
+  /** Throws only if this name is on the call stack, because the method has other callers. */
   readonly caller?: string;
-  /** Called for everybody in turn: only for one that was not there when the last turn was made. */
+  /** Throws only for an object that was not there in the previous turn, because the method is called for every object in turn. */
   readonly isNew?: true;
-  /** Only with this as its first argument. */
+  /** Throws only for a call with this first argument. */
   readonly first?: string;
 }
 
@@ -60,12 +61,12 @@ const METHODS: readonly Below[] = [
 
 let armed: string | null = null;
 
-/** The next call below this guard throws, once. */
+/** Makes the next call below this guard throw once. */
 export const throwAt = (where: string): void => {
   armed = where;
 };
 
-/** Whether it has. */
+/** Tells whether the armed fault has been thrown. */
 export const hasThrown = (): boolean => armed === null;
 
 const fire = (where: string): never => {
@@ -98,11 +99,11 @@ const replaceMethod = (prototype: object, method: string, points: readonly Below
   };
 };
 
-/** From here on, for whatever is made later; the result takes it back. */
+/** Enables faults for objects created from now on. Returns a function to disable the faults. */
 export const allowFaults = (): (() => void) => {
   const { listen, accept } = guard;
   const faulty = (where: string, act: Listener): Listener => {
-    // The client of the stage speaks every second: a fault of the control plane is meant for one that comes later.
+    // The client of the stage sends a message every second. A control plane fault must hit a listener added after the fault was armed.
     const isMeant = !where.startsWith('control.') || armed !== null;
     return (a, b, c, d) => {
       if (isMeant && armed === where) fire(where);

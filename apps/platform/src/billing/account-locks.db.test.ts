@@ -10,7 +10,7 @@ const ADA = '0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11';
 const BOB = '6c1b8f5e-21ad-4f0c-8d57-3c5a0b1d9e77';
 
 let database: TestDatabase;
-/** Another platform process. */
+/** Database connection of a second platform process. */
 let elsewhere: Database;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -33,7 +33,7 @@ const held = () => {
   return { until, end };
 };
 
-it('one account is held by one at a time, in all processes together', async () => {
+it('an account lock has at most a single holder at a time across all processes', async () => {
   const here = locksOf(database.db);
   const there = locksOf(elsewhere.db);
   let inside = 0;
@@ -47,7 +47,7 @@ it('one account is held by one at a time, in all processes together', async () =
   expect(seen).toEqual(Array.from({ length: 12 }, () => 1));
 });
 
-it('another account does not wait', async () => {
+it('a lock on another account is acquired without waiting', async () => {
   const locks = locksOf(database.db);
   const ada = held();
   const first = locks.hold(ADA, () => ada.until);
@@ -56,7 +56,7 @@ it('another account does not wait', async () => {
   await first;
 });
 
-it('who waits too long is told to come again, whether it waits here or for another process', async () => {
+it('waiting too long for an account lock fails with BILLING_BUSY, in the same and in another process', async () => {
   const locks = locksOf(database.db, 100);
   const ada = held();
   let begun = false;
@@ -73,7 +73,7 @@ it('who waits too long is told to come again, whether it waits here or for anoth
   expect(await locksOf(elsewhere.db).hold(ADA, async () => 'in')).toBe('in');
 });
 
-it('many who wait for one account leave the connections to others', async () => {
+it('30 waiters for the same account lock leave database connections free for other queries', async () => {
   const locks = locksOf(database.db);
   const ada = held();
   const all = Array.from({ length: 30 }, () => locks.hold(ADA, () => ada.until));
@@ -83,7 +83,7 @@ it('many who wait for one account leave the connections to others', async () => 
   await Promise.all(all);
 });
 
-it('what fails lets the next one in, and writes nothing', async () => {
+it('a failed transaction releases the account lock and writes nothing', async () => {
   const locks = locksOf(database.db);
   const failing = locks.hold(ADA, async (trx) => {
     await trx.insertInto('audit_log').values({ actor: 'system', action: 'test', user_id: null }).execute();

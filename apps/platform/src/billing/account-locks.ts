@@ -1,30 +1,30 @@
-// One at a time for each account, in all platform processes: whoever reads an account at the payment processor writes what it
-// made of it before the next one reads.
+// Locks per account, across the platform processes. A process that reads an account at the payment processor writes the result before
+// another process reads the account.
 import { Fault } from '@tunnel/errors';
 import { type Clock, KeyedMutex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
 
-/** Half of the lock's number; the other half is the account's. 'ba' in ASCII. */
+/** First half of the advisory lock key: 'ba' in ASCII. The second half is a hash of the account's id. */
 const ACCOUNT_LOCKS = 0x6261;
 const LOCK_NOT_AVAILABLE = '55P03';
-/** Accounts whose state at the processor is read and written at the same time, and requests that wait for one. Each held account needs a database connection. */
+/** Maximum number of accounts locked at the same time, and of requests waiting for a lock. A locked account needs a database connection. */
 const ACCOUNTS = { atOnce: 6, maxWaiting: 1000 } as const;
-/** How long the processor can take to answer while an account is held. */
+/** Time limit for the payment processor's response while an account is locked. */
 const HELD_MS = 60_000;
 /**
- * How long a request waits for another request of its account.
+ * Maximum time for which a request waits for an earlier request of the same account.
  * @limit accounts: Billing request, time to wait for an earlier request of the account | 503 `BILLING_BUSY`
  */
 const WAIT_MS = 15_000;
-/** When a caller that was refused should try again. */
+/** Retry time sent to a caller rejected with BILLING_BUSY. */
 const RETRY_AFTER_SECS = 2;
 
 export interface AccountLocksOptions {
   readonly db: Db;
   readonly clock: Clock;
-  /** How long one waits for the others. */
+  /** Maximum wait for the account's lock. */
   readonly waitMs?: number;
 }
 
@@ -36,13 +36,15 @@ export class AccountLocks {
   constructor({ db, clock, waitMs = WAIT_MS }: AccountLocksOptions) {
     this.#db = db;
     this.#waitMs = waitMs;
-    // Here first: those who would wait in the database would each hold a connection, until none is left for anybody.
+    // Requests wait in memory first. A request waiting for the lock in the database would hold a connection, and many such requests would
+    // exhaust the pool.
     this.#mutex = new KeyedMutex({ clock, ...ACCOUNTS, waitMs, busy });
   }
 
   /**
-   * The work asks the processor first, while no row is locked, and writes then, all in one transaction. It must not ask for a
-   * second connection. Rejects with BILLING_BUSY when the others take too long.
+   * Runs the work with the account locked, in one transaction. The work must call the payment processor first, while no row is locked,
+   * and write afterwards. The work must not use a second database connection. Rejects with BILLING_BUSY if the lock is not available in
+   * time.
    */
   async hold<T>(userId: string, work: (trx: Transaction<Schema>) => Promise<T>): Promise<T> {
     return this.#mutex.run(userId, () =>

@@ -1,4 +1,5 @@
-// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, account locks, metering.
+// Creates and connects the parts of billing: the payment processor (the configured processor, or the given simulator), account locks and
+// metering.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
@@ -9,7 +10,7 @@ import { createProcessor, type ProcessorOptions } from './processor/create-proce
 import type { Processor } from './processor/processor.ts';
 import { processorAway } from './processor/processor-client.ts';
 
-/** Where a payment processor is, and the secrets that we share with it. `apiUrl` throws while it does not run. */
+/** Address of a payment processor, and the secrets shared with it. `apiUrl` throws while the processor is not running. */
 export type ProcessorAccess = Pick<ProcessorOptions, 'secretKey' | 'webhookSecret' | 'apiUrl'>;
 
 export interface BillingOptions {
@@ -17,7 +18,7 @@ export interface BillingOptions {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The stand-in, for a configuration that says `simulator`. */
+  /** Access to the simulator. Required if the configuration sets the processor to `simulator`. */
   readonly simulator?: ProcessorAccess;
 }
 
@@ -49,7 +50,7 @@ const accessOf = ({ settings, simulator = nobody() }: BillingOptions): Processor
   return { secretKey, webhookSecret: () => stripe_webhook_secret, apiUrl: () => stripe_api_url };
 };
 
-/** Nobody can sign as one that was not given. */
+/** Access to a simulator that was not given. The random secret matches no webhook signature, and `apiUrl` always throws. */
 const nobody = (): ProcessorAccess => {
   const secret = new Secret(randomToken());
   return {
@@ -61,7 +62,7 @@ const nobody = (): ProcessorAccess => {
   };
 };
 
-/** One that has stopped, or has not started, is a processor that is away. */
+/** Returns the simulator's URL. A simulator that is not running counts as an unavailable processor. */
 const urlOf = ({ apiUrl }: ProcessorAccess): string => {
   try {
     return apiUrl();

@@ -1,19 +1,19 @@
-// The tables of certificates as the queries see them.
+// Types of the certificate tables, as used in queries.
 import type { ColumnType, Generated } from 'kysely';
 import type { BigCount, GivenTimestamp, Timestamp } from './column-types.ts';
 
 export interface CertificatesTable {
   id: Generated<string>;
   directory: string;
-  /** Separated by spaces, sorted. */
+  /** Host names of the certificate, sorted and separated by spaces. */
   names: string;
   has_wildcard: boolean;
-  /** null: the operator's own. */
+  /** Account that owns the certificate. Null for a certificate of the operator. */
   user_id: string | null;
   life: ColumnType<Record<string, unknown>, string, string>;
   due_at: Timestamp;
   suspended: Generated<boolean>;
-  /** Sealed, as the key in `certificate` is. */
+  /** Private key of the current order, encrypted like the key in `certificate`. */
   order_key: string | null;
   certificate: ColumnType<Record<string, unknown> | null, string | null, string | null>;
   locked_by: string | null;

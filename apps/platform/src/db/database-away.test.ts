@@ -10,14 +10,14 @@ it.each([
   ['53200', 'the database is out of memory'],
   ['53300', 'the database cannot be reached right now'],
   ['58030', 'the database cannot read or write its files'],
-])('%s is a 503: %s', (code, reason) => {
+])('the database error %s becomes a 503: %s', (code, reason) => {
   const cause = failed(code);
   const fault = driverError(cause) as DatabaseAway;
   expect(fault).toBeInstanceOf(DatabaseAway);
   expect([fault.code, fault.status, fault.message, fault.cause]).toEqual(['DATABASE_AWAY', 503, reason, cause]);
 });
 
-it.each(['23505', '42P01', '53400', '58000', 'EACCES'])('%s stays what it is', (code) => {
+it.each(['23505', '42P01', '53400', '58000', 'EACCES'])('the database error %s is not converted', (code) => {
   const error = failed(code);
   expect(driverError(error)).toBe(error);
 });

@@ -1,11 +1,12 @@
-// Tells an error of the driver that says "no database right now" from one that says "this query is wrong", where it arises: everybody
-// later knows it by its class. A code like ECONNRESET alone says nothing: a caller, a mail server or the payment processor have it too.
+// Distinguishes driver errors for an unavailable database from errors of a wrong query. The distinction is made where the error occurs;
+// other code checks the class. A code like ECONNRESET is not enough, because callers, mail servers and the payment processor cause the
+// same codes.
 import { Fault } from '@tunnel/errors';
 
-/** What a caller is told to wait while the database is away. */
+/** Retry time sent to callers while the database is unavailable. */
 const DATABASE_RETRY_AFTER_SECS = 2;
 
-/** Thrown by the connections of db/database.ts and by nobody else; `cause` is what the driver said. */
+/** The database is unavailable. Thrown only by the connections of db/database.ts; `cause` is the driver's error. */
 export class DatabaseAway extends Fault {
   constructor(cause: Error) {
     const message = REASONS.get(String((cause as { code?: unknown }).code));
@@ -13,7 +14,7 @@ export class DatabaseAway extends Fault {
   }
 }
 
-/** Failures of a database that can be reached: an operator has something to do about them, so callers get the reason. */
+/** Error messages for failures of a reachable database, by error code. An operator has to fix these failures, so callers get the reason. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['EAGAIN', 'the database accepts no connections right now'],
   ['EMFILE', 'the platform has no free file descriptor for the database right now'],
@@ -24,10 +25,10 @@ const REASONS: ReadonlyMap<string, string> = new Map([
 
 const RETRY_AFTER = { seconds: DATABASE_RETRY_AFTER_SECS };
 
-/** What a caller is told while the tables are not there yet, or when a probe was not answered: nobody has met it away. */
+/** Returns the fault for callers while the tables do not exist yet, or after a probe timed out, without an actual driver error. */
 export const notReady = (): Fault => new Fault('DATABASE_AWAY', RETRY_AFTER);
 
-/** Of the socket and its name. */
+/** Error codes of sockets and name resolution that mean an unavailable database. */
 const SOCKET_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -38,15 +39,21 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
-  // A local socket whose queue is full, as of a database that hangs, and a process without a free descriptor.
+  // EAGAIN: a local socket with a full queue, as of a hanging database. EMFILE: this process has no free file descriptor.
   'EAGAIN',
   'EMFILE',
 ]);
 
-/** Of PostgreSQL: connection exceptions (08), shutting down or starting (57P), too many connections (53300), and a machine without room or with a bad disk (53100, 53200, 58030). */
+/**
+ * PostgreSQL error codes that mean an unavailable database: connection exceptions (08), shutting down or starting (57P), too many
+ * connections (53300), and a machine without memory or disk space or with a broken disk (53100, 53200, 58030).
+ */
 const SERVER_CODE = /^(08...|57P0[1-5]|53[123]00|58030)$/;
 
-/** What the driver says in words only; the last when we have closed it ourselves, because the process stops. */
+/**
+ * Driver errors without a code, recognized by their message. The last message appears when this process has closed the pool while
+ * stopping.
+ */
 const WORDS = new RegExp(
   `^(${[
     'Connection terminated',
@@ -56,7 +63,10 @@ const WORDS = new RegExp(
   ].join('|')})`,
 );
 
-/** For errors of the driver alone: those of a query that is wrong stay what they are. */
+/**
+ * Converts a driver error into DatabaseAway if the error means an unavailable database. Other errors, such as errors of a wrong query,
+ * are returned unchanged.
+ */
 export const driverError = (error: unknown): unknown =>
   error instanceof Error && !(error instanceof Fault) && saysAway(error) ? new DatabaseAway(error) : error;
 

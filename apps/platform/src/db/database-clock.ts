@@ -1,4 +1,4 @@
-// The time as the database has it: what several processes share is measured by one clock, whatever their machines say.
+// A clock that follows the database's time. Several processes share one clock this way, even if the clocks of their machines differ.
 import type { Clock, Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from './database.ts';
@@ -13,12 +13,15 @@ export class DatabaseClock implements Clock {
     this.#clock = clock;
   }
 
-  /** How far the database is ahead of this machine. */
+  /** Milliseconds by which the database's clock is ahead of this machine's clock. */
   get aheadMs(): number {
     return this.#aheadMs;
   }
 
-  /** Until it is called, and while the database does not answer, what was known before holds. */
+  /**
+   * Measures the difference between the clocks. Before the first call, and while the database is unavailable, the previous difference
+   * applies.
+   */
   async compare(): Promise<void> {
     const before = this.#clock.now();
     const { rows } = await sql<{ at: number }>`

@@ -1,4 +1,4 @@
-// A way to the database of a test that can be cut and mended. Used by tests only.
+// TCP proxy in front of a test database that can be cut and restored. For tests only.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { Secret } from '@tunnel/runtime';
@@ -10,14 +10,14 @@ export class DatabaseProxy {
   #port = 0;
   readonly #isPooler: boolean;
 
-  /** `isPooler`: it names another process than the one that serves the connection, as poolers do. */
+  /** `isPooler`: the proxy reports a process ID other than the ID of the process that serves the connection, as poolers do. */
   constructor(url: Secret, { isPooler = false }: { readonly isPooler?: boolean } = {}) {
     this.#isPooler = isPooler;
-    // Without a host, as for a Unix socket, it would be no URL.
+    // A URL without a host, as for a Unix socket, is not parseable.
     this.#target = new URL(url.reveal().replace(':///', '://localhost/'));
   }
 
-  /** Known before the first open(): nobody answers there until then. */
+  /** Returns the URL of the proxy, which is already fixed before the first open(); connections are refused until then. */
   async reserve(): Promise<Secret> {
     await this.open();
     await this.cut();
@@ -38,7 +38,7 @@ export class DatabaseProxy {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Every connection breaks, and no new one is made. */
+  /** Breaks every connection and refuses new connections. */
   async cut(): Promise<void> {
     const server = this.#server;
     this.#server = null;
@@ -49,7 +49,7 @@ export class DatabaseProxy {
     await closed;
   }
 
-  /** Nothing passes on the connections of now any more, and neither side hears of it. */
+  /** Stops forwarding on all current connections, without closing a connection at either end. */
   freeze(): void {
     for (const socket of this.#sockets) socket.unpipe().pause();
   }
@@ -73,12 +73,12 @@ export class DatabaseProxy {
       });
       one.pipe(other);
     }
-    // Before the first bytes are passed on: they are changed in place.
+    // Registered before the pipe, because the bytes are changed in place before they are forwarded.
     if (this.#isPooler) database.prependListener('data', renameProcess);
   }
 }
 
-/** BackendKeyData, with a length of 12: the process and a key by which a statement is canceled. */
+/** Header of a BackendKeyData message with length 12. The process ID and a key for canceling statements follow. */
 const KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
 
 const renameProcess = (bytes: Buffer): void => {

@@ -30,15 +30,15 @@ const watchOver = () => {
   return { clock, fixture, watch, lines };
 };
 
-describe('the watch over the database', () => {
-  it('prepares one that is there, and then leaves it alone', async () => {
+describe('the database watch', () => {
+  it('prepares an available database and then stops checking', async () => {
     const { clock, fixture, watch } = watchOver();
     await watch.start();
     expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
     expect(fixture).toMatchObject({ prepared: 1, probed: 0 });
   });
 
-  it('waits for one that is away at the start, and says so once', async () => {
+  it('waits for an unavailable database at startup and logs it once', async () => {
     const { clock, fixture, watch, lines } = watchOver();
     fixture.failure = away();
     await watch.start();
@@ -50,13 +50,13 @@ describe('the watch over the database', () => {
     expect(lines).toEqual(['cannot reach the database; waiting', 'the database is available']);
   });
 
-  it('refuses to start over one that answers and is wrong', async () => {
+  it('refuses to start on a database error other than unavailability', async () => {
     const { fixture, watch } = watchOver();
     fixture.failure = new Error('permission denied for schema public');
     await expect(watch.start()).rejects.toThrow('permission denied');
   });
 
-  it('tells once when it goes, however many meet it, and once when it is back; it stays prepared', async () => {
+  it('logs one line for an outage, however often it is noticed, and one for the recovery, and stays prepared', async () => {
     const { clock, fixture, watch, lines } = watchOver();
     await watch.start();
     fixture.failure = away();
@@ -69,7 +69,7 @@ describe('the watch over the database', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('tells each new reason while it is away, and none twice in a row', async () => {
+  it('logs each new reason for an outage, but never the same reason twice in a row', async () => {
     const { clock, fixture, watch, lines } = watchOver();
     fixture.failure = away();
     await watch.start();
@@ -90,7 +90,7 @@ describe('the watch over the database', () => {
     await watch.stop();
   });
 
-  it('stops looking when it is stopped', async () => {
+  it('stops checking when stopped', async () => {
     const { clock, fixture, watch } = watchOver();
     fixture.failure = away();
     await watch.start();

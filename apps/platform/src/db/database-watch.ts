@@ -1,22 +1,23 @@
-// Follows the database: prepares it when it is first met, tells once when it goes away, once for each new reason, and once when it is back.
+// Watches the database: prepares it on first contact, and logs an outage, every new reason of an outage, and the recovery, each only
+// once.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { DatabaseAway } from './database-away.ts';
 
-/** How often one that is away is looked for. */
+/** Interval between probes of an unavailable database. */
 const DATABASE_LOOK_MS = 1000;
 
 export interface DatabaseWatchOptions {
-  /** Tables, plans: what has to be there before anything is served. Done again from the start when it failed. */
+  /** Creates tables and plans, which must exist before requests are served. Repeated from the start after a failure. */
   readonly prepare: () => Promise<void>;
-  /** Called once, when it is. */
+  /** Called once, when the preparation has succeeded. */
   readonly onPrepared?: () => void;
-  /** Throws while the database does not answer. */
+  /** Checks whether the database responds. Rejects if the database does not respond. */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-// unmet -> ready <-> away. An unmet one has not been prepared yet.
+// State transitions: unmet -> ready <-> away. An unmet database has not been prepared yet.
 type State = 'unmet' | 'ready' | 'away';
 
 export class DatabaseWatch {
@@ -25,19 +26,22 @@ export class DatabaseWatch {
   #timer: Timer | null = null;
   #looking: Promise<void> | null = null;
   #stopped = false;
-  /** The last thing that was said of one that is away or cannot be used: not said every second. */
+  /** Last logged reason of an outage, to avoid logging the same reason every second. */
   #said = '';
 
   constructor(options: DatabaseWatchOptions) {
     this.#options = options;
   }
 
-  /** It has been prepared; it may still be away right now. */
+  /** True if the database has been prepared. The database may still be unavailable right now. */
   get isPrepared(): boolean {
     return this.#state !== 'unmet';
   }
 
-  /** Resolves when it is prepared, or is known to be away; then it is prepared when it appears. Throws what is wrong with it. */
+  /**
+   * Prepares the database. Resolves also if the database is unavailable; the preparation then follows when the database appears. Rejects
+   * with other errors, such as a failed migration.
+   */
   async start(): Promise<void> {
     try {
       await this.#prepare();
@@ -55,7 +59,7 @@ export class DatabaseWatch {
     await this.#looking;
   }
 
-  /** Somebody met it away. */
+  /** Reports that a query found the database unavailable. */
   noteAway(error: DatabaseAway): void {
     if (this.#state !== 'ready' || this.#stopped) return;
     this.#state = 'away';
@@ -105,7 +109,7 @@ export class DatabaseWatch {
 
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
-  // Of several addresses that were tried, each has its own.
+  // With several tried addresses, every address has a separate error.
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 };

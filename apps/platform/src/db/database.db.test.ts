@@ -21,8 +21,8 @@ const killed = async (pid: number): Promise<void> => {
   while (await alive()) await pause(5);
 };
 
-describe('a connection that breaks', () => {
-  it('between two queries of a transaction fails that transaction, says that the database is away, and nothing else', async () => {
+describe('a broken database connection', () => {
+  it('fails only the transaction that was using it, with DatabaseAway', async () => {
     const work = database.db.transaction().execute(async (trx) => {
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);
       await killed(rows[0]?.pid ?? 0);
@@ -36,7 +36,7 @@ describe('a connection that breaks', () => {
     expect((await sql`select 1`.execute(database.db)).rows).toHaveLength(1);
   });
 
-  it('while idle is told of, and not when everything ends', async () => {
+  it('is logged if idle, but not after the pool was closed', async () => {
     const warn = vi.fn();
     const own = new Database({ url: database.url, logger: { warn } as unknown as Logger });
     const lost = (): unknown => own.pool.emit('error', new Error('lost'), {});
@@ -55,11 +55,11 @@ const reasonOf = (work: Promise<unknown>): Promise<unknown> =>
     (reason: unknown) => reason,
   );
 
-/** Connections have a second to be made: on a busy machine that may be too short for the first. */
+/** Waits for the first connection. With the timeout of one second, a connection attempt can fail on a busy machine. */
 const met = (own: Database): Promise<void> =>
   eventually(async () => expect((await sql`select 1`.execute(own.db)).rows).toHaveLength(1));
 
-it('a database that neither answers nor hangs up is away after a while, and its connection is given up', async () => {
+it('a database that hangs counts as unavailable after the timeout, and its connection is discarded', async () => {
   const proxy = new DatabaseProxy(database.url);
   const url = await proxy.reserve();
   await proxy.open();
@@ -79,7 +79,7 @@ it('a database that neither answers nor hangs up is away after a while, and its 
   }
 });
 
-it('a statement may take as long as it likes where patience is asked for', async () => {
+it('a statement has no time limit on a patient connection', async () => {
   const hasty = new Database({ url: database.url, logger: silent, timeoutMs: 1000 });
   const patient = new Database({ url: database.url, logger: silent, timeoutMs: 1000, patient: true });
   await Promise.all([met(hasty), met(patient)]);
@@ -90,7 +90,7 @@ it('a statement may take as long as it likes where patience is asked for', async
   await Promise.all([hasty.close(), patient.close()]);
 });
 
-it('PostgreSQL has the limit of statements, in a transaction and outside of one', async () => {
+it('PostgreSQL applies the statement timeout inside and outside of transactions', async () => {
   const own = new Database({ url: database.directUrl, logger: silent, timeoutMs: 4321 });
   const limits = sql<{ of: string; idle: string }>`select current_setting('statement_timeout') as of,
     current_setting('idle_in_transaction_session_timeout') as idle`;

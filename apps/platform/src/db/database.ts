@@ -1,5 +1,5 @@
-// The connection pool and the typed queries over it. Connections are made when they are needed: a database that is away at
-// the start, or goes away later, is an error of the query that met it and of nothing else.
+// The connection pool and the typed queries. Connections are opened on demand, so an unavailable database, at the start or later, only
+// fails the affected query.
 import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
@@ -8,40 +8,44 @@ import { DatabaseAway, driverError } from './database-away.ts';
 import type { Schema } from './schema.ts';
 
 /**
- * Database connections of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
+ * Maximum number of database connections of one process, for API calls and jobs. 26 with the connections for edges; the embedded
+ * PostgreSQL allows 57, enough for two platforms and the operator's commands.
  * @limit operator: Database connections per platform process, for calls and jobs | further calls wait
  */
 const DATABASE_CONNECTIONS = 18;
-/** A database that does not take a connection within this time is away. */
+/** Time limit for connecting to the database. Afterwards the database counts as unavailable. */
 const DATABASE_CONNECT_TIMEOUT_MS = 5000;
 /**
- * PostgreSQL itself ends a statement that runs longer.
+ * Maximum running time of a statement. PostgreSQL itself ends longer statements.
  * @limit operator: Database statement, running time | PostgreSQL ends the statement; 503 `DATABASE_AWAY`
  */
 const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
-/** Longer than that, a database that has not even said so is taken for one that is away. */
+/** Extra wait after the statement timeout. A database that has not even reported the timeout by then counts as unavailable. */
 const DATABASE_ANSWER_GRACE_MS = 2000;
-/** An idle connection is closed after this time. */
+/** Time after which an idle database connection is closed. */
 const DATABASE_IDLE_MS = 30_000;
 
 export type Db = Kysely<Schema>;
 
 export interface DatabaseOptions {
-  /** postgres://…, with the password in it. */
+  /** A postgres://… URL, including the password. */
   readonly url: Secret;
   readonly logger: Logger;
-  /** Connections at once. */
+  /** Maximum number of connections in the pool. */
   readonly connections?: number;
-  /** For a connection to be had, and for a statement. */
+  /** Time limit for getting a connection, and for running a statement. */
   readonly timeoutMs?: number;
-  /** No statement is cut short. */
+  /** True if statements run without a time limit. */
   readonly patient?: boolean;
 }
 
 const INT8 = 20;
 const DATE = 1082;
 
-/** Counts are exact up to 2^53; days stay text, because a Date would move with the zone of the process. */
+/**
+ * Selects the parser of a column type. A bigint becomes a number, exact up to 2^53. A date stays text, because a Date would shift with
+ * the process's time zone.
+ */
 const parserOf = (oid: number, format?: 'text' | 'binary'): ((text: string) => unknown) => {
   if (oid === INT8) return Number;
   if (oid === DATE) return String;
@@ -65,12 +69,13 @@ export class Database {
       keepAlive: true,
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
     });
-    // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
+    // The next query replaces a broken idle connection. Without this listener, the error would end the process.
     this.pool.on('error', (error) => {
-      // Those that are told goodbye may hear first that an embedded server stops.
+      // While the pool is closing, lost connections are expected, for example because an embedded server stops first.
       if (this.#closing === undefined) logger.warn({ reason: error.message }, 'a database connection was lost');
     });
-    // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
+    // The pool listens only to idle connections. Without this listener, a connection that breaks between two queries of a transaction
+    // would also end the process; with it, the next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
     const answersMs = patient ? null : statementTimeoutMs + DATABASE_ANSWER_GRACE_MS;
     const connectMs = timeoutMs ?? DATABASE_CONNECT_TIMEOUT_MS;
@@ -79,12 +84,15 @@ export class Database {
     this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: watched }) });
   }
 
-  /** Whether a pooler such as PgBouncer was found between us and PostgreSQL. Known from the first connection on. */
+  /** True if a pooler such as PgBouncer was detected in front of PostgreSQL. Known after the first connection. */
   get isPooled(): boolean {
     return this.#isPooled();
   }
 
-  /** The pool alone: kysely, once destroyed, would refuse later queries with words of its own instead of the driver's. */
+  /**
+   * Closes the pool, but does not destroy kysely: a destroyed kysely would reject later queries with its own message instead of the
+   * driver's.
+   */
   close(): Promise<void> {
     this.#closing ??= this.pool.end();
     return this.#closing;
@@ -92,27 +100,26 @@ export class Database {
 }
 
 interface WatchLimits {
-  /** For a statement to be answered; null: it may take as long as it likes. */
+  /** Time limit for the response to a statement. Null means no limit. */
   readonly answersMs: number | null;
-  /** For the first statement of a connection. */
+  /** Time limit for the first statement of a connection. */
   readonly connectMs: number;
-  /** For PostgreSQL itself to end a statement, or a transaction that stands still. 0: never. */
+  /** PostgreSQL's limit for a statement, and for an idle transaction. 0 means no limit. */
   readonly statementTimeoutMs: number;
 }
 
 /**
- * A pool that says of every error of its connections whether the database is away. Its statements end also when the database neither
- * answers nor hangs up: its machine froze, or a network swallows everything. PostgreSQL's own limit of a statement helps only while
- * PostgreSQL runs.
- *
- * PostgreSQL's limits are set by a statement, because poolers refuse them as parameters of a new connection. Behind a pooler that
- * shares connections by transaction, a setting of the session would stay with the connection, which another client gets next. There the
- * limits are set with the `begin` of each transaction, and single statements have the limits of the database role.
+ * A pool that converts connection errors into DatabaseAway where the database is unavailable. Statements also end if the database neither
+ * responds nor closes the connection, because the machine froze or a network drops all packets. PostgreSQL's statement timeout only helps
+ * while PostgreSQL runs.
+ * PostgreSQL's limits are set by a statement, because poolers reject them as parameters of a new connection. Behind a pooler that shares
+ * connections between transactions, a session setting would stay on the connection and reach another client. There, the limits are set
+ * together with the `begin` of every transaction, and single statements have the limits of the database role.
  */
 class WatchedPool implements PostgresPool {
   readonly #pool: pg.Pool;
   readonly #limits: WatchLimits;
-  /** What each connection begins a transaction with besides; those that are not in it are new. */
+  /** Statements to append to the `begin` of a transaction, by connection. Connections without an entry are new. */
   readonly #begins = new WeakMap<pg.PoolClient, string>();
   isPooled = false;
 
@@ -149,16 +156,19 @@ class WatchedPool implements PostgresPool {
 
 const TIMEOUTS = ['statement_timeout', 'idle_in_transaction_session_timeout'];
 
-/** True where the process that runs a statement is the one that the connection was made to. A pooler names another one, or none. */
+/**
+ * SQL condition that is true on a direct connection: the backend that runs the statement is the backend that the connection was opened
+ * to. A pooler reports a different process id, or none.
+ */
 export const isDirectCondition = (client: pg.ClientBase): string =>
   `pg_backend_pid() = ${Number((client as { processID?: number | null }).processID ?? 0)}`;
 
 const watchedClient = (client: pg.PoolClient, limitMs: number | null, begin: string): PostgresPoolClient => {
   let silence: DatabaseAway | undefined;
   const query = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
-    // What comes after, as the end of a transaction, would wait as long again.
+    // After a timeout, later statements such as the end of the transaction fail at once instead of waiting for another timeout.
     if (silence !== undefined) throw silence;
-    // Statements without parameters are sent together, and answered together.
+    // Statements without parameters can be sent together in one query, with one response.
     if (begin !== '' && BEGINS.test(text)) return query(text + begin, parameters);
     if (limitMs === null) return fromDriver(client.query(text, [...parameters]));
     try {
@@ -168,16 +178,16 @@ const watchedClient = (client: pg.PoolClient, limitMs: number | null, begin: str
       throw error;
     }
   };
-  // One that did not answer is closed: nobody else should wait on it.
+  // A connection that did not respond is closed, so that no other query waits for it.
   return { query: query as PostgresPoolClient['query'], release: () => client.release(silence) };
 };
 
-/** As kysely writes it, and nothing else. */
+/** Matches only the statement with which kysely begins a transaction. */
 const BEGINS = /^(begin|start transaction[ a-z,]*)$/;
 
 class Silence extends Error {}
 
-/** Fails with DatabaseAway, and a Silence as its cause, when there is no answer in time. */
+/** Waits for a response. Rejects with DatabaseAway, with a Silence as its cause, after the time limit. */
 const within = async <T>(ms: number, answer: Promise<T>): Promise<T> => {
   try {
     return await withTimeout(systemClock, fromDriver(answer), ms);

@@ -1,5 +1,5 @@
-// The key that secrets in the database are encrypted with. It is in a file outside of the database, so that a dump or a backup of the
-// tables alone gives nobody a secret away.
+// The master key, which encrypts secrets in the database. The key is stored in a file outside the database, so that a dump or backup of
+// the tables reveals no secrets.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,17 +12,23 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Of `v1.<nonce>.<encrypted text and its tag>`, in base64url. Another way of encrypting gets another word. */
+/**
+ * Prefix of encrypted text: `v1.<nonce>.<encrypted text and its tag>`, in base64url. A different encryption method gets a different
+ * prefix.
+ */
 const VERSION = 'v1';
 const FORM = /^v1\.([\w-]+)\.([\w-]+)$/;
 
-/** Shorter ones can be guessed. 32 random bytes have 43 characters in base64 and 64 in hex. */
+/** Minimum length of a master key; shorter keys could be guessed. 32 random bytes have 43 characters in base64 and 64 in hex. */
 const SECRET_MIN_CHARACTERS = 32;
 
-/** What bytes that are no UTF-8 are read as, all the same; and what no editor or `openssl rand -base64` writes. */
+/**
+ * Characters that a text file never contains: control characters, and U+FFFD, into which invalid UTF-8 is decoded. Neither editors nor
+ * `openssl rand -base64` write such characters.
+ */
 const NO_TEXT = /[\p{Cc}\uFFFD]/u;
 
-/** What a secret is for, and whose it is: neither can be put in the place of another. */
+/** Purpose and owner of an encrypted secret. Both are part of the encryption, so that a secret cannot be put in the place of another. */
 export interface SecretPurpose {
   readonly kind: 'signing-key' | 'edge-api-secret';
   readonly id: string;
@@ -32,7 +38,7 @@ type DerivedKind = 'domain-token' | 'first-account' | 'refresh-binding' | 'regis
 
 export class MasterKey {
   readonly file: string;
-  /** Every user of the machine can read it. */
+  /** True if every user of the machine can read the key file. */
   readonly isOpenToAll: boolean;
   #secret: Secret;
 
@@ -42,7 +48,10 @@ export class MasterKey {
     this.#secret = usable(file, secret);
   }
 
-  /** Somebody who lost it made a new one beside us, and encrypted with that. Throws a fault that names the file. */
+  /**
+   * Reads the key file again. After a loss of the file, an operator may have created a new key while this process was running, and newer
+   * secrets are encrypted with that key. Throws a fault that names the file.
+   */
   readAgain(): void {
     const found = readSecretFile(this.file);
     if (found === null) throw unusable(this.file, 'the file does not exist');
@@ -56,7 +65,7 @@ export class MasterKey {
     return `${VERSION}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`;
   }
 
-  /** Throws a fault that names the file when this is not the key it was encrypted with, or when it was changed since. */
+  /** Decrypts a secret. Throws a fault that names the file if the secret was encrypted with a different key, or was changed since. */
   decrypt(purpose: SecretPurpose, encrypted: string): string {
     const [, nonce = '', text = ''] = FORM.exec(encrypted) ?? [];
     const sealed = Buffer.from(text, 'base64url');
@@ -72,7 +81,7 @@ export class MasterKey {
     }
   }
 
-  /** The same bytes for the same text each time; nobody without the key can tell them. 32 of them. */
+  /** Derives 32 bytes from a text. The same text always gives the same bytes, which cannot be computed without the key. */
   derive(kind: DerivedKind, text: string): Buffer {
     return createHmac('sha256', this.#keyFor({ kind })).update(text).digest();
   }
@@ -92,7 +101,10 @@ export const isEncrypted = (text: string): boolean => text.startsWith(`${VERSION
 
 export interface MasterKeySource {
   readonly file: string;
-  /** By the configuration: then it is never made here, because other platforms on the same database need the same one. */
+  /**
+   * True if the configuration names the file. Such a file is never created automatically, because other platforms on the same database
+   * need the same key.
+   */
   readonly isGiven: boolean;
 }
 
@@ -104,7 +116,10 @@ export const masterKeySource = (
 
 const READ_BY_ALL = 0o004;
 
-/** `isNeeded`: something in the database was encrypted, so that a new one would be of no use. Throws a fault that names the file. */
+/**
+ * Opens the master key, or creates a new key. With `isNeeded`, the database contains encrypted secrets, for which a new key would be
+ * useless. Throws a fault that names the file.
+ */
 export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: boolean): MasterKey => {
   try {
     const found = readSecretFile(file);

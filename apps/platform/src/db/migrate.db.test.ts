@@ -22,7 +22,7 @@ const openAgain = ({ url }: TestDatabase): Database => {
   return database;
 };
 
-it('brings an empty database up to date, once', async () => {
+it('migrate brings an empty database up to date, once', async () => {
   const { db } = await open({ empty: true });
   const pending = await pendingMigrations(db);
   expect(pending.length).toBeGreaterThan(0);
@@ -31,7 +31,7 @@ it('brings an empty database up to date, once', async () => {
   expect(await migrate(db)).toEqual([]);
 });
 
-it('is safe when two processes do it at once', async () => {
+it('migrate runs each migration once if two processes start together', async () => {
   const first = await open({ empty: true });
   const second = openAgain(first);
   const pending = await pendingMigrations(first.db);
@@ -39,7 +39,7 @@ it('is safe when two processes do it at once', async () => {
   expect([...one, ...two]).toEqual(pending);
 });
 
-it('says so when the tables are of a newer version, and leaves them as they are', async () => {
+it('migrate rejects a database of a newer version', async () => {
   const { db } = await open();
   await sql`insert into kysely_migration (name, timestamp) values ('9999-of-tomorrow', 'now')`.execute(db);
   await expect(migrate(db)).rejects.toMatchObject({
@@ -49,7 +49,7 @@ it('says so when the tables are of a newer version, and leaves them as they are'
   await expect(migrate(db)).rejects.toThrow('newer version');
 });
 
-it('gives each test a database of its own', async () => {
+it('each test gets a separate database', async () => {
   const one = await open();
   const two = await open();
   await one.db.insertInto('audit_log').values({ actor: 'operator', action: 'tried' }).execute();
@@ -57,7 +57,7 @@ it('gives each test a database of its own', async () => {
   expect(await two.db.selectFrom('audit_log').select('action').execute()).toEqual([]);
 });
 
-it('makes an audit log that is only ever added to', async () => {
+it('the audit log rejects update, delete and truncate', async () => {
   const { db } = await open();
   await db.insertInto('audit_log').values({ actor: 'operator', action: 'tried' }).execute();
   const refusal = 'the audit log is only ever added to';

@@ -1,4 +1,4 @@
-// Brings the tables up to date: forward only, one process at a time (kysely takes an advisory lock of PostgreSQL).
+// Migrates the tables to the latest version. Forward only, and one process at a time (kysely takes an advisory lock in PostgreSQL).
 import { Fault } from '@tunnel/errors';
 import { type Migration, Migrator, sql } from 'kysely';
 import { Database, type DatabaseOptions, type Db } from './database.ts';
@@ -24,7 +24,7 @@ import { up as creations } from './migrations/0019-creations.ts';
 import { up as assignedNames } from './migrations/0020-assigned-names.ts';
 import { up as firstAccount } from './migrations/0021-first-account.ts';
 
-/** In this order; a name that has been released never changes. */
+/** All migrations, applied in this order. The name of a released migration never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-accounts': { up: accounts },
   '0002-keys-and-usage': { up: keysAndUsage },
@@ -52,7 +52,9 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
 const migratorOf = (db: Db): Migrator =>
   new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
 
-/** Names of those that were applied now. Throws what went wrong; those before it stay applied. */
+/**
+ * Applies the missing migrations and returns their names. Throws the error of a failed migration; the migrations before it stay applied.
+ */
 export const migrate = async (db: Db): Promise<string[]> => {
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
   const migration = error === undefined ? undefined : await unknownMigration(db);
@@ -62,17 +64,20 @@ export const migrate = async (db: Db): Promise<string[]> => {
   return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
 };
 
-/** One that the tables have had and that is none of ours: whoever goes back to an earlier version is told so, not that something is corrupt. */
+/**
+ * Finds an applied migration that this version does not know. After a downgrade, the error then states that the database is newer,
+ * instead of a corrupt migration history.
+ */
 const unknownMigration = async (db: Db): Promise<string | undefined> => {
   const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
-  // There may be no such table yet, or no database: then the first error says it.
+  // The table or the whole database may not exist yet. The original error is thrown in that case.
   const { rows } = await applied.execute(db).catch(() => ({ rows: [] }));
   return rows.find(({ name }) => !Object.hasOwn(MIGRATIONS, name))?.name;
 };
 
 /**
- * The same over connections of its own, on which no statement is cut short: an index of a long log takes its time, and who waits
- * for another process to make it waits as long.
+ * Migrates over separate connections without a statement timeout. Creating an index on a long log takes time, and so does waiting for
+ * another process that creates it.
  */
 export const migratePatiently = async (options: Pick<DatabaseOptions, 'url' | 'logger'>): Promise<string[]> => {
   const database = new Database({ ...options, connections: 2, patient: true });
@@ -83,7 +88,7 @@ export const migratePatiently = async (options: Pick<DatabaseOptions, 'url' | 'l
   }
 };
 
-/** Names of those that are missing. */
+/** Returns the names of migrations not applied yet. */
 export const pendingMigrations = async (db: Db): Promise<string[]> => {
   const all = await migratorOf(db).getMigrations();
   return all.filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name);

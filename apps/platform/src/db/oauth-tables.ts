@@ -1,12 +1,12 @@
-// The tables of connected apps as the queries see them.
+// Types of the tables for connected apps, as used in queries.
 import type { Generated } from 'kysely';
 import type { GivenTimestamp, Timestamp } from './column-types.ts';
 
-/** Those that an operator registered. */
+/** OAuth clients registered by an operator. */
 export interface OauthClientsTable {
   id: string;
   name: string;
-  /** Separated by spaces. */
+  /** Redirect URIs of the client, separated by spaces. */
   redirect_uris: string;
   created_at: GivenTimestamp;
   revoked_at: Timestamp | null;
@@ -36,7 +36,7 @@ export interface OauthGrantsTable {
   resource: string;
   epoch: number;
   created_at: GivenTimestamp;
-  /** null: its code was never used. */
+  /** Last use of the grant. Null if the authorization code was never used. */
   last_used_at: Timestamp | null;
   revoked_at: Timestamp | null;
 }

@@ -1,4 +1,4 @@
-// A pooler between the platform and PostgreSQL: what is set stays in its transaction, and changes are heard all the same.
+// A pooler between the platform and PostgreSQL: settings last for one transaction only, and the platform still notices changes.
 import { createLogger, type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
@@ -36,7 +36,7 @@ const open = (options: Partial<DatabaseOptions> = {}): Database => {
 const limits = sql<{ of: string; idle: string }>`select current_setting('statement_timeout') as of,
   current_setting('idle_in_transaction_session_timeout') as idle`;
 
-it('limits of statements hold in each transaction, and stay behind with no connection', async () => {
+it('statement timeouts apply within each transaction and remain on no pooled connection', async () => {
   const { db } = open({ timeoutMs: 4321, connections: 1 });
   const within = { of: '4321ms', idle: '4321ms' };
   for (const transaction of [db.transaction(), db.transaction().setIsolationLevel('repeatable read')]) {
@@ -52,7 +52,7 @@ it('limits of statements hold in each transaction, and stay behind with no conne
   expect((await limits.execute(db)).rows).toEqual([{ of: '0', idle: '0' }]);
 });
 
-it('is noticed with the first connection', async () => {
+it('a pooler is detected with the first connection', async () => {
   const pooled = open();
   const direct = open({ url: database.directUrl });
   expect([pooled.isPooled, direct.isPooled]).toEqual([false, false]);
@@ -62,7 +62,7 @@ it('is noticed with the first connection', async () => {
 
 const listening = sql`select from pg_stat_activity where datname = current_database() and query ilike 'listen %'`;
 
-it('nobody listens through it, which is told once with the key; changes are looked for each second', async () => {
+it('behind a pooler the platform polls for changes instead of listening, and logs the config key once', async () => {
   const told: object[] = [];
   let calls = 0;
   const logger = { ...silent, warn: (about: object) => void told.push(about) } as unknown as Logger;
@@ -75,7 +75,7 @@ it('nobody listens through it, which is told once with the key; changes are look
   await listener.stop();
 });
 
-it('beside it PostgreSQL itself is listened to', async () => {
+it('with a direct URL the platform listens at PostgreSQL itself', async () => {
   let calls = 0;
   const { pool } = open({ url: database.directUrl, connections: 1 });
   const listener = new ChangeListener({ pool, clock: systemClock, logger: silent, onCall: () => (calls += 1) });

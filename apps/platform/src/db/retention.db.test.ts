@@ -1,5 +1,5 @@
-// The list of how long rows are kept beside the tables that there are, beside docs/security.md, and beside what the clean-up does.
-// UPDATE_DOCS=1 npx vitest run --project database apps/platform/src/db/retention writes the table of the docs anew.
+// Compares the list of retention times with the tables of the database, docs/security.md and the cleanup. UPDATE_DOCS=1 npx vitest run
+// --project database apps/platform/src/db/retention rewrites the table in the docs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -45,15 +45,15 @@ const cleanAt = async (now: number, settings = KEPT): Promise<void> => {
   await cleanUp(settings).run(fixture);
 };
 
-describe('the list', () => {
-  it('has every table of the database, and no other', async () => {
+describe('the retention list', () => {
+  it('names exactly the tables of the database', async () => {
     const { rows } = await sql<{ name: string }>`
       select table_name as name from information_schema.tables
       where table_schema = 'public' and table_name not like 'kysely_%'`.execute(fixture.db);
     expect(Object.keys(RETENTION).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
   });
 
-  it('is what docs/security.md says, to the letter', () => {
+  it('matches docs/security.md to the letter', () => {
     const rows = Object.entries(RETENTION).map(
       ([table, kept]) => `| \`${table}\` | ${'text' in kept ? kept.text : kept.forEver} |`,
     );
@@ -67,13 +67,13 @@ describe('the list', () => {
   });
 });
 
-describe('the audit', () => {
+describe('the audit log', () => {
   const actions = async () =>
     (await fixture.db.selectFrom('audit_log').select('action').where('actor', '=', 'test').orderBy('id').execute()).map(
       ({ action }) => action,
     );
 
-  it('is kept for its days, and nobody but the clean-up deletes of it', async () => {
+  it('is kept for the configured days, and only the cleanup can delete from it', async () => {
     const at = (days: number) => new Date(NOON + days * DAY_MS);
     await fixture.db
       .insertInto('audit_log')
@@ -98,8 +98,8 @@ describe('the audit', () => {
   });
 });
 
-describe('a table that cannot be cleaned up', () => {
-  it('keeps no other from it, and is told of', async () => {
+describe('a table with a failing cleanup', () => {
+  it('does not stop the cleanup of other tables, and its error is reported', async () => {
     const { db } = fixture;
     await sql`create function refuse_here() returns trigger language plpgsql as
       $$ begin raise exception 'not this one'; end $$`.execute(db);
@@ -117,8 +117,8 @@ describe('a table that cannot be cleaned up', () => {
   });
 });
 
-describe('the log of tunnels', () => {
-  it('loses ended tunnels after its days; living ones, day sums and counts stay as they are', async () => {
+describe('the tunnel log', () => {
+  it('loses ended tunnels after the configured days, but keeps open tunnels, daily sums and counts', async () => {
     const { db } = fixture;
     fixture.clock.setWallClock(NOON);
     const ended = questionOf(edge, account, { tunnel_id: 'tun_ended' });
@@ -150,15 +150,15 @@ describe('the log of tunnels', () => {
     await cleanAt(NOON + 400 * DAY_MS + 1);
     expect(await names()).toEqual(['tun_living']);
     expect(await shown()).toEqual(before);
-    // One that tells of it much later does not hold up its journal.
+    // A late usage record for a deleted tunnel does not hold up the edge's journal.
     const late = [{ kind: 'usage', tunnel_id: 'tun_ended', requests: 1, bytes: 1, at: NOON } as const];
     const batch = { run_id: edge.runId, journal_id: 'jrn', first: 4, records: late };
     expect(await storeRecords(fixture, edge.actor, batch)).toMatchObject({ last_record: 4, refused: null });
   });
 });
 
-describe('a tunnel whose edge fell silent', () => {
-  it('stays for two months however short the log is kept: what it carried is billed when the edge is back', async () => {
+describe('a tunnel of a silent edge', () => {
+  it('stays in the log for two months, so that its usage is billed once the edge returns', async () => {
     fixture.clock.setWallClock(NOON);
     const silent = await addEdge(fixture);
     const payer = await addAccount(fixture.db);
@@ -176,7 +176,7 @@ describe('a tunnel whose edge fell silent', () => {
   });
 });
 
-describe('accounts that never verified their address', () => {
+describe('accounts with an unverified address', () => {
   const add = (email: string, change: Record<string, unknown> = {}) =>
     fixture.db
       .insertInto('users')
@@ -188,7 +188,7 @@ describe('accounts that never verified their address', () => {
       .map(({ email }) => email.replace(/@.*/, ''))
       .toSorted();
 
-  it('go after their days with all they have; those that are in use, verified, suspended or of others stay', async () => {
+  it('are deleted after the configured days, unless in use, verified, suspended or external', async () => {
     const waiting = await add('waiting@kept.test');
     await add('verified@kept.test', { email_verified_at: new Date(NOON) });
     await add('suspended@kept.test', { status: 'suspended' });
@@ -238,7 +238,7 @@ describe('connected apps', () => {
     };
   };
 
-  it('go with their codes a month after their last use, requests and tokens when they run out', async () => {
+  it('are deleted with their codes a month after their last use; requests and tokens when they expire', async () => {
     const { db } = fixture;
     const { accountId } = await addAccount(db);
     const used = await grantOf(accountId, { last_used_at: new Date(NOON + DAY_MS) });

@@ -1,48 +1,48 @@
-// How long each table keeps its rows, or why for ever. One line a table: a test compares the list with the tables that there are,
-// and docs/security.md shows it.
+// Retention time of every table, or the reason for keeping its rows without a limit. A test compares the list with the existing tables,
+// and docs/security.md shows the list.
 import type { ServerConfig } from '@tunnel/config/server';
 import { type RawBuilder, sql } from 'kysely';
 import { LIMITS } from '../limits.ts';
 import type { Schema } from './schema.ts';
 
-/** An edge that was away for longer asks for everything anew. */
+/** Days for which changes announced to edges are kept. An edge that was offline for longer loads everything again. */
 const CHANGES_KEPT_DAYS = 7;
-/** That a mail was sent or given up is known for so long; what it said is gone at once. */
+/** Days for which the record of a sent or abandoned mail is kept. The text of the mail is deleted at once. */
 const MAIL_KEPT_DAYS = 7;
-/** Webhooks that were dealt with are known for so long: the processor repeats them for days. */
+/** Days for which handled webhooks are remembered, because the payment processor repeats webhooks for days. */
 const PROCESSOR_EVENTS_KEPT_DAYS = 30;
-/** Which mails about a cap went out: a month needs its own, and some days more. */
+/** Days for which sent notices about a spend cap are kept. The job needs the current month's notices; the rest is margin. */
 const CAP_NOTICES_KEPT_DAYS = 62;
-/** How an invoice came about can be looked up for so long. */
+/** Days for which reported meter events are kept, to explain invoices. */
 const METER_EVENTS_KEPT_DAYS = 100;
 
 type RetentionSettings = ServerConfig['platform']['retention'];
 
-/** Rows that stay until somebody deletes them, or what they belong to. */
+/** Rows without a time limit, deleted only explicitly or together with their owner. */
 interface KeptForEver {
   readonly forEver: string;
 }
 
 interface KeptForDays {
-  /** As people read it. */
+  /** The retention time in words, for the documentation. */
   readonly text: string;
-  /** Days, or the key of [platform.retention] that has them; 0 there means for ever. */
+  /** Number of days, or the key of [platform.retention] with the number; 0 in the configuration means no limit. */
   readonly days: number | keyof RetentionSettings;
-  /** What tells a row from others. ctid: where it lies, for a table whose key has two columns. */
+  /** Column that identifies a row. `ctid` is the row's physical location, for tables with a two-column key. */
   readonly key: 'token_hash' | 'id' | 'identifier' | 'recipient_hash' | 'ctid';
-  /** Which rows are old, by the time before which they are, and the time of now. */
+  /** Builds the SQL condition for old rows from the cutoff time and the current time. */
   readonly old: (before: Date, now: Date) => RawBuilder<unknown>;
-  /** Only ever added to, unless the transaction says that it is cleaned up. */
+  /** True for an append-only table. Deleting rows requires a setting in the cleanup's transaction. */
   readonly appendOnly?: true;
 }
 
 export type Retention = KeptForEver | KeptForDays;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Longer than any token lives: a session without one is over. */
+/** Days for which unused sessions are kept. Longer than the lifetime of every token, so a session without tokens has ended. */
 const SESSION_KEPT_DAYS = 31;
 
-/** Longer than a month is billed for, however late. */
+/** Minimum days for which entries of a silent edge are kept. Longer than usage of a month can still be billed, however late. */
 const SILENT_KEPT_DAYS = 62;
 
 export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
@@ -51,13 +51,14 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     text: 'no time limit. Of a deleted account, only the id is kept. Unverified accounts: `unverified_user_days`',
     days: 'unverified_user_days',
     key: 'id',
-    // Suspended ones stay: an operator has a reason. One with keys or a bill is in use, however it came to be.
+    // Suspended accounts are kept, because an operator suspended them for a reason. An account with keys or billing data is in use, even
+    // if unverified.
     old: (before) => sql`
       created_at < ${before} and email_verified_at is null and auth_method = 'password' and status = 'active'
       and not exists (select from api_keys where user_id = users.id)
       and not exists (select from billing_accounts where user_id = users.id)`,
   },
-  // Those that were rotated stay until they expire: coming with one again is how a thief is noticed.
+  // Rotated tokens are kept until they expire, because a reuse of a rotated token reveals theft.
   refresh_tokens: {
     text: 'until expiry',
     days: 0,
@@ -111,7 +112,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     text: `\`tunnel_log_days\` after the tunnel was closed; at least ${SILENT_KEPT_DAYS} days if the edge stopped responding`,
     days: 'tunnel_log_days',
     key: 'id',
-    // An edge that is back tells what its tunnels carried, and nothing is billed to one that the log does not know.
+    // An edge that comes back reports the traffic of its tunnels. Traffic of a tunnel missing in the log would not be billed.
     old: (before, now) => sql`
       unregistered_at < ${before}
       and (not presumed_closed or unregistered_at < ${new Date(now.getTime() - SILENT_KEPT_DAYS * DAY_MS)})`,
@@ -128,7 +129,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     text: `${CHANGES_KEPT_DAYS} days`,
     days: CHANGES_KEPT_DAYS,
     key: 'id',
-    // The newest stays whatever its age, so that the number of the latest change never falls.
+    // The newest change is kept whatever its age, so that the number of the latest change never decreases.
     old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
   },
   audit_log: {
@@ -156,7 +157,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     text: `${METER_EVENTS_KEPT_DAYS} days after the report to the payment processor`,
     days: METER_EVENTS_KEPT_DAYS,
     key: 'identifier',
-    // One that was not taken stays whatever its age.
+    // An event not yet accepted by the payment processor is kept whatever its age.
     old: (before) => sql`sent_at < ${before}`,
   },
   processor_events: {
@@ -180,7 +181,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'id',
     old: (before) => sql`expires_at < ${before}`,
   },
-  // Those that were rotated stay until they expire, as those of sessions.
+  // Rotated tokens are kept until they expire, like the refresh tokens of sessions.
   oauth_refresh_tokens: {
     text: 'until expiry',
     days: 0,
@@ -211,7 +212,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   acme_authority: { forEver: 'no time limit: a single row, the certificate authority in use' },
 };
 
-/** The time before which rows are old; null: none ever is. */
+/** Returns the time before which rows are old. Null if rows are kept without a limit. */
 export const oldBefore = ({ days }: KeptForDays, settings: RetentionSettings, now: number): Date | null => {
   if (typeof days === 'number') return new Date(now - days * DAY_MS);
   return settings[days] === 0 ? null : new Date(now - settings[days] * DAY_MS);

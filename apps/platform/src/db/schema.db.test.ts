@@ -8,18 +8,18 @@ const SOURCE = readdirSync(FOLDER)
   .filter((file) => file === 'schema.ts' || file.endsWith('-tables.ts'))
   .map((file) => readFileSync(new URL(file, FOLDER), 'utf8'))
   .join('\n');
-/** What the migrator keeps for itself. */
+/** Tables of the migration library, which the schema types do not list. */
 const OF_THE_MIGRATOR = ['kysely_migration', 'kysely_migration_lock'];
 
 interface Column {
   readonly nullable: boolean;
-  /** An insert may leave it out although it is not nullable. */
+  /** True if an insert may omit the column although it is not nullable. */
   readonly given: boolean;
   readonly kind: string;
 }
 type Tables = Record<string, Record<string, Column>>;
 
-/** As the types say it: the interfaces of schema.ts, read as text, because types are gone when a test runs. */
+/** Tables according to the TypeScript types. Reads the interfaces of schema.ts as text, because types do not exist at run time. */
 const tablesOfTypes = (): Tables => {
   const tables = fieldsOf('Schema').map(([table, type]) => {
     const columns = fieldsOf(type).map(([name, text]) => [name, columnOfType(text)] as const);
@@ -93,20 +93,20 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-it('the types of the tables are the tables that the migrations make', async () => {
+it('the TypeScript table types match the migrated tables', async () => {
   const types = tablesOfTypes();
   expect(Object.keys(types).length).toBeGreaterThan(10);
   expect(types).toEqual(await tablesOfDatabase(database));
 });
 
-it('counts come as numbers, days as text, times as dates', async () => {
+it('PostgreSQL counts become numbers, days strings, and timestamps dates', async () => {
   const { rows } = await sql<{ big: unknown; day: unknown; time: unknown }>`
     select 9007199254740991::bigint as big, '2026-02-28'::date as day, '2026-02-28T12:00:00Z'::timestamptz as time
   `.execute(database.db);
   expect(rows[0]).toEqual({ big: 9007199254740991, day: '2026-02-28', time: new Date('2026-02-28T12:00:00Z') });
 });
 
-it('finds what belongs to a row by an index, so that deleting it does not read a whole table for each', async () => {
+it('foreign keys have an index, so that deletions need no full table scan, except for two', async () => {
   const { rows } = await sql<{ name: string }>`
     select link.conrelid::regclass || '.' || column_of.attname as name
     from pg_constraint link
@@ -117,6 +117,6 @@ it('finds what belongs to a row by an index, so that deleting it does not read a
     )
     order by name
   `.execute(database.db);
-  // Plans and edges are never deleted.
+  // Foreign keys to plans and edges need no index, because plans and edges are never deleted.
   expect(rows.map(({ name }) => name)).toEqual(['tunnel_log.edge_id', 'users.plan']);
 });

@@ -1,4 +1,4 @@
-// The tables as the queries see them. The migrations make them; a test compares the two.
+// Types of all tables, as used in queries. The migrations create the tables; a test compares both.
 import type { ColumnType, Generated } from 'kysely';
 import type {
   AcmeAccountsTable,
@@ -38,7 +38,7 @@ export interface UsersTable {
   epoch: Generated<number>;
   created_at: GivenTimestamp;
   deleted_at: Timestamp | null;
-  /** The day, in UTC, that `created_count` is of. */
+  /** Day (UTC) of the creations counted in `created_count`. */
   created_on: string | null;
   created_count: Generated<number>;
 }
@@ -76,7 +76,7 @@ export interface MailTokensTable {
 
 export interface InvitesTable {
   token_hash: string;
-  /** Null: the invitation for the first account, which is for any address and does not expire. */
+  /** Recipient of the invitation. Null for the first account's invitation, which is valid for any address and does not expire. */
   email: string | null;
   created_at: GivenTimestamp;
   expires_at: Timestamp | null;
@@ -175,7 +175,7 @@ export interface TunnelLogTable {
   name: Generated<string>;
   protocol: string;
   label: Generated<string>;
-  /** null: not told, by an edge or a client of before. */
+  /** Public URL of the tunnel. Null if the edge or the client is too old to report the URL. */
   public_url: string | null;
   client_name: string | null;
   registered_at: Timestamp;
@@ -183,16 +183,16 @@ export interface TunnelLogTable {
   presumed_closed: Generated<boolean>;
   request_count: BigCount;
   bytes_proxied: BigCount;
-  /** Of `names`; null: it serves none that is anybody's. */
+  /** Id in `names` of the served name. Null if the tunnel serves no name owned by an account. */
   name_id: string | null;
-  /** The name or port that it is at, as kind/region/label; null: none, or not known yet. */
+  /** Name or port of the tunnel, as kind/region/label. Null if there is no endpoint, or if the endpoint is not known yet. */
   endpoint: string | null;
 }
 
 export interface NamesTable {
   id: Generated<string>;
   kind: 'subdomain' | 'tcp' | 'udp' | 'p2p';
-  /** Empty for subdomains. */
+  /** Region of a port or a p2p name. Empty for subdomains. */
   region_id: Generated<string>;
   label: string;
   user_id: string;
@@ -201,14 +201,14 @@ export interface NamesTable {
   created_at: GivenTimestamp;
   last_used_at: Timestamp | null;
   released_at: Timestamp | null;
-  /** The edge chose it, for a tunnel that asked for no name. */
+  /** True if the edge chose the name, for a tunnel that requested no name. */
   assigned: Generated<boolean>;
 }
 
 export interface OwnDomainsTable {
   id: Generated<string>;
   user_id: string;
-  /** As A-labels, with its `*.` if it is a wildcard. */
+  /** Host name as A-labels, starting with `*.` for a wildcard. */
   name: string;
   wildcard: boolean;
   token: string;
@@ -221,14 +221,14 @@ export interface OwnDomainsTable {
   next_look_at: Timestamp | null;
   last_error: string | null;
   mailed_at: ColumnType<Record<string, number>, string | undefined, string>;
-  /** Which of its records the last look saw. */
+  /** DNS records of the domain found by the last check. */
   found: ColumnType<Record<string, unknown> | null, string | null, string | null>;
   created_at: GivenTimestamp;
 }
 
 export interface UsageDailyTable {
   user_id: string;
-  /** YYYY-MM-DD, as text: a Date would move with the zone of the process. */
+  /** Day (UTC) as YYYY-MM-DD. Text, because a Date would shift with the process's time zone. */
   day: string;
   tunnels: BigCount;
   requests: BigCount;
@@ -247,7 +247,7 @@ export interface EdgeChangesTable {
   name_kind: string | null;
   name_region: string | null;
   name_label: string | null;
-  /** Of an own domain. */
+  /** Name of the own domain, for changes of own domains. */
   domain: string | null;
   keeps_tunnels: boolean | null;
   certificate_id: string | null;
@@ -264,7 +264,7 @@ export interface AuditLogTable {
 
 export interface SigningKeysTable {
   kid: string;
-  /** JWKs: the one is published, the other encrypted under the master key. */
+  /** Signing key pair as JWKs. The public key is published; the private key is encrypted with the master key. */
   public_key: ColumnType<Record<string, unknown>, string, never>;
   private_key: string | null;
   created_at: GivenTimestamp;
@@ -303,7 +303,7 @@ export interface CapNoticesTable {
 
 export interface MeteredUsageTable {
   user_id: string;
-  /** YYYY-MM. */
+  /** Month (UTC) of the usage, as YYYY-MM. */
   month: string;
   bytes: BigCount;
   cut_bytes: BigCount;
@@ -383,5 +383,5 @@ export interface Schema {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Ids of the tables are UUIDs. Anything else is an id of nothing, and never reaches a query, which would refuse it. */
+/** Returns true for a valid UUID. Table ids are UUIDs; other texts are never sent to the database, which would reject the query. */
 export const isUuid = (text: string): boolean => UUID.test(text);

@@ -1,5 +1,5 @@
-// A database for a test: migrated, empty and its own. The first ones of a worker are copies of a template that is made once for a test run;
-// a database that a test has closed is emptied and given to a later test. Only for tests whose run has a server, such as *.db.test.ts.
+// Creates a separate, migrated, empty database for a test. The first databases of a worker are copies of a template created once per test
+// run; a database closed by a test is emptied and given to a later test. Only for tests with a database server, such as *.db.test.ts.
 import { randomBytes } from 'node:crypto';
 import { createLogger, Secret } from '@tunnel/runtime';
 import pg from 'pg';
@@ -10,7 +10,7 @@ import { fingerprintOf, makeAsNew } from './used-database.fixture.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** `pooler`: where tests reach their databases through; null: they go to the server itself. */
+    /** `pooler`: URL through which tests connect to their databases. null: tests connect to the server directly. */
     testDatabase: { url: string; template: string; pooler?: string | null };
   }
 }
@@ -18,20 +18,23 @@ declare module 'vitest' {
 export interface TestDatabase {
   readonly db: Db;
   readonly url: Secret;
-  /** The same database without the pooler in between, if there is one. */
+  /** URL of the same database without the pooler, if a pooler is used. */
   readonly directUrl: Secret;
   readonly pool: pg.Pool;
-  /** Closes the pool and gives the database back; connections of others to it are cut. */
+  /** Closes the pool and returns the database for reuse. Cuts any other connections to the database. */
   close(): Promise<void>;
 }
 
 export interface TestDatabaseOptions {
-  /** Without tables. */
+  /** True for a database without tables. */
   readonly empty?: boolean;
   readonly connections?: number;
 }
 
-/** A hundred at once wait long for a connection on a busy machine; a platform in earnest would send them away. */
+/**
+ * Maximum wait for a connection. A hundred concurrent requests wait long on a busy machine; a production platform would reject such
+ * requests.
+ */
 export const PATIENCE_MS = 60_000;
 
 export const createTestDatabase = async (options: TestDatabaseOptions = {}): Promise<TestDatabase> => {
@@ -64,11 +67,14 @@ export const createTestDatabase = async (options: TestDatabaseOptions = {}): Pro
   };
 };
 
-/** Names of databases of this worker that are as new and that no test has. To copy the template costs 100 ms of the processor, to empty a used copy about 10. */
+/**
+ * Names of this worker's databases that are reset and unused. Copying the template costs 100 ms of CPU time, emptying a used copy about
+ * 10 ms.
+ */
 const unused: string[] = [];
 const UNUSED_MAX = 8;
 
-/** Its name begins with the template's, by which the end of the run finds it. */
+/** Creates a copy of a database. Its name begins with the template's name, so that the end of the run finds the copy. */
 const copyOf = async (server: Secret, source: string, template: string): Promise<string> => {
   const name = `${template}_${randomBytes(8).toString('hex')}`;
   await onServer(server, `create database ${name} template ${source}`);
@@ -80,7 +86,7 @@ let templatePrint: Promise<string> | undefined;
 const fingerprintOfTemplate = (server: Secret, template: string): Promise<string> =>
   (templatePrint ??= fingerprintOf(urlOf(server, template)));
 
-/** The same server, another database. */
+/** Returns the URL of another database on the same server. */
 export const urlOf = (server: Secret, database: string): Secret => {
   const [address = '', query] = server.reveal().split('?');
   const renamed = address.replace(/^(\w+:\/\/[^/]*)(\/.*)?$/, `$1/${database}`);
@@ -97,7 +103,7 @@ export const onServer = async (server: Secret, statement: string): Promise<void>
   }
 };
 
-/** The migrated database that the databases of tests are copies of. Made once for a test run. */
+/** Creates the migrated template of all test databases, once per test run. */
 export const makeTemplate = async (server: Secret): Promise<string> => {
   const template = `tunnel_test_${randomBytes(8).toString('hex')}`;
   await onServer(server, `create database ${template}`);
@@ -111,7 +117,7 @@ export const makeTemplate = async (server: Secret): Promise<string> => {
   return template;
 };
 
-/** Drops the template and the copies of it that are left. */
+/** Drops the template and its remaining copies. */
 export const dropTemplate = async (server: Secret, template: string): Promise<void> => {
   const client = new pg.Client({ connectionString: server.reveal() });
   await client.connect();

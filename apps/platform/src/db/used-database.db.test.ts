@@ -18,7 +18,7 @@ const withDatabase = async (use: (database: TestDatabase, print: string) => Prom
   }
 };
 
-it('a database that was used has no rows and starts its sequences over, also where triggers keep rows from deletion', () =>
+it('a reused test database has no rows and restarted sequences, even for tables with delete triggers', () =>
   withDatabase(async (database, print) => {
     const before = await contentsOf(database);
     await database.pool.query(`insert into audit_log (actor, action) values ('a test', 'x')`);
@@ -32,7 +32,7 @@ it.each([
   'alter table audit_log disable trigger all',
   'create table extra (id int)',
   `delete from kysely_migration where name like '0001%'`,
-])('a database is not used again after: %s', (statement) =>
+])('a test database is not reused after: %s', (statement) =>
   withDatabase(async (database, print) => {
     await database.pool.query(statement);
     expect(await makeAsNew(database.url, print)).toBe(false);

@@ -1,14 +1,20 @@
-// A database that a test has used, made as new: its rows are deleted and its sequences start over.
+// Resets a test database after use: deletes its rows and restarts its sequences.
 import type { Secret } from '@tunnel/runtime';
 import pg from 'pg';
 
-/** Rows that the migrations themselves write. A migration that fills another table must be told here, or tests would miss its rows. */
+/** Tables with rows written by the migrations. Add every further table that a migration fills, or tests would miss its rows. */
 const KEPT = `('kysely_migration', 'kysely_migration_lock')`;
 
-/** Deleted rows stay in the files until the next vacuum, and would slow down the tests that come later. */
+/**
+ * Size from which a table's database is dropped instead of reused, in bytes. Deleted rows stay in the files until the next vacuum and
+ * would slow down later tests.
+ */
 const LARGE_BYTES = 2 ** 20;
 
-/** What a test may have changed besides rows: tables, columns, constraints, triggers, functions, settings, migrations. */
+/**
+ * Query for a hash of everything besides rows that a test may have changed: tables, columns, constraints, triggers, functions, settings,
+ * migrations.
+ */
 const FINGERPRINT = `
   select md5(concat_ws('/',
     (select string_agg(concat_ws(':', oid, relname, relnatts), ',' order by oid) from pg_class where relnamespace = 'public'::regnamespace),
@@ -27,7 +33,10 @@ const CUT_OTHERS = `
 const SIZE = `
   select coalesce(max(pg_relation_size(oid)), 0)::int as bytes from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;
 
-/** The role of a replica: no trigger refuses the deletion, and no foreign key asks for an order. Only a superuser may take it. */
+/**
+ * Deletes rows in the role of a replica: no trigger rejects the deletion, and foreign keys require no order. Only a superuser may take
+ * this role.
+ */
 const EMPTY = `
   do $$
   declare
@@ -45,7 +54,7 @@ const EMPTY = `
 
 export const fingerprintOf = (url: Secret): Promise<string> => withClient(url, printOf);
 
-/** False: it cannot be, and has to be dropped. */
+/** Resets a database. Returns false if a reset is impossible and the database must be dropped. */
 export const makeAsNew = (url: Secret, print: string): Promise<boolean> =>
   withClient(url, async (client) => {
     const cut = await client.query<{ done: boolean | null }>(CUT_OTHERS);
@@ -62,7 +71,7 @@ const printOf = async (client: pg.Client): Promise<string> => {
   return rows[0]?.print ?? '';
 };
 
-/** For one use: a connection that stayed would keep the database from being dropped. */
+/** Opens a connection for a single use, because an open connection would prevent dropping the database. */
 const withClient = async <Result>(url: Secret, use: (client: pg.Client) => Promise<Result>): Promise<Result> => {
   const client = new pg.Client({ connectionString: url.reveal() });
   await client.connect();

@@ -1,4 +1,4 @@
-// Which edges there are to ask, and one question to one of them over HTTP, within a time and a size.
+// Finds the edges to call, and sends one HTTP request to an edge, with a time limit and a size limit.
 import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
 import { Fault, isErrorCode } from '@tunnel/errors';
 import { readBounded } from '@tunnel/http-shell';
@@ -8,14 +8,14 @@ import type * as z from 'zod';
 import type { Db } from '../db/database.ts';
 import { isEncrypted, type MasterKey } from '../db/master-key.ts';
 
-/** Of an edge's answer. */
+/** Maximum size of an edge's response. */
 const EDGE_ANSWER_MAX_BYTES = 32 * 1024 * 1024;
 
-/** The edge of the same stack, which is asked at a loopback listener of its own. */
+/** The edge of the same stack, called on a separate loopback listener. */
 export interface LocalEdge {
-  /** Of its row: other stacks on the same database have edges of their own. */
+  /** Name in the edge's database row. Other stacks on the same database have edges with other names. */
   readonly name: string;
-  /** null: the edge is not running. */
+  /** Returns the URL of the edge's listener, or null if the edge is not running. */
   readonly url: () => string | null;
 }
 
@@ -30,18 +30,18 @@ export interface CallDeps {
 export interface EdgeRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** On whose behalf. */
+  /** Account in the name of which the edge is called. */
   readonly accountId: string;
   readonly timeoutMs: number;
-  /** Sent as JSON. */
+  /** Body of the request to the edge, sent as JSON. */
   readonly body?: object;
-  /** Of whoever asked: gives the question up at once, with its reason. */
+  /** The caller's abort signal. Aborting ends the request at once with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * One question to one edge, within a time and a size; the answer is checked by its schema.
- * EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller.
+ * Sends one request to an edge, with a time limit and a size limit, and validates the response with the schema. Throws EDGE_AWAY without
+ * a valid response in time, and other faults as the edge reports them for the caller.
  */
 export const callEdge = async <T extends z.ZodType>(
   deps: CallDeps,
@@ -63,11 +63,11 @@ export const callEdge = async <T extends z.ZodType>(
   question.signal?.addEventListener('abort', leave, { once: true });
   try {
     question.signal?.throwIfAborted();
-    // Whoever answers need not look at the signal.
+    // The race enforces the time limit, because an injected fetch may ignore the abort signal.
     const answer = await Promise.race([send(deps, edge, question, abort.signal), tooLate]);
     return resultOf(answer, schema, away);
   } catch (error) {
-    // Nobody hears it, and it was not the edge's doing.
+    // After an abort by the caller, the edge is not at fault and no error is logged.
     if (question.signal?.aborted === true) throw question.signal.reason;
     throw error instanceof Fault ? error : away((error as Error).message, error);
   } finally {
@@ -77,7 +77,7 @@ export const callEdge = async <T extends z.ZodType>(
   }
 };
 
-/** Its body is null to the schema. */
+/** Status without a body. The schema validates null instead. */
 const NO_CONTENT = 204;
 
 interface Answer {
@@ -100,7 +100,7 @@ const send = async (
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    // The secret goes to the address that the edge gave, and nowhere else.
+    // Redirects are refused, so that the secret goes only to the edge's registered address.
     redirect: 'error',
     signal,
   });
@@ -109,7 +109,10 @@ const send = async (
   return { status: response.status, body: response.status === NO_CONTENT ? null : (JSON.parse(text) as unknown) };
 };
 
-/** Not a fault of the caller's, which would be told the file of the key. In clear: told by a platform of before that still runs. */
+/**
+ * Decrypts the edge's API secret. Throws a plain error instead of a fault, because a fault would tell the caller the path of the key
+ * file. An unencrypted secret was stored by an older platform version that is still running.
+ */
 const openApiSecret = ({ masterKey }: CallDeps, { id, apiSecret }: ReachableEdge): string => {
   if (!isEncrypted(apiSecret)) return apiSecret;
   try {
@@ -133,7 +136,7 @@ const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away
     throw away(`unexpected response: ${result.error.issues[0]?.path.join('.') ?? ''}`);
   }
   const refused = apiError.safeParse(body);
-  // 401 is between platform and edge, and 500 is the edge's own trouble: neither is the caller's business.
+  // 401 concerns only platform and edge, 500 and 503 are failures of the edge: none is reported to the caller.
   const isForCaller = status !== 401 && status !== 500 && status !== 503;
   if (refused.success && isForCaller && isErrorCode(refused.data.code)) {
     throw Fault.fromWire(refused.data.code, refused.data.error);
@@ -154,9 +157,9 @@ export interface ReachableEdge {
   readonly id: string;
   readonly name: string;
   readonly regionId: string;
-  /** Empty: it is not reached over the network. */
+  /** URL of the edge's API. Empty if the edge cannot be reached over the network. */
   readonly apiUrl: string;
-  /** As it is stored. */
+  /** The edge's API secret as stored, usually encrypted. */
   readonly apiSecret: string;
 }
 
@@ -170,10 +173,7 @@ interface EdgeRow {
 
 const COLUMNS = sql`edges.id, edges.name, edges.region_id, edges.api_url, edges.api_secret`;
 
-/**
- * Which edges there are to ask, and how each is reached. Those that were heard since, and those that hold an open entry of
- * the account.
- */
+/** Returns the edges to ask for groups: edges heard from since the given time, and edges with an open tunnel entry of the account. */
 export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date): Promise<ReachableEdge[]> => {
   const { rows } = await sql<EdgeRow>`
     select ${COLUMNS} from edges
@@ -186,7 +186,7 @@ export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date
   return rows.map(edgeOf);
 };
 
-/** Those that hold a living tunnel of the account. */
+/** Returns the edges with a live tunnel of the account. */
 export const edgesWithTunnels = async (db: Db, accountId: string): Promise<ReachableEdge[]> => {
   const { rows } = await sql<EdgeRow>`
     select ${COLUMNS} from edges
@@ -197,7 +197,10 @@ export const edgesWithTunnels = async (db: Db, accountId: string): Promise<Reach
   return rows.map(edgeOf);
 };
 
-/** The edge that the tunnel is or was at; for an entry without one, the edge of its region that was heard last. */
+/**
+ * Returns the edge of a tunnel, open or closed. For a tunnel entry without an edge, returns the edge of the region with the latest
+ * heartbeat.
+ */
 export const edgeOfTunnel = async (db: Db, regionId: string, tunnelId: string): Promise<ReachableEdge | undefined> => {
   const { rows } = await sql<EdgeRow>`
     select ${COLUMNS} from edges

@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all(fixtures.map((each) => each.close())));
 
-/** An edge whose REST says what a test wants. */
+/** Starts an edge with a REST API that responds as the test wants. */
 const startEdge = async (region: string, answer: Answer) => {
   const server = createServer(answer);
   servers.push(server);
@@ -47,7 +47,7 @@ const startEdge = async (region: string, answer: Answer) => {
   await once(server, 'listening');
   const edge = await addEdge(fixture, region);
   const { port } = server.address() as AddressInfo;
-  // With a path and a slash, as behind a proxy.
+  // Uses a URL with a path and a trailing slash, as behind a proxy.
   await heartbeat(fixture, edge.actor, { ...beatOf(edge.runId, region), api_url: `http://127.0.0.1:${port}/edge/` });
   return edge;
 };
@@ -59,7 +59,7 @@ const json =
   };
 const silent: Answer = () => {};
 const calls = (more = {}) => createEdgeCalls({ ...fixture, clock: systemClock, ...more });
-/** Heartbeats are stamped by the fixture's clock, and judged by it. */
+/** Options with the fixture's clock. Heartbeats are stamped with the same clock. */
 const at = (clock = fixture.clock) => ({
   clock: { ...systemClock, now: () => clock.now() },
 });
@@ -79,8 +79,8 @@ const groupOf = (region_id: string, more: Partial<GroupSummary> = {}): GroupSumm
   ...more,
 });
 
-describe('asking all regions for pools', () => {
-  it('shows this run’s secret and the account, and merges what edges of one region say', async () => {
+describe('a query for groups in all regions', () => {
+  it("sends the run's secret and the account, and merges the responses of one region's edges", async () => {
     const asked: unknown[] = [];
     const remember =
       (body: unknown): Answer =>
@@ -113,9 +113,9 @@ describe('asking all regions for pools', () => {
     );
   });
 
-  it('names each region once that does not answer within 2 s, is gone, refuses, or says something else', async () => {
+  it('warns once per region that is silent for 2 s, unreachable, refuses or responds with nonsense', async () => {
     await startEdge('well', json([groupOf('well')]));
-    // So many that one after the other would take long.
+    // Enough silent edges that sequential calls would take too long.
     for (let edges = 0; edges < 5; edges += 1) await startEdge('silent', silent);
     await startEdge('wrong', json([{ protocol: 'http' }]));
     await startEdge('refusing', json({ error: 'no', code: 'AUTH_TOKEN_INVALID', request_id: 'r' }, 401));
@@ -134,7 +134,7 @@ describe('asking all regions for pools', () => {
     ]);
   });
 
-  it('shows its secret to nobody whose certificate it cannot trust', async () => {
+  it('sends no secret to an edge with an untrusted certificate', async () => {
     let isAsked = false;
     const server = createTlsServer(testCertificate(), (request, response) => {
       isAsked = true;
@@ -150,7 +150,7 @@ describe('asking all regions for pools', () => {
     expect([groups, warnings.length, isAsked]).toEqual([[], 1, false]);
   });
 
-  it('leaves out edges that were not heard for a minute, unless they hold an open tunnel of the caller', async () => {
+  it('skips edges silent for a minute, unless they hold an open tunnel of the caller', async () => {
     const [holding] = [await addEdge(fixture, 'holding'), await addEdge(fixture, 'gone')];
     await openTunnel(fixture, holding.actor, questionOf(holding, account));
     await fixture.clock.advance(61_000);
@@ -159,7 +159,7 @@ describe('asking all regions for pools', () => {
     expect(await calls(at()).groups(stranger.accountId)).toEqual({ groups: [], warnings: [] });
   });
 
-  it('asks the edge of its own stack where the stack says that it is, and nowhere while it does not run', async () => {
+  it("uses the stack's address for its local edge, and calls no address while the edge is stopped", async () => {
     const asked: unknown[] = [];
     const server = createServer((request, response) => {
       const { authorization, 'x-tunnel-account': who } = request.headers;
@@ -170,7 +170,7 @@ describe('asking all regions for pools', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const edgeId = await ensureLocalEdge(fixture.db, 'local', newEdgeCredential());
-    // What others are told: nobody listens there.
+    // The address reported to other processes, where no server listens.
     await heartbeat(fixture, { kind: 'edge', edgeId }, { ...beatOf('run_1', 'home'), api_url: 'http://127.0.0.1:1' });
     const { port } = server.address() as AddressInfo;
     const here = { name: 'local', url: () => `http://127.0.0.1:${port}` };
@@ -182,7 +182,7 @@ describe('asking all regions for pools', () => {
   });
 });
 
-it('asks for living tunnels only where the account has one, and goes without an edge that fails', async () => {
+it('a query for open tunnels calls only edges with tunnels of the account, and tolerates a failing edge', async () => {
   const tunnel: EdgeTunnel = {
     tunnel_id: 'tun_1',
     session_id: 'ses_1',
@@ -214,14 +214,14 @@ it('asks for living tunnels only where the account has one, and goes without an 
   expect(asked).toEqual([['/edge/api/tunnels', account.accountId]]);
 });
 
-describe('asking the edge of a tunnel', () => {
+describe('a call to the edge of a tunnel', () => {
   const openAt = async (edge: Awaited<ReturnType<typeof startEdge>>) => {
     const question = questionOf(edge, account);
     await openTunnel(fixture, edge.actor, question);
     return question.tunnel_id;
   };
 
-  it('asks that edge and no other of its region', async () => {
+  it('reaches only that edge of the region', async () => {
     const list = (tunnel_id: string) => ({ tunnel_id, requests: [], truncated: true, next_cursor: 'run-1c' });
     await startEdge('eu', silent);
     const urls: string[] = [];
@@ -245,7 +245,7 @@ describe('asking the edge of a tunnel', () => {
     ]);
   });
 
-  it('asks for flows and peers, and dismisses a peer: its answer has no body', async () => {
+  it('gets flows and peers, and dismisses a peer without a response body', async () => {
     const asked: string[] = [];
     const dropped = Object.fromEntries(dropReason.options.map((reason) => [reason, 0]));
     const flows = { flows: [], total: 0, dropped, path: 'udp', reason: '' };
@@ -263,7 +263,7 @@ describe('asking the edge of a tunnel', () => {
     expect(asked).toEqual([`GET ${base}/flows`, `GET ${base}/peers`, `DELETE ${base}/peers/peer%2F1`]);
   });
 
-  it('asks for the rules of a tunnel; an answer that is none is an edge that is away', async () => {
+  it('gets the policy of a tunnel; an invalid response counts as EDGE_AWAY', async () => {
     const asked: string[] = [];
     const policy = { revision: 0, hash_short: '1f3a9c02', login: null, rules: [], operator_rules: 1 };
     let answer: object = policy;
@@ -278,7 +278,7 @@ describe('asking the edge of a tunnel', () => {
     await expect(calls().policy('eu', tunnelId, account.accountId)).rejects.toMatchObject({ code: 'EDGE_AWAY' });
   });
 
-  it('asks for one request, waits for the next one, and closes the tunnel', async () => {
+  it('gets a request, waits for the next request, and closes the tunnel', async () => {
     const asked: string[] = [];
     const edge = await startEdge('eu', (request, response) => {
       asked.push(`${request.method} ${request.url}`);
@@ -304,7 +304,7 @@ describe('asking the edge of a tunnel', () => {
     ]);
   });
 
-  it('asks no other path for a request whose name would lead there', async () => {
+  it('rejects request IDs that would change the path', async () => {
     const asked: string[] = [];
     const edge = await startEdge('eu', (request, response) => {
       asked.push(`${request.method} ${request.url}`);
@@ -319,7 +319,7 @@ describe('asking the edge of a tunnel', () => {
     expect(asked).toEqual([]);
   });
 
-  it('whoever goes while it waits lets go of the edge at once, and no edge is called away', async () => {
+  it("ends at once with the caller's error, not EDGE_AWAY, if the caller disconnects while waiting", async () => {
     let open = 0;
     const edge = await startEdge('eu', (request) => {
       open += 1;
@@ -336,7 +336,7 @@ describe('asking the edge of a tunnel', () => {
     await eventually(() => expect(open).toBe(0));
   });
 
-  it('passes on what the edge says to the caller', async () => {
+  it('passes errors of the edge on to the caller', async () => {
     for (const [status, code] of [
       [404, 'TUNNEL_UNKNOWN'],
       [404, 'CAPTURE_UNKNOWN'],
@@ -352,7 +352,7 @@ describe('asking the edge of a tunnel', () => {
     }
   });
 
-  it('is EDGE_AWAY when the edge is silent for 5 s, gone, unknown, or in trouble of its own', async () => {
+  it('fails with EDGE_AWAY if the edge is silent for 5 s, gone, unknown, or fails itself', async () => {
     const trouble = { error: 'x', code: 'INTERNAL', request_id: 'r' };
     for (const answer of [json(trouble, 500), json(trouble, 401), json('?', 404)]) {
       const tunnelId = await openAt(await startEdge('eu', answer));
@@ -373,7 +373,7 @@ describe('asking the edge of a tunnel', () => {
     });
   });
 
-  it('does not take in an answer without end', async () => {
+  it('rejects an endless response', async () => {
     const flood: Answer = (_, response) => {
       response.writeHead(200);
       const chunk = Buffer.alloc(1 << 20, '[');
@@ -386,7 +386,7 @@ describe('asking the edge of a tunnel', () => {
     const tunnelId = await openAt(await startEdge('eu', flood));
     await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
-      internal: expect.stringContaining('over'),
+      internal: expect.stringContaining('larger than'),
     });
   });
 });

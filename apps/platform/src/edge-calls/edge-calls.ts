@@ -1,4 +1,5 @@
-// The platform asks edges: for pools in all regions at once, for captures, health, flows and peers in the region of a tunnel.
+// Calls from the platform to edges: to all regions at once for groups, and to the region of a tunnel for captures, health, flows and
+// peers.
 import {
   awaitedRequest,
   capturedRequest,
@@ -29,25 +30,25 @@ import {
   type ReachableEdge,
 } from './call-edge.ts';
 
-/** What one edge may take to tell its pools: a page waits for all of them. */
+/** Time limit for an edge to list its groups. Short, because a dashboard page waits for all edges. */
 const EDGE_GROUPS_TIMEOUT_MS = 2000;
-/** What an edge may take for any other question; then it is `EDGE_AWAY`. */
+/** Time limit for calls to an edge other than listing groups and replays; then the call fails with `EDGE_AWAY`. */
 const EDGE_CALL_TIMEOUT_MS = 5000;
-/** The edge gives a service 30 s for it. */
+/** Time limit for a replay. Longer than the 30 s an edge gives the local service. */
 const EDGE_REPLAY_TIMEOUT_MS = 35_000;
 
-/** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
+/** Calls to edges, used by the services. Fail with TUNNEL_UNKNOWN if the edge no longer stores anything about the tunnel. */
 export type EdgeCalls = GroupEdges & TunnelEdges & LivingTunnelEdges;
 
 export interface EdgeCallsOptions {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** There once the tables are. */
+  /** Returns the master key. Only available once the database tables exist. */
   readonly masterKey: () => MasterKey;
-  /** Of the same stack. */
+  /** The edge of the same stack. Null or absent without such an edge. */
   readonly localEdge?: LocalEdge | null;
-  /** `fetch` unless told. */
+  /** Function used instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 
@@ -122,7 +123,7 @@ export const createEdgeCalls = (deps: EdgeCallsOptions): EdgeCalls => ({
   },
 });
 
-/** Of http tunnels: what was captured, what comes next, and once more. */
+/** Calls about the requests of http tunnels: list and read captures, wait for the next request, replay a request. */
 const requestCalls = (deps: EdgeCallsOptions): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
   requests: async (regionId, tunnelId, accountId, { limit, cursor, answered }) => {
     const edge = await reach(deps, regionId, tunnelId);
@@ -165,7 +166,10 @@ const requestCalls = (deps: EdgeCallsOptions): Pick<EdgeCalls, 'requests' | 'req
 
 const tunnelPath = (tunnelId: string): string => `/api/tunnels/${encodeURIComponent(tunnelId)}`;
 
-/** A dot or two would lead to another path, and so does the word for the one that comes next: no id is like that. */
+/**
+ * Returns the path of a captured request. Throws CAPTURE_UNKNOWN for `.`, `..` and `next`, which would lead to another path and are never
+ * ids.
+ */
 const requestPath = (tunnelId: string, requestId: string): string => {
   if (/^(?:\.{0,2}|next)$/.test(requestId)) throw new Fault('CAPTURE_UNKNOWN');
   return `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
@@ -182,7 +186,7 @@ const warningsOf = (silent: readonly ReachableEdge[]): string[] => {
   return [...regions].sort().map((region) => `region ${region} did not answer: groups in this region are missing`);
 };
 
-/** The groups of several edges as one list. A region may have several edges: what is one group to its owner is shown as one. */
+/** Merges the groups of several edges into one list. A group with members on several edges of a region is shown as one group. */
 const mergeGroups = (groups: readonly GroupSummary[]): GroupSummary[] => {
   const merged = new Map<string, GroupSummary>();
   for (const group of groups) {

@@ -1,4 +1,4 @@
-// Deletes what is kept for a time and older than that. How long is the business of db/retention.ts.
+// Deletes rows older than their retention time. The times are defined in db/retention.ts.
 import type { ServerConfig } from '@tunnel/config/server';
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
@@ -8,7 +8,7 @@ import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
-/** How often what is past its retention is deleted. */
+/** Interval between cleanups of rows past their retention time. */
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
 
 const LOCK = 2;
@@ -33,7 +33,7 @@ export const cleanUp = (settings: ServerConfig['platform']['retention']): Job =>
         const rows = await deleteAll(db, each, each.old(before, new Date(now)));
         if (rows > 0) logger.debug({ table: each.table, rows }, 'old rows were deleted');
       } catch (error) {
-        // One that cannot be cleaned up keeps no other from it.
+        // A table that cannot be cleaned up does not stop the cleanup of the other tables.
         if (error instanceof DatabaseAway) throw error;
         failures.push(error);
       }
@@ -42,7 +42,7 @@ export const cleanUp = (settings: ServerConfig['platform']['retention']): Job =>
   },
 });
 
-/** A few at a time: no lock is held for long, and no statement runs into its time limit. */
+/** Deletes the old rows of a table in batches, so that no lock is held for long and no statement reaches its time limit. */
 const deleteAll = async (db: Db, each: CleanUp, isOld: RawBuilder<unknown>): Promise<number> => {
   let total = 0;
   for (;;) {

@@ -1,14 +1,16 @@
-// Closes what edges have left open that nobody hears any more: at their last heartbeat, and within 60 s of it.
+// Closes the tunnel entries left open by dead edges and by earlier runs of an edge. An entry is closed as of the edge's last heartbeat,
+// within 60 s after it.
 import { sql } from 'kysely';
 import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { type Job, type JobContext, withJobLock } from './jobs.ts';
 
 /**
- * An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s.
+ * Time without a heartbeat after which an edge counts as dead. Heartbeats come every 5 s. With the interval of the job, tunnels are
+ * closed within 60 s.
  * @limit operator: Edge, silence before the edge counts as dead | the platform closes the edge's tunnels
  */
 const EDGE_SILENT_MS = 45_000;
-/** How often tunnels of edges that are gone are looked for. */
+/** Interval between searches for tunnels of dead edges. */
 const CLOSE_LOST_EVERY_MS = 10_000;
 
 const LOCK = 1;
@@ -16,12 +18,12 @@ const LOCK = 1;
 export const closeLostEntries: Job = {
   name: 'close lost entries',
   everyMs: CLOSE_LOST_EVERY_MS,
-  // When the platform itself was away, edges get the time to be heard again before they are missed.
+  // After an outage of the platform, edges get time to send a heartbeat before they count as dead.
   firstAfterMs: EDGE_SILENT_MS,
   run: async (context) => {
     const closed = await withJobLock(context.db, LOCK, async (trx) => {
       const silentSince = new Date(context.clock.now() - EDGE_SILENT_MS);
-      // One that is saying that it lives at this very moment is skipped.
+      // If an edge's heartbeat is being written right now, the row is locked and therefore skipped.
       const { rows: edges } = await sql<LostEdge>`
         select id, run_id, last_heartbeat_at, created_at, last_heartbeat_at is null or last_heartbeat_at < ${silentSince} as silent
         from edges
@@ -48,7 +50,7 @@ interface LostEdge {
   readonly silent: boolean;
 }
 
-/** All that a silent edge has; of one that lives, what an earlier run has left behind. */
+/** Selects the entries to close: all entries of a silent edge, or the entries of earlier runs of a live edge. */
 const lostOf = ({ id, run_id, last_heartbeat_at, created_at, silent }: LostEdge) =>
   silent || run_id === null
     ? { edgeId: id, at: last_heartbeat_at ?? created_at }

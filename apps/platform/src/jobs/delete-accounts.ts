@@ -1,9 +1,10 @@
-// Goes on with deletions of accounts until each has ended: also those whose process died, and those that waited for the processor.
+// Continues account deletions until they have finished, for example after a process died during a deletion, or after a wait for the
+// payment processor.
 import { claimDeletions, continueDeletion, DELETIONS_AT_ONCE } from '../services/accounts/continue-deletion.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { Job } from './jobs.ts';
 
-/** How often deletions of accounts are looked for. */
+/** Interval between searches for unfinished account deletions. */
 const DELETIONS_EVERY_MS = 1000;
 
 export const deleteAccounts = (billing: BillingContext): Job => ({

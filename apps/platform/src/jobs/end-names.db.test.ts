@@ -38,8 +38,8 @@ const add = (label: string, state: 'held' | 'reserved' | 'released', more = {}) 
     .values({ kind: 'subdomain', label, user_id: ann.accountId, state, created_at: new Date(NOON), ...more })
     .execute();
 
-describe('a name that is over', () => {
-  it('is released when it ran out, without its group’s key, and goes after the grace', async () => {
+describe('an expiring name', () => {
+  it('is released without its group key when its hold ends, and deleted after the grace period', async () => {
     await use(fixture, edge, ann, 'shop', { group_key_hash: 'red' });
     await runAt(30 * DAY_MS - 1);
     expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held' });
@@ -55,7 +55,7 @@ describe('a name that is over', () => {
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 
-  it('is released after its hours when an edge chose it', async () => {
+  it('is released after the assigned hold hours if an edge chose it', async () => {
     await use(fixture, edge, ann, 'brisk-otter', { asked: false });
     expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({ state: 'held', assigned: true });
     await runAt(DAY_MS - 1);
@@ -67,7 +67,7 @@ describe('a name that is over', () => {
     });
   });
 
-  it('stays while a tunnel serves it, and while it is reserved', async () => {
+  it('stays while a tunnel serves it or while it is reserved', async () => {
     const { tunnelId } = await ask(fixture, edge, ann, endpointOf('shop'));
     await tell(fixture, edge, [openedAt(fixture, edge, ann, tunnelId, 'shop')]);
     await add('mine', 'reserved');
@@ -78,7 +78,7 @@ describe('a name that is over', () => {
     ]);
   });
 
-  it('goes when nobody was ever served, and without a hold at once', async () => {
+  it('is deleted if its tunnel never opened, or immediately if the hold is 0', async () => {
     const { tunnelId } = await ask(fixture, edge, ann, endpointOf('never'));
     await tell(fixture, edge, [closedAt(fixture, tunnelId, true)]);
     await use(fixture, edge, ann, 'shop');
@@ -88,7 +88,7 @@ describe('a name that is over', () => {
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 
-  it('takes its wildcard along, and edges are told', async () => {
+  it('takes its wildcard along, and edges are notified', async () => {
     await add('shop', 'released', { released_at: new Date(NOON) });
     await add('*.shop', 'reserved');
     await add('kept', 'held', { last_used_at: new Date(NOON) });
@@ -101,7 +101,7 @@ describe('a name that is over', () => {
     ]);
   });
 
-  it('is one of any number', async () => {
+  it('is deleted even among more names than one statement handles', async () => {
     await sql`
       insert into names (kind, label, user_id, state, last_used_at)
       select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'held', ${new Date(NOON)}::timestamptz

@@ -1,4 +1,4 @@
-// Ends what is over: a held name that nobody used for its time is released, what is released for its time goes.
+// Ends expired names: a held name not used for its hold time is released, and a released name is deleted after its grace period.
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
@@ -6,7 +6,7 @@ import { type NameSettings, rulesFor } from '../services/names/name-rows.ts';
 import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
-/** How often names whose time is over are looked for. */
+/** Interval between searches for expired names. */
 export const NAMES_EVERY_MS = 60_000;
 
 const LOCK = 5;
@@ -30,12 +30,12 @@ export const endNames = (settings: NameSettings): Job => ({
   },
 });
 
-/** Nobody serves it. */
+/** SQL condition: no open tunnel serves the name. */
 const IDLE = sql`not exists (select from tunnel_log where name_id = names.id and unregistered_at is null)`;
 
 /**
- * Some that are over, locked. Looked at twice: a tunnel that was opened between the look and the lock is only seen by a second statement.
- * One that a tunnel is being opened on is skipped.
+ * Locks some expired names and returns their ids. The caller checks IDLE again in a second statement, because only a new statement sees a
+ * tunnel opened between check and lock. A name is skipped while a tunnel is being opened on it.
  */
 const lockOver = async (trx: Trx, isOver: RawBuilder<unknown>): Promise<readonly string[]> => {
   const { rows } = await sql<{ id: string }>`
@@ -59,7 +59,7 @@ const endHeld: Step = async (trx, settings, now) => {
   if (holdMs === 0) return remove(trx, isOver);
   const ids = await lockOver(trx, isOver);
   if (ids.length === 0) return 0;
-  // From when it ran out, not from when somebody looked.
+  // `released_at` is the time when the hold ended, not the time of this run.
   await sql`
     update names set state = 'released', group_key_hash = null,
       released_at = last_used_at
@@ -69,7 +69,7 @@ const endHeld: Step = async (trx, settings, now) => {
   return ids.length;
 };
 
-/** Claimed for a tunnel that found no place. */
+/** Deletes names claimed for a tunnel that the edge could not place. */
 const endNeverServed: Step = (trx, _settings, now) =>
   remove(trx, sql`state = 'held' and last_used_at is null and created_at < ${new Date(now - NAMES_EVERY_MS)}`);
 
@@ -83,7 +83,7 @@ const endReleased: Step = (trx, settings, now) => {
   );
 };
 
-/** A reserved `*.shop` of an account that has lost `shop`. */
+/** Releases a reserved wildcard such as `*.shop` if the account has lost the name `shop`. */
 const endWildcards: Step = async (trx, _settings, now) => {
   const { rows } = await sql<{ label: string }>`
     with over as (

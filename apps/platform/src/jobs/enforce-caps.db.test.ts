@@ -37,7 +37,7 @@ afterEach(async () => {
 afterAll(() => fixture.close());
 
 let journals = 0;
-/** Opens a tunnel that has carried so much, as an edge tells it. */
+/** Opens a tunnel with the given usage, as reported by an edge. */
 const carry = async (account: Account, bytes: number, at = NOON): Promise<string> => {
   journals += 1;
   const journal_id = `jrn_${journals}`;
@@ -72,8 +72,8 @@ const mails = () =>
     .execute();
 const subjects = async () => (await mails()).map(({ subject }) => subject);
 
-describe('tunnels of an account over its cap', () => {
-  it('are ended on every edge, with the words of the contract', async () => {
+describe('tunnels of an account over its spend cap', () => {
+  it('are closed on every edge with the message of the contract', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 500 * CENT - 1);
     await job.run(fixture);
@@ -85,7 +85,7 @@ describe('tunnels of an account over its cap', () => {
     ]);
   });
 
-  it('are nobody’s to write to once the account is deleted', async () => {
+  it('cause no closing and no mail once the account is deleted', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 1 });
     await carry(account, CENT);
     const before = await subjects();
@@ -98,7 +98,7 @@ describe('tunnels of an account over its cap', () => {
     expect([await closings(), await subjects()]).toEqual([[], before]);
   });
 
-  it('are told of again only when some are still open after a while', async () => {
+  it('are announced again only if some are still open after a while', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 1 });
     const id = await carry(account, CENT);
     for (const afterMs of [0, 5000, LIMITS.CAP_CLOSED_AGAIN_MS - 1]) {
@@ -115,7 +115,7 @@ describe('tunnels of an account over its cap', () => {
     expect(await closings()).toHaveLength(2);
   });
 
-  it('are left alone when there are none, when the cap is above, and in the next month', async () => {
+  it('are left open below the cap and in the next month, and nothing is announced without open tunnels', async () => {
     const idle = await addBilledAccount(fixture.db, { capCents: 1 });
     const under = await addBilledAccount(fixture.db, { capCents: 101 });
     const next = await addBilledAccount(fixture.db, { capCents: 1 });
@@ -129,13 +129,13 @@ describe('tunnels of an account over its cap', () => {
     expect(await closings()).toEqual([]);
   });
 
-  it('are ended by a cap of 0, by one that was lowered, and not once it is raised', async () => {
+  it('are closed by a cap of 0 or a lowered cap, but not after the cap was raised', async () => {
     const account = await addBilledAccount(fixture.db);
     await carry(account, 7 * CENT);
     await setCap(account, 0);
     await job.run(fixture);
     expect(await closings()).toMatchObject([{ message: 'spend cap of $0.00 reached' }]);
-    // A new cap is a new reason: nobody waits half a minute for it.
+    // A new cap is a new reason, so its closing is announced without waiting half a minute.
     await setCap(account, 7);
     await job.run(fixture);
     expect(await closings()).toMatchObject([{}, { message: 'spend cap of $0.07 reached' }]);
@@ -145,7 +145,7 @@ describe('tunnels of an account over its cap', () => {
     expect(await closings()).toHaveLength(2);
   });
 
-  it('are ended whatever the number of accounts, once by two processes together', async () => {
+  it('are closed for any number of accounts, and once if two processes run the job', async () => {
     const count = 2 * CAPS_ROWS + 1;
     const { rows: accounts } = await sql<{ accountId: string }>`
       with made as (
@@ -180,8 +180,8 @@ describe('tunnels of an account over its cap', () => {
   });
 });
 
-describe('mails about a cap', () => {
-  it('come at 80 % and at 100 %, once each a month', async () => {
+describe('mails about a spend cap', () => {
+  it('are sent at 80 % and at 100 %, once each per month', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 399 * CENT);
     await job.run(fixture);
@@ -197,7 +197,7 @@ describe('mails about a cap', () => {
       recipient: account.email,
       text_body: expect.stringContaining('https://tunnel.example/app/billing'),
     });
-    // Another cap in the same month: both were told already.
+    // Another cap in the same month causes no mail, because both levels were mailed already.
     await setCap(account, 501);
     await setCap(account, 500);
     await job.run(fixture);
@@ -208,7 +208,7 @@ describe('mails about a cap', () => {
     expect(await mails()).toHaveLength(3);
   });
 
-  it('are one when both are reached at once, and none for a cap of 0', async () => {
+  it('are combined if both levels are reached together, and skipped for a cap of 0', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 700 * CENT);
     const none = await addBilledAccount(fixture.db, { capCents: 0 });

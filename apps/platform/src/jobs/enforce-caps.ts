@@ -1,4 +1,4 @@
-// Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
+// Ends the tunnels of accounts over the spend cap on every edge, and sends a notice mail when an account reaches or approaches the cap.
 
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
@@ -17,9 +17,9 @@ import { capMail } from '../services/mail/mails.ts';
 import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
-/** How often accounts over their spend cap are looked for; and how many are dealt with at once. */
+/** Interval between searches for accounts over or near their spend cap. */
 const CAPS_EVERY_MS = 5000;
-/** Accounts over their cap that one run deals with. */
+/** Maximum number of accounts handled in one transaction. */
 export const CAPS_ROWS = 200;
 
 const LOCK = 3;
@@ -46,13 +46,16 @@ interface CappedRow {
   readonly cap: number;
   readonly bytes: number;
   readonly price: number;
-  /** It has tunnels, and edges were not told a moment ago. */
+  /** True if the account has open tunnels and edges were not notified recently. */
   readonly to_close: boolean;
 }
 
 type Capped = CappedRow & CapState;
 
-/** Everything that may wait for a lock comes before the announcements: only one transaction at a time announces. */
+/**
+ * Enforces the caps of some accounts. Statements that may wait for a lock run before the announcements, because only one transaction at a
+ * time can announce.
+ */
 const enforceSome = async (
   trx: Trx,
   publicUrl: string,
@@ -72,8 +75,8 @@ const stateOf = ({ bytes, price, cap }: CappedRow): CapState =>
   capState({ bytes, priceCentsPerGb: price, capCents: cap });
 
 /**
- * Those that something is to be done for: tunnels are open although the cap is reached, or a mail was not written this month.
- * One whose cap is being changed at this very moment is left for the next run.
+ * Finds the accounts to handle: the cap is reached with tunnels still open, or a notice of this month has not been mailed. While an
+ * account's cap is being changed, the account is locked and left for the next run.
  */
 const findDue = async (trx: Trx, month: string, now: number): Promise<readonly CappedRow[]> => {
   const toldBefore = new Date(now - LIMITS.CAP_CLOSED_AGAIN_MS);
@@ -109,7 +112,7 @@ const findDue = async (trx: Trx, month: string, now: number): Promise<readonly C
   return rows;
 };
 
-/** Once a month for each percentage. Whether it was told now. */
+/** Queues the notice mail, at most once per month and percentage. Returns true if a mail was queued. */
 const notify = async (
   trx: Trx,
   { user_id, email, notice, cap, bytes, price }: Capped,

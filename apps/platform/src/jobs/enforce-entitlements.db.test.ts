@@ -41,7 +41,7 @@ afterAll(() => fixture.close());
 const run = () => enforceEntitlements.run(fixture);
 
 let opened = 0;
-/** Each a second after the one before. */
+/** Opens tunnels, one second apart. */
 const open = async (account: Pick<Account, 'accountId' | 'keyId'>, count = 1): Promise<string[]> => {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -60,7 +60,7 @@ const close = (ids: readonly string[]) =>
     .where('tunnel_id', 'in', ids)
     .execute();
 
-/** As edges are told it now. */
+/** Returns the changes that edges would read now. */
 const told = async () =>
   (await readChanges(fixture.db, { after: 0, limit: 1000, now: fixture.clock.now() })).changes.map(
     ({ change: { id: _, ...change } }) => change,
@@ -77,8 +77,8 @@ const checkAt = async ({ accountId }: Account) => {
   return (await accounts.executeTakeFirstOrThrow()).limit_check_at?.getTime() ?? null;
 };
 
-describe('tunnels of an account past due', () => {
-  it('are ended on every edge when the seven days are over, with the reason', async () => {
+describe('tunnels of a past-due account', () => {
+  it('are closed on every edge after seven days, with the reason', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON });
     await open(account);
     fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS - 1);
@@ -90,7 +90,7 @@ describe('tunnels of an account past due', () => {
     expect(await told()).toEqual([{ ...closed, message: PAST_DUE }]);
   });
 
-  it('are left to another process that holds the lock of the job', async () => {
+  it("are left to another process that holds the job's lock", async () => {
     await open(await addBilledAccount(fixture.db, { pastDueSince: NOON }));
     fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS);
     const lock = 4;
@@ -100,7 +100,7 @@ describe('tunnels of an account past due', () => {
     expect(await told()).toHaveLength(1);
   });
 
-  it('are told of again only when some are still open after a while', async () => {
+  it('are announced again only if some are still open after a while', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON });
     const ids = await open(account);
     const over = NOON + PAST_DUE_GRACE_MS;
@@ -119,7 +119,7 @@ describe('tunnels of an account past due', () => {
     expect(await told()).toHaveLength(2);
   });
 
-  it('are left alone when it has paid, also by an edge that hears of it late', async () => {
+  it('stay open once the account has paid, even for an edge that reads the change late', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON - PAST_DUE_GRACE_MS + 1 });
     await open(account);
     fixture.clock.setWallClock(NOON + 1000);
@@ -133,10 +133,10 @@ describe('tunnels of an account past due', () => {
   });
 });
 
-describe('tunnels of an account whose subscription has ended', () => {
+describe('tunnels of an account with an ended subscription', () => {
   const over = (tunnel_ids: readonly string[]) => ({ kind: 'tunnels-closed', tunnel_ids });
 
-  it('are looked at again when an edge that was taken for dead comes back with them', async () => {
+  it('are checked again when an edge considered dead returns with them', async () => {
     const account = await addBilledAccount(fixture.db);
     const ids = await open(account, 11);
     await fixture.db.transaction().execute((trx) => closeEntries(trx, { ...edge.actor, at: new Date(NOON) }));
@@ -149,7 +149,7 @@ describe('tunnels of an account whose subscription has ended', () => {
     await close(ids);
   });
 
-  it('are looked at when an edge tells of some that it let in while it could not ask', async () => {
+  it('are checked when an edge reports tunnels accepted without asking the platform', async () => {
     const account = await addBilledAccount(fixture.db);
     const ids = await open(account, 10);
     await endSubscription(account);
@@ -167,7 +167,7 @@ describe('tunnels of an account whose subscription has ended', () => {
     await close([...ids, 'tun_unasked']);
   });
 
-  it('are ended when they are over the plan of now, the newest first, and those of an unlimited key stay', async () => {
+  it("are closed beyond the new plan's limit, newest first, but not those of unlimited keys", async () => {
     const account = await addBilledAccount(fixture.db);
     const free = await addKey(fixture.db, account.accountId, true);
     const ids = await open(account, 11);
@@ -182,14 +182,14 @@ describe('tunnels of an account whose subscription has ended', () => {
     expect(await told()).toEqual([
       { kind: 'tunnels-closed', account_id: account.accountId, tunnel_ids, code: 'TUNNEL_OVER_PLAN', message },
     ]);
-    // Nothing else is, once they are gone.
+    // No further tunnel is closed after these tunnels have ended.
     await close(tunnel_ids.map(String));
     fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
     await run();
     expect([(await told()).length, await checkAt(account)]).toEqual([1, null]);
   });
 
-  it('are told of again while they are open, and in as many changes as it takes', async () => {
+  it('are announced again while open, in several changes if needed', async () => {
     const account = await addBilledAccount(fixture.db);
     const ids = await open(account, 10 + CLOSED_TUNNELS_PER_CHANGE + 1);
     await endSubscription(account);
@@ -203,7 +203,7 @@ describe('tunnels of an account whose subscription has ended', () => {
     expect(await named()).toHaveLength(4);
   });
 
-  it('are left alone when it has subscribed again, also by an edge that hears of it late', async () => {
+  it('stay open after a new subscription, even for an edge that reads the change late', async () => {
     const account = await addBilledAccount(fixture.db);
     await open(account, 11);
     await endSubscription(account);

@@ -1,5 +1,5 @@
-// Ends on every edge what accounts may no longer have: all tunnels of one that is past due beyond its grace, and those over the
-// limit of a plan that allows less than before.
+// Ends tunnels on every edge that accounts are no longer entitled to: all tunnels of an account past due beyond the grace period, and the
+// excess tunnels after a change to a smaller plan.
 
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
@@ -11,15 +11,15 @@ import { readEntitlement, refusalOf } from '../services/plans/account-entitlemen
 import { type AnnouncedChange, announceChanges, splitClosedTunnels } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
-/** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
+/** Interval between searches for accounts that are past due or over the limit of their plan. */
 const ENTITLEMENTS_EVERY_MS = 5000;
-/** Such accounts that one run deals with. */
+/** Maximum number of past due or over-limit accounts handled in one transaction. */
 const ENTITLEMENTS_ROWS = 200;
 
 const LOCK = 4;
 
 type Trx = Transaction<Schema>;
-/** Accounts that were looked at, and what edges are told. */
+/** Result of one transaction: the number of checked accounts, and the changes to announce to edges. */
 interface Enforced {
   readonly accounts: number;
   readonly changes: readonly AnnouncedChange[];
@@ -34,7 +34,7 @@ export const enforceEntitlements: Job = {
       while (more) {
         const done = await withJobLock(db, LOCK, async (trx) => {
           const enforced = await closeSome(trx, clock.now());
-          // Last, after everything that may wait for a lock: only one transaction at a time announces.
+          // The announcement comes last, after statements that may wait for a lock, because only one transaction at a time can announce.
           await announceChanges(trx, enforced.changes);
           return enforced;
         });
@@ -47,7 +47,9 @@ export const enforceEntitlements: Job = {
   },
 };
 
-/** Told again when some are still open after a while, as for a spend cap. */
+/**
+ * Closes accounts past due beyond the grace period. Edges are notified again if tunnels are still open after a while, as for a spend cap.
+ */
 const closePastDue = async (trx: Trx, now: number): Promise<Enforced> => {
   const toldBefore = new Date(now - LIMITS.CAP_CLOSED_AGAIN_MS);
   const { rows } = await sql<{ user_id: string }>`
@@ -78,9 +80,12 @@ interface LimitedRow {
   readonly plan: string;
 }
 
-/** Looked at until nothing is over: an edge may be away, and a client on its way back. */
+/**
+ * Closes the tunnels over the plan's limit. Accounts are checked repeatedly until no tunnel is over the limit, because an edge may be
+ * unreachable and a client may be reconnecting.
+ */
 const closeOverLimit = async (trx: Trx, now: number): Promise<Enforced> => {
-  // The account too: what is opened meanwhile waits, and is judged by the plan of now.
+  // The `users` row is locked, too. A tunnel opened meanwhile waits for the lock and is judged by the current plan.
   const { rows } = await sql<LimitedRow>`
     select account.user_id, users.plan from billing_accounts account
     join users on users.id = account.user_id

@@ -19,8 +19,8 @@ afterAll(() => fixture.close());
 
 const daysAgo = (days: number): Date => new Date(fixture.clock.now() - days * DAY_MS);
 
-describe('cleaning up', () => {
-  it('deletes what is old, and nothing that may be asked for', async () => {
+describe('the cleanup job', () => {
+  it('deletes old rows but no rows still in use', async () => {
     const { db } = fixture;
     const { id: family_id } = await db
       .insertInto('refresh_families')
@@ -77,7 +77,7 @@ describe('cleaning up', () => {
     expect(await namesOf(db.selectFrom('meter_events').select('identifier as name'))).toEqual(['lately', 'not yet']);
   });
 
-  it('deletes more than one statement takes, also when two processes do it at once', async () => {
+  it('deletes more rows than one statement handles, even if two processes run it', async () => {
     await sql`
       insert into mail_tokens (token_hash, user_id, kind, expires_at)
       select 'many ' || n, ${account.accountId}::uuid, 'verify', ${daysAgo(3)}::timestamptz from generate_series(1, 12000) n
@@ -90,7 +90,7 @@ describe('cleaning up', () => {
 });
 
 describe('a job', () => {
-  it('is done by one process at a time', async () => {
+  it('runs in one process at a time', async () => {
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -109,7 +109,7 @@ describe('a job', () => {
     expect(await withJobLock(fixture.db, 99, async () => 'third')).toBe('third');
   });
 
-  it('comes again after it failed, is not begun twice, and is waited for at the stop', async () => {
+  it('runs again after a failure, never overlaps, and is awaited on stop', async () => {
     const { clock } = fixture;
     let begun = 0;
     let finish = (): void => {};

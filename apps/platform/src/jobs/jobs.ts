@@ -1,5 +1,5 @@
-// Work that is done again and again, by one platform process at a time, at its pace. A job that fails is told of and comes again;
-// one that takes long is not begun twice.
+// Periodic jobs, each run by one platform process at a time. A failed job is logged and runs again after its interval; a job still
+// running is not started a second time.
 import type { Timer } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
@@ -12,15 +12,15 @@ export type JobContext = Pick<ServiceContext, 'db' | 'clock' | 'logger'>;
 export interface Job {
   readonly name: string;
   readonly everyMs: number;
-  /** When the first run comes; after `everyMs` unless told. */
+  /** Delay of the first run. Default: `everyMs`. */
   readonly firstAfterMs?: number;
   readonly run: (context: JobContext) => Promise<void>;
 }
 
-/** Half of the lock's number; the other half is the job's. 'jb' in ASCII. */
+/** First half of the advisory lock key: 'jb' in ASCII. The second half is the number of the job. */
 const JOB_LOCKS = 0x6a62;
 
-/** Does it unless another process is doing it right now; then null. */
+/** Runs the work in a transaction that holds the job's lock. Returns null without running the work if another process holds the lock. */
 export const withJobLock = async <T>(
   db: Db,
   lock: number,
@@ -72,7 +72,7 @@ export class Jobs {
 
   #failed(job: Job, error: unknown): void {
     const { logger } = this.#context;
-    // Whoever watches the database tells of that.
+    // The database watch already logs an unavailable database.
     if (error instanceof DatabaseAway) logger.debug({ job: job.name }, 'a job is waiting for the database');
     else logger.error({ job: job.name, err: error }, 'a job failed');
   }

@@ -11,7 +11,7 @@ afterEach(() => fixture.close());
 const run = (): Promise<void> => resyncBilling(fixture.context).run(fixture.context);
 const reads = (): number => fixture.processor.callsOf('readCustomer').length;
 
-it('accounts that were not read for an hour are read, and only those', async () => {
+it('the billing resync reads exactly the accounts not read for an hour', async () => {
   const { user, customerId } = await fixture.addSubscriber('ada');
   await fixture.addUser('free');
   fixture.processor.changeSubscription(customerId, { status: 'canceled' });
@@ -26,13 +26,13 @@ it('accounts that were not read for an hour are read, and only those', async () 
   expect(reads()).toBe(before + 1);
 });
 
-it('two processes at once ask for each account once', async () => {
+it('the billing resync reads each account once even if three runs overlap', async () => {
   for (const name of ['ada', 'bob', 'carl']) await fixture.addPayer(name);
   await Promise.all([run(), run(), run()]);
   expect(reads()).toBe(3);
 });
 
-it('one that is refused does not keep the others from being read', async () => {
+it('the billing resync continues with further accounts if the processor refuses an account', async () => {
   const { customerId } = await fixture.addPayer('ada');
   const { user } = await fixture.addPayer('bob');
   const { readCustomer } = fixture.processor;
@@ -47,14 +47,14 @@ it('one that is refused does not keep the others from being read', async () => {
   expect((await fixture.accountOf(user)).has_payment_method).toBe(true);
 });
 
-it('a processor that is away is asked once in a run', async () => {
+it('the billing resync asks an unavailable processor only once per run', async () => {
   for (const name of ['ada', 'bob', 'carl']) await fixture.addPayer(name);
   fixture.processor.mood = 'away';
   await run();
   expect(reads()).toBe(1);
 });
 
-it('a customer that is unknown over there is told of, and ends nothing', async () => {
+it('the billing resync keeps the subscription of a customer unknown to the processor', async () => {
   const { user, customerId } = await fixture.addSubscriber('ada');
   fixture.processor.customers.delete(customerId);
   await fixture.clock.advance(RESYNC_AFTER_MS);

@@ -1,21 +1,24 @@
-// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost. Those that are past due on a test
-// clock are read every few seconds: nobody tells when somebody moves it.
+// Reads billing accounts from the payment processor again after an hour without a read, in case a webhook was lost. Past due accounts on
+// a test clock are read every few seconds, because nothing announces that a test clock was moved.
 import { Fault } from '@tunnel/errors';
 import { DatabaseAway } from '../db/database-away.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
 import type { Job } from './jobs.ts';
 
-/** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
+/** Time after which a billing account is read again from the payment processor, in case a webhook was lost. */
 export const RESYNC_AFTER_MS = 60 * 60_000;
-/** How often such accounts are looked for. */
+/** Interval between searches for accounts to read again. */
 const RESYNC_EVERY_MS = 60_000;
-/** Accounts past due on a clock that is moved by hand, the simulator's, are read so often. */
+/** Interval between reads of past due accounts on a test clock (the simulator's), which is moved by hand. */
 const TEST_CLOCKS_EVERY_MS = 10_000;
-/** Accounts that one run reads. */
+/** Maximum number of accounts read from the payment processor in one run. */
 const RESYNC_ROWS = 200;
 
-/** Two processes may find the same accounts: whoever comes second sees that it was read, and does not ask again. */
+/**
+ * Reads accounts not read for an hour. Two processes may find the same account; the second process sees the first read and does not
+ * repeat it.
+ */
 export const resyncBilling = (billing: BillingContext): Job => ({
   name: 'resync billing',
   everyMs: RESYNC_EVERY_MS,
@@ -47,7 +50,7 @@ const longUnread = async (
     .selectFrom('billing_accounts')
     .select('user_id')
     .where('customer_id', 'is not', null)
-    // Of a deleted account the deletion has read the end.
+    // Deleted accounts are skipped: the deletion has already read the final state.
     .where('user_id', 'not in', (users) => users.selectFrom('users').select('id').where('deleted_at', 'is not', null))
     .$if(onTestClock, (some) =>
       some.where('past_due_since', 'is not', null).where('processor_ahead_ms', 'is not', null),
@@ -59,7 +62,7 @@ const longUnread = async (
   return rows.map(({ user_id }) => user_id);
 };
 
-/** false: the others would fail as well. */
+/** Reads an account. Returns false if the processor is unreachable, so that further reads would fail as well. */
 const tryToSync = async (billing: BillingContext, userId: string, notReadSince: number): Promise<boolean> => {
   try {
     await syncAccount(billing, userId, { notReadSince, mayForget: false });
@@ -67,7 +70,7 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
   } catch (error) {
     if (!(error instanceof Fault) || error instanceof DatabaseAway) throw error;
     billing.logger.warn({ user_id: userId, code: error.code }, 'cannot read an account from the payment processor');
-    // Asked again in an hour, so that it does not stand in the way of the others.
+    // An account refused by the processor is marked as read and retried in an hour, so that the remaining accounts are not blocked.
     if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);
     return error.code !== 'BILLING_PROCESSOR_AWAY';
   }

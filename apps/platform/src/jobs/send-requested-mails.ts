@@ -1,14 +1,14 @@
-// Looks up whom the mails that were asked for are for, and queues them. By its own clock, and not when a request comes: what it
-// does for an address that somebody has must not fall into the time of the answer.
+// Finds the accounts for requested mails (such as password resets) and queues the mails. Runs as a job instead of in the request, because
+// the extra work for an existing account would change the response time and reveal the account.
 import { MAIL_REQUESTS_BATCH, MAIL_REQUESTS_MAX, sendRequestedMails } from '../services/accounts/mail-requests.ts';
 import type { Job } from './jobs.ts';
 
-/** Files of mails are there within 2 s of the request. */
+/** Interval between runs. Short, so that the file of a mail exists within 2 s of the request. */
 const MAIL_REQUESTS_EVERY_MS = 500;
 
 export interface RequestedMailsOptions {
   readonly publicUrl: string;
-  /** A mail waits; called after the transaction. */
+  /** Wakes the mail sender. Called after the transaction that queued mails. */
   readonly wakeMailer: () => void;
 }
 

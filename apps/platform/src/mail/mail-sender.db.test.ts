@@ -44,7 +44,7 @@ const startSender = (transport: MailTransport, logger: Logger = silent): MailSen
   const sender = new MailSender({ db: database.db, clock, logger, transport, random: () => 0.5 });
   closings.push(async () => {
     const stopped = sender.stop();
-    // What a mail that hangs gets to finish.
+    // Time for a hanging mail to reach its timeout.
     await clock.advance(2000);
     await stopped;
   });
@@ -62,10 +62,10 @@ const queue = (...recipients: string[]): Promise<void> =>
 
 const rows = () => database.db.selectFrom('mail_outbox').selectAll().orderBy('recipient').execute();
 
-/** Rounds run on the real database while the clock stands. */
+/** Waits until the outbox passes the check. Polling rounds run on the real database while the fake clock stands still. */
 const settled = (check: (all: Awaited<ReturnType<typeof rows>>) => void) => eventually(async () => check(await rows()));
 
-it('sends what waits when it starts and when it is woken, and then forgets what the mails said', async () => {
+it('the mail sender sends waiting mails at startup and when woken, and then deletes their bodies', async () => {
   const transport = new ScriptedTransport();
   await queue('a@example.com');
   const sender = startSender(transport);
@@ -77,7 +77,7 @@ it('sends what waits when it starts and when it is woken, and then forgets what 
   expect((await rows()).map(({ text_body, html_body }) => text_body + html_body)).toEqual(['', '', '']);
 });
 
-it('finds within a second what another process left, and what came while it was busy', async () => {
+it('the mail sender finds mails of other processes within a second', async () => {
   const transport = new ScriptedTransport();
   startSender(transport);
   await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
@@ -88,7 +88,7 @@ it('finds within a second what another process left, and what came while it was 
   });
 });
 
-it('sends each of many mails once, though three processes look for them', async () => {
+it('each of 50 mails is sent once even if three processes send', async () => {
   const transport = new ScriptedTransport();
   await queue(...Array.from({ length: 50 }, (_none, index) => `user${index}@example.com`));
   const senders = [1, 2, 3].map(() => startSender(transport));
@@ -98,13 +98,13 @@ it('sends each of many mails once, though three processes look for them', async 
   expect(transport.tried).toHaveLength(50);
 });
 
-it('tries again later and later, and sends when the server is back', async () => {
+it('failed mails are retried at growing intervals until the mail server accepts them', async () => {
   const transport = new ScriptedTransport();
   transport.fails = true;
   await queue('a@example.com');
   startSender(transport);
   const triedAgainIn = async (attempts: number, waitMs: number): Promise<void> => {
-    // A claim may last as long as a wait does: the try has to be over.
+    // Waits for the attempt to finish first, because a claim can last as long as the wait before a retry.
     await eventually(() => expect(transport.tried).toHaveLength(attempts));
     await settled(([row]) =>
       expect([row?.attempts, row?.next_try_at.getTime()]).toEqual([attempts, clock.now() + waitMs]),
@@ -119,7 +119,7 @@ it('tries again later and later, and sends when the server is back', async () =>
   expect(transport.tried).toHaveLength(3);
 });
 
-it('gives up after 24 hours, with a line in the log that names nobody', async () => {
+it('a mail is given up after 24 hours, with a log line that contains no address', async () => {
   const lines: string[] = [];
   const note = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
   const logger: Logger = { ...silent, warn: note, error: note, info: note, debug: note };
@@ -130,7 +130,7 @@ it('gives up after 24 hours, with a line in the log that names nobody', async ()
   await settled(([row]) => expect(row?.attempts).toBe(1));
   await eventually(() => expect(lines).toHaveLength(1));
   await clock.advance(24 * HOUR);
-  // A try that fell into that day has put the next one behind it.
+  // An attempt within that day may have scheduled the next attempt after its end.
   await eventually(async () => {
     await clock.advance(HOUR);
     expect((await rows())[0]?.given_up_at).not.toBeNull();
@@ -141,13 +141,13 @@ it('gives up after 24 hours, with a line in the log that names nobody', async ()
   expect((await rows())[0]).toMatchObject({ text_body: '', sent_at: null });
 });
 
-it('leaves a mail to others after 10 seconds when the process that took it died', async () => {
+it('a mail claimed by a dead process is sent by another process after 10 seconds', async () => {
   const dead: MailTransport = { send: () => new Promise(() => {}), close: () => {} };
   await queue('a@example.com');
   startSender(dead);
   await settled(([row]) => expect(row?.attempts).toBe(1));
   const transport = new ScriptedTransport();
-  // Of another process, with a clock of its own, as ours would end the hanging try.
+  // A second process with a separate clock, because advancing the shared clock would end the hanging attempt.
   const later = new FakeClock(clock.now() + 9999);
   const other = new MailSender({ db: database.db, clock: later, logger: silent, transport });
   closings.push(() => other.stop());
@@ -160,7 +160,7 @@ it('leaves a mail to others after 10 seconds when the process that took it died'
   });
 });
 
-it('keeps nobody waiting for a mail that a server holds up, and holds that one itself for as long', async () => {
+it('a mail held up by its server delays no other mail and stays claimed as long as needed', async () => {
   const transport = new ScriptedTransport();
   let finish = (): void => {};
   const slow: MailTransport = {
@@ -183,7 +183,7 @@ it('keeps nobody waiting for a mail that a server holds up, and holds that one i
   await settled(([, row]) => expect([row?.attempts, row?.sent_at]).toEqual([1, expect.any(Date)]));
 });
 
-it('tells the database how a mail ended as soon as it is back, and does not send that one again', async () => {
+it('a sent mail is recorded once the database is available again, and is not sent twice', async () => {
   const transport = new ScriptedTransport();
   let begun = false;
   let finish = (): void => {};
@@ -212,7 +212,7 @@ it('tells the database how a mail ended as soon as it is back, and does not send
   expect(transport.tried).toHaveLength(1);
 });
 
-it('gives back at its end what it has not begun to send', async () => {
+it('stopping the mail sender releases claimed mails that were not yet started', async () => {
   const hung: MailTransport = { send: () => new Promise(() => {}), close: () => {} };
   const count = MAIL_SENDS_MAX + 5;
   await queue(...Array.from({ length: count }, (_none, index) => `user${index}@example.com`));
@@ -225,7 +225,7 @@ it('gives back at its end what it has not begun to send', async () => {
   expect(due).toHaveLength(5);
 });
 
-it('writes files', async () => {
+it('the file transport writes a readable message', async () => {
   const folder = await temporaryDirectory();
   closings.push(() => folder.close());
   await queue('ann@example.com');
@@ -236,7 +236,7 @@ it('writes files', async () => {
   expect(message.to).toMatchObject([{ address: 'ann@example.com' }]);
 });
 
-it('speaks SMTP with a password, and survives a server that refuses at first', async () => {
+it('the SMTP transport authenticates with a password, and a temporary rejection is retried', async () => {
   const received: Buffer[] = [];
   let refusals = 1;
   const server = new SMTPServer({

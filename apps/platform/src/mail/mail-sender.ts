@@ -1,5 +1,5 @@
-// Sends what waits in the outbox: at once when it is woken, and by looking every second for what others left there. The looking
-// goes on while mails are being sent, so that one which a mail server holds up keeps no other waiting.
+// Sends the mails in the outbox: at once when woken, and every second by polling for mails left by other processes. Polling continues
+// while mails are being sent, so that a mail delayed by its mail server does not delay other mails.
 import { decideMailRetry } from '@tunnel/rules/rate';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
@@ -17,20 +17,20 @@ import {
   renewClaims,
 } from './outbox.ts';
 
-/** How often mails that wait are looked for. */
+/** Interval for polling the outbox for waiting mails. */
 const MAIL_POLL_MS = 1000;
-/** Mails that one process holds, and how many of them it sends at once. */
+/** Maximum number of mails claimed by one process. */
 const MAIL_BATCH = 100;
-/** Mails that one process sends at once. */
+/** Maximum number of mails sent by one process at the same time. */
 export const MAIL_SENDS_MAX = 10;
-/** For one mail, from the connection to the last answer of the mail server. */
+/** Time limit for sending one mail, from opening the connection to the last response of the mail server. */
 const MAIL_SEND_TIMEOUT_MS = 45_000;
-/** The first pause after a mail that could not be sent. */
+/** First pause before a failed mail is retried. */
 const MAIL_RETRY_MIN_MS = 5000;
-/** Pauses grow up to this. */
+/** Maximum pause before a failed mail is retried. Pauses grow up to the limit. */
 const MAIL_RETRY_MAX_MS = 60 * 60_000;
 /**
- * A mail that could not be sent for so long is given up, with a line in the log.
+ * Time after which a failing mail is abandoned, with a line in the log.
  * @limit operator: Email delivery, time to retry | delivery is abandoned and logged
  */
 const MAIL_GIVE_UP_MS = 24 * 60 * 60_000;
@@ -55,7 +55,7 @@ export class MailSender {
   readonly #sending = new Set<Promise<void>>();
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
-  /** Somebody called while a round was under way: it may have missed that one. */
+  /** True if wake() was called during a round. The round may have missed the new mail, so another round follows. */
   #calledAgain = false;
   #renewedAt = 0;
 
@@ -68,7 +68,7 @@ export class MailSender {
     this.wake();
   }
 
-  /** Mails that are being sent get a moment; those that do not make it are tried again after the next start. */
+  /** Stops sending. Running deliveries get a short time to finish; unfinished mails are retried after the next start. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -98,14 +98,14 @@ export class MailSender {
   async #goRound(): Promise<void> {
     const { db, clock, logger } = this.#options;
     try {
-      // Before anything is claimed: a mail whose end the database has not heard of would be claimed, and sent, again.
+      // Outcomes are written before new mails are claimed. Otherwise a mail with an unrecorded outcome could be claimed and sent again.
       await this.#held.settle(db, clock.now());
       await this.#renew();
       const room = MAIL_BATCH - this.#held.size;
       if (room > 0 && this.#timer !== undefined) this.#held.take(await claimMails(db, clock.now(), room));
       this.#sendNext();
     } catch (error) {
-      // That the database is away is told by whoever watches it. The mails are still there when it comes back.
+      // The database watch already reports an unavailable database. The mails are still in the outbox when the database is back.
       if (!(error instanceof DatabaseAway)) logger.error({ err: error }, 'cannot read the mail outbox');
     }
   }
@@ -155,7 +155,7 @@ export class MailSender {
   }
 }
 
-/** Mail servers repeat addresses in what they say. */
+/** Returns the reason of a failed delivery for the log. Mail servers repeat addresses in their responses, so addresses are masked. */
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replaceAll(/[^\s<>"']+@[^\s<>"']+/g, '[address]');
 
@@ -165,8 +165,8 @@ interface Held {
 }
 
 /**
- * The mails that this process has claimed: they wait for their turn, are being sent, or have an end that the database has not
- * heard of yet. That is told it again until it has, so that no mail stays claimed by a process that is done with it.
+ * The mails claimed by this process: waiting for a turn, being sent, or finished with an outcome not yet written to the database. Writing
+ * is retried until it succeeds, so that no finished mail stays claimed.
  */
 class ClaimedMails {
   readonly #mails = new Map<string, Held>();
@@ -175,17 +175,17 @@ class ClaimedMails {
     return this.#mails.size;
   }
 
-  /** Ids of those without an end. */
+  /** Ids of the mails still waiting or being sent. */
   get unfinished(): string[] {
     return [...this.#mails.values()].filter(({ state }) => typeof state === 'string').map(({ mail }) => mail.id);
   }
 
   take(claimed: readonly ClaimedMail[]): void {
-    // A claim that ran out, because the machine's clock jumped, may have been made again.
+    // After a jump of the machine's clock, a claim may have expired and the same mail may be claimed again. The first entry is kept.
     for (const mail of claimed) if (!this.#mails.has(mail.id)) this.#mails.set(mail.id, { mail, state: 'waiting' });
   }
 
-  /** The one that was claimed first. */
+  /** Returns the waiting mail claimed first, and marks the mail as being sent. */
   next(): ClaimedMail | undefined {
     for (const held of this.#mails.values()) {
       if (held.state !== 'waiting') continue;
@@ -200,12 +200,12 @@ class ClaimedMails {
     if (held !== undefined) held.state = outcome;
   }
 
-  /** Those whose turn does not come any more. */
+  /** Marks the waiting mails for an immediate retry by another process, because this process is stopping. */
   releaseUnsent(now: number): void {
     for (const held of this.#mails.values()) if (held.state === 'waiting') held.state = { kind: 'retry', at: now };
   }
 
-  /** Tells the database how they ended. Throws when it does not hear; then it is told the next time. */
+  /** Writes the outcomes of finished mails to the database. Throws on a database error; the next call writes the outcomes again. */
   async settle(db: Db, now: number): Promise<void> {
     const finished = [...this.#mails.values()];
     const sent = finished.filter(({ state }) => typeof state !== 'string' && state.kind === 'sent');

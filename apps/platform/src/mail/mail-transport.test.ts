@@ -31,17 +31,17 @@ const send = async (waiting: WaitingMail): Promise<string> => {
   return join(folder.path, 'mail', name);
 };
 
-it('writes one file, named by time and id, for the eyes of its owner alone', async () => {
+it('a mail is one file, named by time and ID, readable only by its owner', async () => {
   const file = await send(mail);
   expect(await readdir(join(folder.path, 'mail'))).toEqual([`20300102T030405.678Z-${mail.id}.eml`]);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect((await stat(join(folder.path, 'mail'))).mode & 0o777).toBe(0o700);
-  // The same mail once more, after a crash, is the same file.
+  // Sending the same mail again, as after a crash, writes the same file.
   await send(mail);
   expect(await readdir(join(folder.path, 'mail'))).toHaveLength(1);
 });
 
-it('writes a message that mail programs read: text and HTML that say the same', async () => {
+it('a mail is a valid message with matching text and HTML parts', async () => {
   const message = await PostalMime.parse(await readFile(await send(mail)));
   expect(message.from).toMatchObject({ name: 'Hatchway', address: 'no-reply@localhost' });
   expect(message.to).toMatchObject([{ address: 'ann@example.com' }]);
@@ -53,7 +53,7 @@ it('writes a message that mail programs read: text and HTML that say the same', 
   expect(message.attachments).toEqual([]);
 });
 
-it('leaves the link whole in the raw message, in 7 bits, with no line over the limit', async () => {
+it('the link stays unbroken in the raw message, which is 7-bit with no line over the limit', async () => {
   const raw = await readFile(await send(mail), 'latin1');
   expect(raw.split('\r\n')).toContain(LINK);
   expect(raw).toMatch(/^[\r\n\t -~]*$/);
@@ -61,7 +61,7 @@ it('leaves the link whole in the raw message, in 7 bits, with no line over the l
   expect(raw.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/);
 });
 
-it('writes other letters as quoted-printable', async () => {
+it('non-ASCII text is sent as quoted-printable', async () => {
   const file = await send({ ...mail, text: `Grüße\n\n${LINK}\n` });
   expect(await readFile(file, 'latin1')).toMatch(
     /text\/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable/,
@@ -69,14 +69,14 @@ it('writes other letters as quoted-printable', async () => {
   expect((await PostalMime.parse(await readFile(file))).text).toContain(`Grüße\n\n${LINK}`);
 });
 
-it('lets nothing in an address become a header, a name or a second address', async () => {
+it('no address or subject can inject a header or a second recipient', async () => {
   const odd = { ...mail, recipient: "o'neil+{x}@example.com", subject: 'Hello\r\nBcc: eve@example.com' };
   const message = await PostalMime.parse(await readFile(await send(odd)));
   expect(message.to).toMatchObject([{ address: "o'neil+{x}@example.com" }]);
   expect(message.bcc ?? []).toEqual([]);
 });
 
-it('tells the console the link, which no log shows', async () => {
+it('the console notice contains the link, but hides it from logs', async () => {
   const file = await send(mail);
   expect(notices).toMatchObject([{ recipient: 'ann@example.com', subject: mail.subject, file }]);
   expect(notices[0]?.link?.reveal()).toBe(LINK);

@@ -1,11 +1,11 @@
-// How a mail leaves the platform: into a file, or to a mail server.
+// Delivery of mails: into a file, or to a mail server.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ServerConfig } from '@tunnel/config/server';
 import { Secret, writeAtomic } from '@tunnel/runtime';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 
-/** For the connection to the mail server. */
+/** Timeout for connecting to the mail server. */
 const MAIL_CONNECT_TIMEOUT_MS = 10_000;
 
 export interface WaitingMail {
@@ -18,16 +18,16 @@ export interface WaitingMail {
 }
 
 export interface MailTransport {
-  /** Settles when the mail is out of our hands. */
+  /** Resolves when the mail server has accepted the mail, or the file has been written. */
   send(mail: WaitingMail): Promise<void>;
   close(): void;
 }
 
-/** What the console is told of a mail that went into a file. */
+/** Facts about a mail written to a file, shown on the console. */
 export interface MailNotice {
   readonly recipient: string;
   readonly subject: string;
-  /** As good as a password: for the eyes at the console, never for a log. */
+  /** The link in the mail. Grants access like a password, so it may appear on the console but never in a log. */
   readonly link: Secret | null;
   readonly file: string;
 }
@@ -50,8 +50,8 @@ export interface FileTransportOptions {
 }
 
 /**
- * Mails as .eml files in <data_dir>/mail/: what a start without a mail server uses. Each is written aside and renamed, so
- * that whoever watches the folder never reads half a mail.
+ * Writes mails as .eml files to <data_dir>/mail/, the default without a mail server. A file is written under a temporary name and then
+ * renamed, so that programs watching the folder never read an incomplete mail.
  */
 export class FileTransport implements MailTransport {
   readonly #options: FileTransportOptions;
@@ -66,7 +66,7 @@ export class FileTransport implements MailTransport {
     const { message } = await this.#composer.sendMail(composeMessage(mail, from));
     if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed');
     const folder = join(dataDir, 'mail');
-    // Links in mails are as good as passwords.
+    // Only the server's user may read the folder, because links in mails grant access like passwords.
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const name = `${mail.writtenAt.toISOString().replaceAll(/[-:]/g, '')}-${mail.id}.eml`;
     const file = join(folder, name);
@@ -86,12 +86,12 @@ export class FileTransport implements MailTransport {
 }
 
 export interface SmtpTransportOptions {
-  /** smtp:// or smtps://, with user and password in it. */
+  /** URL of the mail server, smtp:// or smtps://, including user and password. */
   readonly url: Secret;
   readonly from: string;
 }
 
-/** Mails to a mail server. Each try is a connection of its own and has an end, whatever the server does. */
+/** Sends mails to a mail server. Every attempt uses a separate connection and has time limits, whatever the server does. */
 export class SmtpTransport implements MailTransport {
   readonly #from: string;
   readonly #server;
@@ -116,20 +116,20 @@ export class SmtpTransport implements MailTransport {
   }
 }
 
-/** Of a line, without its end (RFC 5322). */
+/** Maximum length of a line in a mail, without the line ending (RFC 5322). */
 const LINE_MAX_CHARACTERS = 998;
 
 /**
- * A waiting mail as nodemailer takes it. The text part travels as it is whenever it can (7-bit), so that a link is whole on
- * its line in the raw message too; else as quoted-printable.
+ * Builds the nodemailer message of a waiting mail. The text part is sent unencoded (7-bit) if possible, so that a link stays on one line
+ * in the raw message, too. Other texts are sent as quoted-printable.
  */
 const composeMessage = (mail: WaitingMail, from: string): SendMailOptions => ({
   from,
-  // Not as text: nothing in an address is read as a list or a name.
+  // The recipient is an object, so that nodemailer does not parse the address as a list or a display name.
   to: { name: '', address: mail.recipient },
   subject: mail.subject,
   date: mail.writtenAt,
-  // The same at each try: a mail that was sent twice is shown once.
+  // All attempts use the same message id, so that mail programs show a mail sent twice only once.
   messageId: `<${mail.id}@${hostOf(from)}>`,
   headers: { 'Auto-Submitted': 'auto-generated' },
   textEncoding: 'quoted-printable',
@@ -147,7 +147,7 @@ const textPart = (text: string) => {
   if (!isPlain) {
     return { contentType: 'text/plain; charset=utf-8', content: text, contentTransferEncoding: 'quoted-printable' };
   }
-  // nodemailer itself would not leave lines over 76 characters alone.
+  // A raw part, because nodemailer would re-encode lines over 76 characters.
   const head = ['Content-Type: text/plain; charset=us-ascii', 'Content-Transfer-Encoding: 7bit', ''];
   return { contentType: 'text/plain', raw: [...head, ...lines].join('\r\n') };
 };

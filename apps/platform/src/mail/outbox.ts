@@ -1,17 +1,20 @@
-// The outbox as its sender sees it: mails are claimed for a while, then marked as sent, as to be tried again, or as given up.
-// Several platform processes may do this at once. What a mail said is forgotten when it is done with: its link is a secret.
+// Outbox queries of the mail sender: claim mails for a limited time, then mark them as sent, as waiting for a retry, or as given up.
+// Several platform processes can work at the same time. The text of a finished mail is erased, because its link is a secret.
 import type { Db } from '../db/database.ts';
 import type { WaitingMail } from './mail-transport.ts';
 
-/** A mail that is being sent is not taken by another process for so long; claimed again while it is. What a process that died had waits for this. */
+/**
+ * Duration of a claim on a mail. No other process takes a claimed mail; the sender renews the claim while sending. Mails of a process
+ * that died wait for the end of the claim.
+ */
 export const MAIL_CLAIM_MS = 10_000;
 
 export interface ClaimedMail extends WaitingMail {
-  /** This one included. */
+  /** Number of delivery attempts, including the current attempt. */
   readonly attempts: number;
 }
 
-/** What became of a try. */
+/** Outcome of an attempt to deliver a mail. */
 export type MailOutcome =
   | { readonly kind: 'sent' }
   | { readonly kind: 'retry'; readonly at: number }
@@ -19,10 +22,10 @@ export type MailOutcome =
 
 const FORGOTTEN = { text_body: '', html_body: '' };
 
-/** A process that dies meanwhile leaves it to the others. */
+/** Returns the end of a claim that starts now. If the claiming process dies, other processes take the mail afterwards. */
 const claimedUntil = (now: number): Date => new Date(now + MAIL_CLAIM_MS);
 
-/** Those that are due and that nobody else holds, the one that waits longest first. */
+/** Claims due mails that no other process has claimed, longest-waiting first. */
 export const claimMails = async (db: Db, now: number, most: number): Promise<ClaimedMail[]> => {
   const rows = await db
     .updateTable('mail_outbox')
@@ -52,7 +55,7 @@ export const claimMails = async (db: Db, now: number, most: number): Promise<Cla
   }));
 };
 
-/** For those that take longer than a claim lasts. */
+/** Extends the claims on mails that take longer to send than a claim lasts. */
 export const renewClaims = async (db: Db, ids: readonly string[], now: number): Promise<void> => {
   if (ids.length === 0) return;
   await db
@@ -70,7 +73,7 @@ export const markSent = async (db: Db, ids: readonly string[], now: number): Pro
   await db.updateTable('mail_outbox').set(done).where('id', 'in', ids).execute();
 };
 
-/** Not if somebody else has claimed it since: then it is theirs. */
+/** Writes the outcome of a failed attempt, unless another process has claimed the mail since. */
 export const markUnsent = async (
   db: Db,
   { id, attempts }: ClaimedMail,

@@ -105,8 +105,8 @@ const told = async (tool: string, args: Record<string, unknown> = {}, bearer = m
   return ((await answer.json()) as { result: Told }).result;
 };
 
-describe('clients', () => {
-  it('of 2026 and of 2025 see the same tools and get the same results, by key', async () => {
+describe('MCP clients', () => {
+  it('of protocol 2026 and 2025 see the same tools and get the same results with an API key', async () => {
     const modern = await connectModern(mcp.keys.alice);
     const old = await connectOld(mcp.keys.alice);
     expect([modern.getNegotiatedProtocolVersion()]).toEqual(['2026-07-28']);
@@ -122,7 +122,7 @@ describe('clients', () => {
     expect([shownToOld.structuredContent, shownToOld.content]).toEqual([shown.structuredContent, shown.content]);
   });
 
-  it('are shown by a token what its scopes allow, and no other tool, resource or prompt', async () => {
+  it('with a token see only the tools and resources of its scopes', async () => {
     mcp.giveToken('reader', ['tunnels:read']);
     const client = await connectModern('reader');
     const reading = ['get_status', 'get_tunnel', 'get_usage', 'list_keys', 'list_pools', 'list_tunnels'];
@@ -135,7 +135,7 @@ describe('clients', () => {
     expect((await (await connectModern('all')).listTools()).tools.map(({ name }) => name)).toEqual(NAMES);
   });
 
-  it('that ask for progress get a stream which nothing between may hold back, the others plain JSON', async () => {
+  it('that ask for progress get an unbuffered event stream, other clients plain JSON', async () => {
     mcp.edges.answer = { request: CAPTURED, cursor: null };
     const params = { name: 'wait_for_request', arguments: { tunnel: 'tun_a' } };
     const plain = await mcp.post(mcp.keys.alice, request('tools/call', params));
@@ -149,7 +149,7 @@ describe('clients', () => {
     expect(text).toContain('"id":"req_1"');
   });
 
-  it('get what is offered again in the same words with their own id, and not when anything about it is odd', async () => {
+  it('get cached tool lists with their own request ID, but not for irregular requests or other scopes', async () => {
     const meta = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientInfo': WHO,
@@ -171,7 +171,7 @@ describe('clients', () => {
     expect(await read(list(4, 'tools/list', 'few'))).toMatchObject({ result: { tools: [{ name: 'close_tunnel' }] } });
   });
 
-  it('are answered by JSON-RPC when they say what nobody knows', async () => {
+  it('get a JSON-RPC error for unknown methods and tools', async () => {
     const answer = await mcp.post(mcp.keys.alice, request('tunnels/burn'));
     expect(await answer.json()).toMatchObject({ error: { code: -32_601 } });
     const unknown = await mcp.call(mcp.keys.alice, 'open_tunnel', { protocol: 'http', local_port: 3000 });
@@ -179,8 +179,8 @@ describe('clients', () => {
   });
 });
 
-describe('tools', () => {
-  it('show a tunnel as its edge knows it, and as the log does while that is away', async () => {
+describe('MCP tools', () => {
+  it('show a tunnel as its edge reports it, or as logged while the edge is unavailable', async () => {
     mcp.edges.answer = LIVING;
     expect((await told('get_tunnel', { tunnel: 'tun_a' })).structuredContent).toEqual({ tunnel: LIVING });
     mcp.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
@@ -190,7 +190,7 @@ describe('tools', () => {
     });
   });
 
-  it('tell how things stand without a secret', async () => {
+  it("report the account's status and keys without any secret", async () => {
     const { structuredContent } = await told('get_status');
     expect(structuredContent).toMatchObject({
       account: { email: 'alice@example.com', status: 'active' },
@@ -205,14 +205,14 @@ describe('tools', () => {
     expect(JSON.stringify([structuredContent, keys])).not.toMatch(/tnl_|token_hash/);
   });
 
-  it('sum up usage by as many days as were asked for', async () => {
+  it('sum usage over the requested number of days', async () => {
     expect((await told('get_usage', { days: 2 })).structuredContent).toMatchObject({
       summary: { plan: 'free', active_tunnels: 1 },
       days: [{ date: '2030-06-14' }, { date: '2030-06-15' }],
     });
   });
 
-  it('that change something are in the audit, with who was let in by what; refused ones are not', async () => {
+  it("with side effects are audited with the caller's credential, unless refused", async () => {
     mcp.giveToken('app', SCOPES);
     mcp.edges.answer = CAPTURED;
     await told('replay_request', { tunnel: 'tun_a', request_id: 'req_1' }, 'app');
@@ -252,13 +252,13 @@ describe("another account's tunnel", () => {
     ['get_request', { request_id: 'req_1' }],
     ['replay_request', { request_id: 'req_1' }],
     ['wait_for_request', { timeout_secs: 1 }],
-  ])('is unknown to %s, and no edge is asked', async (tool, args) => {
+  ])('is unknown to %s, and no edge is called', async (tool, args) => {
     const { isError, content } = await told(tool, { tunnel: 'tun_b', ...args });
     expect([isError, content?.[0]?.text]).toEqual([true, expect.stringMatching(/^TUNNEL_UNKNOWN: /)]);
     expect(mcp.edges.asked).toEqual([]);
   });
 
-  it('is in no list, resource or completion, even when an edge names it', async () => {
+  it('appears in no list, resource or completion, even if an edge returns it', async () => {
     mcp.edges.answer = [{ ...LIVING, tunnel_id: 'tun_b' }];
     const client = await connectModern(mcp.keys.alice);
     const ref = { type: 'ref/resource', uri: 'tunnel://tunnels/{tunnel}' } as const;
@@ -273,12 +273,12 @@ describe("another account's tunnel", () => {
     for (const uri of ['tunnel://tunnels/tun_b', 'tunnel://requests/tun_b/req_1']) {
       await expect(client.readResource({ uri })).rejects.toThrow(/tun_b/);
     }
-    // Edges are asked on behalf of the caller, whoever that is.
+    // Edges receive only calls on behalf of the caller.
     expect(new Set(mcp.edges.asked.flat())).toEqual(new Set([mcp.alice.userId]));
   });
 });
 
-it('an answer that is a stream ends when its caller leaves, and so does what it waits for', async () => {
+it('a streamed response and its pending edge call end when the caller disconnects', async () => {
   mcp.edges.answer = new Promise(() => {});
   const leaving = new AbortController();
   const params = { name: 'wait_for_request', arguments: { tunnel: 'tun_a' }, _meta: { progressToken: 1 } };

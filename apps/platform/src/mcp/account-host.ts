@@ -1,4 +1,5 @@
-// What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
+// The MCP tools of the platform for one account. The tools use the services of the REST API, so the tunnels of other accounts are
+// invisible.
 import { CAPTURES_KEPT_MAX, CHART_DAYS, collectCaptures } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import {
@@ -37,7 +38,10 @@ export interface AccountHostOptions extends ServiceContext {
   readonly version: string;
 }
 
-/** Tunnels are opened where their service is, by a client: what has no scope is none of the platform's. */
+/**
+ * Tools offered by the platform: all tools with a scope. Tools without a scope open tunnels, which only a client on the service's
+ * computer can do.
+ */
 const ACCOUNT_TOOLS: ReadonlySet<ToolName> = new Set(
   [...TOOLS.values()].filter(({ scope }) => scope !== null).map(({ name }) => name),
 );
@@ -57,7 +61,7 @@ export class AccountHost implements ToolHost {
   }
 
   async listTunnels({ state, limit }: { readonly state: 'active' | 'ended'; readonly limit: number }) {
-    // One more than is shown tells whether there are more.
+    // Asks for one more tunnel than shown, to detect whether the list is truncated.
     const asked = limit + 1;
     const tunnels: ShownTunnel[] =
       state === 'active'
@@ -96,7 +100,7 @@ export class AccountHost implements ToolHost {
   ) {
     const bounds = { withinMs, signal };
     const found = await awaitRequest(this.#options, this.#actor, tunnel, { method, pathContains }, bounds);
-    // Minutes may lie between: what comes after the end of a grant or key is not for its holder.
+    // Minutes may have passed. The request must not be returned after the caller's grant or key has ended.
     if (found !== null && !(await this.#caller.isStillIn())) throw new Fault('ACCESS_TOKEN_INVALID');
     return found;
   }
@@ -136,8 +140,8 @@ export class AccountHost implements ToolHost {
   }
 
   /**
-   * Before the deed, which an edge does: one that cannot be written down is not done. Of a tunnel of this account alone, so that nobody
-   * fills the audit with names that they made up.
+   * Writes a tool call to the audit log before an edge carries out the call. If the entry cannot be written, the call is not carried out.
+   * The tunnel must belong to this account, so that a caller cannot fill the audit log with invented names.
    */
   async #audit(tool: ToolName, tunnel: string, details: Readonly<Record<string, string>>): Promise<void> {
     const { db } = this.#options;

@@ -3,7 +3,7 @@ import { CallLimits } from './call-limits.rules.ts';
 
 const RULES = { openMax: 2, perWindow: 5, windowMs: 60_000, accountsMax: 10 };
 
-it('lets no more calls of one account be open than it may have, and others are none of its business', () => {
+it('an account can have a limited number of open calls, without effect on other accounts', () => {
   const limits = new CallLimits(RULES);
   expect(limits.begin('a', 0)).toEqual({ allowed: true });
   expect(limits.begin('a', 0)).toEqual({ allowed: true });
@@ -13,7 +13,7 @@ it('lets no more calls of one account be open than it may have, and others are n
   expect(limits.begin('a', 0)).toEqual({ allowed: true });
 });
 
-it('lets no more calls begin within a window, says when it is over, and does not count refused ones', () => {
+it('an account can begin a limited number of calls per window, and refused calls do not count', () => {
   const limits = new CallLimits(RULES);
   const callAt = (now: number) => {
     const verdict = limits.begin('a', now);
@@ -26,7 +26,7 @@ it('lets no more calls begin within a window, says when it is over, and does not
   expect(callAt(61_000)).toEqual({ allowed: true });
 });
 
-it('whatever begins and ends in whatever order, what is open is what began and has not ended', () => {
+it('in any order of begins and ends, the open count equals begun minus ended calls', () => {
   const limits = new CallLimits({ ...RULES, openMax: 3, perWindow: 1e6 });
   let seed = 7;
   const next = (below: number) => {

@@ -1,17 +1,18 @@
-// How many calls of one account may be open at a time, and how many may begin within a window. Whoever is let in owes one `ended`.
+// Limits the calls of an account: how many are open at the same time, and how many begin within a window. Every allowed `begin` must be
+// followed by exactly one `ended`.
 import { InFlight, SlidingWindows } from '@tunnel/rules/rate';
 
 export interface CallRules {
   readonly openMax: number;
   readonly perWindow: number;
   readonly windowMs: number;
-  /** Accounts whose windows are held: the one that began first leaves first. */
+  /** Maximum number of accounts with a stored window. Beyond the limit, the oldest window is evicted. */
   readonly accountsMax: number;
 }
 
 export type CallVerdict =
   | { readonly allowed: true }
-  /** `open`: too many are under way, which says nothing of when one of them ends. */
+  /** `open`: too many calls are open. The time until a call ends is unknown, so there is no retry time. */
   | { readonly allowed: false; readonly reason: 'open' }
   | { readonly allowed: false; readonly reason: 'rate'; readonly retryAfterMs: number };
 
@@ -28,7 +29,7 @@ export class CallLimits {
     return this.#open.of(account);
   }
 
-  /** A call that is refused counts for nothing: whoever waits as long as it was told to gets in. */
+  /** Counts a call, or rejects the call. Rejected calls are not counted, so a caller that waits for the stated time gets in. */
   begin(account: string, now: number): CallVerdict {
     const retryAfterMs = this.#begun.retryAfterMs(account, now);
     if (retryAfterMs > 0) return { allowed: false, reason: 'rate', retryAfterMs };

@@ -1,32 +1,32 @@
-// Answers to questions whose answer depends on their words and the scopes of the caller alone: what is offered. Hosts ask for it at every turn, so
-// that one is made by a server once, and given again to whoever asks in the very same words.
+// Cache of MCP listings (the offered tools, resources and prompts). A listing depends only on the wording of the request and on the
+// caller's scopes. Hosts ask for listings at every turn, so a listing is produced once and reused for identical requests.
 import { Cache } from '@tunnel/runtime';
 import type { McpCaller } from './mcp-caller.ts';
 import type { McpMessage } from './mcp-message.ts';
 
-/** Answers to questions for what /mcp offers, which hosts ask at every turn in the same words. */
+/** Maximum number of cached results of listing requests to /mcp. */
 const MCP_LISTINGS_MAX = 200;
-/** Longer questions are answered anew each time. */
+/** Maximum length of a cache key. Longer listing requests are not cached. */
 const MCP_LISTING_KEY_MAX_CHARACTERS = 2000;
 
 const LISTINGS: ReadonlySet<unknown> = new Set([
   ...['server/discover', 'tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'],
 ]);
 
-/** All that a server looks at besides the message. */
+/** Request headers read by the MCP server. The cache key includes their values. */
 const HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'] as const;
 
 const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params']);
 
 export class ListingAnswers {
-  /** The result as JSON, by the question without its id. As bytes: turning it into them takes longer than all the rest. */
+  /** Results as JSON, by the request without its id. Stored as bytes, because encoding takes longer than all other steps. */
   readonly #results = new Cache<string, Uint8Array>({ max: MCP_LISTINGS_MAX });
 
-  /** null: it is no such question. */
+  /** Returns the cache key of a message, or null if the message is not a cacheable listing request. */
   keyOf({ scopes }: McpCaller, message: McpMessage, header: (name: string) => string | undefined): string | null {
     const { id, method } = message;
     if (!LISTINGS.has(method) || (typeof id !== 'string' && !Number.isSafeInteger(id))) return null;
-    // Whatever is odd about it is for a server to say.
+    // Messages with unknown members go to the server, which reports the error.
     if (!Object.keys(message).every((member) => MEMBERS.has(member))) return null;
     const key = wordsOf([[...scopes], HEADERS.map(header), message['jsonrpc'], method, message['params']]);
     return key === null || key.length > MCP_LISTING_KEY_MAX_CHARACTERS ? null : key;
@@ -37,7 +37,7 @@ export class ListingAnswers {
     return result === undefined ? null : answerOf(id, result);
   }
 
-  /** What a server said; a refusal is said anew each time. */
+  /** Stores the server's result and returns the response. Error responses are not stored. */
   async keep(key: string, { id }: McpMessage, response: Response): Promise<Response> {
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
     if (response.status !== 200 || !isJson) return response;
@@ -50,7 +50,7 @@ export class ListingAnswers {
   }
 }
 
-/** null: what the parser takes whatever its depth is too deep to be written down. */
+/** Returns the request as JSON, or null if the request is nested too deeply to be serialized; the parser accepts any depth. */
 const wordsOf = (question: readonly unknown[]): string | null => {
   try {
     return JSON.stringify(question);

@@ -1,4 +1,5 @@
-// Who asks at /mcp: an account by one of its API keys, or a program that its owner connected, by a token for /mcp alone.
+// Authenticates callers of /mcp: an account by one of its API keys, or a program connected by the account's owner, by a token valid only
+// for /mcp.
 
 import { Fault, isErrorCode } from '@tunnel/errors';
 import { SCOPES, type Scope } from '@tunnel/mcp/tools';
@@ -10,9 +11,12 @@ import type { UserActor } from '../services/shared/service-context.ts';
 export interface McpCaller {
   readonly actor: UserActor;
   readonly scopes: ReadonlySet<Scope>;
-  /** By what it was let in, as the audit and the caller itself are told. */
+  /** The key or grant used by the caller, as shown in the audit log and to the caller. */
   readonly access: McpAccess;
-  /** Whether that holds still, as of at most two seconds ago: a call may take minutes, and its owner shuts it out meanwhile. */
+  /**
+   * Checks whether the key or grant is still valid, as of at most two seconds ago. A call may take minutes, and the owner may revoke the
+   * access meanwhile.
+   */
   readonly isStillIn: () => Promise<boolean>;
 }
 
@@ -26,20 +30,23 @@ export interface McpDoorDeps {
 }
 
 interface McpDoor extends McpDoorDeps {
-  /** Runs a look-up in the database when it is the turn of the account; null: of a caller that is not known yet. */
+  /** Runs a database lookup when the account's turn has come. A null account means a caller not known yet. */
   readonly lookUp: <T>(account: string | null, work: () => Promise<T>) => Promise<T>;
 }
 
-/** Its owner made it, and could do all of this with it anyway. */
+/** Scopes of an API key. The account's owner created the key and has all these permissions anyway. */
 const ALL_SCOPES: ReadonlySet<Scope> = new Set(SCOPES);
 
 const BEARER = /^bearer +(\S.*)$/i;
 const TOKEN = /^[\w.~+/=-]+$/;
 
-/** Something was shown, though it may be good for nothing. */
+/** Returns true if the header contains a bearer token, valid or not. */
 export const showsBearer = (authorization: string | undefined): boolean => BEARER.test(authorization ?? '');
 
-/** Throws AUTH_TOKEN_MISSING, one of the refusals of a key, ACCESS_TOKEN_INVALID or ACCOUNT_SUSPENDED. */
+/**
+ * Identifies the caller by the Authorization header. Throws AUTH_TOKEN_MISSING, a fault for an invalid key, ACCESS_TOKEN_INVALID or
+ * ACCOUNT_SUSPENDED.
+ */
 export const authenticateCaller = async (
   { keys, tokens, lookUp }: McpDoor,
   authorization: string | undefined,
@@ -47,7 +54,7 @@ export const authenticateCaller = async (
   const token = BEARER.exec(authorization ?? '')?.[1]?.trimEnd();
   if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
   if (looksLikeApiKey(token)) return callerOfKey({ keys, lookUp }, token);
-  // Tokens of POST /auth/login are none for here: their audience is another.
+  // Tokens from POST /auth/login have a different audience and are rejected here.
   const bearer = TOKEN.test(token) ? await tokens.check(token) : null;
   if (bearer === null) throw new Fault('ACCESS_TOKEN_INVALID');
   return {

@@ -18,10 +18,10 @@ const ENVELOPE = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-/** Waits for as long as the caller is there, and longer for one that never leaves. */
+/** Starts an endpoint with wait_for_request calls that end only when the caller disconnects. */
 const open = () => {
   const clock = new FakeClock();
-  /** Of calls under way: what is to be done when they are over. */
+  /** Callbacks to run when the open calls end. */
   const overs: (() => void)[] = [];
   const finish = (): void => {
     for (const over of overs.splice(0)) over();
@@ -54,7 +54,7 @@ const open = () => {
     const gone = new AbortController();
     if (leaves) gone.abort();
     const request = new Request('http://127.0.0.1/mcp', {
-      // Read already.
+      // Placeholder: the endpoint gets the message already parsed.
       method: 'POST',
       headers,
       body: '{}',
@@ -71,13 +71,13 @@ const open = () => {
 
 const WAIT = { name: 'wait_for_request', arguments: { tunnel: 'tun_1', timeout_secs: 300 } };
 
-describe('/mcp for a caller that has gone before its message was looked at', () => {
+describe('/mcp with a caller that disconnected before processing', () => {
   it.each([
     ['of 2025', {}],
     ['of 2025 that asks for progress', { _meta: { progressToken: 1 } }],
     ['of 2026', { _meta: ENVELOPE }],
     ['of 2026 that asks for progress', { _meta: { ...ENVELOPE, progressToken: 1 } }],
-  ])('begins nothing that would go on without it: one %s', async (_, more) => {
+  ])('leaves no pending work: a call %s', async (_, more) => {
     const { ask, waits } = open();
     const answer = await ask('tools/call', { ...WAIT, ...more }, { leaves: true });
     await answer.text();
@@ -85,12 +85,12 @@ describe('/mcp for a caller that has gone before its message was looked at', () 
   });
 });
 
-describe('/mcp for a message that is nested without end', () => {
+describe('/mcp with an extremely nested message', () => {
   it.each([
     ['tools/list', {}],
     ['resources/list', {}],
     ['tools/list', { _meta: ENVELOPE }],
-  ])('answers %s, or refuses it, by no fault of its own', async (method, more) => {
+  ])('responds to %s or rejects it without an internal error', async (method, more) => {
     let nested: unknown = 1;
     for (let depth = 0; depth < 100_000; depth += 1) nested = [nested];
     const { ask } = open();
@@ -99,10 +99,10 @@ describe('/mcp for a message that is nested without end', () => {
   });
 });
 
-describe('a call at /mcp that is never over', () => {
+describe('a long call to /mcp', () => {
   const LISTEN = { notifications: { toolsListChanged: true }, _meta: ENVELOPE };
 
-  it('is cut after a while, as whoever listens was let in with a token that may have ended since', async () => {
+  it('is cut after the maximum duration, because its token may have been revoked meanwhile', async () => {
     const { ask, clock } = open();
     for (let n = 0; n < MCP_OPEN_CALLS_MAX; n += 1) {
       expect((await ask('subscriptions/listen', LISTEN)).status).toBe(200);
@@ -112,7 +112,7 @@ describe('a call at /mcp that is never over', () => {
     expect((await ask('tools/list', {})).status).toBe(200);
   });
 
-  it('one that is over in time leaves no timer', async () => {
+  it('leaves no timer if it ends in time', async () => {
     const { ask, clock, finish } = open();
     await ask('tools/list', {});
     finish();

@@ -1,5 +1,5 @@
-// One message of a caller who is known, from its limits to its answer: each is served by a server of its own, made for what the caller may do. Nothing
-// outlives the call, so that a caller who leaves leaves nothing behind.
+// Handles one MCP message from an authenticated caller, from the limits to the response. Every call gets a new server, built for the
+// caller's scopes. Nothing outlives the call, so a caller that disconnects leaves no state behind.
 import {
   type AuthInfo,
   createMcpHandler,
@@ -18,20 +18,21 @@ import type { McpCaller } from './mcp-caller.ts';
 import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mcp-message.ts';
 
 /**
- * Calls of one account at /mcp at a time: each may wait for minutes.
+ * Maximum number of open calls of one account to /mcp. A call can wait for minutes.
  * @limit mcp: Platform: concurrent calls per account | 429 `MCP_CALLS_OPEN`
  */
 export const MCP_OPEN_CALLS_MAX = 20;
 /**
- * A call is cut after this time. The longest wait of a tool is over by then; a client that only listens, or does not read its answer, has to show its token again.
+ * Maximum duration of a call. Longer than the longest wait of a tool. A client that only listens, or does not read its response, has to
+ * present its token again.
  * @limit mcp: Platform: call, time | the call is cut off
  */
 export const MCP_CALL_MAX_MS = 330_000;
-/** What a caller is told to wait while that many are open. */
+/** Retry time sent to a caller with too many open calls. */
 const MCP_RETRY_AFTER_SECS = 1;
-/** A sign of life on an answer that is a stream, so that proxies keep it open. */
+/** Interval of keep-alives on streamed responses, so that proxies keep the connection open. */
 const MCP_ALIVE_MS = 15_000;
-/** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
+/** Maximum number of /mcp streams of all accounts on which hosts wait for changed lists. */
 const MCP_SUBSCRIPTIONS_MAX = 1000;
 
 export interface McpEndpointOptions {
@@ -43,20 +44,20 @@ export interface McpEndpointOptions {
   readonly onCall: (tool: ToolFacts['name'], outcome: ToolOutcome['outcome']) => void;
 }
 
-/** One call over HTTP. */
+/** An MCP call received over HTTP. */
 export interface McpHttpCall {
   readonly request: Request;
   readonly message: McpMessage;
-  /** In lower case. */
+  /** Returns a request header. The name must be in lower case. */
   header(name: string): string | undefined;
-  /** The answer is out, or nobody is there for it any more; called once. */
+  /** Registers a function that runs once, when the response has been sent or the caller has disconnected. */
   onOver(run: () => void): void;
-  /** Ends it under way, with its connection. */
+  /** Aborts a running call by closing its connection. */
   cut(): void;
 }
 
 const WINDOW_MS = 60_000;
-/** Of an answer that nobody gets. */
+/** Status of a response to a caller that has disconnected; never delivered. */
 const CALLER_GONE = 499;
 
 export class McpEndpoint {
@@ -81,7 +82,7 @@ export class McpEndpoint {
     });
   }
 
-  /** Throws MCP_SCOPE_MISSING, MCP_CALLS_OPEN and MCP_CALLS_THROTTLED. */
+  /** Answers a call. Throws MCP_SCOPE_MISSING, MCP_CALLS_OPEN and MCP_CALLS_THROTTLED. */
   async answer(caller: McpCaller, call: McpHttpCall): Promise<Response> {
     const tool = calledTool(call.message);
     try {
@@ -135,13 +136,19 @@ export class McpEndpoint {
   }
 }
 
-/** A tool that exists, but not for this token: told before any server is made, and so that the program can ask for more. */
+/**
+ * Throws MCP_SCOPE_MISSING for a tool outside the token's scopes. Checked before a server is created, so that the program can ask for
+ * more scopes.
+ */
 const refuseOutsideScope = ({ scopes }: McpCaller, tool: ToolFacts | null): void => {
   if (tool === null || tool.scope === null || scopes.has(tool.scope)) return;
   throw new Fault('MCP_SCOPE_MISSING', { tool: tool.name, scope: tool.scope });
 };
 
-/** The SDK passes it on to the maker of servers, and does nothing else with it. */
+/**
+ * Wraps the caller as AuthInfo, only to hand the caller through the SDK to the function that creates servers. The SDK makes no other use
+ * of AuthInfo.
+ */
 const authInfoOf = (caller: McpCaller): AuthInfo => ({
   token: '',
   clientId: caller.access.kind,
@@ -150,18 +157,18 @@ const authInfoOf = (caller: McpCaller): AuthInfo => ({
 });
 
 /**
- * Revisions of 2025, without a session. The SDK's own way streams every answer; here only those who asked for progress get a stream,
- * as in the revision of 2026.
+ * Serves the protocol revisions of 2025, without a session. The SDK's own handler streams every response; here a stream is sent only on
+ * request for progress, as in the revision of 2026.
  */
 const serveLegacy = async (server: McpServer, { request, message, onOver }: McpHttpCall): Promise<Response> => {
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !asksForProgress(message),
     keepAliveMs: MCP_ALIVE_MS,
   });
-  // Before anything can end it: a server that was closed first would serve all the same, for nobody.
+  // The server connects before the call can end. A server closed before connecting would still handle the request.
   await server.connect(transport);
   let isOver = false;
-  // One that is closed under way never answers.
+  // A server closed during a request never responds, so the end of the call resolves the response.
   const gone = new Promise<Response>((resolve) => {
     onOver(() => {
       isOver = true;

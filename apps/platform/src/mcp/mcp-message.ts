@@ -1,17 +1,17 @@
-// One message to /mcp before anybody acts on it: its JSON, the tool it calls, and what answers that are none of the protocol's look like.
+// Reads one message to /mcp: parses its JSON, finds the called tool, and builds the error responses outside the protocol.
 import { isUtf8 } from 'node:buffer';
 import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
 import { TOOLS, type ToolFacts, type ToolName } from '@tunnel/mcp/tools';
 
-/** Of JSON-RPC. */
+/** JSON-RPC error codes. */
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
 export type McpMessage = Readonly<Record<string, unknown>>;
 
-/** The message, or the answer to what is none. */
+/** Parses a request body as one JSON-RPC message. Returns an error response for an invalid body. */
 export const readMessage = (bytes: ArrayBuffer): McpMessage | Response => {
-  // A text does not tell that what it was made of was none.
+  // Checked on the bytes, because TextDecoder silently replaces invalid UTF-8.
   if (!isUtf8(bytes)) return rpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8');
   try {
     const message: unknown = JSON.parse(new TextDecoder().decode(bytes));
@@ -19,23 +19,26 @@ export const readMessage = (bytes: ArrayBuffer): McpMessage | Response => {
   } catch {
     return rpcError(PARSE_ERROR, 'Parse error: the body is not valid JSON');
   }
-  // Batches went with revision 2025-06-18, and would hide calls from limits and scopes.
+  // Batches were removed from the protocol in revision 2025-06-18, and would hide calls from limits and scopes.
   return rpcError(INVALID_REQUEST, 'Invalid Request: the body must be one JSON-RPC message');
 };
 
 const rpcError = (code: number, message: string): Response =>
   Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status: 400 });
 
-/** null: it calls none, or none that there is. */
+/** Returns the tool called by a message. Null if the message calls no tool, or an unknown tool. */
 export const calledTool = ({ method, params }: McpMessage): ToolFacts | null => {
   if (method !== 'tools/call' || !isRecord(params)) return null;
   return TOOLS.get(params['name'] as ToolName) ?? null;
 };
 
-/** Whoever does not ask for progress is answered with plain JSON. */
+/** Returns true if the message asks for progress. Other messages get a plain JSON response. */
 export const asksForProgress = (message: McpMessage): boolean => metaOf(message)?.['progressToken'] !== undefined;
 
-/** As every request does since 2026: it is none of an earlier revision, whatever else is wrong with it. */
+/**
+ * Returns true if the message states its protocol revision in `_meta`, as required since 2026. Such a message never belongs to an earlier
+ * revision, even if it is otherwise invalid.
+ */
 export const saysRevision = (message: McpMessage): boolean =>
   metaOf(message)?.[PROTOCOL_VERSION_META_KEY] !== undefined;
 

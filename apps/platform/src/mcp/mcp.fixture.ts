@@ -1,4 +1,5 @@
-// /mcp on a real socket over a database of its own: two accounts with a key each, edges that say what a test puts in, and tokens by name. Used by tests only.
+// /mcp on a real socket with a separate database: two accounts with a key each, scripted edges, and access tokens defined by name. For
+// tests only.
 
 import type { Scope } from '@tunnel/mcp/tools';
 import { systemClock } from '@tunnel/runtime';
@@ -21,22 +22,22 @@ export const CALLS_PER_MINUTE = 60;
 export interface McpFixture extends PlatformFixture {
   readonly url: string;
   readonly metrics: PlatformMetrics;
-  /** The key of each. */
+  /** API keys of both accounts, by name. */
   readonly keys: { readonly alice: string; readonly bob: string };
-  /** What a token is good for; of the others none is. */
+  /** Access tokens by name, with their rights or their error. Tokens not in the map are invalid. */
   readonly tokens: Map<string, McpBearer | Error>;
-  /** Whose turns the look-ups of keys have taken. */
+  /** Callers that used a turn for a key lookup. */
   readonly lookUps: ApiCaller[];
-  /** Of alice, for a connected app. */
+  /** Defines an access token of a connected app of alice. */
   giveToken(token: string, scopes: readonly Scope[], actor?: UserActor): void;
-  /** Their owners disconnect all apps; what was given to them is still signed. */
+  /** Disconnects all apps of all accounts. Tokens given out before keep a valid signature. */
   endGrants(): void;
   post(bearer: string | null, message: unknown, more?: PostOptions): Promise<Response>;
-  /** As a client of 2025 does it, without progress. */
+  /** Calls a tool as a client of protocol 2025 does, without progress. */
   call(bearer: string, tool: string, args?: object): Promise<Response>;
-  /** One more. */
+  /** Creates a further API key for the account. */
   newKey(actor: UserActor): Promise<{ readonly id: string; readonly token: string }>;
-  /** An http tunnel of theirs that lives. */
+  /** Adds an open HTTP tunnel of the account. */
   addTunnel(actor: UserActor, tunnelId: string): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// `tunnel-server admin`: what an operator does with accounts, from the invitation to the end. Each change is written to the audit.
+// `tunnel-server admin`: commands for the operator to manage accounts, from invitation to deletion. Every change is recorded in the audit
+// log.
 import {
   createUser,
   deleteUser,
@@ -92,7 +93,7 @@ interface DeleteFlags extends JsonFlags {
 
 const MAIL_NOTE = 'The running server also sends the link by mail.\n';
 
-/** Who comes in, and who goes. A link is all that standard output has, so that a script can take it. */
+/** Commands that add and delete accounts. Standard output contains only the link, so that scripts can use the link. */
 const peopleCommands = (say: Say): Command[] => [
   subcommand('invite', 'Invite a person by mail; valid for 7 days', 'admin invite alice@example.com')
     .argument('<email>')
@@ -142,10 +143,13 @@ const peopleCommands = (say: Say): Command[] => [
     }),
 ];
 
-/** Longer than any password may be. */
+/** Maximum size of the password input in bytes, longer than any valid password. */
 const PASSWORD_INPUT_MAX_BYTES = 4096;
 
-/** The first line of what was piped in, or typed: nobody at a terminal knows that Ctrl-D is needed. */
+/**
+ * Reads the first line of piped or typed input. Does not wait for the end of the input, because users at a terminal do not expect to
+ * press Ctrl-D.
+ */
 const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> => {
   const parts: Buffer[] = [];
   let bytes = 0;

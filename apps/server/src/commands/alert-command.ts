@@ -1,4 +1,4 @@
-// `tunnel-server alert test`: sends one alert to the operator's URL, and says what came of it.
+// `tunnel-server alert test`: sends a test alert to the operator's webhook URL and prints the result.
 import type { TestAlertEnd } from '@tunnel/edge';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';

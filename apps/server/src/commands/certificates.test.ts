@@ -1,4 +1,4 @@
-// What an operator reads of certificates, and what of a name that has none.
+// The operator's commands for certificates: the table, unknown names, and the call to the local server.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Fault } from '@tunnel/errors';
@@ -37,7 +37,7 @@ const NONE = {
   renew_at: null,
 };
 
-it('is a table for people', () => {
+it('the certificate table shows names, state, issuer, expiry, renewal and the last error', () => {
   expect(certificatesText([VALID, FAILING, NONE], NOW).split('\n')).toEqual([
     'NAMES                         STATE    ISSUER   EXPIRES IN  RENEWS       LAST ERROR',
     'tunnels.test, *.tunnels.test  valid    Test CA  89 days     in 30 hours  -',
@@ -57,7 +57,7 @@ const problem = (name: string): string => {
   }
 };
 
-it('names those near one that nobody has', () => {
+it('an unknown certificate name is refused with similar names', () => {
   expect([problem('shop.example'), problem('*.tunnels.test')]).toEqual(['known', 'known']);
   expect(problem('shpo.example')).toBe(
     'CERTIFICATE_UNKNOWN there is no certificate for shpo.example; similar names: shop.example',
@@ -66,7 +66,7 @@ it('names those near one that nobody has', () => {
   expect(problem('quite-another.org')).toBe('CERTIFICATE_UNKNOWN there is no certificate for quite-another.org');
 });
 
-it('says what the server of this machine answers, and that it does not', async () => {
+it("the command prints the local server's answer, or reports that the server does not respond", async () => {
   const server = createServer((request, response) => {
     if (request.headers.authorization !== 'Bearer secret') response.writeHead(403).end('{"error":"no"}');
     else response.end(`${request.method} ${request.url}`);

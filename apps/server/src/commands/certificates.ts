@@ -1,5 +1,5 @@
-// `tunnel-server certificates`: those that are ordered by themselves, beside a running server: of a stack or a platform from its database, of an edge that
-// runs alone over its REST.
+// `tunnel-server certificates`: lists and renews automatic certificates next to a running server. For a stack or a platform, the commands
+// use the database; for an edge without a platform, the edge's REST API.
 import { existsSync } from 'node:fs';
 import { request as requestClear } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -17,13 +17,13 @@ import { type JsonFlags, loadConfig, tableText } from './shared.ts';
 
 const clock = systemClock;
 
-/** As an edge shows them, too: its files, and those of the local CA. */
+/** A certificate in the list. Besides automatic certificates, an edge also lists certificate files and certificates of its local CA. */
 type ShownCertificate = Omit<ListedCertificate, 'source'> & { readonly source: 'acme' | 'file' | 'local-ca' };
 
-/** Where they are kept. */
+/** Access to the certificates, through the database or the edge's REST API. */
 interface CertificateList {
   list(): Promise<readonly ShownCertificate[]>;
-  /** False: an order for it is under way. */
+  /** Starts to renew a certificate. Resolves with false if an order for the certificate is already in progress. */
   renew(name: string): Promise<boolean>;
 }
 
@@ -53,7 +53,10 @@ export const certificates = (finish: (code: number) => void): Command => {
     );
 };
 
-/** The nearest of those that there are: most often a letter is wrong, or a label is missing. */
+/**
+ * Throws a fault if no certificate has the name. The fault suggests similar names, because most errors are a wrong letter or a missing
+ * label.
+ */
 export const refuseUnknown = (name: string, all: readonly ShownCertificate[]): void => {
   const known = all.flatMap(({ names }) => names);
   if (known.includes(name)) return;
@@ -93,7 +96,7 @@ const overRest = (config: ServerConfig, dataDir: string, url: string): Certifica
   return {
     list: async () => {
       const { status, text } = await call('GET', '/api/certificates');
-      // An edge of before has none.
+      // Older edges have no REST endpoint for certificates.
       if (status === 404) return [];
       if (status !== 200) throw refusalOf(url, text);
       return JSON.parse(text) as readonly ShownCertificate[];
@@ -116,7 +119,10 @@ interface RestCall {
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** On this machine a certificate for another name is no reason: who listens there was written down by the server itself. */
+/**
+ * Calls the edge's REST API. On this machine, a certificate for a different name is accepted, because the server itself wrote the address
+ * to run.json.
+ */
 export const callRest = (
   url: URL,
   { method, token, domain, body }: RestCall,
@@ -139,7 +145,7 @@ const refusalOf = (url: string, answer: string): Fault => {
   try {
     reason = (JSON.parse(answer) as { error?: string }).error ?? answer;
   } catch {
-    // It is no error of ours, or none at all: as it is.
+    // The response is not an error of the API, so its text is shown unchanged.
   }
   return new Fault('SERVER_REFUSED', { url, reason: reason.slice(0, REASON_SHOWN_CHARACTERS) });
 };
@@ -166,7 +172,7 @@ const renewalText = (at: number, now: number): string => (at <= now ? 'now' : `i
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** In the largest unit that says enough. */
+/** Formats the remaining time in a single unit: days from two days on, hours from two hours on, otherwise minutes. */
 const timeTo = (at: number, now: number): string => {
   const leftMs = at - now;
   if (leftMs <= 0) return 'expired';

@@ -1,4 +1,5 @@
-// The commands that work on the database, beside a running server or without one: `migrate` and `edge-credential`; and the way to it.
+// Commands that use the database, with or without a running server: `migrate` and `edge-credential`. Also the database access for other
+// commands.
 import { userInfo } from 'node:os';
 import { type ServerConfig } from '@tunnel/config/server';
 import {
@@ -48,7 +49,7 @@ const checkText = (missing: readonly string[]): string =>
 const appliedText = (applied: readonly string[]): string =>
   applied.length === 0 ? 'ok: the database was already up to date' : `applied: ${applied.join(', ')}`;
 
-// `tunnel-server edge-credential`: which edges may connect to the platform.
+// `tunnel-server edge-credential`: manages the edges that can connect to the platform.
 
 export const edgeCredential = (finish: (code: number) => void): Command => {
   const command = new Command('edge-credential').description('Create, list and revoke edge credentials');
@@ -115,7 +116,7 @@ export const sayTo =
     finish(EXIT_OK);
   };
 
-/** With the tables up to date, and the configuration that led there. */
+/** Opens the configured database with up-to-date tables, and calls `act` with the database and the configuration. */
 export const open = <T>(
   flags: JsonFlags,
   act: (database: Database, config: ServerConfig) => Promise<T>,
@@ -124,14 +125,14 @@ export const open = <T>(
   return withDatabase(config, { prepared: true }, (database) => act(database, config));
 };
 
-/** Who stands at the console, as the audit names them. */
+/** The operator at the console, under the name used in the audit log. */
 export const consoleOperator = (): OperatorActor => ({ kind: 'operator', name: nameOf() });
 
 const nameOf = (): string => {
   try {
     return userInfo().username;
   } catch {
-    // A user without an entry in the password file, as in containers.
+    // The user has no entry in the password file, as is common in containers.
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 };
@@ -139,9 +140,10 @@ const nameOf = (): string => {
 const logger = createLogger({ level: 'warn', format: 'human', stream: process.stderr });
 
 /**
- * A command's way to the database: the configured one, the embedded one of a server that runs, or the embedded one started for as
- * long as the command takes.
- * `prepared`: the tables are brought up to date first. `patient`: no statement is cut. Throws a fault when there is no database.
+ * Opens the database for a command: the configured database, the embedded database of a running server, or the embedded database started
+ * for the duration of the command.
+ * With `prepared`, pending migrations run first. With `patient`, statements have no time limit. Throws a fault if no database is
+ * available.
  */
 export const withDatabase = async <T>(
   config: ServerConfig,

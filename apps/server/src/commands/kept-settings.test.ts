@@ -15,13 +15,13 @@ beforeEach(async () => {
 });
 afterEach(() => folder.close());
 
-it('a start with --public leaves a file behind, by which a start without flags is the same', () => {
+it('a start with --public saves a settings file, and later starts without flags read the same settings', () => {
   const dataDir = folder.path;
   const first = loadStackConfig({ dataDir }, {}, publicOverrides(FLAGS));
   expect(keepSettings(dataDir, FLAGS)).toBe(join(dataDir, 'server.toml'));
   expect(statSync(join(dataDir, 'server.toml')).mode & 0o777).toBe(0o600);
   expect(loadStackConfig({ dataDir }, {})).toEqual(first);
-  // Operator commands know nothing of stacks, and read the same file.
+  // Operator commands read the same file without the defaults of a full server.
   expect(loadConfig({ dataDir }, {})).toEqual(first);
   expect(loadConfig({}, { TUNNEL_DATA_DIR: dataDir })).toEqual(first);
   expect(first.platform).toMatchObject({
@@ -31,7 +31,7 @@ it('a start with --public leaves a file behind, by which a start without flags i
   expect(first.load_balancing.enabled).toBe(true);
 });
 
-it('the file reads as a person would have written it', () => {
+it('the saved settings file is readable and has comments', () => {
   expect(
     settingsText({ public: 'tunnels.example.com' }),
   ).toBe(`# Written by the first start with --public tunnels.example.com. You can edit this file.
@@ -59,7 +59,7 @@ tunnel_limit = 100
 `);
 });
 
-it('a file that is there stays as it is, and flags win over it for their start', () => {
+it('an existing settings file stays unchanged, and flags override the file for a single start', () => {
   const dataDir = folder.path;
   writeFileSync(join(dataDir, 'server.toml'), '[server]\ndomain = "old.example.com"\ncontrol_port = 4444\n');
   expect(keepSettings(dataDir, FLAGS)).toBeNull();
@@ -73,7 +73,7 @@ it('a file that is there stays as it is, and flags win over it for their start',
   expect(keysBesideFile(FLAGS, loadConfig({ dataDir }, {}))).toEqual([]);
 });
 
-it('--config wins over the file of the data directory, which wins over the defaults of a start without a file', async () => {
+it('--config takes precedence over the file in the data directory, and this file over the built-in defaults', async () => {
   const dataDir = folder.path;
   const config = join(dataDir, 'elsewhere.toml');
   writeFileSync(config, '[server]\ncontrol_port = 4441\n');
@@ -90,7 +90,7 @@ it('--config wins over the file of the data directory, which wins over the defau
   expect((await judgeConfig({ dataDir }, {})).text).toContain(`${join(dataDir, 'server.toml')}:1: unknown key`);
 });
 
-it('a directory that cannot be written is named', () => {
+it('a data directory that cannot be written is named in the error', () => {
   mkdirSync(join(folder.path, 'server.toml.new'));
   expect(() => keepSettings(folder.path, FLAGS)).toThrow(/data directory/);
 });

@@ -1,4 +1,5 @@
-// The settings of a start with `--public` as a file in the data directory, so that every other command sees them and a later start needs no flags.
+// Saves the settings of a start with `--public` to a file in the data directory, so that later starts need no flags and all other
+// commands use the same settings.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVER_FILE, type ServerConfig } from '@tunnel/config/server';
@@ -9,7 +10,10 @@ import { type PublicFlags, publicOverrides } from './public-flags.ts';
 
 type Table = { readonly [key: string]: string | number | boolean | Table };
 
-/** A server.toml that is the same start without flags: the keys of the flags, and what a start without a file has besides. */
+/**
+ * Returns the text of a server.toml that starts the same server without flags: the keys set by the flags, and the defaults of a start
+ * without a file.
+ */
 export const settingsText = (flags: PublicFlags): string => {
   const { platform, ...flagTables } = publicOverrides(flags) as { readonly [table: string]: Table };
   const { platform: planTables, ...defaults } = STACK_DEFAULTS;
@@ -22,7 +26,7 @@ export const settingsText = (flags: PublicFlags): string => {
   ].join('\n');
 };
 
-/** Keys come before the tables below them, as TOML needs it. */
+/** Returns the lines of a TOML table. Keys come before nested tables, as TOML requires. */
 const tableLines = (table: Table, path: readonly string[]): string[] => {
   const keys: string[] = [];
   const below: string[] = [];
@@ -33,12 +37,15 @@ const tableLines = (table: Table, path: readonly string[]): string[] => {
   return [...(keys.length === 0 || path.length === 0 ? keys : ['', `[${path.join('.')}]`, ...keys]), ...below];
 };
 
-/** Writes the file unless there is one. Gives its path when it was written, else null. The caller holds the data directory. */
+/**
+ * Writes the settings file unless the file exists. Returns the path if the file was written, otherwise null. The caller must hold the
+ * lock of the data directory.
+ */
 export const keepSettings = (dataDir: string, flags: PublicFlags): string | null => {
   const file = join(dataDir, SERVER_FILE);
   if (existsSync(file)) return null;
   try {
-    // A crash in between leaves no half of a file that the next start would read.
+    // The atomic write leaves no incomplete file after a crash. The next start would read an incomplete file.
     writeAtomicSync(file, settingsText(flags), { soleWriter: true });
     return file;
   } catch (error) {
@@ -47,7 +54,10 @@ export const keepSettings = (dataDir: string, flags: PublicFlags): string | null
   }
 };
 
-/** The keys that the flags of this start set to something else than the file does, on which every other command goes by the file. */
+/**
+ * Returns the keys that the flags of this start set to a different value than the settings file. All other commands use the file's
+ * values.
+ */
 export const keysBesideFile = (flags: PublicFlags, ofFile: ServerConfig): string[] =>
   differingKeys(publicOverrides(flags) as Table, ofFile as unknown as Table, []);
 

@@ -1,5 +1,5 @@
-// `tunnel-server oauth-client`: programs that ask to be connected and have no document about themselves. They are public: nothing of
-// what is printed here is a secret.
+// `tunnel-server oauth-client`: manages OAuth apps without a client metadata document. The apps are public clients, so no output is
+// secret.
 import { createOauthClient, listOauthClients, type RegisteredClient, revokeOauthClient } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';
 import { loadStackConfig } from './shared.ts';
 
-/** What the flags come to, or the one line that refuses them. */
+/** Parses the flags. Returns an error message if the flags are refused. */
 const read = (...args: string[]): PublicFlags | string => {
   let flags: PublicFlags | undefined;
   let said = '';
@@ -43,8 +43,8 @@ const load = (args: readonly string[], toml?: string, env: NodeJS.ProcessEnv = {
   return loadStackConfig({ config }, env, publicOverrides(flags));
 };
 
-describe('--public', () => {
-  it('stands for the keys of a public installation, with or without a file', () => {
+describe('the flag --public', () => {
+  it('sets the keys of a public server, with or without a config file', () => {
     const config = load(['--public', 'Tunnels.Example.COM.', '--acme-email', 'admin@example.com']);
     expect(config.server).toMatchObject({
       host: '0.0.0.0',
@@ -59,7 +59,7 @@ describe('--public', () => {
     expect(load(['--public', 'tünnel.example'], '').server.domain).toBe('xn--tnnel-kva.example');
   });
 
-  it('wins over the file and the environment key by key, and leaves every other key', () => {
+  it('overrides its keys in file and environment, and keeps every other key', () => {
     const toml = `
 [server]
 host = "192.0.2.1"
@@ -90,7 +90,7 @@ sign_up = "invite"
     ['https://tunnels.example.com', 'not a host name'],
     ['tunnels.localhost', 'below localhost'],
     ['a..example.com', 'not a host name'],
-  ])('refuses %s in one line', (domain, reason) => {
+  ])('refuses %s with a one-line reason', (domain, reason) => {
     for (const flag of [['--public'], ['--public', 'tunnels.example.com', '--platform-host']]) {
       const said = read(...flag, domain);
       expect(said).toContain(reason);
@@ -98,7 +98,7 @@ sign_up = "invite"
     }
   });
 
-  it('refuses an address that is none, flags that mean nothing without it, and those that contradict it', () => {
+  it('refuses an invalid email address, and flags that need --public or contradict it', () => {
     for (const address of ['admin', 'admin@', 'a b@example.com', 'a@example.com, b@example.com', 'admin@localhost']) {
       expect(read('--public', 'tunnels.example.com', '--acme-email', address)).toContain('admin@example.com');
     }
@@ -108,7 +108,7 @@ sign_up = "invite"
   });
 });
 
-it('--local-tls stands for tls.local_ca, and is refused with a domain of its own', () => {
+it('--local-tls sets tls.local_ca, and is refused with a public domain', () => {
   expect(load(['--local-tls']).tls.local_ca).toBe(true);
   expect(load(['--local-tls'], '[server]\nhttp_port = 8001\n')).toMatchObject({
     tls: { local_ca: true },

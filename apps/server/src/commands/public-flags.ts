@@ -1,4 +1,5 @@
-// The flags of an installation that the internet reaches, and of one at home with https: each stands for keys of server.toml, and wins over the file.
+// Flags for a server on the internet (`--public`) and for a local server with https (`--local-tls`). The flags set keys of server.toml
+// and take precedence over the file.
 import { domainToASCII } from 'node:url';
 import { readDomainName } from '@tunnel/certificates/domains';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -10,7 +11,7 @@ export interface PublicFlags {
   readonly localTls?: boolean;
 }
 
-/** In lower case, in its A-label form, without a last dot. */
+/** Parses a host name. Returns the name in lower case as A-labels, without a trailing dot. */
 const hostName = (text: string): string => {
   const read = readDomainName(text, { toAscii: domainToASCII, operatorsHosts: [] });
   if (read.kind === 'refused') throw new InvalidArgumentError(`${read.fault.message}.`);
@@ -56,7 +57,7 @@ export const addPublicFlags = (command: Command): Command =>
       if (alone !== undefined) action.error(`error: ${alone} needs ${PUBLIC} DOMAIN`);
     });
 
-/** Laid over the file and the environment, key by key. */
+/** Returns the settings of the flags, which override single keys of the file and the environment. */
 export const publicOverrides = ({ public: domain, acmeEmail, platformHost, localTls }: PublicFlags): object => ({
   ...(localTls === true ? { tls: { local_ca: true } } : {}),
   ...(domain === undefined

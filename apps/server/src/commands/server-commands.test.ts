@@ -22,18 +22,18 @@ const write = (text: string): string => {
   return file;
 };
 
-it('says ok of the defaults and of a good file', async () => {
+it('the config check prints ok for the built-in defaults and for a valid file', async () => {
   const ok = { exitCode: 0, text: 'ok: built-in defaults', warnings: [], json: { ok: true, warnings: [] } };
   expect(await judgeConfig({}, {})).toEqual(ok);
   const config = write('[server]\ncontrol_port = 4440\n');
   expect(await judgeConfig({ config }, {})).toMatchObject({ exitCode: 0, text: `ok: ${config}` });
 });
 
-describe('warnings', () => {
+describe('warnings of the config check', () => {
   const keysOf = async (flags: Parameters<typeof judgeConfig>[0]): Promise<string[]> =>
     (await judgeConfig(flags, {})).warnings.map(({ key }) => key);
 
-  it('leave a good file ok, unless they are to fail', async () => {
+  it('do not fail the check unless --strict is given', async () => {
     const config = write('[server]\nhost = "0.0.0.0"\n');
     const verdict = await judgeConfig({ config }, {});
     expect(verdict).toMatchObject({ exitCode: 0, text: `ok: ${config}`, json: { ok: true } });
@@ -44,7 +44,7 @@ describe('warnings', () => {
     expect(await judgeConfig({ config: whole, strict: true }, {})).toMatchObject({ exitCode: 0, text: `ok: ${whole}` });
   });
 
-  it('that are meant do not fail: a public server needs no payment processor', async () => {
+  it('can be allowed separately, for example for a public server without a payment processor', async () => {
     const config = write(`
 [server]
 host = "0.0.0.0"
@@ -64,14 +64,14 @@ smtp_url = "smtp://mail.example.com"
     expect(allowed).toMatchObject({ exitCode: 0, warnings: [{ key: 'platform.billing.processor' }] });
   });
 
-  it('are those of what will run by the file', async () => {
+  it('are limited to the part that will run', async () => {
     const config = write(`[[auth.keys]]\naccount = "alice"\nsha256 = "${'a'.repeat(64)}"\n`);
     expect(await keysOf({ config })).toEqual(['auth.keys', 'load_balancing.enabled']);
     expect(await keysOf({ config, for: 'edge' })).toEqual(['load_balancing.enabled']);
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);
   });
 
-  it("tell which of the operator's rules leave tcp and udp tunnels out", async () => {
+  it("name the operator's rules that do not apply to tcp and udp tunnels", async () => {
     const rules = join(dir, 'rules.yml');
     writeFileSync(rules, '- deny: true\n  match: { path: /admin }\n- deny: true\n  match: { address: 192.0.2.0/24 }\n');
     const config = write(`[load_balancing]\nenabled = true\n[policy]\nfile = ${JSON.stringify(rules)}\n`);
@@ -81,13 +81,13 @@ smtp_url = "smtp://mail.example.com"
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);
   });
 
-  it('know the defaults of a start without a file', async () => {
+  it('are empty without a config file, except that an edge warns about load_balancing.enabled', async () => {
     expect(await keysOf({})).toEqual([]);
     expect(await keysOf({ for: 'edge' })).toEqual(['load_balancing.enabled']);
   });
 });
 
-it('says of a bad file what is wrong, what to do, and ends with 2', async () => {
+it('the config check of an invalid file names the error and the solution, and exits with 2', async () => {
   const config = write('[server]\ncontrol_prot = 4440\n');
   const verdict = await judgeConfig({ config }, {});
   expect(verdict.exitCode).toBe(2);
@@ -95,19 +95,19 @@ it('says of a bad file what is wrong, what to do, and ends with 2', async () => 
   expect(verdict.json).toMatchObject({ ok: false, code: 'CONFIG_UNKNOWN_KEY' });
 });
 
-it('says of a missing file that it cannot be read', async () => {
+it('the config check reports a missing file', async () => {
   expect((await judgeConfig({ config: join(dir, 'none.toml') }, {})).json).toMatchObject({
     code: 'CONFIG_FILE_UNREADABLE',
   });
 });
 
-describe('clear text', () => {
+describe('unencrypted HTTP in the config check', () => {
   const TLS = `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"\n`;
   const verdictOf = async (server: string, rest = ''): Promise<string> =>
     (await judgeConfig({ config: write(`[server]\n${server}\n${rest}`) }, {})).text;
   const LINK = 'platform_credential_file = "/x"\n';
 
-  it('is refused for links beyond this machine, with the key that allows it', async () => {
+  it('is refused for links to other machines, with the key that allows it', async () => {
     for (const key of ['platform_url', 'api_url']) {
       const text = await verdictOf(`${LINK}${key} = "http://platform.example"`);
       expect(text).toContain(`\`server.${key}\` must be an https URL`);
@@ -118,7 +118,7 @@ describe('clear text', () => {
     expect(await verdictOf('host = "0.0.0.0"')).toMatch(/^ok/);
   });
 
-  it('of REST is TLS with [tls], for a host of the certificate', async () => {
+  it('is replaced by TLS with [tls], and the certificate must cover the host of the API URL', async () => {
     const open = 'host = "0.0.0.0"\ndomain = "edge.example"\n';
     expect(await verdictOf(open, TLS)).toMatch(/^ok/);
     expect(await verdictOf(`${open}api_url = "https://localhost:4041"`, TLS)).toMatch(/^ok/);
@@ -126,28 +126,28 @@ describe('clear text', () => {
     const text = await verdictOf(`${open}api_url = "https://edge.example:4041"`, TLS);
     expect(text).toContain('does not cover edge.example, the host in the URL');
     expect(text).toContain('DNS:localhost');
-    // Without api_url the domain is what the platform is told.
+    // Without api_url the edge reports its domain to the platform.
     const asked = `${open}${LINK}platform_url = "https://platform.example"`;
     expect(await verdictOf(asked, TLS)).toContain('does not cover edge.example, the host in the URL');
     expect(await verdictOf(asked.replace('edge.example', 'localhost'), TLS)).toMatch(/^ok/);
   });
 });
 
-it('says of a certificate that cannot be loaded which file it is', async () => {
+it('the config check names a certificate file that cannot be loaded', async () => {
   const config = write('[tls]\ncert_path = "/nowhere/cert.pem"\nkey_path = "/nowhere/key.pem"\n');
   const verdict = await judgeConfig({ config }, {});
   expect(verdict.json).toMatchObject({ ok: false, code: 'CONFIG_TLS_FILES' });
   expect(verdict.text).toContain('/nowhere/cert.pem');
 });
 
-describe('[policy]', () => {
+describe('[policy] in the config check', () => {
   const file = (name: string, text: string): string => {
     const path = join(dir, name);
     writeFileSync(path, text);
     return path;
   };
 
-  it('is good when the files that it names are', async () => {
+  it('is valid when its files are valid', async () => {
     const config = write(`
 [policy]
 file = "${file('rules.yml', '- name: abuse\n  match: { address: 203.0.113.0/24 }\n  deny: true\n- rate_limit: { requests: 100, per_secs: 1 }\n')}"
@@ -167,16 +167,16 @@ client_secret_file = "${file('client', 'c\n')}"
     ['a login of its own', 'file', 'login: { provider: x }\nrules: []\n', /rules\.yml:1: .*login/],
     ['a way to a service', 'file', '- deny: true\n- route: api\n', /rules\.yml:2: .*route/],
     ['a short secret', 'login_secret_file', 'short\n', /secret 1 is shorter than 32 characters/],
-  ])('is not with %s', async (_what, key, text, words) => {
+  ])('is refused with %s', async (_what, key, text, words) => {
     const config = write(`[policy]\n${key} = "${file('rules.yml', text)}"\n`);
     const verdict = await judgeConfig({ config }, {});
     expect(verdict).toMatchObject({ exitCode: 2, json: { ok: false } });
     expect(verdict.text).toMatch(words);
-    // A platform alone reads none of it.
+    // A platform without an edge does not read the policy files.
     expect(await judgeConfig({ config, for: 'platform' }, {})).toMatchObject({ exitCode: 0 });
   });
 
-  it('is not with a file that is not there', async () => {
+  it('is refused with a missing file', async () => {
     for (const key of ['file', 'login_secret_file']) {
       const config = write(`[policy]\n${key} = "${join(dir, 'nothing')}"\n`);
       const { exitCode, text } = await judgeConfig({ config }, {});
@@ -188,7 +188,7 @@ client_secret_file = "${file('client', 'c\n')}"
   });
 });
 
-describe('the simulator', () => {
+describe('the simulator command', () => {
   it.each([
     ['a webhook URL that is none', ['--webhook-url', 'nowhere'], /Use a URL/],
     ['a port that is none', ['--port', '70000'], /simulator_port/],

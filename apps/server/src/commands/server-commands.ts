@@ -1,4 +1,4 @@
-// The commands that run a server alone, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
+// Commands that run a single part (`edge`, `platform` and `simulator`), and `check-config`, which checks whether a server would start.
 import {
   type ConfiguredParts,
   type ConfigWarning,
@@ -24,7 +24,7 @@ import {
 } from './shared.ts';
 
 interface PartFlags extends ServerFlags {
-  /** As a part of a stack, which says all else over the channel to it. */
+  /** Runs as a part of a stack, which sends all other settings over the IPC channel. */
   readonly supervised?: boolean;
 }
 
@@ -35,7 +35,7 @@ const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
   return runServer(part, config, thisProcess(), { make: (deps) => new ServerParts(part, config, deps) });
 };
 
-/** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
+/** `tunnel-server edge`: runs an edge without a stack, either with a platform elsewhere, or with its admin token and [[auth.keys]]. */
 export const edge = (finish: (code: number) => void): Command =>
   serverCommand('edge', 'Run only an edge')
     .addOption(supervised())
@@ -44,7 +44,7 @@ export const edge = (finish: (code: number) => void): Command =>
       finish(await (flags.supervised === true ? runPart('edge', thisProcess()) : runAlone('edge', flags)));
     });
 
-/** The platform API alone; edges elsewhere connect to it with credentials. */
+/** `tunnel-server platform`: runs only the platform API. Edges on other machines connect with credentials. */
 export const platform = (finish: (code: number) => void): Command =>
   serverCommand('platform', 'Run only the platform: API and dashboard')
     .addOption(supervised())
@@ -63,7 +63,7 @@ const httpUrlOf = (text: string): string => {
   throw new InvalidArgumentError('Use a URL that begins with http:// or https://.');
 };
 
-/** The payment processor's stand-in alone, for tests of whatever speaks the processor's calls. */
+/** `tunnel-server simulator`: runs only the payment simulator, for tests of programs that call the payment processor's API. */
 export const simulator = (finish: (code: number) => void): Command =>
   serverCommand('simulator', 'Run only the payment simulator')
     .option('--port <port>', 'Port on 127.0.0.1 (default: any free port)')
@@ -83,17 +83,17 @@ export const simulator = (finish: (code: number) => void): Command =>
     });
 
 interface CheckFlags extends JsonFlags {
-  /** Absent: as the file looks. */
+  /** Part to check the configuration for. If absent, derived from the config file. */
   readonly for?: ConfiguredParts;
-  /** Warnings fail. */
+  /** Treats warnings about the configuration as errors. */
   readonly strict?: boolean;
-  /** Keys whose warnings do not fail. */
+  /** Keys of the config file with accepted warnings, even with `strict`. */
   readonly allow?: readonly string[];
 }
 
 interface Verdict {
   readonly exitCode: number;
-  /** `ok`, or what is wrong. */
+  /** `ok` with the config file, or the error message. */
   readonly text: string;
   readonly warnings: readonly ConfigWarning[];
   readonly json: object;
@@ -120,11 +120,14 @@ export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Pr
   }
 };
 
-/** Some are meant, as payments in test mode on a server that charges nobody. */
+/**
+ * Returns the error message for warnings with `--strict`. Names the flag to accept the warnings, because some are intended, such as test
+ * payments on a server that charges no fees.
+ */
 const strictText = (failing: readonly ConfigWarning[]): string =>
   `--strict treats warnings as errors; to accept these warnings, add --allow ${[...new Set(failing.map(({ key }) => key))].join(' ')}`;
 
-/** As the command would read it that runs those parts. */
+/** Loads the configuration in the same way as the command that runs the checked parts. */
 const configToCheck = (
   flags: CheckFlags,
   env: NodeJS.ProcessEnv,

@@ -1,4 +1,4 @@
-// What the commands of tunnel-server share: their flags, the config they lead to, and columns for people.
+// Code shared by the commands of tunnel-server: common flags, loading of the configuration, and tables for terminal output.
 import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/config/server';
 import { Command } from 'commander';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
@@ -23,11 +23,14 @@ export const serverCommand = (name: string, description: string): Command =>
       'Folder for the database, secrets and state (default: data_dir of the config file, or ./data)',
     );
 
-/** The config file of a command: the one that was named, else the one in the data directory. undefined: there is none. */
+/**
+ * Returns the config file of a command: the file named by `--config`, otherwise the file in the data directory. Undefined if there is no
+ * file.
+ */
 export const configFileOf = ({ config, dataDir }: ServerFlags, env: NodeJS.ProcessEnv): string | undefined =>
   config ?? findServerFile(env, dataDir);
 
-/** `defaults` lie under the file, `overrides` over it and over the environment. */
+/** Loads the configuration. The file takes precedence over `defaults`; `overrides` take precedence over the file and the environment. */
 export const loadConfig = (
   flags: ServerFlags,
   env: NodeJS.ProcessEnv,
@@ -40,11 +43,11 @@ export const loadConfig = (
     overrides: { ...overrides, ...(flags.dataDir === undefined ? {} : { data_dir: flags.dataDir }) },
   });
 
-/** What `stack` runs by. */
+/** Loads the configuration of `tunnel-server stack`, which has additional defaults if there is no config file. */
 export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv, overrides: object = {}): ServerConfig =>
   loadConfig(flags, env, { defaults: configFileOf(flags, env) === undefined ? STACK_DEFAULTS : {}, overrides });
 
-/** Columns for people: each as wide as its widest cell. */
+/** Formats rows as a text table with aligned columns. */
 export const tableText = (head: readonly string[], rows: readonly (readonly string[])[]): string => {
   const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => (row[at] ?? '').length)));
   const lineOf = (row: readonly string[]): string =>

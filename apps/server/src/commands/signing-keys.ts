@@ -1,4 +1,4 @@
-// `tunnel-server signing-keys`: the keys that access tokens are signed with, beside a running server or without one.
+// `tunnel-server signing-keys`: lists and rotates the keys that sign access tokens, with or without a running server.
 import { type ListedSigningKey, listSigningKeys, masterKeySource, rotateSigningKeys } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';

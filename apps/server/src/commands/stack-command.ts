@@ -1,4 +1,4 @@
-// `tunnel-server stack`: the platform, an edge and a database on this machine, supervised.
+// `tunnel-server stack`: runs the platform, an edge and a database on this machine, and restarts crashed parts.
 import { relative } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
 import type { Command } from 'commander';
@@ -31,7 +31,7 @@ export const stack = (finish: (code: number) => void): Command =>
       finish(await runServer('stack', config, host, { make, notes, verbose: flags.verbose === true }));
     });
 
-/** Flags that contradict the config file: this start goes by the flags, and every other command by the file. */
+/** Returns a warning if flags contradict the config file. This start uses the flags, but all other commands use the file. */
 const fileNotes = (flags: StackFlags, env: NodeJS.ProcessEnv): string[] => {
   const file = configFileOf(flags, env);
   const ofFile = file === undefined ? null : loadedOrNull(() => loadConfig(flags, env));
@@ -41,7 +41,7 @@ const fileNotes = (flags: StackFlags, env: NodeJS.ProcessEnv): string[] => {
     : [`warning: ${file} differs from these flags, and other commands use the file: change ${keys.join(', ')} there`];
 };
 
-/** A file that is only valid together with the flags. */
+/** Loads the configuration. Returns null if the file is only valid together with the flags. */
 const loadedOrNull = (load: () => ServerConfig): ServerConfig | null => {
   try {
     return load();
@@ -50,7 +50,10 @@ const loadedOrNull = (load: () => ServerConfig): ServerConfig | null => {
   }
 };
 
-/** The file that `--public` leaves behind. With `--config` the operator has a file already. */
+/**
+ * Saves the settings of `--public` to a file, and returns a note about the file. With `--config`, the operator already has a file, and no
+ * file is written.
+ */
 const keptNotes = (flags: StackFlags, dataDir: string, workingDir: string): string[] => {
   const file = flags.public === undefined || flags.config !== undefined ? null : keepSettings(dataDir, flags);
   if (file === null) return [];

@@ -29,7 +29,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   notes: [],
 });
 
-it('names every address and ends with the command to type', () => {
+it('the start screen lists every address and ends with the next command', () => {
   const text = readyText(facts());
   for (const part of [
     'localhost:4040',
@@ -44,7 +44,7 @@ it('names every address and ends with the command to type', () => {
   expect(text).toContain('\n  npx hatchway http 3000 --token-file data/admin-token\n');
 });
 
-it('names the dashboard, and in it the page to sign up', () => {
+it('the start screen names the dashboard and its sign-up page', () => {
   const text = readyText(facts({ platform_url: 'http://127.0.0.1:8080' }));
   expect(text).toContain('  dashboard    http://localhost:8080/app/\n');
   expect(text).toContain('  sign-up      http://localhost:8080/app/signup (platform.sign_up = "open")\n');
@@ -58,7 +58,7 @@ it('names the dashboard, and in it the page to sign up', () => {
   expect(readyText(facts())).not.toContain('/app/');
 });
 
-it('names the command that lets people in where not everybody may sign up', () => {
+it('the start screen names the command that invites or creates users when sign-up is restricted', () => {
   const platform = facts({ platform_url: 'http://127.0.0.1:8080' });
   expect(readyText({ ...platform, signUp: 'invite' })).toContain(
     '  sign-up      tunnel-server admin invite EMAIL (platform.sign_up = "invite")\n',
@@ -68,7 +68,7 @@ it('names the command that lets people in where not everybody may sign up', () =
   expect(closed).not.toContain('/signup');
 });
 
-it('has a link for the first account while there is none', () => {
+it('the start screen has a sign-up link while there is no account', () => {
   const link = 'https://tunnels.example.com/app/signup?invite=abc';
   const told = { ...facts({ platform_url: 'http://127.0.0.1:8080' }), signUp: 'invite', firstAccount: link } as const;
   expect(readyText(told)).toContain(`\n  first account: ${link}\n`);
@@ -76,7 +76,7 @@ it('has a link for the first account while there is none', () => {
   expect(readyText({ ...told, firstAccount: null })).not.toContain('first account');
 });
 
-it('at a terminal the first screen is short: what runs, the dashboard, one command', () => {
+it('the brief start screen at a terminal shows the dashboard, the tunnel URL and one command', () => {
   const demo = facts({ platform_url: 'http://127.0.0.1:8080', simulator_url: 'http://127.0.0.1:40123' });
   expect(briefText(demo)).toBe(`Hatchway is ready (pid 7)
 
@@ -92,29 +92,29 @@ Press Ctrl-C to stop. All addresses: data/run.json. Details: --verbose.
   for (const line of briefText(demo).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
 
-it('the short first screen keeps warnings and leaves notes to the details', () => {
+it('the brief start screen shows warnings and omits notes', () => {
   const text = briefText({ ...facts(), notes: ['warning: this', 'note: that'] });
   expect(text).toContain('\n  warning: this\n\nNext');
   expect(text).not.toContain('that');
 });
 
-it('says what its operator should know, before the command to type', () => {
+it('the start screen shows warnings and notes before the next command', () => {
   const text = readyText({ ...facts(), notes: ['warning: this', 'note: that'] });
   expect(text).toMatch(/  data +data\n\n  warning: this\n  note: that\n\nNext/);
 });
 
-it('names the page of the simulated payment processor, and that it is no real one', () => {
+it('the start screen names the payment simulator and says that no charges are real', () => {
   const text = readyText(facts({ simulator_url: 'http://127.0.0.1:40123' }));
   expect(text).toContain('http://localhost:40123 (test mode, no real charges)\n');
   expect(readyText(facts())).not.toContain('payments');
 });
 
-it('names the addresses of https first, and usual ports not at all', () => {
+it('the start screen lists https before http and omits default ports', () => {
   const text = readyText(facts({ https_url: 'https://0.0.0.0:443', http_url: 'http://0.0.0.0:80' }, true));
   expect(text).toContain('https://<name>.localhost, http://<name>.localhost\n');
 });
 
-it('with a public https port, clients are shown to come by that one, under its name and its real port', () => {
+it('the start screen points clients to the public https port if this port accepts clients', () => {
   const told = facts({ https_url: 'https://127.0.0.1:8443' }, true);
   expect(readyText(told)).toContain('control      localhost:4040 (TLS), and localhost:8443\n');
   expect(nextCommand(told)).toBe('npx hatchway http 3000 --token-file data/admin-token --server localhost:8443 --tls');
@@ -140,11 +140,11 @@ it.each([
     "npx hatchway http 3000 --token-file 'it'\\''s here/admin-token'",
   ],
   [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx hatchway http 3000"],
-])('the command fits the server: %j', (run, tls, expected) => {
+])('the next command fits the server: %j', (run, tls, expected) => {
   expect(nextCommand(facts(run, tls))).toBe(expected);
 });
 
-it('outside a checkout the command is that of an installed client', () => {
+it('outside a checkout the next command uses the installed client', () => {
   const installed = { ...facts(), isCheckout: false };
   expect(nextCommand(installed)).toBe('tunnel http 3000 --token-file data/admin-token');
 });

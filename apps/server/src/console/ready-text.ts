@@ -1,4 +1,4 @@
-// What a person reads on the console: when the server is ready where everything is and the next command to type; and each mail's link.
+// Console output for the operator: addresses and the next command when the server is ready, and the link of each email.
 import { join, relative } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
 import type { MailNotice } from '@tunnel/platform';
@@ -10,23 +10,23 @@ export interface ReadyFacts {
   readonly run: RunFile;
   readonly dataDir: string;
   readonly domain: string;
-  /** Where people open the platform; null: at this machine alone. */
+  /** Public URL of the platform. Null if the platform is reachable only from this machine. */
   readonly publicUrl: string | null;
   readonly signUp: ServerConfig['platform']['sign_up'];
-  /** Invitation link for the first account; null once an account exists. */
+  /** Invitation link for the first account. Null once an account exists. */
   readonly firstAccount: string | null;
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
-  /** [server] control_on_public. */
+  /** Whether clients can also connect on the visitors' ports: [server] control_on_public. */
   readonly controlOnPublic: boolean;
   readonly workingDir: string;
   /** Whether the server was started in a checkout, where the client is run with npx. */
   readonly isCheckout: boolean;
-  /** What its operator should know before others come: see start-notes.ts. */
+  /** Notes and warnings for the operator about the configuration, from start-notes.ts. */
   readonly notes: readonly string[];
 }
 
-/** Every address of the server: for a log, or for someone who asked for the details. */
+/** Returns the ready message with every address of the server, for logs and for `--verbose`. */
 export const readyText = (facts: ReadyFacts): string => {
   const { run, tcpPortRange } = facts;
   const edgeLines =
@@ -58,7 +58,9 @@ export const readyText = (facts: ReadyFacts): string => {
   ].join('\n');
 };
 
-/** The first screen at a terminal: what runs, where the dashboard is, and the one command to type next. Notes are left out, warnings are not. */
+/**
+ * Returns the short ready message for a terminal: the dashboard, the tunnel URLs, and the next command. Contains warnings, but no notes.
+ */
 export const briefText = (facts: ReadyFacts): string => {
   const [tunnels = ''] = httpTunnels(facts);
   const lines = [...dashboardLines(facts), ['tunnels', tunnels] as const];
@@ -98,10 +100,10 @@ const nextLines = (facts: ReadyFacts): string[] =>
 
 const platformUrl = ({ publicUrl, run }: ReadyFacts): string => publicUrl ?? shown(run.platform_url);
 
-/** Addresses of this machine as the documentation writes them. run.json has them in numbers, for programs. */
+/** Formats an address of this machine with localhost, as in the documentation. For programs, run.json contains numeric addresses. */
 const shown = (address: string | null): string => (address ?? '').replace('127.0.0.1', 'localhost');
 
-/** The page or command for creating an account. */
+/** Returns the page or the command for creating an account. */
 const signUpText = (signUp: ReadyFacts['signUp'], page: string): string => {
   switch (signUp) {
     case 'open':
@@ -113,21 +115,21 @@ const signUpText = (signUp: ReadyFacts['signUp'], page: string): string => {
   }
 };
 
-/** Of a simulator that runs alone: whoever calls it needs its keys. */
+/** Returns a line with the key file of a simulator that runs without a platform, because callers need the keys. */
 const keyLines = ({ run, dataDir, workingDir }: ReadyFacts): string[] => {
   if (run.simulator_url === null || run.platform_url !== null) return [];
   const file = shortPath(join(dataDir, 'simulator', 'secrets.json'), workingDir);
   return [`  keys         ${file} (secret_key for calls, webhook_secret for webhooks)`];
 };
 
-/** As a visitor would type it. */
+/** Returns the URLs of HTTP tunnels as visitors type them. */
 const httpTunnels = ({ run, domain }: ReadyFacts): string[] =>
   [run.https_url, run.http_url]
     .filter((url) => url !== null)
     .map((url) => new URL(url))
     .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`);
 
-/** Where visitors and clients come by one port, by the name that the certificate is for; null: clients have a port of their own. */
+/** Returns the address shared by visitors and clients, with the host name of the certificate. Null if clients use a separate port. */
 const onePort = ({ run, domain, controlOnPublic }: ReadyFacts): string | null =>
   run.https_url === null || !controlOnPublic ? null : `${domain}:${new URL(run.https_url).port || '443'}`;
 
@@ -141,7 +143,7 @@ export const nextCommand = (facts: ReadyFacts): string => {
   const server =
     onePort(facts) ?? (run.control === DEFAULT_CONTROL || run.control === null ? null : shown(run.control));
   if (server !== null) words.push('--server', server);
-  // To this machine clients come in clear unless they are told.
+  // By default, clients on this machine connect unencrypted.
   if (tls) words.push('--tls');
   return words.join(' ');
 };
@@ -153,6 +155,6 @@ const shortPath = (path: string, workingDir: string): string => {
 
 const quoted = (text: string): string => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** Without a mail server, the console is where its reader finds the link. */
+/** Returns the console text for an email. Without a mail server, the console is the only place with the link. */
 export const mailText = ({ recipient, subject, link, file }: MailNotice): string =>
   `mail to ${recipient}: ${subject}\n  ${link === null ? file : link.reveal()}\n`;

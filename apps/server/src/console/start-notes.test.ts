@@ -4,17 +4,17 @@ import { parsePortRange, STACK_DEFAULTS, startNotes, trustNotes } from './start-
 
 const configOf = (overrides: object, defaults: object = {}) => loadServerConfig({ env: {}, defaults, overrides });
 
-it('a start without a file has nothing to say', () => {
+it('a start without a config file prints no notes', () => {
   expect(startNotes(configOf({}, STACK_DEFAULTS), 'stack')).toEqual([]);
 });
 
-it('a public platform with open sign-up warns, and says which key changes it', () => {
+it('a public platform with open sign-up prints a warning with the key to change', () => {
   const platform = { public_url: 'https://tunnels.example.com', sign_up: 'open' };
   const notes = startNotes(configOf({ platform }), 'stack').filter((note) => note.includes('sign_up'));
   expect(notes).toEqual([expect.stringMatching(/^warning: anyone can sign up.*platform\.sign_up = "invite"/)]);
 });
 
-it('a start with a file says where it differs from one without, each key once', () => {
+it('a start with a config file notes each difference from a start without a file once', () => {
   expect(startNotes(configOf({}), 'stack')).toEqual([
     expect.stringMatching(/^warning: groups are off.*load_balancing\.enabled = true$/),
     'note: platform.plans.free.tunnel_limit is 3 (100 without --config)',
@@ -23,7 +23,7 @@ it('a start with a file says where it differs from one without, each key once', 
   expect(startNotes(configOf({ load_balancing: { enabled: true } }), 'edge')).toEqual([]);
 });
 
-it('an edge whose UDP ports the system gives to others warns with both ranges and the key', () => {
+it("an edge warns when limits.udp_port_range overlaps the system's ephemeral ports", () => {
   const notesOf = (
     range: readonly [number, number],
     system: readonly [number, number] | null,
@@ -47,7 +47,7 @@ it('an edge whose UDP ports the system gives to others warns with both ranges an
   expect(platform.join()).not.toContain('udp_port_range');
 });
 
-it('the system’s range is read as the kernel writes it, and nothing else is', () => {
+it("the system's port range is parsed only in the kernel's format", () => {
   expect(parsePortRange('32768\t60999\n')).toEqual([32_768, 60_999]);
   for (const odd of ['', '32768', 'a\tb', '1 2 3', '-1 5']) expect(parsePortRange(odd)).toBeNull();
 });
@@ -55,8 +55,8 @@ it('the system’s range is read as the kernel writes it, and nothing else is', 
 const facts = { dataDir: '/srv/tunnel/data', workingDir: '/srv/tunnel', system: 'linux' as NodeJS.Platform };
 const withAuthority = loadServerConfig({ env: {}, overrides: { tls: { local_ca: true } } });
 
-describe('the trust of a local authority', () => {
-  it('says nothing without a local authority', () => {
+describe('instructions to trust the local CA', () => {
+  it('are omitted without a local CA', () => {
     expect(trustNotes(loadServerConfig({ env: {} }), facts)).toEqual([]);
   });
 
@@ -65,13 +65,13 @@ describe('the trust of a local authority', () => {
     ['darwin', 'sudo security add-trusted-cert -d -r trustRoot'],
     ['win32', 'certutil -addstore -f ROOT data/local-ca/ca.pem'],
     ['freebsd', 'sudo trust anchor data/local-ca/ca.pem'],
-  ] as const)('names the file and the command of %s', (system, command) => {
+  ] as const)('name the CA file and the command for %s', (system, command) => {
     const notes = trustNotes(withAuthority, { ...facts, system }).join('\n');
     expect(notes).toContain(command);
     expect(notes).toContain('NODE_EXTRA_CA_CERTS=data/local-ca/ca.pem');
   });
 
-  it('names a folder elsewhere whole, and one with spaces so that a shell reads it', () => {
+  it('show the full path of a folder elsewhere, with quotes if it has spaces', () => {
     const elsewhere = { ...facts, workingDir: '/home/me', dataDir: '/srv/my data' };
     expect(trustNotes(withAuthority, elsewhere)[0]).toContain('"/srv/my data/local-ca/ca.pem"');
   });

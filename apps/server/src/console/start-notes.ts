@@ -1,16 +1,19 @@
-// Notes of the start: warnings about the configuration, settings in which a file differs from a start without a file, and how the authority of
-// this machine is trusted.
+// Notes at startup: warnings about the configuration, differences between the config file and the built-in defaults, and how to trust the
+// local CA of this machine.
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/config/server';
 
-/** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
+/** Settings of a stack that starts without a config file. Suited to a single machine, with generous limits. */
 export const STACK_DEFAULTS = {
   load_balancing: { enabled: true },
   platform: { plans: { free: { tunnel_limit: 100 } } },
 } as const;
 
-/** `systemPorts`: of which the system takes one for each connection that a program makes; null: not known. */
+/**
+ * Returns the notes about a configuration. `systemPorts` is the range from which the operating system assigns ports to outgoing
+ * connections; null if unknown.
+ */
 export const startNotes = (
   config: ServerConfig,
   parts: ConfiguredParts,
@@ -27,7 +30,10 @@ export const startNotes = (
 
 type PortRange = readonly [from: number, to: number];
 
-/** Another program may have such a port when a tunnel needs it, and what the edge itself sends from there looks like a loop. */
+/**
+ * Warns if the UDP ports of tunnels overlap the system's ports for outgoing connections. A different program may use such a port when a
+ * tunnel needs it, and the edge treats its own datagrams from such a port as a loop.
+ */
 const udpPorts = ({ limits }: ServerConfig, systemPorts: PortRange | null): string[] => {
   const [from, to] = limits.udp_port_range;
   if (systemPorts === null || to < systemPorts[0] || from > systemPorts[1]) return [];
@@ -42,12 +48,12 @@ const readSystemPorts = (): PortRange | null => {
   try {
     return parsePortRange(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'));
   } catch {
-    // Not Linux, or not to be read.
+    // The system is not Linux, or the file is not readable.
     return null;
   }
 };
 
-/** Of the kernel's text, two numbers; null: it is something else. */
+/** Parses the kernel's port range, two numbers. Null if the text has a different format. */
 export const parsePortRange = (text: string): PortRange | null => {
   const [, from, to] = /^\s*(\d{1,5})\s+(\d{1,5})\s*$/.exec(text) ?? [];
   return from === undefined || to === undefined ? null : [Number(from), Number(to)];
@@ -58,7 +64,7 @@ interface Difference {
   readonly text: string;
 }
 
-/** Whoever tried the server without a file, and gives it one, meets these by surprise. */
+/** Returns notes about settings that change if an operator adds a config file, because a start without a file has different defaults. */
 const differences = ({ load_balancing, platform }: ServerConfig): Difference[] => {
   const keys = [
     ['load_balancing.enabled', load_balancing.enabled, STACK_DEFAULTS.load_balancing.enabled],
@@ -80,8 +86,8 @@ export interface TrustFacts {
 }
 
 /**
- * How the authority of this machine is trusted, in the words of the system that the server runs on. Trusting it is good for localhost names alone.
- * Empty: there is none.
+ * Returns instructions to trust the local CA of this machine, for the operating system of the server. The CA is valid for localhost names
+ * only. Empty if the local CA is off.
  */
 export const trustNotes = (
   { tls }: Pick<ServerConfig, 'tls'>,

@@ -23,7 +23,7 @@ const crash: Crash = {
 const read = (file: string | null): Record<string, unknown> =>
   JSON.parse(readFileSync(file ?? '', 'utf8')) as Record<string, unknown>;
 
-it('says which part ended, how, after how long, and how busy it was', () => {
+it('a crash report contains the part, the exit, the uptime and the counters', () => {
   const file = writeCrash(dir.path, crash, NOON);
   expect(file).toBe(join(dir.path, 'crashes', '2030-01-01T12-00-00.000Z.json'));
   expect(read(file)).toEqual({
@@ -40,7 +40,7 @@ it('says which part ended, how, after how long, and how busy it was', () => {
   expect(statSync(file ?? '').mode & 0o777).toBe(0o600);
 });
 
-it('has the stack, within a bound, and no secret', () => {
+it('a crash report contains a truncated stack and no secrets', () => {
   const error = new Error('no answer for tnl_0123456789abcdef');
   const output = `${'x'.repeat(100_000)}postgres://tunnel:hunter2@db/tunnel`;
   const report = read(writeCrash(dir.path, { ...crash, error: crashErrorOf(error), output }, NOON));
@@ -49,8 +49,8 @@ it('has the stack, within a bound, and no secret', () => {
   expect(String(report['output'])).toHaveLength(CRASH_BOUNDS.TEXT_CHARS - 'hunter2'.length + '[secret]'.length);
 });
 
-it('keeps the last 20, those of one millisecond too', () => {
-  // Two at a time.
+it('the latest 20 crash reports are kept, even if two have the same millisecond', () => {
+  // Writes 30 crash reports, with two reports per timestamp.
   for (let n = 0; n < 30; n += 1) writeCrash(dir.path, { ...crash, uptimeMs: n * 1000 }, NOON + 10 * (n >> 1));
   const names = readdirSync(join(dir.path, 'crashes')).sort();
   expect(names).toHaveLength(CRASH_BOUNDS.KEPT);
@@ -58,7 +58,7 @@ it('keeps the last 20, those of one millisecond too', () => {
   expect(read(join(dir.path, 'crashes', names[0] ?? ''))['uptime_secs']).toBe(10);
 });
 
-it('a folder that cannot be written costs the report, and nothing else', () => {
+it('a crash folder that cannot be written only loses the report', () => {
   writeFileSync(join(dir.path, 'crashes'), 'a file');
   expect(writeCrash(dir.path, crash, NOON)).toBeNull();
   mkdirSync(join(dir.path, 'other'));

@@ -1,4 +1,5 @@
-// <data_dir>/crashes: what is kept of each unexpected end of a part, for whoever looks into it later. No payloads, secrets masked.
+// Crash reports in <data_dir>/crashes: a file for each unexpected exit of a part, for later analysis. Reports contain no payloads, and
+// secrets are masked.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { maskFields } from '@tunnel/runtime';
@@ -6,9 +7,9 @@ import { maskFields } from '@tunnel/runtime';
 const FOLDER = 'crashes';
 
 export const CRASH_BOUNDS = {
-  /** Older reports are removed: a part that cannot live must not fill the disk. */
+  /** Number of crash reports to keep. Older reports are removed, so that a part that crashes repeatedly cannot fill the disk. */
   KEPT: 20,
-  /** Of a stack, a message, or what a dying program printed. */
+  /** Maximum characters of a stack trace, of an error message, and of the last output of a crashed process. */
   TEXT_CHARS: 16_384,
 } as const;
 
@@ -16,13 +17,13 @@ export interface Crash {
   readonly part: string;
   readonly version: string;
   readonly uptimeMs: number;
-  /** null: there is none, as after a kill. */
+  /** Error that caused the exit. Null if unknown, for example after a kill. */
   readonly error: CrashError | null;
   readonly exitCode?: number | null;
   readonly signal?: string | null;
-  /** The last that is known of how busy it was. */
+  /** Latest known load of the part, such as its memory use. */
   readonly counters: Readonly<Record<string, number>>;
-  /** What it printed at the end that was no log line, as the runtime's own words about memory. */
+  /** Last output of the part other than log lines, such as the runtime's message about exhausted memory. */
   readonly output?: string;
 }
 
@@ -37,13 +38,16 @@ export const crashErrorOf = (error: unknown): CrashError =>
     ? { type: error.name, message: error.message, stack: error.stack ?? '' }
     : { type: typeof error, message: String(error), stack: '' };
 
-/** Of this very process. */
+/** Memory use of the current process. */
 export const processCounters = (): Record<string, number> => {
   const { rss, heapUsed, external } = process.memoryUsage();
   return { rss_bytes: rss, heap_bytes: heapUsed, external_bytes: external };
 };
 
-/** The file, or null when it cannot be written: the end of a part must not end whoever notes it. */
+/**
+ * Writes a crash report and returns its path. Returns null if the report cannot be written, because a failure must not stop the process
+ * that reports the crash.
+ */
 export const writeCrash = (dataDir: string, crash: Crash, now: number): string | null => {
   try {
     const folder = join(dataDir, FOLDER);
@@ -56,7 +60,7 @@ export const writeCrash = (dataDir: string, crash: Crash, now: number): string |
   }
 };
 
-/** Two within a millisecond: the later one gets the next free name. */
+/** Writes the report to a file named after the time. If a report of the same millisecond exists, the next free millisecond is used. */
 const writeUnder = (folder: string, text: string, now: number): string => {
   for (let at = now; ; at += 1) {
     const file = join(folder, `${new Date(at).toISOString().replaceAll(':', '-')}.json`);
@@ -65,14 +69,14 @@ const writeUnder = (folder: string, text: string, now: number): string => {
       return file;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
-      // A full disk has room for a name, and would let empty reports push out those that say something.
+      // Removes the empty file. A full disk still has room for file names, and empty reports would displace complete reports.
       rmSync(file, { force: true });
       throw error;
     }
   }
 };
 
-/** The oldest first: their names are times. */
+/** Returns the file names of the reports, oldest first. The names are times, so sorting by name sorts by age. */
 const reportsIn = (folder: string): string[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith('.json'))

@@ -22,24 +22,24 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('the data directory', () => {
-  it('is made with its parents, for this user alone', async () => {
+  it('is created with its parents and mode 0700', async () => {
     const path = await openDataDir(join(dir, 'a/b'));
     expect(path).toBe(join(dir, 'a/b'));
     expect(statSync(path).mode & 0o777).toBe(0o700);
   });
 
-  it('that is a file is refused in words', async () => {
+  it('is refused with a reason if the path is a file', async () => {
     writeFileSync(join(dir, 'file'), '');
     await expect(openDataDir(join(dir, 'file'))).rejects.toThrow('cannot be used: not a directory');
     await expect(openDataDir(join(dir, 'file/below'))).rejects.toThrow('cannot be used: not a directory');
   });
 
-  it.runIf(process.platform === 'linux')('where the system creates no folders is refused at once', async () => {
+  it.runIf(process.platform === 'linux')('is refused at once where the system creates no folders', async () => {
     for (const path of ['/proc/xx', '/proc/xx/yy', '/sys/xx', '/dev/null/x'])
       await expect(openDataDir(path)).rejects.toThrow(/cannot be used: (it cannot be created|permission denied|not a)/);
   });
 
-  it('that does not answer is given up after five seconds', async () => {
+  it('is refused after five seconds if the file system does not respond', async () => {
     const clock = new FakeClock();
     const opened = openDataDir(join(dir, 'a'), { clock, probe: () => new Promise(() => {}) });
     const refusal = opened.catch((error: Error) => error.message);
@@ -51,7 +51,7 @@ describe('the data directory', () => {
 describe('the admin token', () => {
   const NONE = new Secret('');
 
-  it('is generated once, for this user alone, and read again at the next start', () => {
+  it('is generated once in a file with mode 0600, and read at the next start', () => {
     const first = loadAdminToken(NONE, dir);
     const second = loadAdminToken(NONE, dir);
     expect(first.token.reveal()).toMatch(/^[\w-]{43}$/);
@@ -60,24 +60,24 @@ describe('the admin token', () => {
     expect(statSync(join(dir, 'admin-token')).mode & 0o777).toBe(0o600);
   });
 
-  it('of the config wins, and nothing is written', () => {
+  it('is taken from the config if set there, and no file is written', () => {
     const { token, file } = loadAdminToken(new Secret('from-the-config'), dir);
     expect(token.reveal()).toBe('from-the-config');
     expect(file).toBeNull();
     expect(() => readFileSync(join(dir, 'admin-token'))).toThrow('ENOENT');
   });
 
-  it('that is an empty file is refused, not taken for a key', () => {
+  it('is refused when its file is empty', () => {
     writeFileSync(join(dir, 'admin-token'), '\n');
     expect(() => loadAdminToken(NONE, dir)).toThrow('the file admin-token is empty');
   });
 
-  it('in a directory that is gone is refused with the directory', () => {
+  it('is refused with the path of a missing data directory', () => {
     expect(() => loadAdminToken(NONE, join(dir, 'gone'))).toThrow(`data directory ${join(dir, 'gone')} cannot be used`);
   });
 });
 
-describe('run.json', () => {
+describe('the file run.json', () => {
   let other: ChildProcess | undefined;
   afterEach(() => void other?.kill('SIGKILL'));
 
@@ -102,27 +102,27 @@ describe('run.json', () => {
     return child.pid as number;
   };
 
-  it('holds what scripts need, and goes at a clean stop', () => {
+  it('contains addresses for scripts, and is removed on a clean stop', () => {
     writeRunFile(dir, content(process.pid));
     expect(JSON.parse(readFileSync(join(dir, 'run.json'), 'utf8'))).toEqual(content(process.pid));
     removeRunFile(dir);
     expect(existsSync(join(dir, 'run.json'))).toBe(false);
   });
 
-  it('of a server that came later is left alone', () => {
+  it('is not removed if a newer server wrote the file', () => {
     writeRunFile(dir, content(1));
     removeRunFile(dir);
     expect(existsSync(join(dir, 'run.json'))).toBe(true);
   });
 
-  it('keeps a second server out while the first lives', async () => {
+  it('blocks a second server while the first one runs', async () => {
     const pid = await startOther('tunnel-server');
     writeRunFile(dir, content(pid));
     expect(() => refuseSecondServer(dir)).toThrow(`is in use by a running server (pid ${pid})`);
   });
 
   it.runIf(existsSync('/proc/self/cmdline'))(
-    'of a killed server is no reason, though its pid lives again',
+    'does not block a start after a killed server, even if the pid is in use again',
     async () => {
       writeRunFile(dir, content(await startOther()));
       refuseSecondServer(dir);
@@ -130,7 +130,7 @@ describe('run.json', () => {
   );
 
   it.each(['', 'not json', '{}', '{"pid":"7"}', '{"pid":-1}', '{"pid":999999999}'])(
-    'that says %j is no reason',
+    'does not block a start with the content %j',
     (text) => {
       writeFileSync(join(dir, 'run.json'), text);
       refuseSecondServer(dir);
@@ -139,7 +139,7 @@ describe('run.json', () => {
 });
 
 describe('the lock of the data directory', () => {
-  it('is held by one, those that start at the same moment too', () => {
+  it('can be held only once, even by two starts at the same moment', () => {
     const lock = lockDataDir(dir);
     expect(() => lockDataDir(dir)).toThrow(`is in use by a running server (pid ${process.pid})`);
     lock.release();
@@ -147,7 +147,7 @@ describe('the lock of the data directory', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('of a killed server is taken over, though its pid lives again', () => {
+  it('is taken over from a killed server, even if the pid is in use again', () => {
     const identity = { host: hostname(), pid: process.pid, started: 'of a process before this one', nonce: 'n' };
     writeFileSync(join(dir, 'server.lock'), JSON.stringify(identity));
     lockDataDir(dir).release();

@@ -1,5 +1,5 @@
-// The data directory: made on first use, for this user alone; and what a server keeps in it: the admin token, and run.json, by which
-// scripts find a running server and which keeps a second one out.
+// The data directory, created on first use with access for the current user only, and two files in it: the admin token, and run.json, by
+// which scripts find a running server and which prevents a second server.
 import { spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -22,11 +22,14 @@ const PROBE_MS = 5000;
 
 interface OpenOptions {
   readonly clock?: Clock;
-  /** Accesses the directory, successfully or not. */
+  /** Accesses the data directory, and resolves whether or not the access succeeds. */
   readonly probe?: (dir: string) => Promise<void>;
 }
 
-/** The absolute path of a directory that exists and can be written. */
+/**
+ * Creates the data directory if needed, and returns its absolute path. Throws a fault if the directory is not writable or does not
+ * respond.
+ */
 export const openDataDir = async (
   configured: string,
   { clock = systemClock, probe = probeInChild }: OpenOptions = {},
@@ -52,8 +55,8 @@ export const openDataDir = async (
 };
 
 /**
- * Runs in a child process, because Node.js cannot cancel a file system call and waits for pending calls at exit. The result is ignored: the calls after the probe
- * report errors.
+ * Accesses the directory in a child process, because Node.js cannot cancel a file system call and waits for pending calls at exit. The
+ * result is ignored: the calls after the probe report errors.
  */
 const probeInChild = (dir: string): Promise<void> =>
   new Promise((done) => {
@@ -62,7 +65,7 @@ const probeInChild = (dir: string): Promise<void> =>
     child.once('error', () => done()).once('exit', () => done());
   });
 
-/** Replaces the `recursive` option of Node.js, which loops forever below /proc. */
+/** Creates a directory and its parents. Replaces the `recursive` option of Node.js, which loops forever below /proc. */
 const makeDirectory = (dir: string): void => {
   try {
     mkdirSync(dir, { mode: 0o700 });
@@ -88,11 +91,11 @@ const reasonOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error);
 };
 
-// The admin token: the one of the config, or one that is generated once and kept in the data directory.
+// The admin token: from the config, or generated once and stored in the data directory.
 
 export interface AdminToken {
   readonly token: Secret;
-  /** Null when the config names the token: nothing is written then. */
+  /** Path of the file with the token. Null if the config contains the token, so that no file is written. */
   readonly file: string | null;
 }
 
@@ -109,9 +112,9 @@ export const loadAdminToken = (configured: Secret, dataDir: string): AdminToken 
   }
 };
 
-// <data_dir>/run.json: where a running server can be reached, for scripts; it also keeps a second server out.
+// <data_dir>/run.json: the addresses of a running server, for scripts. The file also prevents a second server on the same data directory.
 
-/** Null stands for a part that this server does not run. */
+/** Content of run.json. A value is null if the server does not run the respective part. */
 export interface RunFile {
   readonly pid: number;
   readonly platform_url: string | null;
@@ -121,16 +124,16 @@ export interface RunFile {
   readonly https_url: string | null;
   readonly metrics_url: string | null;
   readonly simulator_url: string | null;
-  /** host:port of the responder for challenges. */
+  /** Address (host:port) of the DNS responder for ACME challenges. */
   readonly dns: string | null;
-  /** The two for the path of datagrams and for P2P; none: nothing needs them. */
+  /** The two UDP ports, for the datagram path and for P2P. Empty if no feature needs the ports. */
   readonly udp_ports: readonly number[];
   readonly admin_token_file: string | null;
 }
 
 const pathIn = (dataDir: string): string => join(dataDir, 'run.json');
 
-/** One server a data directory, those that start at the same moment too. */
+/** Locks the data directory for a single server. The lock also works if two servers start at the same moment. */
 export const lockDataDir = (dataDir: string): FileLock => {
   refuseSecondServer(dataDir);
   const path = join(dataDir, 'server.lock');
@@ -143,7 +146,7 @@ export const lockDataDir = (dataDir: string): FileLock => {
   throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: lockHolder(path) ?? 0 });
 };
 
-/** Refuses a data directory whose server lives. A file left by a killed server is no reason. */
+/** Throws a fault if a running server uses the data directory. A run.json left behind by a killed server is ignored. */
 export const refuseSecondServer = (dataDir: string): void => {
   const pid = pidIn(dataDir);
   if (pid === undefined || pid === process.pid || !isOurs(pid)) return;
@@ -158,12 +161,12 @@ export const writeRunFile = (dataDir: string, content: RunFile): void => {
   }
 };
 
-/** Only our own: a server that came after us keeps its file. */
+/** Removes run.json if the file belongs to this process, so that the file of a newer server stays. */
 export const removeRunFile = (dataDir: string): void => {
   if (pidIn(dataDir) === process.pid) rmSync(pathIn(dataDir), { force: true });
 };
 
-/** Of a server that lives; null: none does. */
+/** Reads the run.json of a running server. Returns null if no server is running. */
 export const readRunFile = (dataDir: string): RunFile | null => {
   const pid = pidIn(dataDir);
   if (pid === undefined || !isOurs(pid)) return null;
@@ -183,29 +186,32 @@ const pidIn = (dataDir: string): number | undefined => {
   }
 };
 
-/** Alive, and a server: after a reboot or in a new container the number may belong to any program. */
+/**
+ * Returns whether a process is a running tunnel-server. Being alive is not enough, because after a reboot or in a new container the pid
+ * can belong to any program.
+ */
 const isOurs = (pid: number): boolean => {
   if (!isProcessAlive(pid)) return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('tunnel-server');
   } catch {
-    // No /proc on this system: the living pid has to be enough.
+    // This system has no /proc, so a live process with the pid has to be enough.
     return true;
   }
 };
 
 type Address = Edge['addresses']['control'];
 
-/** Where the parts of a server are; null: it does not run them. */
+/** Addresses of a server's parts. A value is null if the server does not run the respective part. */
 export interface Reach {
   readonly platform: (Address & { readonly tls?: boolean }) | null;
   readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
   readonly simulatorUrl: string | null;
-  /** host:port of the responder for challenges. */
+  /** Address (host:port) of the DNS responder for ACME challenges. */
   readonly dns: string | null;
 }
 
-/** The run.json of a server that can be reached there. */
+/** Returns the content of run.json for a server with the given addresses. */
 export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
   const { platform, edge, simulatorUrl, dns } = reach;
   return {
@@ -225,7 +231,10 @@ export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: nu
 
 const EVERY_ADDRESS = new Set(['0.0.0.0', '::', '']);
 
-/** What a person or a script on this machine can type: host:port, with loopback for a server that listens everywhere. */
+/**
+ * Returns an address as host:port that works on this machine. For a server that listens on all interfaces, the host is the loopback
+ * address.
+ */
 const hostPort = ({ host, port }: Address): string => {
   const reachable = EVERY_ADDRESS.has(host) ? '127.0.0.1' : host;
   return `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;

@@ -1,4 +1,5 @@
-// The cluster: the files of the database. Made once, aside, and moved into place when it is whole.
+// The database cluster, which is the folder with the database's files. Created once under a temporary name, and moved into place when
+// complete.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomToken, type Secret, syncFolderSync } from '@tunnel/runtime';
@@ -7,17 +8,17 @@ import { PASSWORD_MARK, POSTGRES_BOUNDS, type PostgresFiles } from './postgres-f
 import { type Programs, runProgram } from './programs.ts';
 import { giveTo } from './run-as.ts';
 
-/** Of the packages we bring. A cluster of another major version cannot be opened by it. */
+/** Major version of the included PostgreSQL packages, which cannot open a cluster of a different major version. */
 const MAJOR_VERSION = '18';
 
-// The provider of PostgreSQL itself: the same order on every system, whatever locales are installed there.
+// The built-in locale provider sorts the same way on every system, regardless of the installed locales.
 const INIT_ARGS = [
   '--username=postgres',
   '--encoding=UTF8',
   '--locale=C',
   '--locale-provider=builtin',
   '--builtin-locale=C.UTF-8',
-  // Who may log in is said beside the cluster, not in it.
+  // The access rules are in a file outside the cluster, so the rules in the cluster reject all connections.
   '--auth-local=reject',
   '--auth-host=reject',
   '--no-instructions',
@@ -46,7 +47,7 @@ export const openCluster = async (files: PostgresFiles, programs: Programs, pass
 
 const makeCluster = async (files: PostgresFiles, programs: Programs, password: Secret): Promise<void> => {
   const { initdb } = programs.binaries;
-  // A name of its own: the initdb of a process that was killed lives on for a moment, and cleans up after itself.
+  // The name is random, because the initdb of a killed process keeps running for a moment and then removes its folder.
   const unfinished = join(files.dataDir, `${UNFINISHED}${randomToken(6)}`);
   mkdirSync(unfinished, { mode: 0o700 });
   giveTo(unfinished, programs.user);
@@ -56,7 +57,7 @@ const makeCluster = async (files: PostgresFiles, programs: Programs, password: S
   await run([...at, ...INIT_ARGS]);
   await runStatements(programs, unfinished, firstStatements(password), ['fsync=off']);
   markPassword(join(unfinished, PASSWORD_MARK), programs, password);
-  // On the disk at once, at the end: file by file, and while they are made, a busy disk takes up to a minute for it.
+  // A single sync at the end replaces a sync per file, which would take up to a minute on a busy disk.
   await run([...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);
   renameSync(unfinished, files.cluster);
   syncFolderSync(files.dataDir);

@@ -26,30 +26,30 @@ describe('the connection file', () => {
 
   const write = (content: string): void => writeFileSync(join(dataDir, 'postgres-support/connection.json'), content);
 
-  it('names a socket in a url, whatever is in its path', () => {
+  it('contains a URL with the escaped path of the socket', () => {
     expect(socketUrl('/a b/?&', new Secret('s-e_c')).reveal()).toBe(
       'postgres:///tunnel?user=tunnel&password=s-e_c&host=%2Fa%20b%2F%3F%26',
     );
   });
 
-  it('is believed while the process that wrote it lives', () => {
+  it('is valid only while the server that wrote the file is running', () => {
     write(JSON.stringify({ url: 'postgres:///x', pid: process.pid }));
     expect(embeddedUrl(dataDir)?.reveal()).toBe('postgres:///x');
     write(JSON.stringify({ url: 'postgres:///x', pid: 999_999_999 }));
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 
-  it.each(['', '[]', '{"pid":1}', '{"url":7,"pid":1}'])('that says %j names nothing', (text) => {
+  it.each(['', '[]', '{"pid":1}', '{"url":7,"pid":1}'])('is ignored with the content %j', (text) => {
     write(text);
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 
-  it('that is not there names nothing', () => {
+  it('gives no URL if the file is missing', () => {
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 });
 
-describe('the folder of the socket', () => {
+describe('the folder of the database socket', () => {
   const ourselves: RunAs = {
     uid: process.getuid?.() ?? 0,
     gid: process.getgid?.() ?? 0,
@@ -63,7 +63,7 @@ describe('the folder of the socket', () => {
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-  it('is below the data directory, for its owner alone, and stays there', () => {
+  it('is below the data directory with mode 0700, and is kept', () => {
     const folder = join(dir, 'run');
     for (const _ of ['made', 'found']) {
       expect(openSocketFolder(folder, ourselves)).toBe(folder);
@@ -74,7 +74,7 @@ describe('the folder of the socket', () => {
     expect(existsSync(folder)).toBe(true);
   });
 
-  it('is in the folder for temporary files when the path would be too long, always the same, and goes', () => {
+  it('moves to the temporary folder if the path is too long, and is then removed at the end', () => {
     const long = join(dir, 'x'.repeat(100), 'run');
     const folder = openSocketFolder(long, ourselves);
     expect(Buffer.byteLength(join(folder, '.s.PGSQL.5432'))).toBeLessThanOrEqual(103);
@@ -84,13 +84,13 @@ describe('the folder of the socket', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('that is a link is refused: whoever made it may lead us anywhere', () => {
+  it('is refused if the path is a symbolic link', () => {
     mkdirSync(join(dir, 'elsewhere'));
     symlinkSync(join(dir, 'elsewhere'), join(dir, 'run'));
     expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');
   });
 
-  it.runIf(process.getuid?.() === 0)('that belongs to somebody else is refused', () => {
+  it.runIf(process.getuid?.() === 0)('is refused if the folder belongs to another user', () => {
     mkdirSync(join(dir, 'run'));
     chownSync(join(dir, 'run'), 4242, 4242);
     expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');

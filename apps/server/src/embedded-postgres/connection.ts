@@ -1,5 +1,5 @@
-// How the embedded database is reached: by a socket in a folder that only its owner may enter, with the password of its one role; and
-// <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
+// Connection to the embedded database: a Unix socket in a folder accessible only to its owner, and the password of the only role.
+// Commands next to a running server find the database in <data_dir>/postgres-support/connection.json.
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,10 @@ const SOCKET_NAME = '.s.PGSQL.5432';
 const fits = (folder: string): boolean =>
   Buffer.byteLength(join(folder, SOCKET_NAME)) <= POSTGRES_BOUNDS.SOCKET_PATH_BYTES;
 
-/** Below the data directory; where that path is too long for a socket, in the folder for temporary files. */
+/**
+ * Creates the folder of the socket below the data directory. If that path is too long for a socket, the folder is created in the folder
+ * for temporary files.
+ */
 export const openSocketFolder = (preferred: string, user: RunAs): string => {
   if (fits(preferred)) return openFolder(preferred, user);
   const name = `tunnel-postgres-${sha256Hex(preferred).slice(0, 16)}`;
@@ -31,7 +34,10 @@ const openFolder = (folder: string, { uid, gid }: RunAs): string => {
   return folder;
 };
 
-/** Its name can be foretold: in a folder that everybody writes to, somebody else may have made it. */
+/**
+ * Takes over an existing folder. Its name is predictable, so in a folder writable by all users, a different user may have created it;
+ * then an error is thrown.
+ */
 const takeOver = (folder: string, uid: number, gid: number): void => {
   const found = lstatSync(folder);
   if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
@@ -41,22 +47,25 @@ const takeOver = (folder: string, uid: number, gid: number): void => {
   if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700);
 };
 
-/** What says who has the socket, of a server that is gone: a number that another program may have by now, or nothing at all. */
+/**
+ * Removes the socket's lock file left behind by a server that has ended. The file can be empty, or contain a pid that belongs to a
+ * different program by now.
+ */
 export const removeSocketLock = (folder: string): void => rmSync(join(folder, `${SOCKET_NAME}.lock`), { force: true });
 
-/** One in the folder for temporary files goes with the server. */
+/** Removes the folder of the socket if it is in the folder for temporary files. */
 export const closeSocketFolder = (folder: string, preferred: string): void => {
   if (folder !== preferred) rmSync(folder, { recursive: true, force: true });
 };
 
-/** In the form that both our driver and the tools of PostgreSQL understand. */
+/** Returns the database URL in a form that both our driver and the PostgreSQL tools understand. */
 export const socketUrl = (socketFolder: string, password: Secret): Secret => {
   const host = encodeURIComponent(socketFolder);
   const secret = encodeURIComponent(password.reveal());
   return new Secret(`postgres:///${DATABASE_NAME}?user=${DATABASE_USER}&password=${secret}&host=${host}`);
 };
 
-/** Null when no server runs on this data directory. */
+/** Returns the URL of the running embedded database. Null if no server runs on the data directory. */
 export const embeddedUrl = (dataDir: string): Secret | null => {
   try {
     const { url, pid } = JSON.parse(readFileSync(postgresFiles(dataDir).connection, 'utf8')) as Record<string, unknown>;

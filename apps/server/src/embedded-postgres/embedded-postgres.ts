@@ -1,4 +1,4 @@
-// The embedded database: a real PostgreSQL of our own, started on first use, watched while it runs, stopped last.
+// The embedded database: a separate PostgreSQL server, started on first use, restarted after a crash, and stopped last.
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
@@ -11,11 +11,11 @@ import { ServerProcess, stopOrphan } from './server-process.ts';
 export interface EmbeddedPostgresOptions extends InstallationOptions {
   readonly logger: Logger;
   readonly clock: Clock;
-  /** The server ended without being asked to; it is started again. */
+  /** Called when the database server ended unexpectedly. The server is restarted automatically. */
   readonly onDied?: () => void;
 }
 
-// idle -> starting -> running <-> restarting; stop() leads from each of them over stopping to idle.
+// States: idle -> starting -> running <-> restarting. From each of them, stop() leads over stopping to idle.
 type State = 'idle' | 'starting' | 'running' | 'restarting' | 'stopping';
 
 export class EmbeddedPostgres {
@@ -27,7 +27,7 @@ export class EmbeddedPostgres {
   #server: ServerProcess | undefined;
   #watchdog: Watchdog | undefined;
   #restart: Timer | undefined;
-  /** The start, or the latest start after the server died. */
+  /** The first start, or the latest restart after a crash of the server. */
   #launching: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> = Promise.resolve();
 
@@ -37,12 +37,15 @@ export class EmbeddedPostgres {
     this.#clock = options.clock;
   }
 
-  /** The process id of the server, while there is one. */
+  /** Process ID of the database server. Undefined while the server is not running. */
   get pid(): number | undefined {
     return this.#server?.pid;
   }
 
-  /** Resolves when it answers. Throws a Fault that says why it cannot run here. */
+  /**
+   * Starts the database. Resolves when the server accepts connections. Throws a Fault with the reason if PostgreSQL cannot run on this
+   * machine.
+   */
   start(): Promise<{ url: Secret; socketFolder: string }> {
     if (this.#state !== 'idle') return Promise.reject(new Error(`the embedded database is already ${this.#state}`));
     this.#state = 'starting';
@@ -51,7 +54,7 @@ export class EmbeddedPostgres {
     return starting;
   }
 
-  /** Resolves when the server has ended and nothing of it is left but its files. */
+  /** Stops the database. Resolves when the server has ended and only its files are left. */
   stop(): Promise<void> {
     if (this.#state === 'idle') return Promise.resolve();
     if (this.#state !== 'stopping') {
@@ -77,7 +80,7 @@ export class EmbeddedPostgres {
   async #shutDown(): Promise<void> {
     this.#restart?.cancel();
     await this.#server?.stop();
-    // A start that is under way sees that it is not wanted any more; until then it may hold files.
+    // A start in progress notices the stop request. Until then, the start may hold files open.
     await this.#launching.catch(() => {});
     await this.#cleanUp();
   }
@@ -92,7 +95,10 @@ export class EmbeddedPostgres {
     this.#state = 'idle';
   }
 
-  /** Workers of a server that was killed may still hold its memory: then it is tried again for a while. */
+  /**
+   * Starts the server, with retries for 15 s. Worker processes of a killed server can hold its shared memory for a moment, which makes a
+   * start fail.
+   */
   async #launchPatiently(installation: Installation): Promise<void> {
     const giveUpAt = this.#clock.monotonic() + POSTGRES_BOUNDS.LEFTOVERS_MS;
     for (;;) {
@@ -109,7 +115,7 @@ export class EmbeddedPostgres {
   async #launch({ programs, args, files, socketFolder, password, url }: Installation): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
     if (this.#isStopping()) throw new Error('stopped during startup');
-    // Not before: it needs the cluster for itself.
+    // The password is set only now, because single-user mode needs exclusive access to the cluster.
     await givePassword(files, programs, password);
     if (this.#isStopping()) throw new Error('stopped during startup');
     removeSocketLock(socketFolder);
@@ -124,7 +130,7 @@ export class EmbeddedPostgres {
     void server.ended.then(() => this.#died(server));
   }
 
-  /** By a call: over an await the state may have changed. */
+  /** Returns whether the database is stopping. A method, because TypeScript would assume that the state is unchanged after an await. */
   #isStopping(): boolean {
     return this.#state === 'stopping';
   }
@@ -152,15 +158,16 @@ export class EmbeddedPostgres {
   }
 }
 
-/** Of a server that was killed and whose workers have not noticed yet. */
+/** Error messages caused by worker processes that have not noticed yet that their server was killed. */
 const LEFTOVERS = /shared memory block|is another postmaster/;
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-// Stops the database server when our process is gone without having done so (kill -9, a crash): a shell that waits for
-// the end of a pipe which only our process holds. Without it a killed test run, or a killed server, leaves one behind.
+// The watchdog stops the database server if our process ends without stopping it (kill -9, a crash). The watchdog is a shell that waits
+// for the end of a pipe held only by our process. Without the watchdog, a killed test run or a killed server would leave a database
+// server behind.
 
-// The pid is believed only while the pid file of the cluster names it: by then it may belong to another program.
+// The script trusts the pid only while the cluster's pid file contains it, because the pid may belong to a different program by then.
 const SCRIPT = `
 read -r _
 is_there() { [ "$(head -n 1 "$2/postmaster.pid" 2>/dev/null)" = "$1" ] && kill -0 "$1" 2>/dev/null; }
@@ -174,7 +181,7 @@ kill -QUIT "$1"
 `;
 
 interface Watchdog {
-  /** The server has been stopped by ourselves. */
+  /** Ends the watchdog after our process has stopped the server. */
   dismiss(): void;
 }
 
@@ -184,13 +191,13 @@ const watchOver = (serverPid: number, cluster: string): Watchdog => {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  // Without a shell there is no watchdog; the next start finds the server by its pid file all the same.
+  // Without a shell there is no watchdog. The next start then finds the server by its pid file.
   shell.on('error', () => {});
   shell.stdin.on('error', () => {});
   shell.unref();
   return { dismiss: () => void shell.kill('SIGKILL') };
 };
 
-/** The one line a person reads when the embedded database cannot run here. */
+/** Creates the fault with a one-line message for an embedded database that cannot run on this machine. */
 const embeddedFault = (dir: string, reason: string, cause?: unknown): Fault =>
   new Fault('CONFIG_DATABASE_EMBEDDED', { dir, reason }, cause === undefined ? {} : { cause });

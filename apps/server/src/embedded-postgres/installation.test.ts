@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => root.close());
 
 it.runIf(existsSync('/proc/self/stat'))(
-  'leaves a database alone that a server of an earlier version holds',
+  'a database locked by a server of an earlier version is not opened',
   async () => {
     const { lock } = postgresFiles(root.path);
     expect(lock).toMatch(/postgres-support\/holder\.json$/);

@@ -1,4 +1,5 @@
-// What has to be there before the server can be launched: folders, the lock on them, programs, a user to run as, the cluster.
+// Prepares everything needed to launch the database server: folders with a lock, the PostgreSQL programs, a user to run as, and the
+// cluster.
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
@@ -10,27 +11,27 @@ import { type PostgresFiles, postgresFiles } from './postgres-files.ts';
 import { findPackage, openBinaries, type Programs } from './programs.ts';
 import { chooseRunAs, giveTo } from './run-as.ts';
 
-/** Whoever takes over a stale lock at the same moment may lose it to another, who then has it. */
+/** Maximum attempts to take over a stale lock. If two processes try at the same moment, either can lose the lock to the other. */
 const LOCK_TRIES = 5;
 
 export interface InstallationOptions {
-  /** The cluster is its folder `postgres`. */
+  /** The data directory. Its folder `postgres` is the cluster. */
   readonly dataDir: string;
-  /** Where the programs are, instead of the installed package. */
+  /** Folder with the PostgreSQL programs. Default: the installed npm package. */
   readonly packageDir?: string;
-  /** Laid over ours. */
+  /** PostgreSQL settings that override the built-in settings. */
   readonly settings?: PostgresSettings;
 }
 
 export interface Installation {
-  /** Held from before the cluster is made until after the server has stopped. */
+  /** Lock on the database, held from before the cluster is created until the server has stopped. */
   readonly lock: FileLock;
   readonly files: PostgresFiles;
   readonly programs: Programs;
-  /** Of the server. */
+  /** Command-line arguments of the database server. */
   readonly args: readonly string[];
   readonly socketFolder: string;
-  /** Of the role that `url` names. */
+  /** Password of the database role in `url`. */
   readonly password: Secret;
   readonly url: Secret;
 }
@@ -43,7 +44,8 @@ export const openInstallation = async (options: InstallationOptions): Promise<In
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = realpathSync(options.dataDir);
   const files = postgresFiles(dataDir);
-  // The user of the server looks for its libraries there; what is not for others has a mode of its own.
+  // The support folder is readable by all users, because the user of the database server loads libraries from it. Private files in the
+  // folder have a stricter mode.
   mkdirSync(files.support, { recursive: true, mode: 0o755 });
   const lock = lockDatabase(files);
   try {
@@ -53,7 +55,7 @@ export const openInstallation = async (options: InstallationOptions): Promise<In
     await openCluster(files, programs, password);
     giveTo(files.cluster, programs.user);
     const socketFolder = openSocketFolder(files.run, programs.user);
-    // The cluster comes first: by it the server is known in the list of processes.
+    // The cluster comes first in the arguments, because a running server is recognized by it in the list of processes.
     const args = ['-D', files.cluster, ...settingArgs(files, socketFolder, settings)];
     return { lock, files, programs, args, socketFolder, password, url: socketUrl(socketFolder, password) };
   } catch (error) {
@@ -68,7 +70,10 @@ export const closeInstallation = ({ lock, files, socketFolder }: Installation): 
   lock.release();
 };
 
-/** Without it, of two servers that start together on one data directory, each would take the other's database for an orphan. */
+/**
+ * Locks the database. Without the lock, two servers starting at the same time on the same data directory would each treat the other's
+ * database as an orphan and stop it.
+ */
 const lockDatabase = ({ dataDir, lock: path }: PostgresFiles): FileLock => {
   for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
     const lock = takeLock(path);
@@ -85,7 +90,7 @@ const openPrograms = (packageDir: string, dataDir: string, files: PostgresFiles)
   return { binaries: openBinaries(packageDir, files.libraries), user };
 };
 
-// How the embedded server is set: for a small machine, durable, on its Unix socket alone.
+// Settings of the embedded database server: suited to a small machine, durable, and reachable only through the Unix socket.
 
 type PostgresSettings = Readonly<Record<string, string>>;
 
@@ -96,9 +101,9 @@ const SETTINGS: PostgresSettings = {
   shared_buffers: '64MB',
   fsync: 'on',
   synchronous_commit: 'on',
-  // Compiling a query takes longer than any of ours runs.
+  // JIT compilation of a query would take longer than running any query of the platform.
   jit: 'off',
-  // The processes of replication are of no use here.
+  // Replication is not used, so its processes are turned off.
   max_wal_senders: '0',
   wal_level: 'minimal',
   max_logical_replication_workers: '0',
@@ -108,14 +113,17 @@ const SETTINGS: PostgresSettings = {
   log_destination: 'stderr',
   logging_collector: 'off',
   log_checkpoints: 'off',
-  // Without the errors of queries: whoever sent one is told, and its text may hold an address or a token.
+  // Errors of queries are not logged: the client gets the error, and the statement could contain an address or a token.
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
   log_line_prefix: '',
 };
 
-/** After a crash: the file system at once instead of some 1400 files one by one, which on a busy disk takes longer than all else. */
+/**
+ * Additional settings on Linux. Recovery after a crash syncs the whole file system at once. Syncing about 1400 files separately would
+ * take longer than the rest of the recovery on a busy disk.
+ */
 const ON_LINUX: PostgresSettings = { recovery_init_sync_method: 'syncfs' };
 
 const settingArgs = ({ access }: PostgresFiles, socketFolder: string, more: PostgresSettings): string[] => {

@@ -1,25 +1,25 @@
-// Where everything of the embedded database is, below the data directory; and its bounds, by name.
+// Paths of the embedded database below the data directory, and limits of the embedded database.
 import { join } from 'node:path';
 
 export interface PostgresFiles {
   readonly dataDir: string;
-  /** The cluster: tables, log, settings. The only folder that belongs to the user the server runs as. */
+  /** Folder of the cluster: tables, write-ahead log and settings. The only folder that belongs to the user of the database server. */
   readonly cluster: string;
-  /** The folder of the socket, unless its path is too long for one. */
+  /** Folder of the Unix socket, unless the path is too long for a socket. */
   readonly run: string;
-  /** What is ours: who holds the database, how others reach it, links to libraries. */
+  /** Folder with our own files: the lock, the connection file, the password, the access rules, and links to libraries. */
   readonly support: string;
-  /** Of the one process that holds the database. */
+  /** Lock file of the process that runs the database. */
   readonly lock: string;
-  /** Links to the libraries, where the package lacks them. */
+  /** Folder with symbolic links to the libraries, used if the npm package lacks the links. */
   readonly libraries: string;
-  /** How other commands reach the running server. */
+  /** File by which other commands connect to the running server. */
   readonly connection: string;
-  /** Of the one role that may log in. */
+  /** File with the password of the only role that can connect. */
   readonly password: string;
-  /** In the cluster, and so in every copy of it: the hash of the password that its role has. */
+  /** File with the hash of the role's current password. Stored in the cluster, and so part of every copy of the cluster. */
   readonly passwordMark: string;
-  /** Who may log in, and how. */
+  /** File with the access rules (pg_hba.conf). */
   readonly access: string;
 }
 
@@ -43,22 +43,25 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
 };
 
 export const POSTGRES_BOUNDS = {
-  /** Recovery after a crash replays at most a gigabyte of log; a slow disk needs its time for that. */
+  /** Time limit for the server's start. Long, because recovery after a crash replays up to a gigabyte of log, possibly from a slow disk. */
   START_TIMEOUT_MS: 120_000,
   INIT_TIMEOUT_MS: 120_000,
-  /** `fast`: open transactions are rolled back and everything is written. */
+  /** Time limit for a `fast` stop, which rolls back open transactions and writes all data. */
   FAST_STOP_MS: 10_000,
-  /** `immediate`: nothing more is written; the next start replays the log. */
+  /** Time limit for an `immediate` stop, which writes no data. The next start replays the log. */
   IMMEDIATE_STOP_MS: 3000,
-  /** After the server died: doubled with each start that fails, up to the longest. */
+  /** Pause before the first restart after a crash. The pause doubles with each failed start, up to RESTART_LONGEST_MS. */
   RESTART_FIRST_MS: 100,
   RESTART_LONGEST_MS: 5000,
-  /** Workers of a server that was killed hold its memory for a moment; a first start waits for them this long. */
+  /** How long a first start waits for worker processes of a killed server, which hold shared memory for a moment. */
   LEFTOVERS_MS: 15_000,
   POLL_MS: 20,
-  /** For what a server that has ended said last: it says why. */
+  /** How long to wait for the last output of an ended server, because the output contains the reason. */
   LAST_LINES_MS: 1000,
-  /** The shortest of the systems we run on: 104 on macOS with its end mark, 108 on Linux. */
+  /**
+   * Maximum length of a socket path in bytes, by the strictest supported system: 104 with the terminating zero byte on macOS, 108 on
+   * Linux.
+   */
   SOCKET_PATH_BYTES: 103,
   LOG_LINE_CHARS: 1000,
   KEPT_LOG_LINES: 20,

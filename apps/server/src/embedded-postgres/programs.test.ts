@@ -7,6 +7,6 @@ it.each([
   ['starting\nready\n', 'ready'],
   ['FATAL: no room\nHINT: make some\n', 'FATAL: no room'],
   ['initdb: error: first\ncould not write: last\nremoving the folder\n', 'could not write: last'],
-])('of what PostgreSQL said, %j, the problem is %j', (text, problem) => {
+])('from the PostgreSQL output %j the reported problem is %j', (text, problem) => {
   expect(lastProblem(text)).toBe(problem);
 });

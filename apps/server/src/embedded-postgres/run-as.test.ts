@@ -12,7 +12,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const asRoot = process.getuid?.() === 0;
 
-it.runIf(!asRoot)('is ourselves, with nothing before the command', () => {
+it.runIf(!asRoot)('without root PostgreSQL runs as the current user, without a prefix command', () => {
   expect(chooseRunAs(dir, [dir])).toEqual({
     uid: process.getuid?.(),
     gid: process.getgid?.(),
@@ -21,8 +21,8 @@ it.runIf(!asRoot)('is ourselves, with nothing before the command', () => {
   });
 });
 
-describe.runIf(asRoot)('under root', () => {
-  it('is another user; into folders that are closed to it one capability leads', () => {
+describe.runIf(asRoot)('the user of PostgreSQL under root', () => {
+  it('is an unprivileged user, with one capability for folders closed to it', () => {
     chmodSync(dir, 0o700);
     const { uid, prefix, spawnIds } = chooseRunAs(dir, [dir]);
     expect(uid).toBeGreaterThan(0);
@@ -31,20 +31,20 @@ describe.runIf(asRoot)('under root', () => {
     expect(prefix.filter((word) => word.startsWith('--ambient-caps='))).toHaveLength(1);
   });
 
-  it('has no capability where every folder is open', () => {
+  it('has no capability when every folder is accessible', () => {
     const { uid, gid, prefix, spawnIds } = chooseRunAs(dir, ['/', '/usr']);
     expect(prefix).toEqual([]);
     expect(spawnIds).toEqual({ uid, gid });
   });
 
-  it('stays the user that owns the files, unless the system has forgotten it', () => {
+  it('is the owner of the files, unless the system does not know this user', () => {
     chownSync(dir, 1, 1);
     expect(chooseRunAs(dir, ['/']).uid).toBe(1);
     chownSync(dir, 424_242, 424_242);
     expect(chooseRunAs(dir, ['/']).uid).not.toBe(424_242);
   });
 
-  it('is given all files of a folder, and none that a link leads to', () => {
+  it('becomes the owner of all files in a folder, except targets of symbolic links', () => {
     const outside = join(dir, 'outside');
     const inside = join(dir, 'inside');
     writeFileSync(outside, '');

@@ -1,5 +1,6 @@
-// Whom the server runs as. PostgreSQL refuses root; so under root it gets another user, and, where that user cannot enter
-// the folders above its files (a home or a data directory of mode 0700), the one capability that lets it through.
+// Chooses the user of the database server. PostgreSQL refuses to run as root. If our process runs as root, the database server runs as a
+// different user. If that user cannot enter the folders above its files (a home or data directory with mode 0700), the server also gets
+// the single capability that allows access.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, lchownSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,23 +11,29 @@ interface UserIds {
 }
 
 export interface RunAs extends UserIds {
-  /** Programs to put before the command, and the ids that Node.js sets where none is needed. */
+  /** Program and arguments to put before the command (setpriv). Empty if no capability is needed. */
   readonly prefix: readonly string[];
   readonly spawnIds: Partial<UserIds>;
 }
 
-/** The first that exists: one made for us, one made for databases, the one that owns nothing. */
+/** Users to run as, in order of preference: a user created for this product, a user for databases, and a user without any files. */
 const USERS = ['tunnel', 'postgres', 'nobody'];
 
-/** Those of capabilities(7) that open a closed folder, by bit; the one that can only read comes first. */
+/**
+ * Capabilities, see capabilities(7), that allow a process to enter closed folders, with their bit. The capability that only permits
+ * reading comes first.
+ */
 const OPENERS = [
   { bit: 2n, name: 'dac_read_search' },
   { bit: 1n, name: 'dac_override' },
 ];
-/** The one that may set how capabilities are treated. */
+/** Bit of the capability CAP_SETPCAP, which permits changes of the process's securebits. */
 const SETPCAP = 8n;
 
-/** `home` is the folder that decides by its owner, `paths` must be entered. Throws an Error that says why it cannot be. */
+/**
+ * Chooses the user. The owner of the folder `home` is preferred, and the user must be able to enter all `paths`. Throws an Error with the
+ * reason if no user is suitable.
+ */
 export const chooseRunAs = (home: string, paths: readonly string[]): RunAs => {
   const ownUid = process.getuid?.() ?? 0;
   const ownGid = process.getgid?.() ?? 0;
@@ -37,7 +44,7 @@ export const chooseRunAs = (home: string, paths: readonly string[]): RunAs => {
   return { uid, gid, prefix: setprivPrefix(uid, gid), spawnIds: {} };
 };
 
-/** Gives the folder and all in it to that user, unless it is theirs already. */
+/** Gives a folder and all its content to a user, unless the user already owns the folder. */
 export const giveTo = (path: string, user: RunAs): void => {
   const { uid, gid } = user;
   if (process.getuid?.() !== 0 || lstatSync(path).uid === uid) return;
@@ -45,7 +52,10 @@ export const giveTo = (path: string, user: RunAs): void => {
   for (const name of readdirSync(path, { recursive: true, encoding: 'utf8' })) lchownSync(join(path, name), uid, gid);
 };
 
-/** A server that ran here before keeps its user, as long as the system still knows it. */
+/**
+ * Returns the owner of a folder, so that the database keeps the user of earlier runs. Undefined if the owner is root or unknown to the
+ * system.
+ */
 const ownerOf = (path: string): UserIds | undefined => {
   const { uid, gid } = statSync(path);
   return uid === 0 || idOf('-un', String(uid)) === undefined ? undefined : { uid, gid };
@@ -80,7 +90,8 @@ const setprivPrefix = (uid: number, gid: number): string[] => {
   if (opener === undefined)
     throw new Error('PostgreSQL does not run as root, and no other user can access this folder');
   const ids = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
-  // access(2) forgets the capabilities of other users than root unless it is told not to; PostgreSQL asks it for its programs.
+  // By default, access(2) ignores the capabilities of users other than root. PostgreSQL calls access(2) for its programs, so the default
+  // is turned off.
   const checks = has(held, SETPCAP) ? ['--securebits=+no_setuid_fixup'] : [];
   return [setpriv, ...ids, ...checks, `--inh-caps=+${opener.name}`, `--ambient-caps=+${opener.name}`, '--'];
 };

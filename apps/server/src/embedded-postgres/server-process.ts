@@ -1,5 +1,4 @@
-// One run of the database server: from its launch, over the line that says it is ready, to its end; and one that outlived the process
-// that started it.
+// A run of the database server, from its launch to its end. Also finds and stops a server that outlived the process that started it.
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +8,16 @@ import { POSTGRES_BOUNDS } from './postgres-files.ts';
 import { lastProblem, type Programs, spawnAs } from './programs.ts';
 
 const READY = 'database system is ready to accept connections';
-/** It lets nobody in any more, and ends when the last connection does: ours never do. */
+/**
+ * Log line of a smart shutdown: the server accepts no new connections and ends when the last connection closes. Our connections never
+ * close.
+ */
 const WAITS_FOR_US = 'received smart shutdown request';
 const SERIOUS = /^(FATAL|PANIC|WARNING):/;
-/** Of one connection, or of a server that starts or stops: whoever is concerned is told. */
+/**
+ * Messages about a single connection, or about a server that starts or stops. Not worth a warning, because the affected client gets the
+ * error.
+ */
 const ORDINARY = /terminating connection|the database system is|database ".*" does not exist/;
 
 interface ServerProcessOptions {
@@ -24,13 +29,13 @@ interface ServerProcessOptions {
 
 export class ServerProcess {
   readonly pid: number | undefined;
-  /** Settles when it has ended; never rejects. */
+  /** Resolves when the server has ended. Never rejects. */
   readonly ended: Promise<void>;
   readonly #child: ChildProcess;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #lines: string[] = [];
-  /** Settles when it can say no more. */
+  /** Resolves when the server's output has been read completely. */
   readonly #saidAll: Promise<void>;
   #onReady: () => void = () => {};
   #stopping = false;
@@ -55,7 +60,10 @@ export class ServerProcess {
     }
   }
 
-  /** Rejects with what it said when it ends before it is ready. */
+  /**
+   * Resolves when the server accepts connections. Rejects with the server's error message if the server ends early or does not start in
+   * time.
+   */
   async ready(): Promise<void> {
     const ready = new Promise<'ready'>((resolve) => {
       this.#onReady = () => resolve('ready');
@@ -64,12 +72,13 @@ export class ServerProcess {
     const outcome = await this.#within(Promise.race([ready, ended]), POSTGRES_BOUNDS.START_TIMEOUT_MS);
     if (outcome === 'ready') return;
     if (outcome === 'late') await this.stop();
-    // The end of a process may be told before its last lines; a child of it may hold them open.
+    // The exit event can arrive before the last lines of output. The wait is limited, because a child process of the server can keep the
+    // output open.
     await this.#within(this.#saidAll, POSTGRES_BOUNDS.LAST_LINES_MS);
     throw new Error(lastProblem(this.#lines.join('\n')) ?? 'PostgreSQL did not start and gave no reason');
   }
 
-  /** Fast; after a while immediate; then by force. Resolves when it has ended. */
+  /** Stops the server: `fast` first, `immediate` after 10 s, and with SIGKILL after another 3 s. Resolves when the server has ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#child.kill('SIGINT');
@@ -83,12 +92,12 @@ export class ServerProcess {
 
   #said(line: string): void {
     if (line.includes(READY)) this.#onReady();
-    // Somebody else's SIGTERM. Half a server is worse than one that ends now and is started again.
+    // A different program has sent SIGTERM. A server without new connections is worse than a server that ends now and is restarted.
     if (line.includes(WAITS_FOR_US) && !this.#stopping) this.#child.kill('SIGINT');
     const short = line.slice(0, POSTGRES_BOUNDS.LOG_LINE_CHARS);
     this.#lines.push(short);
     if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
-    // While it stops, it says of every connection that it cuts it.
+    // While stopping, the server reports every closed connection, so these lines are not warnings.
     const serious = SERIOUS.test(short) && !ORDINARY.test(short) && !this.#stopping;
     if (serious) this.#logger.warn({ postgres: short }, 'message from the embedded database');
     else this.#logger.debug({ postgres: short }, 'message from the embedded database');
@@ -108,13 +117,13 @@ export class ServerProcess {
   }
 }
 
-// A server that outlived the process that started it: found by the pid file in its cluster, and stopped.
+// Orphans: a database server that outlived the process that started it is found by the pid file in its cluster, and stopped.
 
 export const stopOrphan = async (cluster: string, logger: Logger, clock: Clock): Promise<void> => {
   const pid = pidIn(cluster);
   if (pid === undefined || !isServerOf(cluster, pid)) {
-    // The number may belong to any program by now, and PostgreSQL would not start for fear of it. Nor with a file that is empty,
-    // as a server leaves it that is killed between making and writing it.
+    // The pid may belong to any program by now, and PostgreSQL would refuse to start because of the pid file. PostgreSQL also refuses to
+    // start with an empty pid file, as left behind by a server killed between creating and writing the file.
     rmSync(join(cluster, 'postmaster.pid'), { force: true });
     return;
   }
@@ -139,7 +148,7 @@ const pidIn = (cluster: string): number | undefined => {
   }
 };
 
-/** By its command line, which names the cluster. */
+/** Returns whether a process is the server of a cluster. The command line of the process must contain the cluster's path. */
 const isServerOf = (cluster: string, pid: number): boolean =>
   isProcessAlive(pid) && commandOf(pid).includes(`-D ${cluster} `);
 

@@ -1,4 +1,4 @@
-// The life of a part inside the test's process, with a stand-in for the channel to its parent.
+// The life of a server part inside the test process, with a stand-in for the channel to the parent.
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ class Parent {
   readonly #channel = new EventEmitter();
   #uncaught: (error: unknown) => void = () => {};
   #waiting: { readonly kind: FromPart['kind']; readonly resolve: () => void }[] = [];
-  /** The parent reads what a part says; one that hangs does not. */
+  /** Whether the parent reads messages of the part. A parent that hangs does not. */
   isReading = true;
   readonly run: Promise<number>;
 
@@ -102,7 +102,7 @@ const startMessage = (ports: object = {}): StartPart => {
   };
 };
 
-it('a part without a parent ends at once, and so does one whose parent goes away', async () => {
+it('a part exits at once without a parent, and when its parent disconnects', async () => {
   expect(new Parent({ isThere: false }).exits).toEqual([EXIT_UNEXPECTED]);
   const parent = new Parent();
   await parent.hears('loaded');
@@ -111,7 +111,7 @@ it('a part without a parent ends at once, and so does one whose parent goes away
   expect(parent.exits).toEqual([EXIT_UNEXPECTED]);
 });
 
-it('a part says where it is, how busy it is every five seconds, and ends when it is told to', async () => {
+it('a part reports "ready" and counters, and exits when told to stop', async () => {
   const parent = new Parent();
   await parent.hears('loaded');
   parent.tell(startMessage());
@@ -126,7 +126,7 @@ it('a part says where it is, how busy it is every five seconds, and ends when it
   expect(await parent.run).toBe(EXIT_OK);
 });
 
-it('a part that cannot start says why, and ends', async () => {
+it('a part that cannot start reports the reason and exits', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const { port } = other.address() as { port: number };
@@ -142,7 +142,7 @@ it('a part that cannot start says why, and ends', async () => {
   }
 });
 
-it('an error that nobody caught is told to the parent, and ends the part even when the parent does not read', async () => {
+it('an uncaught error is sent to the parent and ends the part, at the latest after 500 ms', async () => {
   for (const isReading of [true, false]) {
     const parent = new Parent();
     await parent.hears('loaded');
@@ -163,19 +163,19 @@ it('an error that nobody caught is told to the parent, and ends the part even wh
   }
 });
 
-/** Told to stop, and gone. */
+/** Tells the part to stop, and expects a clean exit. */
 const stop = async (parent: Parent): Promise<void> => {
   parent.tell({ kind: 'stop', drainMs: 0 });
   await parent.clock.advance(10_000);
   expect(await parent.run).toBe(EXIT_OK);
 };
 
-it('a part opens nothing until the part of an earlier run has let go of its lock', async () => {
+it('a part opens nothing until the part of an earlier run has released its lock', async () => {
   const held = takeLock(join(directory.path, 'edge.lock'));
   const parent = new Parent();
   await parent.hears('loaded');
   parent.tell(startMessage());
-  // Not three seconds: the part would then kill the holder of the lock, which is the process of this test.
+  // Less than three seconds: after three seconds the part would kill the holder of the lock, which is the test process.
   await parent.clock.advance(2000);
   expect(parent.said.map(({ kind }) => kind)).toEqual(['loaded']);
   held?.release();
@@ -184,7 +184,7 @@ it('a part opens nothing until the part of an earlier run has let go of its lock
   await stop(parent);
 });
 
-it('a part of an earlier run that hangs is killed after three seconds', async () => {
+it('a hanging part of an earlier run is killed after three seconds', async () => {
   const hung = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   const ended = once(hung, 'exit');
   try {
@@ -207,7 +207,7 @@ it('a part of an earlier run that hangs is killed after three seconds', async ()
   }
 });
 
-it('a lock that cannot be written keeps no part down', async () => {
+it('a part starts even if its lock cannot be written', async () => {
   mkdirSync(join(directory.path, 'edge.lock'));
   const parent = new Parent();
   await parent.hears('loaded');

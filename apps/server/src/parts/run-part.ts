@@ -1,5 +1,6 @@
-// The life of a part as a child of the stack: it loads, is told to start, says where it is, and ends when it is told to, or at once when
-// the parent is gone. Signals are the parent's affair: those of a terminal reach every process of the group.
+// Runs a part as a child process of the stack. The part loads its code, waits for the start message, reports its addresses, and ends on
+// the stop message, or immediately when the parent process is gone. The part ignores signals, because a terminal sends them to every
+// process of the group and only the parent handles them.
 import { join } from 'node:path';
 import { loadServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
@@ -15,21 +16,21 @@ import { loadCodeOf, ServerParts } from './server-parts.ts';
 const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 const PART_BOUNDS = {
-  /** How often the parent is told how busy the part is. */
+  /** Interval of load reports from a part to the parent. */
   COUNTERS_EVERY_MS: 5000,
-  /** How long the part of a stack that was killed may take to be gone; it ends within moments, unless it hangs: then it is killed. */
+  /** How long a part of a killed stack can take to end, normally a few moments. A part that hangs is killed. */
   PREDECESSOR_MS: 3000,
-  /** What even a kill may take, with a disk that does not answer. */
+  /** How long the end of a killed part can take, in case the disk does not respond. */
   PREDECESSOR_KILLED_MS: 10_000,
   PREDECESSOR_POLL_MS: 20,
-  /** What a last word to the parent may take. */
+  /** Time limit for sending the last message to the parent. */
   LAST_WORD_MS: 500,
 } as const;
 
 export const runPart = async (part: PartName, host: ServerHost): Promise<number> => {
   for (const signal of IGNORED_SIGNALS) host.signals.on(signal, () => {});
   const parent = new ParentChannel(host);
-  // For the parent alone, which shows lines as they are wanted.
+  // Log lines are JSON, because only the parent reads the lines and formats them for the terminal.
   const logger = createLogger({ format: 'json', stream: host.stderr });
   await loadCodeOf(part);
   parent.say({ kind: 'loaded' });
@@ -109,8 +110,9 @@ const serve = async (part: PartName, { host, parts, start, parent, logger, count
 };
 
 /**
- * After a stack that was killed, its part ends by itself within moments and holds its ports until then. So the lock of a part is waited
- * for, before any port is opened. Whoever holds it has no parent any more: that would have the lock of the directory, which ours has.
+ * Waits for the lock of a part before any port is opened. After a stack was killed, its parts end automatically within moments, but hold
+ * their ports until then. The lock's holder is such an orphan: its parent would hold the lock of the data directory, which our parent
+ * holds now.
  */
 const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Logger): Promise<FileLock> => {
   const path = join(dataDir, `${part}.lock`);
@@ -133,7 +135,10 @@ const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Log
 
 const NO_LOCK: FileLock = { touch: () => {}, release: () => {} };
 
-/** A disk that is full must not keep a part down that can do without: the lock is for the rare case that its stack was killed. */
+/**
+ * Takes the lock of a part, or continues without a lock if the file cannot be written. A full disk must not prevent the part from
+ * starting, because the lock matters only in the rare case that a stack was killed.
+ */
 const takeOrGoWithout = (path: string, logger: Logger): FileLock | null => {
   try {
     return takeLock(path);
@@ -160,7 +165,10 @@ const describe = ({ edge, platform, simulator }: ServerParts): PartReady => {
   };
 };
 
-/** Our end of the channel. When it closes, so do we: without a parent nobody would ever end us. */
+/**
+ * The part's end of the IPC channel to the stack. When the channel closes, the process exits, because no other process would ever stop a
+ * part without a parent.
+ */
 class ParentChannel {
   readonly start: Promise<StartPart>;
   readonly stop: Promise<Extract<ToPart, { kind: 'stop' }>>;
@@ -192,7 +200,7 @@ class ParentChannel {
     void this.lastWord(message);
   }
 
-  /** Settles when it is on its way, or when that takes too long. */
+  /** Sends a message to the parent. Resolves when the message was sent, or after a time limit. */
   lastWord(message: FromPart): Promise<void> {
     return new Promise((resolve) => {
       const late = this.#host.clock.setTimeout(resolve, PART_BOUNDS.LAST_WORD_MS);

@@ -1,4 +1,4 @@
-// A platform and the payment processor's stand-in beside it, on a real database.
+// A platform with the payment simulator, on a real database.
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -49,8 +49,8 @@ const isOpen = (url: string): Promise<boolean> =>
     () => false,
   );
 
-describe('the platform', () => {
-  it('has the simulator beside it, and hears its webhooks', async () => {
+describe('the platform as a server part', () => {
+  it('starts the payment simulator, and receives its webhooks', async () => {
     const { parts, database, dataDir } = await makeParts();
     await parts.start();
     const { url, secretKey } = parts.simulator!;
@@ -78,7 +78,7 @@ describe('the platform', () => {
     expect(await isOpen(url)).toBe(false);
   });
 
-  it('does not start when the port of the simulator is taken: one line names it and its key, nothing stays open', async () => {
+  it("does not start when the simulator's port is in use, and names port and key", async () => {
     const simulator_port = await portHeld();
     const { parts } = await makeParts({ simulator_port });
     await expect(parts.start()).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe('the platform', () => {
     expect(parts.platform).toBeNull();
   });
 
-  it('has no simulator when the processor is elsewhere, and starts while that is away', async () => {
+  it('starts without a simulator when the payment processor is external, even if it is unreachable', async () => {
     const secrets = { stripe_secret_key: 'sk_test_none', stripe_webhook_secret: 'whsec_none' };
     const api = { stripe_api_url: `http://127.0.0.1:${await portHeld()}` };
     const { parts, dataDir } = await makeParts({ processor: 'stripe', ...secrets, ...api });

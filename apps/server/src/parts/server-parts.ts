@@ -1,6 +1,6 @@
-// The parts of one server process, joined: which of them there are depends on the command. Started in the order in which they
-// need each other, stopped the other way round: edge, platform, the payment processor's stand-in, and the database last, after the
-// final flush. Code is loaded with the part that needs it: no process holds what it does not run.
+// The parts of a server process, which depend on the command. The parts start in the order of their dependencies and stop in reverse
+// order: edge, platform, payment simulator, and last, after the final flush, the database. The code of a part is loaded only if the
+// process runs the part.
 import { join } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
 import type { Edge, EdgeDeps } from '@tunnel/edge';
@@ -11,16 +11,16 @@ import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 
-/** `simulator`: the payment processor's stand-in alone. */
+/** Kind of a server process. `simulator` runs only the payment simulator. */
 export type ServerKind = 'edge' | 'platform' | 'simulator';
 
-/** What the parts of a stack are told of each other. */
+/** Addresses and secrets for the connections between the parts of a stack. */
 export interface StackLinks {
   readonly databaseUrl: Secret;
   readonly edgeCredential: Secret;
   readonly linkPort: number;
   readonly platformUrl: string;
-  /** null: the edge does not answer for the platform's host. */
+  /** Secret by which the edge authenticates visitors' requests to the platform. Null if the edge does not serve the platform's host. */
   readonly visitorSecret: Secret | null;
   readonly platformAt: { readonly host: string; readonly port: number } | null;
   readonly edgeUrl: () => string | null;
@@ -34,15 +34,15 @@ export interface PartsOptions {
   readonly dataDir: string;
   readonly adminToken: Secret;
   readonly onMail: (notice: MailNotice) => void;
-  /** The first start of the embedded database takes a few seconds. */
+  /** Called before the embedded database starts, because the first start takes a few seconds. */
   readonly onMakingDatabase: () => void;
-  /** Of a simulator that runs alone; absent: its webhooks wait. */
+  /** Webhook URL for a simulator that runs without a platform. If absent, the simulator queues webhooks. */
   readonly webhookUrl?: string;
-  /** Absent: this process runs alone, and has what its configuration names. */
+  /** Links between the parts of a stack. If absent, the process runs outside a stack and uses only the configuration. */
   readonly stack?: StackLinks;
 }
 
-/** Ahead of the start, while whatever that waits for is under way. */
+/** Loads the code of a part ahead of its start, while the process waits for another event. */
 export const loadCodeOf = async (kind: 'edge' | 'platform'): Promise<void> => {
   if (kind === 'edge') await import('@tunnel/edge');
   else await Promise.all([import('@tunnel/platform'), import('@tunnel/simulator')]);
@@ -63,7 +63,7 @@ export class ServerParts {
     this.#options = options;
   }
 
-  /** null: the payment processor is elsewhere. */
+  /** The payment simulator. Null if a different payment processor is configured. */
   get simulator(): Simulator | null {
     return this.#simulator;
   }
@@ -76,7 +76,7 @@ export class ServerParts {
     return this.#edge;
   }
 
-  /** Only while it runs. */
+  /** Addresses of the parts. Valid only while the parts are running. */
   get reach(): Reach {
     return {
       platform: this.#platform?.address ?? null,
@@ -86,7 +86,7 @@ export class ServerParts {
     };
   }
 
-  /** How busy the edge is. Asked for when something broke: one that cannot say it says nothing. */
+  /** Load figures of the edge, read after a crash. Empty if a broken edge cannot report the figures. */
   get counters(): Readonly<Record<string, number>> {
     try {
       return this.#edge?.counters ?? {};
@@ -95,7 +95,7 @@ export class ServerParts {
     }
   }
 
-  /** Rejects with one fault; nothing then stays open. */
+  /** Starts the parts. Rejects with a single fault, after stopping every part that has started. */
   async start(): Promise<void> {
     try {
       const databaseUrl = this.#kind === 'platform' ? await this.#findDatabase() : null;
@@ -115,7 +115,7 @@ export class ServerParts {
     await this.#postgres?.stop();
   }
 
-  /** Without a goodbye. The database is told to stop, and goes on alone until it has. */
+  /** Stops the parts without a drain. The database receives a stop request and shuts down in the background. */
   stopNow(): void {
     this.#edge?.stopNow();
     void this.#platform?.stop();
@@ -135,7 +135,7 @@ export class ServerParts {
     return (await postgres.start()).url;
   }
 
-  /** Before the platform, which asks it, and to which it sends its webhooks. */
+  /** Starts the payment simulator, before the platform, because the platform calls the simulator and receives webhooks from it. */
   async #startSimulator(): Promise<void> {
     const { processor, simulator_port: port } = this.#config.platform.billing;
     const isAlone = this.#kind === 'simulator';
@@ -174,7 +174,8 @@ export class ServerParts {
     });
     this.#platform = platform;
     await platform.start();
-    // So that whoever says where everything is knows of the responder; with a database that is slow it goes without.
+    // Waits for the DNS responder, so that its address is included in the platform's addresses. With a slow database, the start continues
+    // without the responder.
     await within(platform.certificatesReady(), clock, CERTIFICATES_READY_MS);
   }
 
@@ -200,7 +201,7 @@ export class ServerParts {
   }
 }
 
-/** What the start waits for the responder of challenges. */
+/** How long the start waits for the DNS responder for ACME challenges. */
 const CERTIFICATES_READY_MS = 3000;
 
 const within = (begun: Promise<void>, clock: Clock, ms: number): Promise<void> =>
@@ -224,7 +225,10 @@ const localEdgeOf = ({
   ...(visitorSecret === null ? {} : { visitorSecret }),
 });
 
-/** Where the edge dials the platform for people: one that listens everywhere listens on loopback, too. */
+/**
+ * Returns the address at which the edge connects to the platform for visitors. A platform that listens on all interfaces also listens on
+ * loopback.
+ */
 const platformAtOf = ({ platformAt, visitorSecret }: StackLinks): Pick<EdgeDeps, 'platformAt'> => {
   if (platformAt === null || visitorSecret === null) return {};
   const { host, port } = platformAt;

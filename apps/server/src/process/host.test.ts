@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import { isBrief, logFormatOf, thisProcess } from './host.ts';
 
-it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG says otherwise', () => {
+it('log lines are human-readable at a terminal and JSON elsewhere, unless TUNNEL_LOG is set', () => {
   const elsewhere = new PassThrough();
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   expect(logFormatOf({ env: {}, stderr: elsewhere })).toBe('json');
@@ -12,7 +12,7 @@ it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG
   expect(logFormatOf({ env: { TUNNEL_LOG: 'xml' }, stderr: elsewhere })).toBe('json');
 });
 
-it('the first screen is brief only where both outputs are a terminal and nobody asked for more', () => {
+it('the start screen is brief only if stdout and stderr are terminals and --verbose is not given', () => {
   const elsewhere = new PassThrough();
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   expect(isBrief({ stdout: terminal, stderr: terminal }, false)).toBe(true);
@@ -21,7 +21,7 @@ it('the first screen is brief only where both outputs are a terminal and nobody 
   expect(isBrief({ stdout: terminal, stderr: elsewhere }, false)).toBe(false);
 });
 
-it('the host of a server is its process', () => {
+it('the host of a server is the current process', () => {
   const host = thisProcess();
   expect([host.pid, host.workingDir, host.parent]).toEqual([process.pid, process.cwd(), process]);
   expect(host.uptimeMs()).toBeGreaterThan(0);

@@ -1,9 +1,9 @@
-// What a server touches of the process that it runs in, so that a test can run the same server inside its own process.
+// Access of a server to its process (environment, output, signals, exit), so that tests can run the same server within their own process.
 import { type Clock, type LoggerOptions, releaseStartMemory, type SignalSource, systemClock } from '@tunnel/runtime';
 
 type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 
-/** A part's end of the channel to its stack: Node's IPC channel, or a stand-in with the same calls. */
+/** A part's end of the channel to its stack: the IPC channel of Node.js, or a test double with the same methods. */
 export type ParentConnection = Pick<NodeJS.Process, 'connected' | 'send'> & {
   on(event: 'message', listener: (message: unknown) => void): unknown;
   on(event: 'disconnect', listener: () => void): unknown;
@@ -21,7 +21,7 @@ export interface ServerHost {
   readonly parent: ParentConnection;
   uptimeMs(): number;
   onUncaught(listener: (error: unknown) => void): void;
-  /** Gives back the memory that only the start needed. */
+  /** Frees memory that was needed only during the start. */
   releaseStartMemory(): void;
   exit(code: number): void;
 }
@@ -42,13 +42,19 @@ export const thisProcess = (): ServerHost => ({
   exit: (code) => process.exit(code),
 });
 
-/** The form of log lines, which go to stderr: as TUNNEL_LOG says, else for people at a terminal and JSON for everything that collects lines. */
+/**
+ * Returns the format of log lines, which go to stderr: the format in TUNNEL_LOG, otherwise text for terminals, and JSON for log
+ * collectors.
+ */
 export const logFormatOf = ({ env, stderr }: Pick<ServerHost, 'env' | 'stderr'>): LoggerOptions['format'] => {
   const wanted = env['TUNNEL_LOG'];
   if (wanted === 'human' || wanted === 'json') return wanted;
   return stderr.isTTY === true ? 'human' : 'json';
 };
 
-/** At a terminal a server shows its first screen, and details only when someone asks for them. Where lines are collected, nothing is left out. */
+/**
+ * Returns whether the ready message is short and details are hidden. True for a terminal without `--verbose`. If output is collected, all
+ * lines are shown.
+ */
 export const isBrief = ({ stdout, stderr }: Pick<ServerHost, 'stdout' | 'stderr'>, verbose: boolean): boolean =>
   !verbose && stdout.isTTY === true && stderr.isTTY === true;

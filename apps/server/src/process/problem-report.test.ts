@@ -9,7 +9,7 @@ const report = (error: unknown, env: NodeJS.ProcessEnv = {}): { text: string; co
   return { text, code };
 };
 
-it('a refused config is one line with the next step, and exit code 2', () => {
+it('a refused config prints one line with the next step and exits with 2', () => {
   const problem = new ConfigProblem('CONFIG_UNKNOWN_KEY', {
     where: 'server.toml:3',
     key: 'server.prot',
@@ -21,7 +21,7 @@ it('a refused config is one line with the next step, and exit code 2', () => {
   });
 });
 
-it('a question needs no full stop behind it', () => {
+it('an error that ends with a question mark gets no full stop', () => {
   const problem = new ConfigProblem('CONFIG_UNKNOWN_KEY', {
     where: 'server.toml:3',
     key: 'server.prot',
@@ -30,7 +30,7 @@ it('a question needs no full stop behind it', () => {
   expect(report(problem).text).toContain('did you mean `port`? Remove the key');
 });
 
-it('a taken port names the port and its key', () => {
+it('an error about a port in use names the port and the config key', () => {
   const { text, code } = report(
     new Fault('CONFIG_PORT_TAKEN', { port: 4040, host: '127.0.0.1', key: '[server] control_port' }),
   );
@@ -43,13 +43,13 @@ it.each([
   ['API_BAD_REQUEST', { reason: 'email: must be an email address' }],
   ['KEY_UNKNOWN', {}],
   ['DATABASE_AWAY', {}],
-] as const)('%s tells an operator of commands, not of calls to the API', (code, values) => {
+] as const)('the error %s speaks about commands and not about API calls', (code, values) => {
   const { text } = report(new Fault(code, values));
   expect(text).not.toMatch(/POST|GET|request|header/);
   expect(text).toMatch(/^tunnel-server: .*\.\n$/);
 });
 
-it('anything unexpected is one line and exit code 1; the stack only when asked for', () => {
+it('an unexpected error prints one line and exits with 1, with the stack only when TUNNEL_DEBUG=1', () => {
   const error = new Error('boom\nsecond line');
   expect(report(error)).toEqual({
     code: 1,

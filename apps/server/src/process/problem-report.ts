@@ -1,16 +1,19 @@
-// Puts what went wrong into one line for a person, and picks the exit code.
+// Formats an error as a one-line message for the operator, and chooses the exit code.
 import { type ErrorCode, Fault } from '@tunnel/errors';
 
 export const EXIT_OK = 0;
 export const EXIT_UNEXPECTED = 1;
 export const EXIT_USAGE = 2;
 
-/** A refusal that has words in the catalogue, or undefined for anything unexpected. */
+/** Returns the error if it is a Fault, an expected error with a text in the catalogue. Undefined for unexpected errors. */
 export const faultOf = (error: unknown): Fault | undefined => (error instanceof Fault ? error : undefined);
 
 export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONFIG_') ? EXIT_USAGE : EXIT_UNEXPECTED);
 
-/** What the catalogue tells callers of the API, as an operator at a terminal does it. Empty: the first sentence says it all. */
+/**
+ * Advice for an operator at a terminal, by error code, because the catalogue's advice is written for API clients. Empty if the message
+ * needs no advice.
+ */
 const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
   ACCOUNT_EXISTS: 'To send a link for a new password: tunnel-server admin reset-password EMAIL.',
   API_BAD_REQUEST: '',
@@ -18,7 +21,7 @@ const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
   KEY_UNKNOWN: 'Use an id from `tunnel keys list`.',
 };
 
-/** Two sentences: what is wrong, and what to do about it. */
+/** Returns the message of a fault in two sentences: the problem, and the suggested action. */
 export const problemText = (fault: Fault): string => {
   const next = NEXT_HERE[fault.code] ?? fault.next;
   return `${fault.message}${/[.?!]$/.test(fault.message) ? '' : '.'}${next === '' ? '' : ` ${next}`}`;

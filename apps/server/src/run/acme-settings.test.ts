@@ -1,4 +1,4 @@
-// What [acme] and [platform] tls name is looked at before a start, and refused with its key.
+// Files and settings named in [acme] and by `platform.tls` are checked before a start, and an error names the key.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const verdict = (acme: object, parts: Parts = 'edge', more: object = {}): string
   }
 };
 
-it('wants certificates in the file of the authority', () => {
+it('acme.ca_file must contain PEM certificates', () => {
   expect(verdict({ ca_file: file('ca.pem', testCertificate().cert) })).toBe('ok');
   expect(verdict({ ca_file: '/nowhere/ca.pem' })).toBe(
     'config: `acme.ca_file` must be a readable file with PEM certificates, got /nowhere/ca.pem (ENOENT)',
@@ -40,7 +40,7 @@ it('wants certificates in the file of the authority', () => {
   expect(verdict({ enabled: false, ca_file: '/nowhere/ca.pem' })).toBe('ok');
 });
 
-it('wants a key file that is its owner’s alone', () => {
+it('acme.storage_key_file must be readable only by its owner', () => {
   const key = 'A'.repeat(43);
   expect(verdict({ storage_key_file: file('key', key, 0o600) })).toBe('ok');
   for (const mode of [0o640, 0o604]) {
@@ -50,7 +50,7 @@ it('wants a key file that is its owner’s alone', () => {
   }
 });
 
-it('wants a program that may be run', () => {
+it('acme.dns_exec must be an executable program', () => {
   const exec = (dns_exec: string) => verdict({ dns: 'exec', dns_exec });
   expect(exec(file('hook', '#!/bin/sh\n', 0o755))).toBe('ok');
   expect(exec('found-by-path')).toBe('ok');
@@ -58,7 +58,7 @@ it('wants a program that may be run', () => {
   expect(exec(dir)).toContain('it is a directory');
 });
 
-it('refuses TLS of the platform where the edge of the same stack answers for it', () => {
+it("platform.tls is refused when the edge of the same server serves the platform's URL", () => {
   const platform = { tls: true, public_url: 'https://tunnels.test:8443' };
   expect(verdict({}, 'stack', { platform })).toBe(
     'config: `platform.tls` must be false if `platform.public_url` uses `server.https_port`, because the edge then serves the platform, got true',

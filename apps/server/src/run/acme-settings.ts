@@ -1,14 +1,15 @@
-// What `[acme]` and `[platform] tls` need beyond the file that sets them: said at the start with the key, not by the first order that fails.
+// Checks at startup that the requirements of `[acme]` and `[platform] tls` outside the config file are met. The fault names the key;
+// without the check, the first certificate order would fail instead.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 
-/** Throws a fault that names the key. */
+/** Checks the ACME and TLS settings. Throws a fault that names the wrong key. */
 export const checkAcmeSettings = (config: ServerConfig, parts: ConfiguredParts): void => {
   if (parts === 'stack') checkPlatformPort(config);
   const { acme, server } = config;
-  // An edge with a platform orders nothing itself.
+  // An edge with a platform does not order certificates itself.
   if (!acme.enabled || (parts === 'edge' && server.platform_url !== '')) return;
   if (acme.ca_file !== '') checkAuthority(acme.ca_file);
   if (acme.storage_key_file !== '') checkKeyFile(acme.storage_key_file);
@@ -37,7 +38,7 @@ const checkAuthority = (file: string): void => {
 
 const OTHERS_READ = 0o044;
 
-/** Whoever opens it says whether it is there, and a key. */
+/** Checks that other users cannot read the key file. Whether the file exists and contains a key is checked when the file is opened. */
 const checkKeyFile = (file: string): void => {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
   if (process.platform === 'win32' || (mode & OTHERS_READ) === 0) return;
@@ -45,7 +46,10 @@ const checkKeyFile = (file: string): void => {
   throw wrong('acme.storage_key_file', 'a file readable only by its owner (chmod 600)', `${file} with mode ${shown}`);
 };
 
-/** One that is found by PATH is found when it is run. */
+/**
+ * Checks that the program for DNS records is executable. A program name without a path is searched for in PATH only when the program
+ * runs.
+ */
 const checkProgram = (program: string): void => {
   if (!program.includes('/')) return;
   try {
@@ -56,7 +60,10 @@ const checkProgram = (program: string): void => {
   }
 };
 
-/** One port cannot be the edge's and the platform's: whoever opened the dashboard there would meet the edge, which does not dial a platform over TLS. */
+/**
+ * Checks that the edge and the platform do not use the same https port. Otherwise the dashboard's URL would lead to the edge, which does
+ * not connect to a platform over TLS.
+ */
 const checkPlatformPort = ({ platform, server, acme, tls }: ServerConfig): void => {
   const { protocol, port } = new URL(platform.public_url);
   if (!platform.tls || protocol !== 'https:' || !hasHttpsPort({ acme, tls })) return;

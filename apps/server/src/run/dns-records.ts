@@ -1,5 +1,5 @@
-// The DNS records that an installation with certificates by themselves needs: which they are, whether an answer shows one, and how that is said.
-// Pure: who looks them up is records-watch.ts.
+// DNS records required by a server with automatic certificates: the list of records, the check of a DNS response, and the texts. Pure
+// functions; records-watch.ts looks up the records.
 import { challengeName, type DnsAnswer } from '@tunnel/certificates/domains';
 import { isEdgeItself, isOfDomain } from '@tunnel/rules/names';
 import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
@@ -7,23 +7,23 @@ import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
 export interface WantedRecord {
   readonly name: string;
   readonly type: 'A' | 'NS';
-  /** What it leads to; null: to this machine, whose public addresses are unknown. */
+  /** Target of the record. Null if the record must point to this machine, but its public addresses are unknown. */
   readonly value: string | null;
-  /** Asked instead of the name: of a wildcard any label below it. */
+  /** Name to look up. For a wildcard record, a random label below the domain. */
   readonly askedAt: string;
-  /** Why it is needed, where the installation runs without it. */
+  /** Feature that requires the record. Empty if the whole server depends on the record. */
   readonly why: string;
 }
 
 export interface RecordFacts {
   readonly domain: string;
-  /** The platform's host. */
+  /** Host name of the platform's URL. */
   readonly host: string;
-  /** `[acme] dns = "builtin"`. */
+  /** Whether the server runs its own DNS responder: `[acme] dns = "builtin"`. */
   readonly hasResponder: boolean;
-  /** Of this machine. Often there are none: it stands behind NAT. */
+  /** Public addresses of this machine. Often empty, because the machine is behind NAT. */
   readonly publicAddresses: readonly string[];
-  /** Nobody's label. */
+  /** Random label not used by any tunnel, to check the wildcard record. */
   readonly randomLabel: string;
 }
 
@@ -31,7 +31,7 @@ export const wantedRecords = (facts: RecordFacts): WantedRecord[] => {
   const { domain, host, hasResponder, publicAddresses, randomLabel } = facts;
   const value = publicAddresses.length === 0 ? null : publicAddresses.join(', ');
   const address = (name: string, askedAt: string, why = ''): WantedRecord => ({ name, type: 'A', value, askedAt, why });
-  // An address, and this machine's own name, are found without a record.
+  // IP addresses, localhost names and this machine's own name need no DNS record.
   const isApart = !isOfDomain(host, domain) && !isEdgeItself(host, domain) && !isLoopbackHost(host);
   return [
     address(domain, domain),
@@ -53,10 +53,13 @@ export const wantedRecords = (facts: RecordFacts): WantedRecord[] => {
 
 export type RecordLook =
   | { readonly kind: 'found'; readonly shown: string }
-  /** `reason` empty: there is none. */
+  /** The record is missing. `reason` is empty if the DNS has no such record. */
   | { readonly kind: 'missing'; readonly reason: string };
 
-/** Which address is the right one is seldom known here: behind NAT it is a router's. One that leads nowhere from outside is none. */
+/**
+ * Checks the DNS response for a record. The expected address is often unknown, because behind NAT the record points to a router. An
+ * address that is not reachable from the internet counts as missing.
+ */
 export const judgeRecord = (
   { type, value }: WantedRecord,
   answer: DnsAnswer,
@@ -82,7 +85,7 @@ const stateOf = (look: RecordLook): string => {
 
 const UNKNOWN = "this machine's public address";
 
-/** At the start: all of them. */
+/** Returns the table of all records, printed at startup. */
 export const recordsText = (records: readonly WantedRecord[], looks: readonly RecordLook[]): string => {
   const rows = records.map((record, at) => [
     record.name,
@@ -103,6 +106,6 @@ export const recordsText = (records: readonly WantedRecord[], looks: readonly Re
   return ['DNS records:', ...lines.map((line) => `  ${line}`), ...rest, ''].join('\n');
 };
 
-/** When one appears. */
+/** Returns the message for a missing record that has appeared. */
 export const foundText = (record: WantedRecord, shown: string): string =>
   `DNS record found: ${record.name} ${typeOf(record)} ${shown}\n`;

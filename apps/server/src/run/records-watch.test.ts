@@ -13,8 +13,8 @@ const FACTS: RecordFacts = {
   randomLabel: 'r4nd0m',
 };
 
-describe('the records of an installation', () => {
-  it('are the domain, what is below it, the challenges where they are answered here, and a host that is elsewhere', () => {
+describe('the DNS records of an installation', () => {
+  it('are the domain, its wildcard, the ACME challenge if answered here, and a platform host elsewhere', () => {
     const namesOf = (facts: Partial<RecordFacts>) =>
       wantedRecords({ ...FACTS, ...facts }).map(({ name, type, value }) => [name, type, value]);
     expect(namesOf({ publicAddresses: ['198.51.100.7'] })).toEqual([
@@ -28,13 +28,13 @@ describe('the records of an installation', () => {
       'A',
       null,
     ]);
-    // Nothing in DNS leads there.
+    // A DNS record cannot point to an IP address or to localhost.
     for (const host of ['localhost', '127.0.0.1', '203.0.113.7', '[2606:4700::1]']) {
       expect(namesOf({ hasResponder: false, host })).toHaveLength(2);
     }
   });
 
-  it('are found whatever their address, unless only others than the internet reach it and this machine is known there', () => {
+  it("count as found with any address, except private ones when this machine's public address is known", () => {
     const [record] = wantedRecords(FACTS);
     if (record === undefined) throw new Error('there is one');
     const judge = (values: string[], publicAddresses: string[] = []) =>
@@ -54,14 +54,14 @@ describe('the records of an installation', () => {
   });
 });
 
-describe('the watch', () => {
+describe('the watch for DNS records', () => {
   let dns: DnsServer;
   beforeEach(async () => {
     dns = await startDnsServer();
   });
   afterEach(() => dns.close());
 
-  it('shows all at the start, then each once when it appears, and looks no more when all are there', async () => {
+  it('prints all records at the start, then each new record once, and stops when all are found', async () => {
     const clock = new FakeClock();
     const lookups = new DnsLookups({ resolvers: [dns.address], clock: systemClock });
     let said = '';
@@ -93,7 +93,7 @@ describe('the watch', () => {
     await eventually(() => expect(clock.pendingTimers).toBe(0));
   });
 
-  it('says nothing any more when it is stopped in the middle of a look', async () => {
+  it('prints nothing after it is stopped during a lookup', async () => {
     dns.fail('*', 'silent');
     const lookups = new DnsLookups({ resolvers: [dns.address], clock: systemClock });
     let said = '';
@@ -108,7 +108,7 @@ describe('the watch', () => {
   });
 });
 
-it('an authority that does not answer is said to have terms that could not be read', async () => {
+it('terms of service that cannot be read from the CA are reported', async () => {
   const acme = { directory: 'http://127.0.0.1:9/directory', ca_file: '' } as Parameters<typeof termsLine>[0];
   expect(await termsLine(acme)).toMatch(/issued by 127\.0\.0\.1:9\. Its terms of service could not be read: /);
 });

@@ -1,5 +1,5 @@
-// Looks for the DNS records of an installation with certificates by themselves: all of them when it is ready, and each minute those that are missing, until
-// they are there. Nothing waits for it.
+// Watches the DNS records of a server with automatic certificates. Looks up all records when the server is ready, and then missing
+// records every minute until all are found. The server does not wait for the lookups.
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -20,9 +20,9 @@ import {
 } from './dns-records.ts';
 
 const WATCH_BOUNDS = {
-  /** How often those that are missing are looked for. */
+  /** Interval at which missing records are looked up. */
   EVERY_MS: 60_000,
-  /** What the authority's directory may take, and be. */
+  /** Limits for fetching the directory of the certificate authority: time, and size in bytes. */
   DIRECTORY_MS: 5000,
   DIRECTORY_MAX_BYTES: 64 * 1024,
   TERMS_MAX_CHARS: 300,
@@ -33,7 +33,7 @@ export interface RecordsWatchOptions {
   readonly lookups: Pick<DnsLookups, 'addresses' | 'zone' | 'close'>;
   readonly clock: Clock;
   readonly write: (text: string) => void;
-  /** Where the authority's terms are, in a line; empty: it has none. */
+  /** Returns a line with the URL of the certificate authority's terms of service. Empty if the authority has no terms. */
   readonly terms: () => Promise<string>;
 }
 
@@ -80,13 +80,13 @@ export class RecordsWatch {
 
   async #look(record: WantedRecord): Promise<ReturnType<typeof judgeRecord>> {
     const { facts, lookups } = this.#options;
-    // A zone that answers is one that is handed on, and whose server is reached.
+    // If the zone responds, the NS record delegates the zone and its name server is reachable.
     const answer = await (record.type === 'NS' ? lookups.zone(record.askedAt) : lookups.addresses(record.askedAt));
     return judgeRecord(record, answer, facts.publicAddresses);
   }
 }
 
-/** undefined: this configuration needs no records. */
+/** Starts to watch the DNS records. Returns undefined if the configuration needs no records. */
 export const watchRecords = async (
   config: ServerConfig,
   clock: Clock,
@@ -97,7 +97,7 @@ export const watchRecords = async (
   const { DnsLookups: Lookups } = await import('@tunnel/certificates/dns');
   const facts: RecordFacts = {
     domain: server.domain,
-    // A platform that is reached by a port of its own, or none at all, needs no record here.
+    // A platform with a separate port, and a server without a platform, need no DNS record for the platform.
     host: platformHostAtEdge(config) ?? server.domain,
     hasResponder: acme.dns === 'builtin',
     publicAddresses: publicAddresses(),
@@ -115,7 +115,7 @@ const publicAddresses = (): string[] =>
     .map(({ address }) => address)
     .filter((address) => problemOfAddress(address, false) === null);
 
-/** They are accepted with `[acme] enabled`: whoever runs this is told which. */
+/** Returns a line with the certificate authority's terms of service, so that the operator knows which terms `[acme] enabled` accepts. */
 export const termsLine = async ({ directory, ca_file }: ServerConfig['acme']): Promise<string> => {
   const url = new URL(directory);
   try {

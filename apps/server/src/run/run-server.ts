@@ -1,4 +1,5 @@
-// The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
+// The life of a server process: locks the data directory, starts the parts, prints the ready message, runs until a signal, drains
+// connections, and cleans up.
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
@@ -37,27 +38,27 @@ import type { StackDeps } from '../stack/stack.ts';
 import { checkAcmeSettings } from './acme-settings.ts';
 import { watchRecords } from './records-watch.ts';
 
-/** A simulator that runs alone has nothing that an operator is let into. */
+/** Empty admin token for a simulator without a platform, which has no admin API. */
 const NO_ADMIN: AdminToken = { token: new Secret(''), file: null };
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-// Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm.
+// Under npm, Ctrl-C arrives twice: from the terminal, and forwarded by npm.
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
-/** What is given to whatever runs. */
+/** Dependencies passed to the parts or the stack. */
 export type RunDeps = PartsOptions & StackDeps;
 
 export interface RunOptions {
   readonly make: (deps: RunDeps) => Running;
-  /** What is said when it is ready is for programs: the simulator's URL and keys. */
+  /** Prints the ready message as JSON for programs: the URL and the keys of the simulator. */
   readonly isJson?: boolean;
-  /** What else its operator should know, beside the notes on the configuration; read when it is ready. */
+  /** Additional notes for the operator, read when the server is ready. */
   readonly notes?: readonly string[];
-  /** Of a stack at a terminal: every log line and every address, as elsewhere. */
+  /** Shows all log lines and addresses of a stack at a terminal, as in collected output. */
   readonly verbose?: boolean;
 }
 
-/** What runs: the parts of this process, or the stack with parts that are processes of their own. */
+/** The running server: either the parts within this process, or the stack, where each part is a separate process. */
 interface Running {
   start(): Promise<void>;
   stop(options: { readonly drainMs: number }): Promise<void>;
@@ -67,7 +68,7 @@ interface Running {
   readonly counters?: Readonly<Record<string, number>>;
 }
 
-/** Runs until it is told to stop; gives the exit code. */
+/** Runs the server until a stop signal. Resolves with the exit code. */
 export const runServer = async (
   kind: ServerKind | 'stack',
   config: ServerConfig,
@@ -75,9 +76,10 @@ export const runServer = async (
   { make, isJson = false, verbose = false, notes = [] }: RunOptions,
 ): Promise<number> => {
   if (kind !== 'simulator') checkAcmeSettings(config, kind);
-  // Before anything is launched: a child that inherited what it takes would speak in our name.
+  // The notifier is created before any child process, because it removes its environment variables. A child with the variables would send
+  // notifications to the service manager in our name.
   const manager = createServiceNotifier({ env: host.env });
-  // By the machine's own clock: a disk is as fast as it is, however fast the clock of a test runs.
+  // The data directory is opened with the system clock, because the speed of the disk does not depend on the clock of a test.
   const dataDir = await openDataDir(config.data_dir);
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormatOf(host), stream: host.stderr });
@@ -128,13 +130,13 @@ export const runServer = async (
   }
 };
 
-/** Returns false if the parts failed because a stop was requested during the start. */
+/** Starts the parts. Returns false if the start failed because a stop was requested meanwhile. */
 const startParts = async (running: Running, stop: ReturnType<typeof waitForStop>): Promise<boolean> => {
   try {
     await running.start();
     return true;
   } catch (error) {
-    // Ctrl-C reaches every process of the terminal: a part may die of it before it has learnt to leave that to us.
+    // Ctrl-C reaches every process of the terminal. A part may exit before it has installed handlers that ignore the signal.
     if (stop.isAsked()) return false;
     throw error;
   }
@@ -147,7 +149,7 @@ interface Started {
   readonly notes: readonly string[];
 }
 
-/** The facts of the ready text. */
+/** Collects the facts for the ready message. */
 const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: Started): ReadyFacts => {
   const { run, dataDir, host, notes } = started;
   const here = { dataDir, workingDir: host.workingDir };
@@ -162,21 +164,24 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
     signUp: config.platform.sign_up,
     firstAccount: run.platform_url === null ? null : readFirstAccountLink(dataDir),
     tls: config.tls.cert_path !== '' || config.acme.enabled,
-    // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
+    // Clients do not accept certificates of the local CA, so with the local CA they connect unencrypted to a separate port.
     controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
     publicUrl: publicUrlOf(config),
     notes: kind === 'simulator' ? [] : [...notes, ...startNotes(config, kind), ...trust],
   };
 };
 
-/** Null if the dashboard can only be opened on this machine. */
+/** Returns the public URL of the dashboard. Null if the dashboard can be opened only on this machine. */
 const publicUrlOf = (config: ServerConfig): string | null => {
   const { public_url } = config.platform;
   const isAtHome = isLoopbackHost(new URL(public_url).hostname) && platformHostAtEdge(config) === null;
   return isAtHome ? null : public_url.replace(/\/$/, '');
 };
 
-/** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
+/**
+ * Creates the output of a part. Lines of the part appear as output of this process. If a part prints too many lines, only its own lines
+ * are dropped.
+ */
 const outputOfPart = (host: ServerHost, isHidden: (line: string) => boolean): PartOutput => {
   const log = createLineRelay({ stream: host.stderr, format: logFormatOf(host) });
   return {
@@ -193,7 +198,7 @@ interface Watched {
   readonly dataDir: string;
 }
 
-/** The first signal resolves; a later one, or an error nobody caught, ends the process there and then. */
+/** Waits for a stop signal. The first signal resolves `asked`. A later signal, or an uncaught error, ends the process immediately. */
 const waitForStop = ({
   kind,
   running,

@@ -2,7 +2,7 @@ import { loadServerConfig } from '@tunnel/config/server';
 import { expect, it } from 'vitest';
 import { toPlainConfig } from './messages.ts';
 
-it('a part has the very configuration that the parent has read, secrets and all', () => {
+it('a part gets exactly the configuration of its parent, including secrets', () => {
   const config = loadServerConfig({
     env: { TUNNEL_SERVER__CONTROL_PORT: '0', TUNNEL_DATABASE__URL: 'postgres://tunnel:hunter2@db.test/tunnel' },
     defaults: { load_balancing: { enabled: true }, platform: { plans: { free: { tunnel_limit: 100 } } } },

@@ -1,11 +1,11 @@
-// What the stack's parent and its parts say to each other over the channel between them.
+// Messages between the stack's parent process and its parts, sent over the IPC channel.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import type { FaultValues } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import type { CrashError } from '../data-dir/crash-reports.ts';
 
-/** The parts that are processes of their own. */
+/** The parts of a stack that run as separate processes. */
 export type PartName = 'platform' | 'edge';
 
 export interface Address {
@@ -13,43 +13,46 @@ export interface Address {
   readonly port: number;
 }
 
-/** Secrets are in clear: the channel is a pair of sockets that nobody else holds. */
+/** Message that starts a part. Contains unencrypted secrets, because only the two processes have access to the channel's socket pair. */
 export interface StartPart {
   readonly kind: 'start';
-  /** As the parent has read it, with the ports that were chosen: a file that changes later changes nothing. */
+  /** The configuration as read by the parent, with the chosen ports. Later changes to the config file have no effect on restarts. */
   readonly settings: object;
   readonly dataDir: string;
   readonly adminToken: string;
-  /** By which the edge shows itself to the platform. */
+  /** Credential by which the edge authenticates to the platform. */
   readonly edgeCredential: string;
-  /** Of the platform: where its tables are. */
+  /** For the platform: URL of the database. */
   readonly databaseUrl: string;
-  /** Of the platform: the port of its loopback listener for the edge; 0: any free one. */
+  /** For the platform: port of its loopback listener for the edge. 0 selects any free port. */
   readonly linkPort: number;
-  /** Of the edge: that listener. */
+  /** For the edge: URL of the platform's loopback listener. */
   readonly platformUrl: string;
-  /** By which the edge vouches for its visitors where it answers for the platform's host; null: it does not. */
+  /**
+   * Secret by which the edge authenticates visitors' requests to the platform's host. Null if the edge does not serve the platform's
+   * host.
+   */
   readonly visitorSecret: string | null;
-  /** Of the edge: where the platform serves people. */
+  /** For the edge: address at which the platform serves the API and the dashboard. */
   readonly platformAt: Address | null;
 }
 
 export type ToPart =
   | StartPart
   | { readonly kind: 'stop'; readonly drainMs: number }
-  /** To the platform: where the edge's REST is; null: it does not run. */
+  /** To the platform: URL of the edge's REST API. Null if the edge is not running. */
   | { readonly kind: 'edge-at'; readonly url: string | null }
-  /** To the edge, for its metrics. */
+  /** To the edge: number of restarts per part, for the edge's metrics. */
   | { readonly kind: 'restarts'; readonly restarts: Readonly<Record<string, number>> };
 
-/** Where a part that runs can be reached; null: it has no such thing. */
+/** Addresses of a running part. A value is null if the part has no such address. */
 export interface PartReady {
   readonly kind: 'ready';
   readonly platform: {
     readonly api: Address & { readonly tls?: boolean };
     readonly link: Address;
     readonly simulatorUrl: string | null;
-    /** host:port of the responder for challenges; null: there is none, or its port could not be opened. */
+    /** Address (host:port) of the DNS responder for ACME challenges. Null if the responder is off, or if its port could not be opened. */
     readonly dns: string | null;
   } | null;
   readonly edge: {
@@ -64,20 +67,20 @@ export interface PartReady {
 }
 
 export type FromPart =
-  /** Its code is there: it may be told to start. */
+  /** The part has loaded the code and is ready for the start message. */
   | { readonly kind: 'loaded' }
   | PartReady
-  /** It could not start, and ends. */
+  /** The part could not start, and exits. */
   | {
       readonly kind: 'failed';
       readonly fault: { readonly code: string; readonly message: string; readonly values: FaultValues } | null;
       readonly error: CrashError;
     }
-  /** How busy it is, now and then: what is known of it when it is killed. */
+  /** Load figures of the part, sent periodically, because a killed part can no longer report. */
   | { readonly kind: 'counters'; readonly counters: Readonly<Record<string, number>> }
   | { readonly kind: 'crashed'; readonly error: CrashError };
 
-/** The configuration as plain values, from which `loadServerConfig` makes the same one again. */
+/** Converts the configuration to plain values. `loadServerConfig` creates an equal configuration from the result. */
 export const toPlainConfig = (config: ServerConfig): object =>
   JSON.parse(
     JSON.stringify(config, function (this: Record<string, unknown>, name: string, value: unknown) {

@@ -1,4 +1,5 @@
-// One run of a part as a process: launched with a channel to us, its lines passed on whole to our output, and how it ended.
+// A single run of a part as a child process: starts the process with an IPC channel, relays its output as whole lines, and reports how
+// the process ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { isLogLine, type LineRelay } from '@tunnel/runtime';
@@ -6,11 +7,14 @@ import { CRASH_BOUNDS } from '../data-dir/crash-reports.ts';
 import type { FromPart, PartName, ToPart } from './messages.ts';
 
 export const PART_PROCESS_BOUNDS = {
-  /** A longer line is passed on in pieces: a program that prints without end must not fill our memory. */
+  /** Maximum length of a relayed line. Longer lines are split, so that endless output of a part cannot fill the parent's memory. */
   LINE_CHARS: 256 * 1024,
 } as const;
 
-/** What lines of all parts go to: those of one part cannot push out another's. */
+/**
+ * Output for the lines of a part. Each part has a separate queue, so that a flood of lines from one part cannot displace lines of another
+ * part.
+ */
 export interface PartOutput {
   readonly out: LineRelay;
   readonly log: LineRelay;
@@ -18,7 +22,7 @@ export interface PartOutput {
 
 export interface PartLaunch {
   readonly part: PartName;
-  /** Shown in the list of processes. */
+  /** Data directory, passed on the command line so that the process list shows the directory. */
   readonly dataDir: string;
   readonly output: PartOutput;
   readonly onMessage: (message: FromPart) => void;
@@ -27,20 +31,20 @@ export interface PartLaunch {
 export interface PartEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** The last that it printed and that was no log line. */
+  /** Last output of the part other than log lines. */
   readonly output: string;
 }
 
-/** As its supervisor sees it. */
+/** A run of a part as seen by its supervisor. */
 export type PartRun = Pick<PartProcess, 'ended' | 'send' | 'kill'>;
 
 export class PartProcess {
-  /** Settles when it has ended and its last line was read; never rejects. */
+  /** Resolves when the process has ended and its last line has been read. Never rejects. */
   readonly ended: Promise<PartEnd>;
   readonly #child: ChildProcess;
   #printed = '';
 
-  /** The same executable, with the command of the part. */
+  /** Starts the same executable with the command of the part. */
   constructor({ part, dataDir, output, onMessage }: PartLaunch) {
     const [, program = ''] = process.argv;
     const args = [...process.execArgv, program, part, '--supervised', '--data-dir', dataDir];
@@ -50,15 +54,15 @@ export class PartProcess {
     this.ended = new Promise((resolve) => {
       const end = (code: number | null, signal: NodeJS.Signals | null): void =>
         resolve({ code, signal, output: this.#printed });
-      // It could not even be launched, or a message did not reach it: 'close' follows only in the second case.
+      // The process could not be started, or a message could not be sent. Only in the second case, a 'close' event follows.
       child.on('error', (error) => {
         this.#keep(`${error.message}\n`);
         if (child.pid === undefined) end(null, null);
       });
-      // Not 'exit': by then the last lines have been read.
+      // Waits for 'close' instead of 'exit', because on 'close' all output has been read.
       child.once('close', end);
     });
-    // We read whether or not anybody reads us: a terminal that stands still must not hold up a part.
+    // The output is always read, even if our own output is blocked, so that a stalled terminal cannot block a part.
     if (child.stdout) passLinesOn(child.stdout, (text) => output.out.push(text));
     if (child.stderr) {
       passLinesOn(child.stderr, (text) => {
@@ -68,7 +72,7 @@ export class PartProcess {
   }
 
   send(message: ToPart): void {
-    // Whoever is gone is told nothing: its end is noticed elsewhere.
+    // Send errors are ignored: the process has ended, and its end is noticed elsewhere.
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
@@ -86,7 +90,7 @@ export class PartProcess {
   }
 }
 
-/** `onLines` gets one or more whole lines at a time, as they were written together. */
+/** Reads a stream as lines. `onLines` receives one or more whole lines at a time, in the same chunks as written. */
 const passLinesOn = (source: Readable, onLines: (text: string) => void): void => {
   let rest = '';
   source.setEncoding('utf8');
@@ -102,6 +106,6 @@ const passLinesOn = (source: Readable, onLines: (text: string) => void): void =>
   source.on('end', () => {
     if (rest !== '') onLines(`${rest}\n`);
   });
-  // The part ended in the middle of a read.
+  // A read fails if the part ends during the read. The error is ignored, because the end of the part is noticed elsewhere.
   source.on('error', () => {});
 };

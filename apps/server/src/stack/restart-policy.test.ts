@@ -3,7 +3,7 @@ import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-
 
 const { DELAYS_MS, LOUD_ENDS, WITHIN_MS } = RESTART_BOUNDS;
 
-/** The pauses after ends at these times, and which of the ends were loud. */
+/** Simulates exits at the given times. Returns, for every exit, the restart delay and whether a loud alert was raised. */
 const endAt = (ends: readonly number[]) => {
   let state: RestartState = UNTRIED;
   return ends.map((now) => {
@@ -13,23 +13,23 @@ const endAt = (ends: readonly number[]) => {
   });
 };
 
-it('pauses from the third end within a minute on, longer each time, and tries forever', () => {
+it('a part is restarted forever, with growing delays from the third exit within a minute', () => {
   const ends = Array.from({ length: 12 }, (_, at) => at * 5000);
   const pauses = [0, 0, 500, 1000, 2000, 2000, 2000, 2000, 2000, 5000, 5000, 5000];
   expect(endAt(ends).map(([delayMs]) => delayMs)).toEqual(pauses);
 });
 
-it('never pauses a part that ends at most twice a minute', () => {
+it('a part that exits at most twice a minute is restarted without delay', () => {
   const ends = Array.from({ length: 8 }, (_, at) => at * 30_000);
   expect(endAt(ends).map(([delayMs]) => delayMs)).toEqual(ends.map(() => 0));
 });
 
-it('forgets an end after a minute', () => {
+it('an exit is forgotten after a minute', () => {
   expect(endAt([0, 1000, 59_999]).map(([delayMs]) => delayMs)).toEqual([0, 0, 500]);
   expect(endAt([0, 1000, 60_000, 61_000]).map(([delayMs]) => delayMs)).toEqual([0, 0, 0, 0]);
 });
 
-it('is loud once when a part ended five times within a minute, and again only after the part had come to rest', () => {
+it('the loud alert comes once after five exits within a minute, and again only after a quiet period', () => {
   const restless = [0, 1000, 2000, 3000, 4000, 5000, 6000];
   expect(endAt(restless).map(([, isLoud]) => isLoud)).toEqual([false, false, false, false, true, false, false]);
   const again = [500_000, 501_000, 502_000, 503_000, 504_000];
@@ -38,7 +38,7 @@ it('is loud once when a part ended five times within a minute, and again only af
   expect(endAt(calm).some(([, isLoud]) => isLoud)).toBe(false);
 });
 
-it('at random ends, pauses by the number of ends in the last minute alone, remembers ten at most, and is loud only with five', () => {
+it('for random exits the delay depends only on the exits of the last minute, at most ten are kept, and the alert needs five', () => {
   let seed = 7;
   const random = (below: number): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;

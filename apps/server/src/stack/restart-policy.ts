@@ -1,28 +1,30 @@
-// When a part that ended unexpectedly starts again, and when its ends deserve a loud log line. Pure: time is an argument.
+// Decides when a part that ended unexpectedly restarts, and when its exits deserve a prominent log line. Pure functions: time is an
+// argument.
 
 export interface RestartState {
-  /** When the part ended within the last minute, oldest first; no more ends than the rules count. */
+  /** Times at which the part ended within the last minute, oldest first. Contains at most as many times as there are restart delays. */
   readonly endedAt: readonly number[];
-  /** The loud line was logged, and the part has not come to rest since. */
+  /** True if the prominent line was logged, and the part has not been stable since. */
   readonly isToldOf: boolean;
 }
 
 interface Restart {
   readonly state: RestartState;
   readonly delayMs: number;
-  /** The part does not stay up: an operator has to look. */
+  /** True if the part exits repeatedly, so that the operator has to investigate. */
   readonly isLoud: boolean;
 }
 
 export const RESTART_BOUNDS = {
-  /** Ends are counted over this time. Older ends are forgotten, however short the part lived each time. */
+  /** Time span over which exits are counted. Older exits are forgotten, however short each run was. */
   WITHIN_MS: 60_000,
   /**
-   * The pause after the first, the second, … end within a minute; the last pause is for all further ends. One or two crashes are no pattern, so the
-   * part starts at once. From the third on the pause grows, so that a part that cannot run costs little processor time.
+   * Pause before the restart after the first, the second, … exit within a minute. The last pause applies to all further exits. One or two
+   * crashes are no pattern, so the part restarts immediately. From the third exit on the pause grows, so that a part that cannot run uses
+   * little processor time.
    */
   DELAYS_MS: [0, 0, 500, 1000, 2000, 2000, 2000, 2000, 2000, 5000],
-  /** This many ends within a minute are logged loudly, once. */
+  /** Number of exits within a minute after which a prominent line is logged, once. */
   LOUD_ENDS: 5,
 } as const;
 

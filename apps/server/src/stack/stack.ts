@@ -1,5 +1,5 @@
-// The stack: platform and edge as processes of their own, which are started again when they crash, and the database below them. This
-// process stays small, and holds none of their code: what can break is in them.
+// The stack: the platform and the edge as separate processes, which are restarted after a crash, and the database for both. This process
+// loads no code of the parts, so that it stays small and a crash of a part cannot affect it.
 
 import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
 import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
@@ -18,16 +18,21 @@ export interface StackDeps {
   readonly adminToken: Secret;
   readonly output: (part: PartName) => PartOutput;
   readonly onMakingDatabase: () => void;
-  /** Runs a part; as a process of its own unless told. */
+  /** Starts a run of a part. Default: as a separate process. */
   readonly launch?: (launch: PartLaunch) => PartRun;
 }
 
 export class Stack {
   readonly #config: ServerConfig;
   readonly #options: StackDeps;
-  /** Of this run: by it the edge shows itself to the platform, whichever of the two was started again. */
+  /**
+   * Credential by which the edge authenticates to the platform. The same for the whole run of the stack, so that either part can restart.
+   */
   readonly #edgeCredential = new Secret(`tne_${randomToken(32)}`);
-  /** The same, for what the edge says of visitors of the platform's host. */
+  /**
+   * Secret by which the edge authenticates requests to the platform's host on behalf of visitors. The same for the whole run of the
+   * stack.
+   */
   readonly #visitorSecret = new Secret(randomToken(32));
   readonly #platform: SupervisedPart;
   readonly #edge: SupervisedPart;
@@ -35,7 +40,7 @@ export class Stack {
   #postgres: EmbeddedPostgres | null = null;
   #databaseUrl = new Secret('');
   #databaseSince = 0;
-  /** Where the parts were when they last became ready: a part that is started again comes back there. */
+  /** Addresses of the parts when they last became ready. A restarted part uses the same addresses. */
   #platformAt: PartReady['platform'] = null;
   #edgeAt: PartReady['edge'] = null;
 
@@ -53,16 +58,16 @@ export class Stack {
     });
   }
 
-  /** Only while it runs. */
+  /** Addresses of the parts. Valid only while the stack is running. */
   get reach(): Reach {
     const { api = null, simulatorUrl = null, dns = null } = this.#platformAt ?? {};
     return { platform: api, edge: this.#edgeAt, simulatorUrl, dns };
   }
 
-  /** Rejects with one fault; nothing then stays open. */
+  /** Starts the stack. Rejects with a single fault, after stopping every part that has started. */
   async start(): Promise<void> {
     try {
-      // Node.js and their code take about as long to load as the database takes to start.
+      // The parts load while the database starts, because loading Node.js and their code takes about as long.
       this.#platform.load();
       this.#edge.load();
       this.#databaseUrl = await this.#findDatabase();
@@ -74,14 +79,17 @@ export class Stack {
     }
   }
 
-  /** The edge drains while the platform still hears it; the database goes last, after the final flush. */
+  /**
+   * Stops the stack. The edge drains while the platform is still running to receive its reports. The database stops last, after the final
+   * flush.
+   */
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     await this.#edge.stop({ drainMs });
     await this.#platform.stop({ drainMs: 0 });
     await this.#postgres?.stop();
   }
 
-  /** Without a goodbye. The database is told to stop, and goes on alone until it has. */
+  /** Stops the stack without a drain. The database receives a stop request and shuts down in the background. */
   stopNow(): void {
     this.#edge.kill();
     this.#platform.kill();
@@ -141,7 +149,7 @@ export class Stack {
     else this.#tellRestarts();
   }
 
-  /** It starts itself again. */
+  /** Records a crash of the database. The database restarts automatically. */
   #databaseDied(): void {
     const { dataDir, version, clock } = this.#options;
     const uptimeMs = clock.monotonic() - this.#databaseSince;
@@ -169,7 +177,10 @@ interface Settings {
   readonly platform: { readonly billing: object };
 }
 
-/** Ports that were any free one at the first start stay what they became: clients, bookmarks and run.json know them by now. */
+/**
+ * Returns the settings with the ports that the parts chose at their first start. Restarted parts keep the ports, because clients,
+ * bookmarks and run.json already contain them.
+ */
 const withPorts = (settings: object, platform: PartReady['platform'], edge: PartReady['edge']): object => {
   const { server, udp, platform: api, ...rest } = settings as Settings;
   const portOf = (url: string): number => Number(new URL(url).port);

@@ -1,4 +1,4 @@
-// The supervisor of one part, with runs that end when a test says so and a clock that stands still.
+// The supervisor of a server part, with fake processes that exit on demand and a fake clock.
 import { PassThrough } from 'node:stream';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -40,7 +40,7 @@ class FakeRun implements PartRun {
     await Promise.resolve();
   }
 
-  /** Loaded, told to start, and running. */
+  /** Lets the fake process report "loaded" and "ready". */
   run(): void {
     this.say({ kind: 'loaded' });
     this.say(READY);
@@ -68,7 +68,7 @@ const supervise = () => {
     onReady: (message) => ready.push(message),
     onEnded: (end) => ends.push(end),
   });
-  // A newer Node.js gives one line a read.
+  // Newer versions of Node.js return a single line per read, so the output is read in a loop.
   const said = (): string => {
     let lines = '';
     while (output.readableLength > 0) lines += String(output.read());
@@ -78,7 +78,7 @@ const supervise = () => {
   return { part, clock, runs, ends, ready, said, refuseLaunch };
 };
 
-/** Started, and running. */
+/** Supervises a running part. */
 const superviseRunning = async () => {
   const fixture = supervise();
   fixture.part.load();
@@ -88,7 +88,7 @@ const superviseRunning = async () => {
   return fixture;
 };
 
-it('loads first, and is told to start when both it and its stack are ready for that', async () => {
+it('a part loads first, and gets its start message when both part and server are ready', async () => {
   const { part, runs, ready } = supervise();
   part.load();
   runs[0]!.say({ kind: 'loaded' });
@@ -101,7 +101,7 @@ it('loads first, and is told to start when both it and its stack are ready for t
   expect([part.isRunning, ready]).toEqual([true, [READY]]);
 });
 
-it('one that is stopped while it starts is told so, and its late word that it runs changes nothing', async () => {
+it('a part that is stopped during startup gets a stop message, and its late ready message is ignored', async () => {
   const { part, runs, ready } = supervise();
   part.load();
   void part.start();
@@ -114,7 +114,7 @@ it('one that is stopped while it starts is told so, and its late word that it ru
   await stopped;
 });
 
-it('what cannot start at all says why, and is not tried again', async () => {
+it('a part that fails the first start reports the reason and is not restarted', async () => {
   const { part, clock, runs, ends } = supervise();
   part.load();
   const started = part.start();
@@ -127,7 +127,7 @@ it('what cannot start at all says why, and is not tried again', async () => {
   expect([runs.length, ends]).toEqual([1, []]);
 });
 
-it('a first start that ends without a word is told by what it printed, or by how it ended', async () => {
+it('a first start that ends without a message is reported with the last output or the signal', async () => {
   const one = supervise();
   const two = supervise();
   for (const { part } of [one, two]) part.load();
@@ -143,7 +143,7 @@ it('a first start that ends without a word is told by what it printed, or by how
   await expect(early.part.start()).rejects.toThrow('the edge did not start: Error: no such file');
 });
 
-it('a part that ended is started again at once, with what is known by then, and told of', async () => {
+it('a part that exits unexpectedly is reported and restarted at once with a fresh start message', async () => {
   const { part, clock, runs, ends, ready, said } = await superviseRunning();
   runs[0]!.say({ kind: 'counters', counters: { sessions: 3 } });
   runs[0]!.say({ kind: 'crashed', error: FAILURE.error });
@@ -161,7 +161,7 @@ it('a part that ended is started again at once, with what is known by then, and 
   expect(said()).toMatch(/"error".*exited unexpectedly[^]*running again/);
 });
 
-it('one that does not stay up is tried for ever, ever later, and is told of loudly once', async () => {
+it('a part that keeps exiting is restarted forever with growing delays, and alerts loudly once', async () => {
   const { clock, runs, said } = await superviseRunning();
   await runs[0]!.end();
   for (const [at, delayMs] of [0, 0, 500, 1000, 2000, 2000, 2000, 2000, 2000, 5000, 5000].entries()) {
@@ -169,7 +169,7 @@ it('one that does not stay up is tried for ever, ever later, and is told of loud
     if (delayMs > 0) expect(runs).toHaveLength(at + 1);
     await clock.advance(1);
     expect(runs).toHaveLength(at + 2);
-    // Its port is taken, say.
+    // The restart fails, for example because a port is in use.
     runs.at(-1)!.say({ kind: 'loaded' });
     runs.at(-1)!.say({ ...FAILURE, fault: null });
     await runs.at(-1)!.end();
@@ -179,13 +179,13 @@ it('one that does not stay up is tried for ever, ever later, and is told of loud
   expect(lines.match(/"reason":"no such thing".*; restarting/g)).toHaveLength(11);
 });
 
-it('one that hangs while it is started again is killed, and that is an end like any other; a first start has no limit', async () => {
+it('a part that hangs during a restart is killed and restarted, while a first start has no time limit', async () => {
   const { clock, runs, ends, part } = await superviseRunning();
   await clock.advance(10 * PART_LIFE_BOUNDS.START_AGAIN_MS);
   expect(runs[0]!.isKilled).toBe(false);
   await runs[0]!.end();
   await clock.advance(0);
-  // One hangs before its code is there, one after it was told to start.
+  // The first process hangs before it has loaded, the second after its start message.
   for (const [at, loads] of [false, true].entries()) {
     const run = runs[at + 1]!;
     if (loads) run.say({ kind: 'loaded' });
@@ -211,7 +211,7 @@ it('one that hangs while it is started again is killed, and that is an end like 
   await started;
 });
 
-it('a program that the system cannot launch any more is an end like any other', async () => {
+it('a failed launch of a part is retried with the usual delays', async () => {
   const { part, clock, runs, ends, refuseLaunch } = await superviseRunning();
   refuseLaunch(true);
   await runs[0]!.end();
@@ -224,7 +224,7 @@ it('a program that the system cannot launch any more is an end like any other', 
   expect(part.isRunning).toBe(true);
 });
 
-it('is told to stop, and is not started again; a message to one that does not run goes nowhere', async () => {
+it('a stopped part is not restarted, and messages to a stopped part are dropped', async () => {
   const { part, clock, runs, ends } = await superviseRunning();
   part.tell({ kind: 'restarts', restarts: { edge: 1 } });
   const stopped = part.stop({ drainMs: 3000 });
@@ -241,7 +241,7 @@ it('is told to stop, and is not started again; a message to one that does not ru
   expect([runs.length, ends, runs[0]!.told.length]).toEqual([1, [], 3]);
 });
 
-it('one that takes too long to stop is killed', async () => {
+it('a part that takes too long to stop is killed', async () => {
   const { part, clock, runs } = await superviseRunning();
   const stopped = part.stop({ drainMs: 0 });
   await clock.advance(PART_LIFE_BOUNDS.STOP_GRACE_MS);
@@ -249,7 +249,7 @@ it('one that takes too long to stop is killed', async () => {
   expect(runs[0]!.isKilled).toBe(true);
 });
 
-it('a stop while it waits to be started again leaves it ended', async () => {
+it('a part that is stopped while waiting for a restart stays stopped', async () => {
   const { part, clock, runs } = await superviseRunning();
   await runs[0]!.end();
   await clock.advance(0);

@@ -1,4 +1,4 @@
-// One part of the stack over all its runs: started once in earnest, then started again whenever it ends without being asked to.
+// A part of the stack across all its runs. Fails if the first start fails; afterwards, restarts the part whenever it ends unexpectedly.
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { type CrashError, crashErrorOf } from '../data-dir/crash-reports.ts';
@@ -7,13 +7,16 @@ import type { PartEnd, PartRun } from './part-process.ts';
 import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-policy.ts';
 
 export const PART_LIFE_BOUNDS = {
-  /** From its launch until it runs again; then it is killed and tried anew. A first start may have tables to change: it has no limit. */
+  /**
+   * Time limit for a restart, from the launch until the part is running. Then the part is killed and restarted. The first start has no
+   * limit, because it may have to migrate tables.
+   */
   START_AGAIN_MS: 45_000,
-  /** Beyond its drain, what a part may take to end by itself; then it is killed. */
+  /** Time limit for a part to stop, in addition to its drain time. Then the part is killed. */
   STOP_GRACE_MS: 12_000,
 } as const;
 
-/** How a run ended that nobody had asked to end. */
+/** How a run ended without a stop request. */
 export interface UnexpectedEnd extends PartEnd {
   readonly part: PartName;
   readonly livedMs: number;
@@ -24,17 +27,18 @@ export interface UnexpectedEnd extends PartEnd {
 export interface SupervisedPartOptions {
   readonly part: PartName;
   readonly launch: (onMessage: (message: FromPart) => void) => PartRun;
-  /** What it is told at a start; asked for at each. */
+  /** Returns the start message for the part. Called for every start. */
   readonly startMessage: () => StartPart;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** At every start that succeeded, the first one too. */
+  /** Called after every successful start, including the first. */
   readonly onReady: (ready: PartReady) => void;
-  /** Before it is started again. */
+  /** Called after an unexpected end, before the part restarts. */
   readonly onEnded: (end: UnexpectedEnd) => void;
 }
 
-// loading -> starting -> running; any end but the first start's leads to waiting, and from there to loading. stop() ends all of it.
+// States: loading -> starting -> running. An end in any of these states leads to waiting and then to loading, except during the first
+// start. stop() is possible in every state.
 type State = 'idle' | 'loading' | 'starting' | 'running' | 'waiting' | 'stopping';
 
 export class SupervisedPart {
@@ -43,17 +47,17 @@ export class SupervisedPart {
   #process: PartRun | null = null;
   #launchedAt = 0;
   #isLoaded = false;
-  /** It may be told to start as soon as its code is there. */
+  /** True if the start message can be sent as soon as the code of the part is loaded. */
   #mayStart = false;
   #error: CrashError | null = null;
   #counters: Readonly<Record<string, number>> = {};
   #policy: RestartState = UNTRIED;
   #hasEverRun = false;
-  /** The end of a first run, maybe before anybody asked it to start. */
+  /** End of the first run, possibly before start() was called. */
   #endedEarly: PartEnd | null = null;
   #restart: Timer | undefined;
   #startLimit: Timer | undefined;
-  /** Of the first start; what comes after the first word on it changes nothing. */
+  /** Callbacks of the first start's promise. Only the first call has an effect. */
   #firstStart: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
   constructor(options: SupervisedPartOptions) {
@@ -64,7 +68,7 @@ export class SupervisedPart {
     return this.#state === 'running';
   }
 
-  /** Its process begins to load its code; it opens nothing yet. */
+  /** Launches the process, which loads the code of the part. No ports or files are opened yet. */
   load(): void {
     this.#state = 'loading';
     this.#launchedAt = this.#options.clock.monotonic();
@@ -80,7 +84,7 @@ export class SupervisedPart {
     try {
       this.load();
     } catch (error) {
-      // No memory for one more process, say: there may be some later.
+      // The launch can fail temporarily, for example if there is no memory for another process.
       this.#error = crashErrorOf(error);
       this.#startAgain({ code: null, signal: null, output: '' });
       return;
@@ -92,7 +96,7 @@ export class SupervisedPart {
     }, PART_LIFE_BOUNDS.START_AGAIN_MS);
   }
 
-  /** The first start. Rejects with what kept it from starting; it is then not tried again. */
+  /** Starts the part for the first time. Rejects with the reason if the start fails; the start is not retried. */
   start(): Promise<void> {
     const started = new Promise<void>((resolve, reject) => {
       this.#firstStart = { resolve, reject };
@@ -107,7 +111,7 @@ export class SupervisedPart {
     if (this.#state === 'running') this.#process?.send(message);
   }
 
-  /** Resolves when it has ended; it is killed when it takes too long. */
+  /** Stops the part. Resolves when the process has ended; after a time limit, the process is killed. */
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     const run = this.#process;
     const hadStarted = this.#state === 'starting' || this.#state === 'running';
@@ -125,7 +129,7 @@ export class SupervisedPart {
     late.cancel();
   }
 
-  /** There and then. */
+  /** Kills the part's process immediately. */
   kill(): void {
     this.#state = 'stopping';
     this.#restart?.cancel();
@@ -184,7 +188,7 @@ export class SupervisedPart {
     this.#failFirstStart(end);
   }
 
-  /** What cannot start at all is not tried again. */
+  /** Rejects the first start with the reason. A part that fails at its first start is not restarted. */
   #failFirstStart({ code, signal, output }: PartEnd): void {
     const how = output.trim().split('\n').at(-1) || `exited with ${signal ?? code}`;
     this.#firstStart?.reject(new Error(`the ${this.#options.part} did not start: ${how}`));
@@ -209,7 +213,7 @@ export class SupervisedPart {
         `THE ${part.toUpperCase()} DOES NOT STAY UP: it exited ${LOUD_ENDS} times within a minute`,
       );
     }
-    // Not in this very turn even for 0: whoever asks to stop right now is heard first.
+    // The restart always runs in a later turn, even with a delay of 0, so that a stop request in the current turn takes precedence.
     this.#restart = clock.setTimeout(() => this.#loadAgain(), delayMs);
   }
 }

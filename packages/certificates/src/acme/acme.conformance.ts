@@ -1,4 +1,5 @@
-// One suite for every authority: ours of the testkit, and pebble. Client and keeper are the real ones, over files.
+// Conformance suite for every ACME authority: the testkit's authority and Pebble. ACME client and certificate keeper are real, with a
+// file store.
 import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +19,10 @@ import { SealedKeys } from './keeper/sealed-keys.ts';
 
 export interface AuthorityUnderTest {
   readonly directory: string;
-  /** PEM that vouches for its own address. */
+  /** CA certificate (PEM) for the TLS certificate of the authority's own address. */
   readonly ca: string;
   readonly profile?: string;
-  /** PEM that vouches for what it issues. */
+  /** Returns the root certificate (PEM) of the certificates that the authority issues. */
   root(): Promise<string>;
   setTxt(name: string, value: string): Promise<void>;
   clearTxt(name: string): Promise<void>;
@@ -103,10 +104,13 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     return keeper;
   };
 
-  /** Where half of the nonces are refused, six in a row are at times: the order is tried again as by hand, not after a minute. */
+  /**
+   * Returns the record of an order. If half of the nonces are refused, six refusals in a row happen at times; the order is then retried
+   * by hand, instead of after a minute.
+   */
   const lookAt = async (id: string): Promise<CertificateRecord | null> => {
     const record = await store.get(id);
-    // The error stays on record while the order is tried again.
+    // The error stays on record while the order is retried.
     if (!NONCE.test(record?.life.lastError ?? '')) expect(record?.life.lastError).toBeNull();
     else if ((record?.life.failures ?? 0) > 0) await keepers.at(-1)?.renew(id);
     return record;
@@ -131,31 +135,32 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
   };
 
   for (const type of ['http-01', 'tls-alpn-01', 'dns-01'] as const) {
-    it(`a wanted name gets its certificate by ${type}`, async () => {
+    it(`a requested name gets its certificate by ${type}`, async () => {
       const { id } = await store.want([`${type}.example.com`]);
       startKeeper([solver(type)]);
       await checkIssued(await validFor(id));
     });
   }
 
-  it('a wildcard and its parent get one certificate by dns-01', async () => {
+  it('a wildcard and its parent name get one certificate by dns-01', async () => {
     const { id } = await store.want(['wild.example.com', '*.wild.example.com']);
     startKeeper([dns]);
     await checkIssued(await validFor(id));
   });
 
-  it('a renewal replaces what it renews, and what was replaced is renewed without saying so', async () => {
+  it('a renewal replaces the certificate, and an already replaced certificate is renewed without naming it as replaced', async () => {
     const { id } = await store.want(['renew.example.com']);
     const keeper = startKeeper([solver('http-01')]);
     const first = await validFor(id);
     const renewal = async (count: number): Promise<CertificateRecord> => {
-      // Not while it is worked on: it is asked about right after it was issued.
+      // The keeper refuses a renewal while it works on the certificate: it requests renewal information right after the certificate is
+      // issued.
       await eventually(async () => expect(await keeper.renew(id)).toBe(true), PATIENCE);
       return validFor(id, count);
     };
     const second = await renewal(2);
     expect(second.certificate?.serial).not.toBe(first.certificate?.serial);
-    // As if the second had been lost: the authority knows that the first has been replaced.
+    // Simulates the loss of the second certificate: the authority knows that the first certificate has been replaced.
     const claim = await eventually(async () => {
       await store.change(id, systemClock.now(), (life) => ({ ...life, infoAt: 0 }));
       const found = await store.claim('test', systemClock.now(), 1000);
@@ -170,7 +175,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect(third.certificate?.serial).not.toBe(second.certificate?.serial);
   });
 
-  it('the authority says when it wants a certificate renewed', async () => {
+  it("the authority's renewal window is stored for a certificate", async () => {
     const { id } = await store.want(['info.example.com']);
     startKeeper([solver('http-01')]);
     await validFor(id);
@@ -206,7 +211,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect(record.certificate?.key).toBe(begun?.orderKey);
   });
 
-  it('the same key finds the same account, another one does not', async () => {
+  it('the same account key finds the same ACME account, a new key creates a new account', async () => {
     const client = new AcmeClient({ directory: authority.directory, ca: authority.ca, clock: systemClock });
     const key = await newAccountKey();
     const open = (by: AcmeClient, of: JWK) =>
@@ -217,7 +222,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect((await open(again, await newAccountKey())).url).not.toBe(url);
   });
 
-  it('nothing that is kept can be read without the key file, nor by others', async () => {
+  it('stored keys are unreadable without the key file, and files are private to their owner', async () => {
     const { id } = await store.want(['sealed.example.com']);
     startKeeper([solver('http-01')]);
     await validFor(id);

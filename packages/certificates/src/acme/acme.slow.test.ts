@@ -3,8 +3,12 @@ import { afterEach, describe } from 'vitest';
 import { acmeConformance } from './acme.conformance.ts';
 
 describe.each([
-  { title: 'an authority of the testkit', reuse: false, refuseNonceEvery: 0 },
-  { title: 'one that keeps authorisations and refuses every second nonce', reuse: true, refuseNonceEvery: 2 },
+  { title: 'the testkit authority', reuse: false, refuseNonceEvery: 0 },
+  {
+    title: 'the testkit authority that reuses authorizations and refuses every second nonce',
+    reuse: true,
+    refuseNonceEvery: 2,
+  },
 ])('$title', ({ reuse, refuseNonceEvery }) => {
   let server: AcmeServer;
 

@@ -1,9 +1,9 @@
-// What a server without `[acme]` pays for this package: nothing of the library for certificates.
+// Cost of this package for a server without `[acme]`: the certificate library is not loaded.
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 
-it('the entry loads the library for certificates only when one is needed', async () => {
+it('the ACME entry point does not load the certificate library until a certificate is needed', async () => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
     bundle: true,

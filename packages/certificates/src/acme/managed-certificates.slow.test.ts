@@ -1,4 +1,4 @@
-// Certificates as the configuration has them, beside an authority that really validates and a DNS that delegates.
+// Certificates as configured, with an authority that really validates and a DNS server with delegation.
 import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +52,7 @@ afterEach(async () => {
   await folder.close();
 });
 
-/** As the authority asks: through the resolver of the test. */
+/** Returns TXT records as the authority resolves them: through the resolver of the test. */
 const textsOf = async (name: string): Promise<string[]> => {
   const { Resolver } = await import('node:dns/promises');
   const resolver = new Resolver();
@@ -90,7 +90,7 @@ const manage = (
     store,
     challengeTargetOf: async (name) => (name === 'shop.example' ? `token7.${ZONE}` : null),
     isPassedThrough: () => false,
-    // Between two looks at an order are half a second and more of it.
+    // Orders are polled every half second or less often, so a fast clock shortens the tests.
     clock: new FastClock(20),
     random: Math.random,
     logger: createLogger({ format: 'json', stream: output() }),
@@ -115,10 +115,10 @@ const issued = (id: string): Promise<CertificateRecord> =>
     { timeoutMs: 45_000 },
   );
 
-/** How many of each type the authority was asked to look at. */
+/** Returns the number of challenges that the authority was asked to validate. */
 const told = (): number => authority.count('challenge');
 
-it.each(['http-01', 'tls-alpn-01'] as const)('%s is answered from the store', async (challenge) => {
+it.each(['http-01', 'tls-alpn-01'] as const)('a %s challenge is answered from the store', async (challenge) => {
   const managed = manage({ challenges: [challenge] });
   const { id } = await store.want([DOMAIN]);
   await managed.start();
@@ -126,7 +126,7 @@ it.each(['http-01', 'tls-alpn-01'] as const)('%s is answered from the store', as
   expect([managed.canWildcard, managed.responder]).toEqual([false, null]);
 });
 
-it('a host that is passed through is validated over HTTP at once', async () => {
+it('a host with TLS passthrough is validated over HTTP at once', async () => {
   const managed = manage({}, { isPassedThrough: async (host) => host === 'shop.example' });
   await doors.closeTls();
   const { id } = await store.want(['shop.example']);
@@ -135,12 +135,12 @@ it('a host that is passed through is validated over HTTP at once', async () => {
   expect([authority.orders.length, told()]).toEqual([1, 1]);
 });
 
-describe('the built-in responder', () => {
+describe('the built-in DNS responder', () => {
   it.each([
     { title: 'the domain', name: `*.${DOMAIN}`, cname: null },
     { title: 'a name below it', name: `*.shop.${DOMAIN}`, cname: `shop.${ZONE}` },
-    { title: 'an own domain', name: '*.shop.example', cname: `token7.${ZONE}` },
-  ])('gets the wildcard of $title', async ({ name, cname }) => {
+    { title: 'a custom domain', name: '*.shop.example', cname: `token7.${ZONE}` },
+  ])('gets the wildcard certificate of $title', async ({ name, cname }) => {
     const managed = manage({ dns: 'builtin' });
     if (cname !== null) dns.set(`_acme-challenge.${name.slice(2)}`, 'CNAME', cname);
     const { id } = await store.want([name]);
@@ -148,19 +148,19 @@ describe('the built-in responder', () => {
     expect(managed.canWildcard).toBe(true);
     delegate(managed);
     expect((await issued(id)).names).toEqual([name]);
-    // Nothing of it is left in the zone.
+    // The challenge record has been removed from the zone.
     expect(await textsOf(cname ?? ZONE)).toEqual([]);
   });
 
   it.each([
     { title: 'the NS record of the zone', name: `*.${DOMAIN}`, delegated: false, record: `${ZONE} NS ${DOMAIN}` },
     {
-      title: 'the CNAME of an own domain',
+      title: 'the CNAME of a custom domain',
       name: '*.shop.example',
       delegated: true,
       record: `_acme-challenge.shop.example CNAME token7.${ZONE}`,
     },
-  ])('without $title no validation is spent, and the error names it', async ({ name, delegated, record }) => {
+  ])('without $title uses up no validation, and the error names the record', async ({ name, delegated, record }) => {
     const clock = new FakeClock(Date.now());
     const managed = manage({ dns: 'builtin' }, { clock });
     const { id } = await store.want([name]);
@@ -179,7 +179,7 @@ describe('the built-in responder', () => {
     expect(told()).toBe(0);
   });
 
-  it('an own domain that is nobody’s is not looked at', async () => {
+  it('does not validate a custom domain that no account has', async () => {
     const managed = manage({ dns: 'builtin' });
     const { id } = await store.want(['*.others.example']);
     await managed.start();
@@ -187,7 +187,7 @@ describe('the built-in responder', () => {
     expect(told()).toBe(0);
   });
 
-  it('that cannot be opened costs a warning and wildcards, nothing else', async () => {
+  it('logs a warning and orders no wildcards if its port cannot be opened; other names still get certificates', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     closers.push(() => new Promise((resolve) => other.close(resolve)));
@@ -198,12 +198,12 @@ describe('the built-in responder', () => {
     await issued(id);
     expect([managed.canWildcard, managed.responder]).toEqual([false, null]);
     expect(lines.filter((line) => line.includes('no wildcard certificate is ordered'))).toHaveLength(1);
-    // Another keeper of the same store may be able to.
+    // The order is left to other keepers of the same store, which may be able to validate wildcards.
     expect((await store.get(wildcard.id))?.life).toMatchObject({ failures: 0, order: null });
   });
 });
 
-it('a program sets the record where it is looked for', async () => {
+it('the dns_exec program sets and clears the challenge record', async () => {
   const api = createServer((request, response) => {
     const [, action, name = '', value = ''] = (request.url ?? '').split('/');
     if (action === 'set') dns.set(name, 'TXT', value);
@@ -225,7 +225,7 @@ it('a program sets the record where it is looked for', async () => {
   await eventually(async () => expect(await textsOf(`_acme-challenge.shop.${DOMAIN}`)).toEqual([]));
 });
 
-it('a key file that cannot be used is named before anything is ordered', async () => {
+it('an unusable key file is reported before anything is ordered', async () => {
   await writeFile(join(folder.path, 'short-key'), 'abc', { mode: 0o600 });
   expect(() => manage({ storage_key_file: join(folder.path, 'short-key') })).toThrow('short-key cannot be used');
   expect(() => manage({ storage_key_file: join(folder.path, 'no-key') })).toThrow('the file does not exist');

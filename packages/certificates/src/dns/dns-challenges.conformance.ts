@@ -1,13 +1,13 @@
-// What everything that sets records of challenges must do, through a real resolver.
+// Conformance suite for every component that sets DNS challenge records, checked through a real resolver.
 import { expect, it } from 'vitest';
 import type { DnsChallenges } from './dns-challenges.ts';
 
 export interface ChallengesUnderTest {
   readonly challenges: DnsChallenges;
-  /** Names that may be set. */
+  /** First of two names that the component is allowed to set. */
   readonly name: string;
   readonly otherName: string;
-  /** Leads to `name` by a CNAME. */
+  /** Name with a CNAME that points to `name`. */
   readonly alias: string;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
   };
 
   run(
-    'a value is seen once it was set, at its name and through a CNAME, and not after it was cleared',
+    'a challenge value is visible after it was set, at its name and through a CNAME, and not after it was cleared',
     async (under) => {
       const { challenges, name, otherName, alias } = under;
       expect(await challenges.isSeen(name, VALUE)).toBe(false);
@@ -37,14 +37,14 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
       expect(await challenges.isSeen(name.toUpperCase(), VALUE)).toBe(true);
       expect(await challenges.isSeen(alias, VALUE)).toBe(true);
       expect(await challenges.isSeen(otherName, VALUE)).toBe(false);
-      // A value is no name: its letters count.
+      // Challenge values are case-sensitive, unlike names.
       expect(await challenges.isSeen(name, VALUE.toLowerCase())).toBe(false);
       await challenges.clear(name, VALUE);
       expect(await challenges.isSeen(name, VALUE)).toBe(false);
     },
   );
 
-  run('two values stand at one name, and each is cleared by itself', async ({ challenges, name }) => {
+  run('a name can have two challenge values, and each is cleared separately', async ({ challenges, name }) => {
     await challenges.set(name, VALUE);
     await challenges.set(name, OTHER);
     expect([await challenges.isSeen(name, VALUE), await challenges.isSeen(name, OTHER)]).toEqual([true, true]);
@@ -53,7 +53,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
     await challenges.clear(name, OTHER);
   });
 
-  run('setting and clearing twice is no fault', async ({ challenges, name }) => {
+  run('setting or clearing a challenge value twice is not an error', async ({ challenges, name }) => {
     await challenges.set(name, VALUE);
     await challenges.set(name, VALUE);
     await challenges.clear(name, VALUE);

@@ -31,8 +31,8 @@ const writeProgram = async (text: string): Promise<string> => {
   return file;
 };
 
-/** A provider of DNS with an API of its own, and a program that calls it. */
-describe('the hook', () => {
+/** A DNS provider with an API, and a hook program that calls the API. */
+describe('challenges set by a hook program', () => {
   challengesConformance(async () => {
     const dns = await startDnsServer();
     const values = new Map<string, Set<string>>();
@@ -53,7 +53,7 @@ describe('the hook', () => {
         socket.end();
       });
     });
-    // The program ends when its call is answered.
+    // The program exits when the API has answered.
     const call = `require('node:net').connect(${api.port}, '127.0.0.1').end(process.argv.slice(2).join('/')).resume();`;
     const program = await writeProgram(`#!${process.execPath}\n${call}\n`);
     dns.set('_acme-challenge.shop.test', 'CNAME', NAME);
@@ -72,7 +72,7 @@ describe('the hook', () => {
   });
 });
 
-describe('the program', () => {
+describe('the hook program', () => {
   const lookups = new DnsLookups({ resolvers: ['127.0.0.1:1'], clock: systemClock });
   const hook = (program: string, env: Record<string, string> = {}, clock = systemClock) =>
     new ExecChallenges({ program, env: { ...process.env, ...env }, lookups, clock });
@@ -84,7 +84,7 @@ describe('the program', () => {
     return (error as Error).message;
   };
 
-  it('gets its arguments as they are, whatever a shell would make of them, and no setting of ours', async () => {
+  it("gets its arguments unchanged, without a shell, and none of the server's settings", async () => {
     const out = join(directory.path, 'out');
     const program = await writeProgram(`#!/bin/sh\nprintf '%s\\n' "$@" "$TUNNEL_DATABASE__URL" "$PROVIDER" > ${out}\n`);
     const value = `$(touch ${directory.path}/ran); "x" 'y' *`;
@@ -93,7 +93,7 @@ describe('the program', () => {
     await expect(readFile(join(directory.path, 'ran'))).rejects.toThrow('ENOENT');
   });
 
-  it('fails with what it said, cut short and without its secrets', async () => {
+  it('that fails is reported with its output, truncated and without secrets', async () => {
     const program = await writeProgram(
       '#!/bin/sh\necho "using $API_TOKEN and Bearer abcdefghijkl"\nfor i in $(seq 200); do printf "%s%s" "$API_TOKEN" "$API_TOKEN" >&2; done\nexit 3\n',
     );
@@ -105,7 +105,7 @@ describe('the program', () => {
     expect(message.length).toBeLessThan(1200);
   });
 
-  it('that prints without end and that has a program of its own with the same pipes does not hold us up', async () => {
+  it('that prints endlessly and leaves a child with the same pipes does not block the server', async () => {
     const pid = join(directory.path, 'pid');
     const program = await writeProgram(
       `#!/bin/sh\nsleep 600 &\necho $! > ${pid}\nhead -c 5000000 /dev/zero | tr '\\0' x\nexit 1\n`,
@@ -116,7 +116,7 @@ describe('the program', () => {
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
   });
 
-  it('that hangs is ended after a minute, with all that it started', async () => {
+  it('that hangs is killed after 60 s, with all its child processes', async () => {
     const clock = new FakeClock();
     const pid = join(directory.path, 'pid');
     const program = await writeProgram(`#!/bin/sh\necho $$ > ${pid}\nsleep 600\n`);
@@ -131,7 +131,7 @@ describe('the program', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('that runs when all ends is ended, with all that it started', async () => {
+  it('that is running when the server stops is killed, with all its child processes', async () => {
     const pid = join(directory.path, 'pid');
     const challenges = hook(await writeProgram(`#!/bin/sh\nsleep 600 &\necho $! > ${pid}\nwait\n`));
     const run = failure(challenges.set(NAME, 'v'));
@@ -142,7 +142,7 @@ describe('the program', () => {
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
   });
 
-  it('that is not there, or may not be run, is named', async () => {
+  it('that is missing or not executable is named in the error', async () => {
     expect(await failure(hook('/nowhere/hook').set(NAME, 'v'))).toContain('program not found: /nowhere/hook');
     const program = await writeProgram('#!/bin/sh\n');
     await chmod(program, 0o644);

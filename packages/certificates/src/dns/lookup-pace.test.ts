@@ -2,7 +2,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { LookupPace } from './lookup-pace.ts';
 
-it('begins so many at once and so many a second, in order, and lets no more wait than it has room for', async () => {
+it('the lookup pace limits parallel lookups, lookups per second and the queue, and keeps their order', async () => {
   const clock = new FakeClock();
   const pace = new LookupPace({ atOnce: 4, perSecond: 3, waitingMax: 5 }, clock);
   const begun: number[] = [];
@@ -12,7 +12,7 @@ it('begins so many at once and so many a second, in order, and lets no more wait
   await clock.advance(999);
   expect(begun).toEqual([1, 2, 3]);
   await clock.advance(1);
-  // The fourth place is free, a fifth is not.
+  // There is a place for a fourth parallel lookup, but not for a fifth.
   expect(begun).toEqual([1, 2, 3, 4]);
   await clock.advance(5000);
   expect(begun).toEqual([1, 2, 3, 4]);
@@ -25,7 +25,7 @@ it('begins so many at once and so many a second, in order, and lets no more wait
   expect([begun.length, clock.pendingTimers]).toEqual([6, 0]);
 });
 
-it('never begins more within any second, however they come', async () => {
+it('the lookup pace never starts more lookups within any second than its limit', async () => {
   const clock = new FakeClock();
   const pace = new LookupPace({ atOnce: 100, perSecond: 20, waitingMax: 1000 }, clock);
   const times: number[] = [];
@@ -44,8 +44,8 @@ it('never begins more within any second, however they come', async () => {
   }
 });
 
-it('begins a look-up that found no room just before the second was over', async () => {
-  /** A clock whose hand moves on by itself between two looks at it. */
+it('the lookup pace starts a lookup that found no room just before the second ended', async () => {
+  /** A clock that advances a little on each read. */
   class MovingClock extends FakeClock {
     perLookMs = 0;
     #movedMs = 0;

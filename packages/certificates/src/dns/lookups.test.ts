@@ -30,8 +30,8 @@ const look = (domain: DomainName) => checkDnsRecords(lookups, domain, { serverDo
 
 const NO_ANSWER = { kind: 'no-answer', reason: expect.any(String) };
 
-describe('a look-up', () => {
-  it('joins the strings of TXT records, keeps their letters, and leaves out what is too much', async () => {
+describe('a DNS lookup', () => {
+  it('joins the strings of TXT records, keeps their case, and leaves out oversized and surplus values', async () => {
     const many = Array.from({ length: 150 }, (_, index) => `text-${index}`);
     dns.set('split.test', 'TXT', ['tunnel-', '', 'Verify=', 'X'], 'v=spf1 -all');
     dns.set('huge.test', 'TXT', 'x'.repeat(40_000), 'small');
@@ -43,7 +43,7 @@ describe('a look-up', () => {
     expect(await lookups.texts('many.test')).toEqual({ kind: 'found', values: many.slice(0, 100) });
   });
 
-  it('follows CNAMEs for eight steps, never round in a circle, and no further than it is told', async () => {
+  it('follows at most eight CNAMEs, ends in a loop, and stops at the requested target', async () => {
     for (let step = 0; step < 12; step += 1) dns.set(`c${step}.test`, 'CNAME', `C${step + 1}.test`);
     dns.set('loop.test', 'CNAME', 'pool.test');
     dns.set('pool.test', 'CNAME', 'LOOP.test');
@@ -58,7 +58,7 @@ describe('a look-up', () => {
     expect(await lookups.chain('none.test', never)).toEqual({ kind: 'absent' });
   });
 
-  it('tells absent from no answer', async () => {
+  it('distinguishes an absent record from no answer', async () => {
     dns.set('shop.test', 'A', '192.0.2.1');
     expect(await lookups.texts('none.test')).toEqual({ kind: 'absent' });
     expect(await lookups.texts('shop.test')).toEqual({ kind: 'absent' });
@@ -72,11 +72,11 @@ describe('a look-up', () => {
     }
     expect(await lookups.addresses('none.test')).toEqual({ kind: 'absent' });
     dns.set('next.test', 'CNAME', 'shop.test');
-    // The second step has no answer, so the chain has none.
+    // The second lookup of the chain gets no answer, so the whole chain has no answer.
     expect(await lookups.chain('next.test', never)).toEqual(NO_ANSWER);
   });
 
-  it('has no answer where servers are silent, slow, or send what nobody asked for; and when it is closed', async () => {
+  it('gets no answer from silent, slow or misbehaving servers, or after it is closed', async () => {
     const impatient = new DnsLookups({ resolvers: [dns.address], clock: systemClock, timeoutMs: 250 });
     dns.set('slow.test', 'TXT', 'late');
     dns.fail('slow.test', { slowMs: 30_000 });
@@ -94,27 +94,27 @@ describe('a look-up', () => {
     expect(await impatient.texts('slow.test')).toEqual({ kind: 'no-answer', reason: 'the server is stopping' });
   });
 
-  it('waits for a far name as long as before, however fast others were answered or badly', async () => {
+  it('waits its full timeout for a slow name, even after fast answers and garbage for other names', async () => {
     for (let at = 0; at < 15; at += 1) await lookups.texts(`fast${at}.test`);
     dns.set('far.test', 'TXT', 'late');
-    // A resolver that remembers fast answers would wait for a second.
+    // A resolver that adapts its timeout to fast answers would wait only one second.
     dns.fail('far.test', { slowMs: 1100 });
     dns.fail('garbage.test', 'garbage');
     const [far] = await Promise.all([lookups.texts('far.test'), lookups.texts('garbage.test')]);
     expect(far).toEqual({ kind: 'found', values: ['late'] });
   });
 
-  it('is not begun with a resolver that is no address', () => {
+  it('refuses a resolver that is not an address', () => {
     expect(() => new DnsLookups({ resolvers: ['nowhere'], clock: systemClock })).toThrow('nowhere');
   });
 
-  it('finds addresses of both families', async () => {
+  it('finds IPv4 and IPv6 addresses', async () => {
     dns.set('shop.test', 'A', '192.0.2.1');
     dns.set('shop.test', 'AAAA', '2001:db8::1');
     expect(await lookups.addresses('shop.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::1'] });
   });
 
-  it('keeps the pace, and refuses to let more wait than it has room for', async () => {
+  it('keeps its pace, and refuses lookups that do not fit in its queue', async () => {
     const kinds = Array.from({ length: 230 }, async (_, index) => (await lookups.texts(`n${index}.test`)).kind);
     expect(await Promise.all(kinds.slice(0, 20))).toEqual(Array.from({ length: 20 }, () => 'absent'));
     expect(await Promise.all(kinds.slice(220))).toEqual(Array.from({ length: 10 }, () => 'no-answer'));
@@ -122,8 +122,8 @@ describe('a look-up', () => {
   });
 });
 
-describe('a look at a domain', () => {
-  it('finds the token by a CNAME, with neither addresses nor zone asked for', async () => {
+describe('a DNS check of a domain', () => {
+  it('finds the token in a CNAME, without queries for addresses or the zone', async () => {
     dns.set('shop.test', 'CNAME', 'alias.test');
     dns.set('alias.test', 'CNAME', `${A.toUpperCase()}.TUNNELS.example.com`);
     dns.set(`${A}.${SERVER}`, 'CNAME', 'elsewhere.test');
@@ -146,7 +146,7 @@ describe('a look at a domain', () => {
     expect((await look(SHOP)).findings).toEqual({ tokens: [], complete: true });
   });
 
-  it('finds it in a TXT record at the apex of a zone; an address alone is nothing', async () => {
+  it('finds the token in a TXT record at the apex of a zone; an address is no proof', async () => {
     dns.set('shop.test', 'A', '192.0.2.1');
     dns.set('shop.test', 'SOA', 'ns1.test');
     expect((await look(SHOP)).findings).toEqual({ tokens: [], complete: true });
@@ -161,7 +161,7 @@ describe('a look at a domain', () => {
     expect(seen.answers.addresses).toEqual({ kind: 'found', values: ['192.0.2.1'] });
   });
 
-  it('asks for a wildcard at a label of chance, and for its challenge', async () => {
+  it('queries a random label below a wildcard, and its challenge record', async () => {
     dns.set('one.shop.test', 'CNAME', `${A}.${SERVER}`);
     expect((await look(WILD)).findings.tokens).toEqual([]);
     dns.set('*.shop.test', 'CNAME', `${A}.${SERVER}`);
@@ -171,7 +171,7 @@ describe('a look at a domain', () => {
     expect(answers.challenge).toEqual({ kind: 'found', values: [`${A}._acme-challenge.${SERVER}`] });
   });
 
-  it('settles nothing on half an answer', async () => {
+  it('is inconclusive for other tokens if only a part of the lookups is answered', async () => {
     dns.set('_tunnel.shop.test', 'TXT', `tunnel-verify=${B}`);
     dns.fail('shop.test', 'servfail');
     const { findings, isApex, problem } = await look(SHOP);

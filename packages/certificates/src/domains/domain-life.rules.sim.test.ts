@@ -1,4 +1,4 @@
-// Random lives of one name that four accounts want, against a ledger that only believes in effects.
+// Random lives of one domain that four accounts want, compared with a ledger that sees only effects.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
@@ -32,7 +32,7 @@ const event: fc.Arbitrary<DomainEvent> = fc.oneof(
 );
 const elapsed = fc.oneof(fc.nat({ max: 60_000 }), fc.nat({ max: DAY }), fc.nat({ max: 8 * DAY }));
 
-/** Whose the edges would think the name is, told by effects alone; and the mails, which have a pace. */
+/** Owner of the name as the edges see it, derived only from effects, and the times of mails, which have a minimum interval. */
 class Ledger {
   owner: string | null = null;
   readonly mails = new Map<string, number>();
@@ -68,7 +68,7 @@ class Ledger {
   }
 }
 
-it('has one owner at a time, and changes nothing for whom DNS gave no answer', () => {
+it('a custom domain has one owner at a time, and a DNS check without an answer changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(event, elapsed), { maxLength: 80, size: 'max' }), (moves) => {
       const ledger = new Ledger();
@@ -83,7 +83,7 @@ it('has one owner at a time, and changes nothing for whom DNS gave no answer', (
         expect(holderOf(after)?.id ?? null).toBe(ledger.owner);
         expect(new Set(after.map((domain) => domain.id)).size).toBe(after.length);
         if (what.kind === 'looked') checkLook(before, after, what, now);
-        // Only a look takes the name from anybody who keeps it, or gives it to anybody.
+        // Apart from a removal, only a DNS check can change the owner of the name.
         else if (what.kind !== 'removed') expect(holderOf(after)?.id).toBe(holderOf(before)?.id);
         domains = after;
       }
@@ -101,14 +101,14 @@ const checkLook = (
   const holder = holderOf(before);
   const stays = holder !== null && judgeProof(holder.token, findings) !== 'absent';
   if (stays) expect(holderOf(after)?.id).toBe(holder.id);
-  // An answer that proves it for anybody proves it for somebody.
+  // If the token of any account was found, the name belongs to an account with a found token.
   else if (findings.tokens.some((token) => before.some((domain) => domain.token === token))) {
     expect(findings.tokens).toContain(holderOf(after)?.token);
   }
   for (const [index, domain] of after.entries()) {
     const was = before[index] as (typeof before)[number];
     expect(domain.id).toBe(was.id);
-    // For others nothing shows that somebody looked, unless the name has another owner now.
+    // An account that was not checked stays unchanged, unless the name has moved to or from the account.
     const isMoved = holderOf(after)?.id !== holder?.id && [holder?.id, holderOf(after)?.id].includes(domain.id);
     if (!ids.includes(domain.id) && !isMoved) {
       expect(domain).toBe(was);
@@ -119,11 +119,11 @@ const checkLook = (
     if (proof === 'no-answer') expect([domain.state, domain.absentSince]).toEqual([was.state, was.absentSince]);
     if (domain.state === 'verified' && was.state !== 'verified') expect(proof).toBe('found');
     if (domain.state === 'failed' && was.state !== 'failed') expect(now - was.since).toBeGreaterThanOrEqual(3 * DAY);
-    // It lapses after a week of absence, or at once to another account.
+    // A verified domain lapses after a week of absence, or at once when the name moves to another account.
     if (domain.state === 'lapsed' && was.state === 'verified' && holderOf(after) === null) {
       expect(now - (was.absentSince ?? now)).toBeGreaterThanOrEqual(7 * DAY);
     }
-    // Looked at again within its time, and never in a busy loop.
+    // Every domain that has not failed is checked again within a day, but never immediately.
     if (domain.state === 'failed') expect(domain.nextLookAt).toBeNull();
     else expect((domain.nextLookAt ?? 0) - now).toBeGreaterThan(0);
     expect((domain.nextLookAt ?? now) - now).toBeLessThanOrEqual(DAY);

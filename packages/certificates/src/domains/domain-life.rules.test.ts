@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** One name, and what was done about it. */
+/** One domain name with the accounts that want it, and a clock. */
 class Name {
   domains: OwnDomains = NO_DOMAINS;
   now = 0;
@@ -35,7 +35,7 @@ class Name {
     return this.feed({ kind: 'looked', findings: { tokens, complete }, problem });
   }
 
-  /** Goes to the moment of the next look. */
+  /** Advances the clock to the time of the next check. */
   forward(): void {
     this.now = nextLookAt(this.domains) ?? Number.NaN;
   }
@@ -53,8 +53,8 @@ const verified = (id = 'a'): Name => {
   return name;
 };
 
-describe('a domain that is waited for', () => {
-  it('is looked at after 5, 15 and 30 s, every minute for an hour, every 10 minutes to 72 h, and has failed then', () => {
+describe('a pending domain', () => {
+  it('is checked after 5, 15 and 30 s, every minute for an hour, every 10 minutes to 72 h, and has failed then', () => {
     const name = new Name();
     name.add('a');
     const times: number[] = [];
@@ -74,7 +74,7 @@ describe('a domain that is waited for', () => {
     expect(name.domains[0]).toMatchObject({ state: 'failed', lastError: 'no record with the token was found' });
   });
 
-  it('goes on waiting while there is no answer, however long', () => {
+  it('stays pending as long as DNS gives no answer', () => {
     const name = new Name();
     name.add('a');
     for (let look = 0; look < 2000; look += 1) {
@@ -87,7 +87,7 @@ describe('a domain that is waited for', () => {
     expect(name.look()).toEqual([{ kind: 'failed', id: 'a' }]);
   });
 
-  it('is verified by the first look that finds its proof, and a failed one begins again when somebody asks', () => {
+  it('is verified by the first check that finds its proof, and a failed domain is retried when its owner asks', () => {
     const name = new Name();
     name.add('a');
     name.now = 73 * HOUR;
@@ -103,7 +103,7 @@ describe('a domain that is waited for', () => {
     expect(name.domains[0]).toMatchObject({ verifiedAt: name.now, lastError: null, nextLookAt: name.now + DAY });
   });
 
-  it('is looked at by hand once in 5 s', () => {
+  it('can be checked by hand once in 5 s', () => {
     const name = new Name();
     name.add('a');
     const wait = (): number => requestedCheckWaitMs(name.domains[0] as OwnDomains[number], name.now);
@@ -117,8 +117,8 @@ describe('a domain that is waited for', () => {
   });
 });
 
-describe('a domain that is verified', () => {
-  it('is looked at daily, mailed about at the first absence, and lapses when it is absent for 7 days', () => {
+describe('a verified domain', () => {
+  it('is checked daily, causes a mail when its proof is first missing, and lapses after 7 days without it', () => {
     const name = verified();
     const begun = name.now + DAY;
     const told: [number, readonly DomainEffect[]][] = [];
@@ -141,7 +141,7 @@ describe('a domain that is verified', () => {
     expect(name.look(['a'])).toEqual([{ kind: 'verified', id: 'a' }]);
   });
 
-  it('counts its absence anew when the proof was seen in between, and not when there was no answer', () => {
+  it('restarts the 7 days when the proof was seen in between, but not when DNS gave no answer', () => {
     const name = verified();
     const days = (...looks: readonly ('seen' | 'gone' | 'away')[]): void => {
       for (const what of looks) {
@@ -157,7 +157,7 @@ describe('a domain that is verified', () => {
     expect(name.states()).toEqual({ a: 'lapsed' });
   });
 
-  it('is mailed about once a day when its record comes and goes', () => {
+  it('causes at most one mail a day when its record comes and goes', () => {
     const name = verified();
     name.add('b');
     const mails: DomainEffect[] = [];
@@ -171,8 +171,8 @@ describe('a domain that is verified', () => {
   });
 });
 
-describe('a name that two accounts want', () => {
-  it('stays with the one whose proof is there, and moves in the look that finds the other’s alone', () => {
+describe('a domain that two accounts have added', () => {
+  it('stays with the account that has a proof, and moves in the check that finds only the other proof', () => {
     const name = verified();
     name.add('b');
     name.forward();
@@ -185,12 +185,12 @@ describe('a name that two accounts want', () => {
     ]);
     expect(name.states()).toEqual({ a: 'lapsed', b: 'verified' });
     expect(holderOf(name.domains)?.id).toBe('b');
-    // Back again, by another record.
+    // The name moves back as soon as only the first account's record is found.
     name.forward();
     expect(name.look(['a'])).toContainEqual({ kind: 'moved', from: 'b', to: 'a' });
   });
 
-  it('does not move on half an answer', () => {
+  it('does not move on an incomplete answer', () => {
     const name = verified();
     name.add('b');
     name.forward();
@@ -198,7 +198,7 @@ describe('a name that two accounts want', () => {
     expect(name.states()).toEqual({ a: 'verified', b: 'pending' });
   });
 
-  it('is who came first’s where both tokens are there and nobody has it', () => {
+  it('goes to the account that added it first if both tokens are found and no account has it', () => {
     const name = new Name();
     name.add('a');
     name.add('b');
@@ -209,7 +209,7 @@ describe('a name that two accounts want', () => {
     expect(name.look(['b', 'a'])).toEqual([{ kind: 'verified', id: 'b' }]);
   });
 
-  it('is not begun anew by adding it again', () => {
+  it('keeps its state when it is added again', () => {
     const name = verified();
     name.add('a');
     expect(name.states()).toEqual({ a: 'verified' });

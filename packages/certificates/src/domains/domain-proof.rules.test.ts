@@ -19,8 +19,8 @@ const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
 const NOTHING: ProofAnswers = { chain: ABSENT, texts: ABSENT, addresses: ABSENT, challenge: ABSENT };
 const look = (answers: Partial<ProofAnswers>) => extractTokens({ ...NOTHING, ...answers }, DOMAIN);
 
-describe('the token', () => {
-  it('is 20 of a-z2-7, and other bits are another token', () => {
+describe('the token of a domain', () => {
+  it('has 20 characters from a-z2-7, and each of its 100 bits changes the token', () => {
     expect(proofToken(new Uint8Array(13))).toBe('aaaaaaaaaaaaaaaaaaaa');
     expect(proofToken(new Uint8Array(13).fill(255))).toBe('77777777777777777777');
     expect(proofToken(Uint8Array.from({ length: 13 }, (_, at) => at * 19))).toMatch(/^[a-z2-7]{20}$/);
@@ -33,17 +33,17 @@ describe('the token', () => {
   });
 });
 
-describe('what proves a domain', () => {
-  it('is a CNAME that leads to the token, directly or by others, in any case of letters', () => {
+describe('the proof of a domain', () => {
+  it('is a CNAME that points to the token, directly or through other names, in any case', () => {
     expect(look({ chain: found(`${A}.${DOMAIN}`) })).toEqual({ tokens: [A], complete: true });
     expect(
       look({ chain: found('www.shop.test', 'cdn.test', `${A.toUpperCase()}.Tunnels.Example.COM.`) }).tokens,
     ).toEqual([A]);
-    // What follows is how the operator has set up its own names.
+    // CNAMEs behind the token's name belong to the operator's own setup, and are ignored.
     expect(look({ chain: found(`${A}.${DOMAIN}`, `lb.${DOMAIN}`, `${B}.${DOMAIN}`) }).tokens).toEqual([A]);
   });
 
-  it('is no CNAME to the edge itself, to a name of a tunnel, to one that only looks like it', () => {
+  it("is not given by a CNAME to the edge, to a tunnel's name or to a lookalike", () => {
     for (const target of [
       DOMAIN,
       `shop.${DOMAIN}`,
@@ -57,7 +57,7 @@ describe('what proves a domain', () => {
     expect(look({ addresses: found('192.0.2.1') })).toEqual({ tokens: [], complete: true });
   });
 
-  it('is a TXT record among others, also of several accounts', () => {
+  it('is a TXT record among other records, also for several accounts', () => {
     expect(
       look({ texts: found('v=spf1 -all', `tunnel-verify=${A}`, ` "TUNNEL-VERIFY=${B.toUpperCase()}" `) }).tokens,
     ).toEqual([A, B]);
@@ -67,19 +67,19 @@ describe('what proves a domain', () => {
     expect(look({ texts: found(`tunnel-verify=${A}`), chain: found(`${A}.${DOMAIN}`) }).tokens).toEqual([A]);
   });
 
-  it('is not absent while a look-up has no answer', () => {
+  it('does not count as absent while a lookup has no answer', () => {
     for (const answers of [{ chain: NO_ANSWER }, { texts: NO_ANSWER }, { chain: NO_ANSWER, texts: NO_ANSWER }]) {
       expect(judgeProof(A, look(answers))).toBe('no-answer');
     }
     expect(judgeProof(A, look({}))).toBe('absent');
-    // What was found was found; what others have is open.
+    // A found token counts even if another lookup failed; the tokens of other accounts stay undecided.
     const half = look({ chain: NO_ANSWER, texts: found(`tunnel-verify=${A}`) });
     expect([judgeProof(A, half), judgeProof(B, half)]).toEqual(['found', 'no-answer']);
-    // Addresses and the challenge prove nothing, so they keep nothing open.
+    // Address and challenge lookups prove nothing, so their failure leaves nothing undecided.
     expect(judgeProof(A, look({ addresses: NO_ANSWER, challenge: NO_ANSWER }))).toBe('absent');
   });
 
-  it('is asked for at the name, and of a wildcard below it at a label of chance', () => {
+  it('is looked up at the name itself, or for a wildcard at a random label below it', () => {
     const shop = { name: 'shop.test', host: 'shop.test', wildcard: false };
     expect(proofQuestions(shop, 'r4nd')).toEqual({ route: 'shop.test', text: '_tunnel.shop.test', challenge: null });
     expect(proofQuestions({ ...shop, name: '*.shop.test', wildcard: true }, 'r4nd')).toEqual({
@@ -89,7 +89,7 @@ describe('what proves a domain', () => {
     });
   });
 
-  it('ends where names are the operator’s', () => {
+  it("stops at names of the server's own domain", () => {
     expect([
       isOwnTarget(`X.${DOMAIN}.`, DOMAIN),
       isOwnTarget(DOMAIN, DOMAIN),
@@ -98,7 +98,7 @@ describe('what proves a domain', () => {
   });
 });
 
-describe('the records to set', () => {
+describe('the DNS records to set', () => {
   const FACTS: RecordFacts = {
     token: A,
     domain: DOMAIN,
@@ -111,15 +111,15 @@ describe('the records to set', () => {
   const wild = { name: '*.shop.test', host: 'shop.test', wildcard: true };
   const CNAME = { type: 'CNAME', name: 'www.shop.test', value: `${A}.${DOMAIN}`, purpose: 'proof' };
 
-  it('are one CNAME where it can stand', () => {
+  it('are a single CNAME where it is possible', () => {
     expect(recordsOf(sub, FACTS, null)).toEqual([{ ...CNAME, found: false }]);
     const answers = { ...NOTHING, chain: found(`${A.toUpperCase()}.${DOMAIN}`) };
     expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual([{ ...CNAME, found: true }]);
-    // Another account's token there is not this one's.
+    // A CNAME to another account's token does not count as found.
     expect(recordsOf(sub, FACTS, { ...NOTHING, chain: found(`${B}.${DOMAIN}`) })).toEqual([{ ...CNAME, found: false }]);
   });
 
-  it('are the addresses and a TXT at the apex of a zone, or where the owner chose so', () => {
+  it('are addresses and a TXT record at the apex of a zone, or if the owner chose so', () => {
     const answers = { ...NOTHING, addresses: found('192.0.2.1', '198.51.100.7'), texts: found(`tunnel-verify=${A}`) };
     const rows = (name: string, address: boolean, text: boolean) => [
       { type: 'A', name, value: '192.0.2.1', purpose: 'route', found: address },
@@ -130,11 +130,11 @@ describe('the records to set', () => {
     expect(recordsOf(apex, FACTS, answers)).toEqual(rows('shop.test', true, true));
     expect(recordsOf(sub, { ...FACTS, isApex: true }, NOTHING)).toEqual(rows('www.shop.test', false, false));
     expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual(rows('www.shop.test', true, true));
-    // Two labels, and yet no zone of its own: a name below a public suffix that somebody runs.
+    // A name with two labels can lack a zone: for example, a name below a privately run public suffix.
     expect(recordsOf(apex, { ...FACTS, isApex: false }, NOTHING)[0]?.type).toBe('CNAME');
   });
 
-  it('have the challenge of a wildcard where its certificate can be had', () => {
+  it('include the challenge CNAME of a wildcard where the server can get its certificate', () => {
     const challenge = {
       type: 'CNAME',
       name: '_acme-challenge.shop.test',
@@ -151,13 +151,13 @@ describe('the records to set', () => {
       { ...route, found: true },
       { ...challenge, found: true },
     ]);
-    // The wildcard record itself answers for that name, too, and is none.
+    // The wildcard record also answers for the challenge name, but does not count as the challenge record.
     const synthesised = { ...answers, challenge: found(`${A}.${DOMAIN}`) };
     expect(recordsOf(wild, FACTS, synthesised)[1]).toEqual({ ...challenge, found: false });
     expect(recordsOf(wild, { ...FACTS, wantsChallenge: false }, answers)).toEqual([{ ...route, found: true }]);
   });
 
-  it('are judged alike by what is kept of a look, which is little however much stood there', () => {
+  it('look the same from the stored part of a check, which stays small for any amount of records', () => {
     const noise = Array.from({ length: 5000 }, (_, at) => `other-${at}`.padEnd(1000, 'x'));
     const answers = {
       chain: found(...noise, `${A.toUpperCase()}.${DOMAIN}.`),
@@ -172,7 +172,7 @@ describe('the records to set', () => {
     }
   });
 
-  it('stay as they were found where a look had no answer', () => {
+  it('keep their last result if a check got no answer', () => {
     const first = checkToStore(
       { answers: { ...NOTHING, texts: found(`tunnel-verify=${A}`) }, isApex: true },
       FACTS,

@@ -1,4 +1,4 @@
-// Random lives of a certificate beside an authority that refuses, limits, hangs and issues.
+// Random lives of a certificate with an authority that refuses, rate-limits, hangs and issues.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
@@ -56,7 +56,7 @@ const windowOf = (kind: Answer['window'], now: number, life: CertificateLife) =>
   return { start: now + DAY, end: now + 2 * DAY };
 };
 
-it('every order is in its time, none is forgotten, and a begun one is taken up again', () => {
+it('every order comes at its time, none is forgotten, and an order in progress is resumed', () => {
   fc.assert(
     fc.property(fc.array(answer, { minLength: 1, maxLength: 60 }), (answers) => {
       let life = NEW_CERTIFICATE;
@@ -75,7 +75,7 @@ it('every order is in its time, none is forgotten, and a begun one is taken up a
         }
         const before = life;
         const effects = feed({ kind: 'time-passed' }, chance);
-        // Exactly what is due is done, so that whoever sleeps until then misses nothing and never spins.
+        // Work is done exactly at the due time, so that a scheduler that sleeps until then misses nothing and never spins.
         expect(effects.length > 0).toBe(now >= certificateDueAt(before));
         for (const effect of effects) {
           if (effect.kind === 'warn') {
@@ -108,15 +108,15 @@ it('every order is in its time, none is forgotten, and a begun one is taken up a
             feed({ kind: 'order-failed', why: order, reason: 'why', retryAfterMs }, chance);
             const keeps = order === 'away' || order === 'rate-limited';
             expect(life.order?.url ?? null).toBe(keeps ? known : null);
-            // Said once, it costs nothing; said again, it is a failure.
+            // The first alreadyReplaced answer is no failure; a second answer in a row is a failure.
             const isFree = life.failures === failedBefore;
             if (isFree) expect([order, before.wasReplaced]).toEqual(['already-replaced', false]);
             earliestTry = isFree ? now : now + Math.max(MINUTE, Math.min(retryAfterMs ?? 0, 8 * DAY));
           }
-          // What is issued is never lost by a failure.
+          // A failure never loses an issued certificate.
           if (order !== 'issued') expect(life.issued).toEqual(before.issued);
         }
-        // Nothing waits for ever, and nothing that could be tried for earlier waits for the certificate's end.
+        // No certificate waits forever, and no order that could be placed earlier waits for the end of the certificate.
         expect(certificateDueAt(life) - now).toBeLessThanOrEqual(90 * DAY);
         if (life.issued !== null && life.order === null && life.failures === 0) {
           expect(certificateDueAt(life)).toBeLessThanOrEqual(Math.max(life.issued.notAfter - 1, earliestTry));

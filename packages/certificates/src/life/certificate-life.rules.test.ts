@@ -24,25 +24,25 @@ const effects = (life: CertificateLife, now: number) => transitionCertificate(li
 const failed = (why: 'refused' | 'away' | 'rate-limited' | 'already-replaced', retryAfterMs: number | null = null) =>
   ({ kind: 'order-failed', why, reason: 'the reason', retryAfterMs }) as const;
 
-/** Nothing is to be asked about its renewal for now. */
+/** Returns an issued certificate without a renewal information request for the next 100 days. */
 const issuedFor = (days: number): CertificateLife => ({
   ...after(NEW_CERTIFICATE, T, { kind: 'issued', notBefore: T, notAfter: T + days * DAY }),
   infoAt: T + 100 * DAY,
 });
 
-it('what was issued is asked about at once', () => {
+it('renewal information is requested right after a certificate is issued', () => {
   const life = after(NEW_CERTIFICATE, T, { kind: 'issued', notBefore: T, notAfter: T + 90 * DAY });
   expect(effects(life, T)).toEqual([{ kind: 'ask-renewal-info' }]);
 });
 
-it('after a start the authority is asked about what was issued, not later than it would be anyway', () => {
+it('after a start, renewal information is requested, but never later than planned', () => {
   const life = issuedFor(90);
   expect(effects(after(life, T, { kind: 'info-wanted', at: T }), T)).toEqual([{ kind: 'ask-renewal-info' }]);
   expect(after(life, T, { kind: 'info-wanted', at: T + 200 * DAY }).infoAt).toBe(T + 100 * DAY);
   expect(after(NEW_CERTIFICATE, T, { kind: 'info-wanted', at: T })).toEqual(NEW_CERTIFICATE);
 });
 
-it('failed tries come after 1, 5, 30 minutes, 2 and 12 hours, then daily', () => {
+it('failed orders are retried after 1, 5 and 30 minutes, 2 and 12 hours, then daily', () => {
   let life = NEW_CERTIFICATE;
   let now = T;
   const waits = Array.from({ length: 7 }, () => {
@@ -57,24 +57,24 @@ it('failed tries come after 1, 5, 30 minutes, 2 and 12 hours, then daily', () =>
   expect([life.refusals, life.lastError]).toEqual([7, 'the reason']);
 });
 
-it('a limit is waited for as long as the authority says', () => {
+it('a rate limit is waited out for as long as the authority says', () => {
   const life = after(NEW_CERTIFICATE, T, { kind: 'time-passed' }, failed('rate-limited', 3 * HOUR));
   expect(certificateDueAt(life)).toBe(T + 3 * HOUR);
 });
 
-it('renewal is at two thirds of the life, at a half of a short one, at an instant of the window where there is one', () => {
+it("a renewal comes at two thirds of the lifetime, at half of a short lifetime, or inside the authority's window", () => {
   expect(issuedFor(90).renewAt).toBe(T + 60 * DAY);
   expect(issuedFor(6).renewAt).toBe(T + 3 * DAY);
   const window = { start: T + 10 * DAY, end: T + 20 * DAY };
   const [told] = transitionCertificate(issuedFor(90), { kind: 'renewal-info', window, retryAfterMs: null }, T, 0.5);
   expect(told.renewAt).toBe(T + 15 * DAY);
-  // The same window heard again draws no other instant.
+  // Receiving the same window again does not draw a new renewal time.
   const [again] = transitionCertificate(told, { kind: 'renewal-info', window, retryAfterMs: null }, T + DAY, 0.1);
   expect(again.renewAt).toBe(T + 15 * DAY);
   expect(effects(again, T + 15 * DAY)).toEqual([{ kind: 'begin-order', replaces: true }]);
 });
 
-it('a window in the past renews at once, one beyond the end does not keep from renewing', () => {
+it('a renewal window in the past renews at once, and a window after the end does not prevent renewal', () => {
   const info = (start: number): CertificateEvent => ({
     kind: 'renewal-info',
     window: { start, end: start + DAY },
@@ -85,7 +85,7 @@ it('a window in the past renews at once, one beyond the end does not keep from r
   expect(effects({ ...late, infoAt: T + 99 * DAY }, T + 81 * DAY)).toEqual([{ kind: 'begin-order', replaces: true }]);
 });
 
-it('in the last tenth it is failing, tried for hourly and told of daily', () => {
+it('in its last tenth a certificate is failing, retried hourly and warned about daily', () => {
   let life = after(issuedFor(90), T + 60 * DAY, { kind: 'time-passed' });
   for (let count = 0; count < 6; count += 1) life = after(life, T + 60 * DAY, failed('away'));
   expect(certificateState(life, T + 62 * DAY)).toBe('renewing');
@@ -97,33 +97,33 @@ it('in the last tenth it is failing, tried for hourly and told of daily', () => 
   expect(effects(life, now + DAY).map(({ kind }) => kind)).toEqual(['warn', 'begin-order']);
 });
 
-it('an order that was begun is taken up again for a day, then a new one is made', () => {
+it('an order that was begun is resumed for a day, then replaced by a new order', () => {
   const begun = after(
     NEW_CERTIFICATE,
     T,
     { kind: 'time-passed' },
     { kind: 'order-begun', url: 'https://ca/order/1', expiresAt: null },
   );
-  // After a kill as well as after no answer.
+  // The order is resumed after a crash as well as after a lost answer.
   expect(effects(begun, T + 1)).toEqual([{ kind: 'resume-order', url: 'https://ca/order/1' }]);
   const away = after(begun, T, failed('away'));
   expect(effects(away, T + HOUR)).toEqual([{ kind: 'resume-order', url: 'https://ca/order/1' }]);
   expect(effects(away, T + DAY)).toEqual([{ kind: 'begin-order', replaces: false }]);
 });
 
-it('what has been replaced already is ordered once more at once, without saying so', () => {
+it('an already replaced certificate is ordered once more at once, without `replaces`', () => {
   const due = after(issuedFor(90), T + 60 * DAY, { kind: 'time-passed' }, failed('already-replaced'));
   expect(effects(due, T + 60 * DAY)).toEqual([{ kind: 'begin-order', replaces: false }]);
   const again = after(due, T + 60 * DAY, { kind: 'time-passed' }, failed('already-replaced'));
   expect(effects(again, T + 60 * DAY)).toEqual([]);
 });
 
-it('asked for by hand it is renewed now', () => {
+it('a renewal requested by hand starts at once', () => {
   const life = after(issuedFor(90), T, { kind: 'renewal-asked' });
   expect(effects(life, T)).toEqual([{ kind: 'begin-order', replaces: true }]);
 });
 
-it('the budget holds in every window, and says when there is room', () => {
+it('the order budget holds in every window, and returns the time when there is room', () => {
   const rules = { max: 3, windowMs: HOUR };
   let taken: readonly BudgetEntry[] = [T];
   for (const at of [T + 1, T + 2]) {
@@ -142,7 +142,7 @@ it('the budget holds in every window, and says when there is room', () => {
   expect(takeFromBudget([T + DAY, T + DAY, T + DAY], rules, T, 'a').kind).toBe('taken');
 });
 
-it('at any moment an account has at most its part of the budget, all have at most the whole, and the operator is never refused', () => {
+it('at any time an account uses at most its part of the budget, all accounts at most the whole, and the operator is never refused', () => {
   const step = fc.record({ account: fc.constantFrom('a', 'b', 'c', 'd', 'e', null), ms: fc.nat({ max: HOUR / 4 }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 150, size: 'max' }), (steps) => {
@@ -158,7 +158,7 @@ it('at any moment an account has at most its part of the budget, all have at mos
         const isFree = account === null || (own < rules.perAccount && made.length < rules.max);
         expect(answer.kind).toBe(isFree ? 'taken' : 'empty');
         if (answer.kind === 'empty') {
-          // At that time there is room, and not a moment earlier.
+          // The returned time is exact: there is room at that time, and no room 1 ms earlier.
           expect(takeFromBudget(entries, rules, answer.until - 1, account).kind).toBe('empty');
           if (answer.isWhole) expect(made).toHaveLength(rules.max);
           continue;

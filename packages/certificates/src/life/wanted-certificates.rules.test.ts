@@ -32,14 +32,14 @@ const ownDomain = (name: string, given: Partial<CertificateFacts['domains'][numb
   ...given,
 });
 
-describe('the operator’s own', () => {
-  it('the domain always, and the platform’s host where it is another', () => {
+describe("certificates for the operator's names", () => {
+  it("include the domain always, and the platform's host if it is different", () => {
     expect(namesOf({})).toEqual(['tunnels.test']);
     expect(namesOf({ platformHost: 'tunnels.test' })).toEqual(['tunnels.test']);
     expect(namesOf({ platformHost: 'console.test' })).toEqual(['tunnels.test', 'console.test']);
   });
 
-  it('the wildcard where dns-01 works; where it does not work here, one that is there is kept', () => {
+  it('include the wildcard where dns-01 works; elsewhere an existing wildcard is kept', () => {
     expect(namesOf(BUILTIN)).toEqual(['tunnels.test', '*.tunnels.test']);
     expect(namesOf({ dns: 'exec', canWildcard: true })).toContain('*.tunnels.test');
     expect(namesOf({ dns: 'builtin' })).toEqual(['tunnels.test']);
@@ -47,7 +47,7 @@ describe('the operator’s own', () => {
     expect(namesOf({}, 'kept')).toEqual([]);
   });
 
-  it('the name of log-ins only where they are used and no wildcard covers it', () => {
+  it('include the sign-in host only if it is used and no wildcard covers it', () => {
     expect(namesOf({ hasLogin: true })).toEqual(['tunnels.test', 'edge.tunnels.test']);
     expect(namesOf({ hasLogin: true, ...BUILTIN })).not.toContain('edge.tunnels.test');
     expect(namesOf({ hasLogin: true, ...BUILTIN, wildcard: VALID })).not.toContain('edge.tunnels.test');
@@ -57,8 +57,8 @@ describe('the operator’s own', () => {
   });
 });
 
-describe('own domains', () => {
-  it('a verified one that wants it; a wildcard only with the built-in responder', () => {
+describe('certificates for custom domains', () => {
+  it('are ordered for a verified domain if its owner wants it; a wildcard needs the built-in responder', () => {
     const domains = [ownDomain('shop.example'), ownDomain('no.example', { wantsCertificate: false })];
     expect(namesOf({ domains })).toEqual(['tunnels.test', 'shop.example']);
     const wild = [ownDomain('*.shop.example')];
@@ -67,7 +67,7 @@ describe('own domains', () => {
     expect(namesOf({ domains: wild, dns: 'builtin' }, 'kept')).toContain('*.shop.example');
   });
 
-  it('who has it now decides alone, also that it gets none', () => {
+  it("depend only on the current owner's choice, even if it is no certificate", () => {
     const lapsed = ownDomain('*.shop.example', { state: 'lapsed' });
     const moved = ownDomain('*.shop.example', { accountId: 'b' });
     expect(namesOf({ dns: 'builtin', domains: [moved, lapsed] }, 'kept')).toContain('*.shop.example');
@@ -76,7 +76,7 @@ describe('own domains', () => {
     expect(namesOf({ ...BUILTIN, domains: [lapsed, without] }, 'suspended')).toEqual([]);
   });
 
-  it('a lapsed one is kept and not renewed; one that moved is the new account’s', () => {
+  it('are kept without renewal for a lapsed domain, and belong to the new account after a move', () => {
     const lapsed = ownDomain('shop.example', { state: 'lapsed' });
     expect(namesOf({ domains: [lapsed] }, 'suspended')).toEqual(['shop.example']);
     const moved = ownDomain('shop.example', { accountId: 'b' });
@@ -90,23 +90,23 @@ describe('own domains', () => {
   });
 });
 
-describe('reserved names', () => {
-  it('each of them while there is no wildcard; counted, because an authority gives few', () => {
+describe('certificates for reserved names', () => {
+  it('are ordered for each name while there is no wildcard, and count toward the budget', () => {
     const wanted = wantedCertificates({ ...FACTS, reserved: RESERVED });
     expect(wanted.slice(1)).toEqual([
       { name: 'shop.tunnels.test', accountId: 'a', keeping: 'ordered', isCounted: true },
     ]);
   });
 
-  it('one that was given back keeps the certificate that it has, and is not renewed', () => {
+  it('are kept without renewal after the name is released', () => {
     const certified = [...RESERVED, { label: 'old', accountId: 'b' }];
     expect(namesOf({ reserved: RESERVED, certified }, 'suspended')).toEqual(['old.tunnels.test']);
     expect(namesOf({ reserved: RESERVED, certified })).not.toContain('old.tunnels.test');
-    // A wildcard covers it: then it is not needed.
+    // A wildcard covers the released name, so its certificate is not needed.
     expect(namesOf({ certified, ...BUILTIN, wildcard: VALID }, 'suspended')).toEqual(['*.shop.tunnels.test']);
   });
 
-  it('a wildcard below them where dns-01 works', () => {
+  it('include a wildcard below the name where dns-01 works', () => {
     expect(namesOf({ reserved: RESERVED, ...BUILTIN, wildcard: VALID })).toEqual([
       'tunnels.test',
       '*.tunnels.test',
@@ -114,12 +114,12 @@ describe('reserved names', () => {
     ]);
   });
 
-  it('a wildcard that is on its way is waited for, one that failed is not', () => {
+  it('wait for a wildcard that is being issued, but not for a wildcard that failed', () => {
     const of = (wildcard: CertificateFacts['wildcard']) => namesOf({ reserved: RESERVED, ...BUILTIN, wildcard });
     expect(of(null)).not.toContain('shop.tunnels.test');
     expect(of({ isValid: false, hasFailed: false })).not.toContain('shop.tunnels.test');
     expect(of({ isValid: false, hasFailed: true })).toContain('shop.tunnels.test');
-    // Its renewal fails: it still covers them.
+    // A valid wildcard still covers the names while its renewal fails.
     expect(of({ isValid: true, hasFailed: true })).not.toContain('shop.tunnels.test');
     expect(namesOf({ reserved: RESERVED, dns: 'builtin', wildcard: null })).toContain('shop.tunnels.test');
     expect(

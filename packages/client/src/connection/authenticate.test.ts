@@ -1,4 +1,4 @@
-// A client of this build with an edge of version 1 and with a newer one: what it sends, and what it makes of the answer.
+// Sign-in of this build's client at an edge of version 1 and at a newer edge: the Auth message, and the use of the response.
 import { readFileSync } from 'node:fs';
 import { CAPABILITIES, decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
@@ -16,13 +16,13 @@ const vector = (file: string, name: string): string => {
 
 const token = new Secret('tnl_EXAMPLEexampleEXAMPLEexample0000000000');
 
-describe('Auth', () => {
-  it('has the bytes of version 1 while there is nothing to offer beyond it', () => {
+describe('the Auth message', () => {
+  it('equals the version 1 bytes when the client offers no capabilities', () => {
     const who = { token, agent: 'tunnel/0.1.0 linux node/20', resume: null };
     expect(encodeControl(authMessage(who, []))).toBe(vector('control.json', 'Auth, first start'));
   });
 
-  it('names what the client can do beyond it', () => {
+  it('lists the capabilities that the client offers beyond version 1', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
     const text = vector('control-capabilities.json', 'Auth, a client with more to offer than version 1');
     expect(encodeControl(authMessage(who, ['example-a', 'example-b']))).toBe(text);
@@ -32,22 +32,22 @@ describe('Auth', () => {
   });
 });
 
-describe('Auth of this build', () => {
-  it('offers all that it can do', () => {
+describe('the Auth message of this build', () => {
+  it('offers all capabilities of the client', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
     const text = vector('control-capabilities.json', 'Auth, a client that hears of answers of the edge');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });
 
-describe('AuthOk', () => {
+describe('the AuthOk message', () => {
   let edge: ScriptedEdge;
   beforeEach(async () => {
     edge = await new ScriptedEdge().listen();
   });
   afterEach(() => edge.close());
 
-  /** The answer of the vector, with a token that opens a carrier here. */
+  /** Makes the edge answer Auth with the given golden vector and a valid carrier token. */
   const answerWith = (text: string): void => {
     edge.script.Auth = (_message, session) => {
       const decoded = decodeControl(text);
@@ -61,19 +61,19 @@ describe('AuthOk', () => {
   it.each([
     ['of version 1', 'control.json', 'AuthOk, new session'],
     ['of a newer edge, with names that were not offered', 'control-capabilities.json', 'AuthOk, what both know'],
-  ])('%s lets the client in, and it speaks version 1', async (_, file, name) => {
+  ])('%s lets the client in, and the client speaks version 1', async (_, file, name) => {
     edge.capabilities = [];
     answerWith(vector(file, name));
     const client = await connect({ server: edge.address, token: 'tnl_test' });
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
     expect(edge.session.all('Auth')[0]).toHaveProperty('capabilities', CAPABILITIES);
-    // This edge knows none of them: a single frame beyond version 1 would end the session.
+    // The edge supports no capability: a single frame beyond version 1 would end the session.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
   });
 
-  it('and what follows it in the same breath is heard', async () => {
+  it('the client handles a message that arrives together with AuthOk', async () => {
     edge.script.Auth = (_message, session) => {
       edge.welcome(session, false);
       session.send({ type: 'Error', code: 'ACCOUNT_SUSPENDED', message: 'suspended', fatal: true });

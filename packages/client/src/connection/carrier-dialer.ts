@@ -56,7 +56,7 @@ const refuseOldTls = (socket: Socket): void => {
   const version = socket.getProtocol();
   if (version === 'TLSv1.3') return;
   socket.destroy();
-  throw new Error(`${version} where carriers need TLS 1.3`);
+  throw new Error(`carriers need TLS 1.3, but the connection uses ${version}`);
 };
 
 const requestHead = (server: string, options: CarrierDialOptions): string =>

@@ -40,7 +40,7 @@ beforeEach(() => {
 });
 
 describe('CarrierKeeper', () => {
-  it('uses the tokens it is given and asks for those that are missing', async () => {
+  it('dials with the tokens it gets and requests the missing tokens', async () => {
     keeper.start(['a', 'b']);
     await clock.advance(0);
     expect(dialled).toEqual(['a', 'b']);
@@ -63,11 +63,11 @@ describe('CarrierKeeper', () => {
     expect(adopted).toBe(4);
   });
 
-  it('asks ever more rarely while every dial fails, and does not stop', async () => {
+  it('requests tokens less often while every dial fails, but never stops', async () => {
     failing = true;
     keeper.start(['a']);
     let answered = 0;
-    /** How often tokens are asked for in ten seconds, in which each is answered at once. */
+    /** Counts the token requests within ten seconds when the edge answers every request at once. */
     const askedInTenSeconds = async (): Promise<number> => {
       const before = asked;
       for (let at = 0; at < 10_000; at += 100) {
@@ -84,13 +84,13 @@ describe('CarrierKeeper', () => {
     expect(late).toBeGreaterThan(0);
   });
 
-  it('asks again when the edge does not answer', async () => {
+  it('requests tokens again when the edge does not respond', async () => {
     keeper.start(['a', 'b']);
     await clock.advance(11_000);
     expect(asked).toBeGreaterThanOrEqual(2);
   });
 
-  it('ignores the loss of a carrier that is not its own', async () => {
+  it('ignores the loss of a carrier that belongs to another connection', async () => {
     keeper.start(['a', 'b', 'c']);
     await clock.advance(0);
     keeper.onCarrierLost(99);
@@ -98,7 +98,7 @@ describe('CarrierKeeper', () => {
     expect(asked).toBe(0);
   });
 
-  it('leaves nothing behind when it is stopped', async () => {
+  it('leaves no timer and dials no token after it is stopped', async () => {
     keeper.start(['a']);
     await clock.advance(0);
     keeper.onCarrierLost(1);

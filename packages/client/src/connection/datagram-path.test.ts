@@ -12,9 +12,9 @@ let ways: DatagramWay[];
 let addresses: string;
 let edgeSocket: PacketSocket;
 let edgePort: number;
-/** The edge's ends by path id. */
+/** The edge's ends of the datagram paths, by path id. */
 let edgeEnds: Map<string, UdpPath>;
-/** Packets that came to the edge, by the port they came from. */
+/** Number of packets received by the edge, by source port. */
 let comers: Map<number, number>;
 let isBlocked: boolean;
 
@@ -51,7 +51,7 @@ afterEach(() => {
 
 type Offer = MessageOf<'DatagramPath'>;
 
-/** What an edge with a path says, and that edge's end of it. */
+/** Creates a DatagramPath message of an edge with a UDP path, and the edge's end of that path. */
 const makeOffer = (): Offer => {
   const id = randomBytes(8);
   const toEdge = randomBytes(32);
@@ -77,7 +77,7 @@ const bringUp = async (): Promise<void> => {
   await eventually(() => expect(reasons()).toEqual(['carrier probing', 'udp']));
 };
 
-it('nothing is opened and nothing is said before there is a udp tunnel', async () => {
+it('without a udp tunnel the client opens no datagram path and reports none', async () => {
   path.offered(makeOffer());
   await clock.advance(60_000);
   expect([ways, comers.size, clock.pendingTimers, mux.datagramPath]).toEqual([[], 0, 0, null]);
@@ -86,7 +86,7 @@ it('nothing is opened and nothing is said before there is a udp tunnel', async (
 it.each([
   ['no path', (): Offer => ({ ...makeOffer(), path: null })],
   ['nothing at all', () => null],
-])('an edge that offers %s is off', async (_, make) => {
+])('the datagram path is reported as off when the edge offers %s', async (_, make) => {
   const offer = make();
   if (offer !== null) path.offered(offer);
   path.want();
@@ -94,14 +94,14 @@ it.each([
   expect([mux.datagramPath, clock.pendingTimers]).toEqual([null, 0]);
 });
 
-it('with the first udp tunnel it is tried, and used once it is proven', async () => {
+it('the first udp tunnel starts the probing, and a proven path is used', async () => {
   await bringUp();
   expect(mux.datagramPath?.isUp).toBe(true);
   path.want();
   expect(reasons()).toEqual(['carrier probing', 'udp']);
 });
 
-it('what the session had is over with it, without a word', async () => {
+it('stopping a session ends its datagram path without an event', async () => {
   await bringUp();
   path.stop();
   expect([mux.datagramPath, reasons()]).toEqual([null, ['carrier probing', 'udp']]);
@@ -110,7 +110,7 @@ it('what the session had is over with it, without a word', async () => {
   expect(mux.datagramPath).toBeNull();
 });
 
-it('other keys take the place of those before', async () => {
+it('new keys from the edge replace the current datagram path', async () => {
   await bringUp();
   const before = mux.datagramPath;
   path.offered(makeOffer());
@@ -119,7 +119,7 @@ it('other keys take the place of those before', async () => {
   expect(mux.datagramPath).not.toBe(before);
 });
 
-it('when the machine has another address, another socket is asked at once, and the path stays up', async () => {
+it('a new address of the computer opens another socket at once while the path stays up', async () => {
   await bringUp();
   const before = newestPort();
   addresses = '198.51.100.7';
@@ -129,7 +129,7 @@ it('when the machine has another address, another socket is asked at once, and t
   expect([mux.datagramPath?.isUp, reasons()]).toEqual([true, ['carrier probing', 'udp']]);
 });
 
-it('an address that changes ends the wait of a path that was given up', async () => {
+it('a new address of the computer ends the pause after a failed path and retries at once', async () => {
   isBlocked = true;
   path.offered(makeOffer());
   path.want();
@@ -143,7 +143,7 @@ it('an address that changes ends the wait of a path that was given up', async ()
   await eventually(() => expect(reasons().at(-1)).toBe('udp'));
 });
 
-it('each new try has a socket of its own', async () => {
+it('each new attempt at a datagram path uses a new socket', async () => {
   isBlocked = true;
   path.offered(makeOffer());
   path.want();
@@ -156,7 +156,7 @@ it('each new try has a socket of its own', async () => {
   });
 });
 
-it('any socket can ask how it looks from outside, under one counter', () => {
+it('every socket uses the same sealing counter to ask the edge for a public address', () => {
   expect(path.observer).toBeNull();
   const offer = makeOffer();
   path.offered({ ...offer, observe: offer.path });

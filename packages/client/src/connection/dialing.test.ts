@@ -49,7 +49,7 @@ const failure = async (options: Partial<ConnectOptions> & { server: string }): P
   throw new Error(`expected a fault, got ${String(error)}`);
 };
 
-/** Moves a fake clock until the work under way on real sockets has come to its end. */
+/** Advances the fake clock until work on real sockets has failed, and returns the fault. */
 const runOut = async (clock: FakeClock, work: Promise<Fault>): Promise<Fault> => {
   let result: Fault | undefined;
   void work.then((fault) => {
@@ -65,55 +65,55 @@ const runOut = async (clock: FakeClock, work: Promise<Fault>): Promise<Fault> =>
   );
 };
 
-describe('TLS', () => {
-  it('is named as the setting to change when the edge speaks it and we do not', async () => {
+describe('TLS to the edge', () => {
+  it('when missing on the client, the error says that the server speaks TLS', async () => {
     const edge = await startEdge(testCertificate());
     expect(await failure({ server: edge.address })).toMatchObject({ code: 'CLIENT_SERVER_SPEAKS_TLS' });
     expect(edge.sessions).toEqual([]);
   });
 
-  it('is named as the setting to change when the edge does not speak it', async () => {
+  it('when requested from a plain edge, the error says that the server does not speak TLS', async () => {
     const edge = await startEdge();
     expect(await failure({ server: edge.address, tls: true })).toMatchObject({ code: 'CLIENT_SERVER_SPEAKS_PLAIN' });
   });
 
-  it('refuses a certificate that nobody vouches for', async () => {
+  it('is refused when the certificate is not trusted', async () => {
     const edge = await startEdge(testCertificate());
     const fault = await failure({ server: edge.address, tls: true });
     expect(fault.code).toBe('CLIENT_CERTIFICATE');
     expect(edge.sessions).toEqual([]);
   });
 
-  it('accepts it with the authority given, or when told not to look', async () => {
+  it('is accepted with the matching CA file, or with certificate checks turned off', async () => {
     const edge = await startEdge(testCertificate());
     const caFile = join(directory.path, 'ca.pem');
     writeFileSync(caFile, testCertificate().cert);
     await dial({ server: edge.address, tls: true, caFile });
     await dial({ server: `localhost:${edge.port}`, tls: true, caFile });
     await dial({ server: edge.address, tls: true, insecure: true });
-    // The carriers are TLS too.
+    // The carriers use TLS like the control connection.
     await eventually(() => expect(edge.sessions.map(({ mux }) => mux.liveCarriers)).toEqual([2, 2, 2]));
   });
 });
 
-describe('TLS 1.2', () => {
+describe('TLS 1.2 on carriers', () => {
   const OLD = { ...testCertificate(), maxVersion: 'TLSv1.2' } as const;
 
-  it('is enough for carriers where somebody else answers for the edge', async () => {
+  it('is accepted when another TLS server stands in front of the edge', async () => {
     const front = await startEdge({ ...OLD, ALPNProtocols: ['http/1.1'] });
     await dial({ server: front.address, tls: true, insecure: true });
     await eventually(() => expect(front.session.mux.liveCarriers).toBe(2));
   });
 
-  it('is not where an edge does', async () => {
+  it('is rejected when the edge itself speaks TLS', async () => {
     const edge = await startEdge({ ...OLD, ALPNProtocols: ['tunnel/1', 'http/1.1'] });
     const clock = new FakeClock();
     const fault = await runOut(clock, failure({ server: edge.address, tls: true, insecure: true, clock }));
-    expect(fault.message).toContain('TLSv1.2 where carriers need TLS 1.3');
+    expect(fault.message).toContain('carriers need TLS 1.3, but the connection uses TLSv1.2');
   });
 });
 
-describe('a port that is no edge', () => {
+describe('a port that is not an edge', () => {
   const startBanner = async (): Promise<TcpServer> => {
     const server = await startTcpServer((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
     cleanUps.push(() => server.close());
@@ -127,17 +127,17 @@ describe('a port that is no edge', () => {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   };
 
-  it.each([false, true])('is called so when it speaks something else (tls: %s)', async (tls) => {
+  it.each([false, true])('is reported as CLIENT_NOT_AN_EDGE when it speaks another protocol (tls: %s)', async (tls) => {
     const { port } = await startBanner();
     expect(await failure({ server: `127.0.0.1:${port}`, tls })).toMatchObject({ code: 'CLIENT_NOT_AN_EDGE' });
   });
 
-  it('is called so when it is some web server', async () => {
+  it('is reported with its HTTP status when it is a web server', async () => {
     const fault = await failure({ server: await startHttp(404) });
     expect(fault.message).toMatch(/is not a tunnel edge: the response was HTTP 404/);
   });
 
-  it('is tried again when a proxy says that its edge is away', async () => {
+  it('is retried when a reverse proxy responds that the edge is away', async () => {
     const clock = new FakeClock();
     const fault = await runOut(clock, failure({ server: await startHttp(503), clock }));
     expect(fault).toMatchObject({ code: 'CLIENT_SERVER_UNREACHABLE' });
@@ -145,8 +145,8 @@ describe('a port that is no edge', () => {
   });
 });
 
-describe('a server that does not answer', () => {
-  it('is given 30 s when nothing listens there', async () => {
+describe('a server that does not respond', () => {
+  it('is retried for 30 s when its port is closed', async () => {
     const closed = await startTcpServer(() => {});
     await closed.close();
     const clock = new FakeClock();
@@ -158,7 +158,7 @@ describe('a server that does not answer', () => {
     expect(events.filter((event) => event.type === 'reconnecting').length).toBeGreaterThan(3);
   });
 
-  it('is given up when it accepts and says nothing', async () => {
+  it('fails the dial after 10 s when it accepts the connection and stays silent', async () => {
     const silent = await startTcpServer(() => {});
     cleanUps.push(() => silent.close());
     const clock = new FakeClock();
@@ -166,13 +166,13 @@ describe('a server that does not answer', () => {
     expect(fault.message).toContain('no response within 10 s');
   });
 
-  it('is noticed within 25 s when it goes silent after a good start', async () => {
+  it('is noticed after 25 s of silence on an established connection', async () => {
     const edge = await startEdge();
     edge.script.Ping = () => true;
     const clock = new FakeClock();
     const events: StatusEvent[] = [];
     await dial({ server: edge.address, clock, onStatus: (event) => events.push(event) });
-    // A carrier that were still being dialled would be given up on the way, and tokens for another one be heard.
+    // Waits for both carriers: a pending dial would time out first, and a token request would count as data from the edge.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
     await clock.advance(24_000);
     expect(events.some((event) => event.type === 'reconnecting')).toBe(false);

@@ -26,7 +26,7 @@ const cleanUps: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
   directory = await temporaryDirectory();
-  // Of *.edge.test: a name that nobody but the proxy knows.
+  // The certificate is for *.edge.test, and only the proxy can resolve names below edge.test.
   caFile = join(directory.path, 'ca.pem');
   writeFileSync(caFile, renewedCertificate().cert);
   events = [];
@@ -66,33 +66,33 @@ const failure = async (options: Partial<ConnectOptions> & { server: string }): P
 
 const urlOf = (proxy: TestProxy, scheme = 'http'): string => `${scheme}://ann:sesame@127.0.0.1:${proxy.port}`;
 
-/** The edge has seen nobody but the proxy. */
+/** Expects every connection to the edge to use the proxy. */
 const isWhole = (edge: ScriptedEdge, proxy: TestProxy, target: string) =>
   eventually(() => {
     expect(edge.session.mux.liveCarriers).toBe(2);
-    // Control, and each carrier.
+    // Three requests: the control connection and two carriers.
     expect(proxy.requests).toEqual(Array(3).fill({ target, credentials: 'ann:sesame' }));
   });
 
-describe('control and every carrier go through the proxy', () => {
+describe('the control connection and every carrier use the proxy', () => {
   const server = 'a.edge.test:443';
 
-  it('http, with TLS to the edge and a name that the proxy resolves', async () => {
+  it('an HTTP proxy, with TLS to the edge and a host name that the proxy resolves', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge });
     await dial({ server, caFile, proxy: urlOf(proxy) });
     await isWhole(edge, proxy, server);
   });
 
-  it('https: TLS to the proxy, and TLS to the edge in it', async () => {
+  it('an HTTPS proxy, with TLS to the proxy and a second TLS connection to the edge inside', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge, tls: renewedCertificate() });
-    // The certificate of the proxy has its address, that of the edge its name.
+    // The proxy is dialed as localhost, a name in the test certificate; the edge is verified under its own host name.
     await dial({ server, caFile, proxy: urlOf(proxy, 'https').replace('127.0.0.1', 'localhost') });
     await isWhole(edge, proxy, server);
   });
 
-  it('socks5h', async () => {
+  it('a socks5h proxy', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startSocksProxy({ credentials: 'ann:sesame', leadsTo: edge });
     cleanUps.push(() => proxy.close());
@@ -100,21 +100,21 @@ describe('control and every carrier go through the proxy', () => {
     await isWhole(edge, proxy, server);
   });
 
-  it('one that opens TLS: with its authority, by the path alone', async () => {
+  it('a proxy that intercepts TLS, if its CA is trusted', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge, opensTls: renewedCertificate() });
     await dial({ server, caFile, proxy: urlOf(proxy) });
     await isWhole(edge, proxy, server);
   });
 
-  it('in clear to this machine, when it was set explicitly', async () => {
+  it('an explicit proxy for an unencrypted edge on the same computer', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: 'ann:sesame' });
     await dial({ server: edge.address, proxy: urlOf(proxy) });
     await isWhole(edge, proxy, edge.address);
   });
 
-  it('and tells the edge nothing of the password', async () => {
+  it('the proxy password reaches neither the edge nor the client’s events', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: 'ann:sesame' });
     const client = await dial({ server: edge.address, proxy: urlOf(proxy) });
@@ -124,20 +124,20 @@ describe('control and every carrier go through the proxy', () => {
   });
 });
 
-describe('clear text stays on this machine', () => {
-  it('whatever address the proxy has: a target that is elsewhere needs TLS', async () => {
+describe('unencrypted connections stay on this computer', () => {
+  it('a remote edge behind a local proxy requires TLS unless TLS is turned off explicitly', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: null, leadsTo: edge });
     const fault = await failure({ server: 'a.edge.test:4040', proxy: urlOf(proxy) });
-    // TLS is what was tried: nothing was said in clear.
+    // The error code proves an attempt with TLS: the client sent nothing unencrypted.
     expect(fault.code).toBe('CLIENT_SERVER_SPEAKS_PLAIN');
     await dial({ server: 'a.edge.test:4040', proxy: urlOf(proxy), tls: false });
     expect(edge.sessions).toHaveLength(1);
   });
 });
 
-describe('a proxy that says no', () => {
-  it('ends the first start at once', async () => {
+describe('a proxy that rejects the client', () => {
+  it('ends the first start at once with CLIENT_PROXY_AUTH', async () => {
     const proxy = await startProxy({ credentials: 'ann:other' });
     const fault = await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) });
     expect(fault.code).toBe('CLIENT_PROXY_AUTH');
@@ -146,7 +146,7 @@ describe('a proxy that says no', () => {
     expect(inspect([fault, events], { depth: 20 })).not.toContain('sesame');
   });
 
-  it('also with `wait`, because a password does not heal', async () => {
+  it('ends the first start at once even with `wait`', async () => {
     const proxy = await startProxy({ credentials: 'ann:other' });
     expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy), wait: true })).toMatchObject({
       code: 'CLIENT_PROXY_AUTH',
@@ -158,7 +158,7 @@ describe('a proxy that says no', () => {
     expect(refusing.requests).toHaveLength(1);
   });
 
-  it('is asked again a minute later once the client was up, and says why each time', async () => {
+  it('is retried after a minute once the client was connected, with the reason each time', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: 'ann:sesame' });
     const clock = new FakeClock();
@@ -183,7 +183,7 @@ describe('a proxy that says no', () => {
     });
   });
 
-  it('and one that is away is tried for 30 s at the start, and for ever later', async () => {
+  it('an unreachable proxy is retried for 30 s at the start, and forever after a connection', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: 'ann:sesame' });
     const clock = new FakeClock();
@@ -216,8 +216,8 @@ describe('a proxy that says no', () => {
   });
 });
 
-describe('what is no edge behind a proxy', () => {
-  it('is asked through the proxy which language it speaks', async () => {
+describe('an unexpected response behind a proxy', () => {
+  it('tells through the proxy whether the server speaks TLS', async () => {
     const edge = await startEdge();
     const proxy = await startProxy({ leadsTo: edge });
     expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) })).toMatchObject({
@@ -230,7 +230,7 @@ describe('what is no edge behind a proxy', () => {
     });
   });
 
-  it('a certificate of a proxy that opens TLS is refused without `caFile`', async () => {
+  it('is a certificate error when the proxy intercepts TLS and `caFile` is not set', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startProxy({ leadsTo: edge, opensTls: renewedCertificate() });
     const fault = await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) });
@@ -239,7 +239,7 @@ describe('what is no edge behind a proxy', () => {
   });
 });
 
-it('datagrams stay on carriers behind a proxy, and have their path to this machine', async () => {
+it('datagrams use carriers behind a proxy, but try their own path to an edge on this computer', async () => {
   const offer = {
     type: 'DatagramPath',
     ports: [1, 2],

@@ -1,4 +1,4 @@
-// Tunnels across connections and restarts: what is asked for again, what is kept, how a client ends.
+// Tunnels across reconnects and restarts: repeated requests, kept state, and the close of a client.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   const client = await connect({
     server: edge.address,
@@ -37,7 +37,7 @@ const tcp = { protocol: 'tcp', localPort: 5432 } as const;
 const seen = (type: StatusEvent['type']): StatusEvent[] => events.filter((event) => event.type === type);
 
 describe('connect', () => {
-  it('opens a tunnel with what the edge answered', async () => {
+  it('opens a tunnel with the values that the edge assigned', async () => {
     const tunnel = await (await dial()).open({ ...tcp, name: 'db' });
     expect(tunnel).toMatchObject({ state: 'open', tunnelId: 'tun_1', publicUrl: 'tcp://test:20001', label: '20001' });
     expect(tunnel.counts).toEqual({ connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 });
@@ -45,7 +45,7 @@ describe('connect', () => {
     expect(events.map((event) => event.type)).toEqual(['connecting', 'connected', 'tunnel-opened']);
   });
 
-  it('knows its session: where the edge is and, before the first ping of its pace, how far; its carriers; whose key it has', async () => {
+  it('exposes the session with its region, carriers and, one second later, the latency', async () => {
     edge.script.Ping = (message, session) => {
       session.send({ type: 'Pong', id: message.id });
       return true;
@@ -62,7 +62,7 @@ describe('connect', () => {
     expect(client.session).toBeNull();
   });
 
-  it('knows what an edge that has a platform says of the account', async () => {
+  it('exposes account, plan, region name and dashboard URL when the edge sends them', async () => {
     const pages = 'https://tunnels.example/app';
     edge.shown = {
       account: 'ada@example.com',
@@ -75,7 +75,7 @@ describe('connect', () => {
     expect(client.session).toMatchObject(known);
   });
 
-  it('ends with the fault of a refused key, without a second try', async () => {
+  it('fails at once, without a retry, when the edge rejects the key', async () => {
     edge.script.Auth = (_message, session) => {
       session.send({ type: 'AuthError', code: 'AUTH_TOKEN_INVALID', message: 'no such key', retryable: false });
       return true;
@@ -87,7 +87,7 @@ describe('connect', () => {
     expect(seen('closed')).toHaveLength(1);
   });
 
-  it('tries again when the edge says that it may', async () => {
+  it('retries when the edge marks the error as retryable', async () => {
     edge.script.Auth = (_message, session) => {
       if (edge.sessions.length > 2) return false;
       session.send({ type: 'AuthError', code: 'AUTH_BACKEND_AWAY', message: 'later', retryable: true });
@@ -100,7 +100,7 @@ describe('connect', () => {
 });
 
 describe('a lost connection', () => {
-  it('is resumed with the session, its secret and the tunnel ids', async () => {
+  it('is resumed with the session id, its secret and the tunnel ids', async () => {
     const client = await dial();
     const tunnel = await client.open(tcp);
     edge.script.Auth = (_message, session) => {
@@ -115,7 +115,7 @@ describe('a lost connection', () => {
     expect(client.state).toBe('connected');
   });
 
-  it('asks for what it had when the edge does not know it any more, and tells when it got something else', async () => {
+  it('asks for the previous port when the session is unknown, and reports a different port', async () => {
     const tunnel = await (await dial()).open(tcp);
     edge.script.RegisterTunnel = (message, session) => {
       edge.registered(session, { ...message, preferred_port: 20_099 });
@@ -130,7 +130,7 @@ describe('a lost connection', () => {
     expect(tunnel.assignedPort).toBe(20_099);
   });
 
-  it('gives its carriers back when nothing runs on them', async () => {
+  it('closes the old carriers once no stream uses them', async () => {
     await (await dial()).open(tcp);
     const before = edge.session;
     await eventually(() => expect(before.mux.liveCarriers).toBe(2));
@@ -140,20 +140,20 @@ describe('a lost connection', () => {
     expect(edge.session.mux.liveCarriers).toBeGreaterThan(0);
   });
 
-  it('does not loop when the key was revoked meanwhile', async () => {
+  it('is not retried when the edge revoked the key', async () => {
     const client = await dial();
     edge.session.send({ type: 'Error', code: 'AUTH_TOKEN_REVOKED', message: 'the key was revoked', fatal: true });
     expect(await client.closed).toMatchObject({ code: 'AUTH_TOKEN_REVOKED' });
     expect(edge.sessions).toHaveLength(1);
   });
 
-  it('ends when another connection took its session', async () => {
+  it('ends the client when another connection took over the session', async () => {
     const client = await dial();
     edge.session.close(4409);
     expect(await client.closed).toMatchObject({ code: 'CONTROL_REPLACED' });
   });
 
-  it('goes elsewhere without alarm when the edge drains, and leaves the old connection to its streams', async () => {
+  it('is planned when the edge drains: the client reconnects and its tunnels stay open', async () => {
     const client = await dial();
     await client.open(tcp);
     edge.session.send({ type: 'ShuttingDown', reason: 'restart', drain_secs: 30 });
@@ -173,7 +173,7 @@ describe('a refused tunnel', () => {
       retryable: true,
     }) as const;
 
-  it('is final at the first start, in the words of the edge', async () => {
+  it('fails with the error of the edge and no retry at the first start', async () => {
     edge.script.RegisterTunnel = (message, session) => {
       session.send(inUse(message.request_id));
       return true;
@@ -185,7 +185,7 @@ describe('a refused tunnel', () => {
     expect(edge.session.all('RegisterTunnel')).toHaveLength(1);
   });
 
-  it('is asked for again after a reconnection', async () => {
+  it('is requested again after a reconnect until the edge accepts', async () => {
     const tunnel = await (await dial()).open({ ...tcp, remotePort: 20_005 });
     let refusals = 0;
     edge.script.RegisterTunnel = (message, session) => {
@@ -200,7 +200,7 @@ describe('a refused tunnel', () => {
     expect(seen('tunnel-error')).toMatchObject([{ final: false }, { final: false }, { final: false }]);
   });
 
-  it('is over when the edge closes a living one, and is not registered again', async () => {
+  it('stays closed after a reconnect when the edge closed the open tunnel', async () => {
     const client = await dial();
     const tunnel = await client.open(tcp);
     edge.session.send({
@@ -217,8 +217,8 @@ describe('a refused tunnel', () => {
   });
 });
 
-describe('carriers', () => {
-  it('are dialled again with fresh tokens, without a new session', async () => {
+describe('lost carriers', () => {
+  it('are dialed again with fresh tokens in the same session', async () => {
     await dial();
     const { session } = edge;
     await eventually(() => expect(session.mux.liveCarriers).toBe(2));
@@ -229,7 +229,7 @@ describe('carriers', () => {
 });
 
 describe('close', () => {
-  it('unregisters, says that it ends on purpose, and closes in good order', async () => {
+  it('unregisters the tunnels, announces the shutdown, and rejects new tunnels', async () => {
     const client = await dial();
     await client.open(tcp);
     const { session } = edge;
@@ -239,7 +239,7 @@ describe('close', () => {
     await expect(client.open(tcp)).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   });
 
-  it('of one tunnel waits for the word of the edge and leaves the others', async () => {
+  it('of one tunnel waits for the edge and leaves other tunnels open', async () => {
     const client = await dial();
     const [first, second] = await Promise.all([client.open(tcp), client.open({ ...tcp, name: 'other' })]);
     await first.close();
@@ -259,7 +259,7 @@ const inUse = (requestId: string) =>
   }) as const;
 
 describe('an http tunnel', () => {
-  it('has a name instead of a port', async () => {
+  it('gets a name instead of a port', async () => {
     const tunnel = await (await dial()).open({ ...http, subdomain: 'web', hostHeader: 'rewrite', capture: false });
     expect(tunnel).toMatchObject({ name: 'http-3000', label: 'web', publicUrl: 'http://web.test:8000' });
     expect(tunnel.assignedPort).toBeNull();
@@ -273,7 +273,7 @@ describe('an http tunnel', () => {
     });
   });
 
-  it('resumes with its id, and prefers the name that the edge chose', async () => {
+  it('resumes with its tunnel id and prefers the assigned name', async () => {
     await (await dial()).open(http);
     edge.script.Auth = (_message, session) => {
       edge.welcome(session, true);
@@ -285,7 +285,7 @@ describe('an http tunnel', () => {
     expect(seen('tunnel-moved')).toEqual([]);
   });
 
-  it('prefers its name when it returns too late, and tells when it got another', async () => {
+  it('prefers its previous name when its session has expired, and reports a different name', async () => {
     const tunnel = await (await dial()).open(http);
     edge.script.RegisterTunnel = (message, session) => {
       edge.registered(session, { ...message, preferred_subdomain: 'other' });
@@ -300,12 +300,12 @@ describe('an http tunnel', () => {
     expect(tunnel.label).toBe('other');
   });
 
-  it('asks for the same name after a restart that followed a kill', async () => {
+  it('asks for the same name when the client restarts after a kill', async () => {
     const home = await temporaryDirectory();
     const options = { stateDir: home.path, stateKey: 'web' };
     const killed = await dial(options);
     await killed.open(http);
-    // Its slot stays held in this process: the state is what a kill leaves behind.
+    // The killed client's slot stays locked by this process, but the saved state is the same as after a kill.
     edge.session.send({ type: 'Error', code: 'CONTROL_REPLACED', message: 'gone', fatal: true });
     await killed.closed;
     await (await dial(options)).open(http);
@@ -314,7 +314,7 @@ describe('an http tunnel', () => {
     await home.close();
   });
 
-  it('whose name is taken is refused for good at the first start, in the words of the edge', async () => {
+  it('fails at the first start when its name is in use, with the error of the edge', async () => {
     edge.script.RegisterTunnel = (message, session) => {
       session.send(inUse(message.request_id));
       return true;
@@ -325,7 +325,7 @@ describe('an http tunnel', () => {
     expect(edge.session.all('RegisterTunnel')).toHaveLength(1);
   });
 
-  it('whose name is taken after a reconnection asks again until it is free', async () => {
+  it('requests its name again after a reconnect until the name is free', async () => {
     const tunnel = await (await dial()).open({ ...http, subdomain: 'web' });
     let refusals = 0;
     edge.script.RegisterTunnel = (message, session) => {
@@ -341,7 +341,7 @@ describe('an http tunnel', () => {
     expect(seen('tunnel-error')).toMatchObject([{ final: false }, { final: false }, { final: false }]);
   });
 
-  it('that cannot work is refused before anything is asked', async () => {
+  it('with invalid options is rejected before the edge gets a request', async () => {
     const client = await dial();
     await expect(client.open({ ...http, hostHeader: 'a b' })).rejects.toMatchObject({ code: 'CLIENT_USAGE' });
     expect(edge.session.all('RegisterTunnel')).toEqual([]);

@@ -10,11 +10,11 @@ it.each([
   ['a small board', 'processor\t: 0\nFeatures\t: fp asimd evtstrm crc32 cpuid\n', false],
   ['one that does not say', 'processor : 0\nmodel : 1\n', true],
   ['another system', null, true],
-])('knows whether there are instructions for AES: %s', (_name, cpuInfo, expected) => {
+])('CPU detection finds AES instructions: %s', (_name, cpuInfo, expected) => {
   expect(hasAesInstructions(cpuInfo)).toBe(expected);
 });
 
-it('names ChaCha20 first and forgets no other', () => {
+it('chachaFirst puts ChaCha20 first and keeps every other cipher', () => {
   const mine = chachaFirst(DEFAULT_CIPHERS).split(':');
   expect(mine[0]).toBe('TLS_CHACHA20_POLY1305_SHA256');
   expect([...mine].sort()).toEqual(DEFAULT_CIPHERS.split(':').sort());

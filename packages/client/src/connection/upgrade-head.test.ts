@@ -14,14 +14,14 @@ const read = (chunks: readonly string[], end = false): Promise<UpgradeHead> => {
 };
 
 describe('readUpgradeHead', () => {
-  it('reads the head and leaves what follows to the carrier', async () => {
+  it('reads the response head and leaves the bytes behind it to the carrier', async () => {
     const head = await read([`${ANSWER}\u0000\u0001rest`]);
     expect(head.status).toBe(101);
     expect(head.headers.get('upgrade')).toBe('tunnel-carrier/1');
     expect(head.rest.toString('latin1')).toBe('\u0000\u0001rest');
   });
 
-  it('gives the same however the bytes are cut', async () => {
+  it('reads the same head when it arrives byte by byte', async () => {
     const head = await read([...ANSWER, 'x']);
     expect(head.headers.get('upgrade')).toBe('tunnel-carrier/1');
     expect(head.rest.length).toBeLessThanOrEqual(1);
@@ -39,11 +39,11 @@ describe('readUpgradeHead', () => {
     await expect(read([text])).rejects.toThrow(reason);
   });
 
-  it('fails when the connection ends first', async () => {
+  it('fails when the connection ends before the head does', async () => {
     await expect(read(['HTTP/1.1 101'], true)).rejects.toThrow('closed during the upgrade');
   });
 
-  it('fails with the reason it was aborted with', async () => {
+  it('fails with the reason of the abort signal', async () => {
     const abort = new AbortController();
     const head = readUpgradeHead(new PassThrough() as unknown as Socket, abort.signal);
     abort.abort(new Error('too late'));

@@ -22,13 +22,13 @@ const check = (id: CheckId, status: Finding['status']): Check => ({
 });
 
 describe('the checks of the doctor', () => {
-  it('come in the order of the contract', () => {
+  it('run in the order that the contract names', () => {
     expect(CHECK_IDS.join(' ')).toBe(
       'config key_file clock proxy dns tcp tls edge key carriers latency bandwidth udp nat targets platform',
     );
   });
 
-  it('are left out behind a failure that they stand on, and name the first of them', () => {
+  it('are skipped when a prerequisite fails, and name the first failed prerequisite', () => {
     const found = new Map<CheckId, Finding>([
       ['tcp', { status: 'fail', detail: '', hint: '' }],
       ['dns', { status: 'fail', detail: '', hint: '' }],
@@ -42,7 +42,7 @@ describe('the checks of the doctor', () => {
     });
   });
 
-  it('go on behind a warning and behind what was left out', () => {
+  it('still run after a warning or a skipped prerequisite', () => {
     const found = new Map<CheckId, Finding>([
       ['tls', { status: 'warn', detail: '', hint: '' }],
       ['dns', { status: 'skip', detail: '', hint: '' }],
@@ -50,13 +50,13 @@ describe('the checks of the doctor', () => {
     expect(inTheWay('key', found)).toBeNull();
   });
 
-  it('that no tunnel can do without fail when time is over before they were answered', () => {
+  it('fail at the timeout if every tunnel needs them, and are skipped otherwise', () => {
     expect(outOfTime('edge').status).toBe('fail');
     expect(outOfTime('carriers').status).toBe('fail');
     for (const id of ['clock', 'latency', 'targets', 'platform'] as const) expect(outOfTime(id).status).toBe('skip');
   });
 
-  it('stand on nothing that stands on them', () => {
+  it('have no circular prerequisites', () => {
     for (const id of CHECK_IDS) {
       const found = new Map<CheckId, Finding>([[id, { status: 'fail', detail: '', hint: '' }]]);
       expect(inTheWay(id, found)).toBeNull();
@@ -66,24 +66,24 @@ describe('the checks of the doctor', () => {
     }
   });
 
-  it('put a failure before a warning that is shown earlier', () => {
+  it('list a failure as the first problem, before a warning that is displayed earlier', () => {
     const { ok, first, checks } = diagnose([check('targets', 'fail'), check('key_file', 'warn'), check('tcp', 'ok')]);
     expect(ok).toBe(false);
     expect(first?.id).toBe('targets');
     expect(checks.map(({ id }) => id)).toEqual(['key_file', 'tcp', 'targets']);
   });
 
-  it('say nothing that moves a cursor, whoever said it', () => {
+  it('strip terminal control characters from their details', () => {
     const { checks } = diagnose([{ ...check('edge', 'fail'), detail: 'a\u001b[2Jb\r\nc\u009bd' }]);
     expect(checks[0]?.detail).toBe('a [2Jb c d');
   });
 
-  it('are well with warnings alone, and say the first', () => {
+  it('pass as a whole with warnings only, and name the first warning', () => {
     expect(diagnose([check('udp', 'warn'), check('tls', 'warn')])).toMatchObject({ ok: true, first: { id: 'tls' } });
     expect(diagnose([check('udp', 'ok'), check('nat', 'skip')])).toMatchObject({ ok: true, first: null });
   });
 
-  it('mark a hop with the worst that was found on it', () => {
+  it('give each hop the worst status of its checks', () => {
     const checks = [check('dns', 'ok'), check('tcp', 'fail'), check('tls', 'skip'), check('config', 'warn')];
     expect(statusOfHop('network', checks)).toBe('fail');
     expect(statusOfHop('machine', checks)).toBe('warn');

@@ -80,7 +80,7 @@ export const outOfTime = (id: CheckId): Finding => {
   return {
     status: 'fail',
     detail: 'no response in time',
-    hint: 'Run the doctor again. If this stays, the network path to the server is slow.',
+    hint: 'Run the doctor again. If the result stays the same, the network path to the server is slow.',
   };
 };
 

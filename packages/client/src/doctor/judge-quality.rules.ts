@@ -26,7 +26,7 @@ export const judgeLatency = ({ control, carrier }: LatencyFacts): Finding => {
   return {
     status: 'warn',
     detail,
-    hint: 'Every response takes this much longer. Use a region closer to you.',
+    hint: 'The connection adds this delay to every response. Use a region closer to you.',
   };
 };
 

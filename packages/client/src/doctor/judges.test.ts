@@ -21,7 +21,7 @@ const SECURED: TlsFacts = {
   edgeIssuer: null,
 };
 
-describe('what the doctor says', () => {
+describe('the verdict of the doctor', () => {
   it.each([
     [59_999, 'ok'],
     [-59_999, 'ok'],
@@ -30,23 +30,23 @@ describe('what the doctor says', () => {
     [300_000, 'fail'],
     [-600_000, 'fail'],
     [null, 'skip'],
-  ])('of a clock that is %s ms ahead: %s', (aheadMs, status) => {
+  ])('for a clock that is %s ms ahead is %s', (aheadMs, status) => {
     expect(judgeClock({ aheadMs }).status).toBe(status);
   });
 
-  it('of a clock: by how much, and which way', () => {
+  it('for a wrong clock names the difference and its direction', () => {
     expect(judgeClock({ aheadMs: -600_000 }).detail).toBe('this computer is 10 min behind the server');
     expect(judgeClock({ aheadMs: 61_000 }).detail).toBe('this computer is 61 s ahead of the server');
   });
 
-  it('of a key file that others may read', () => {
+  it('for a key file is a warning if other users can read the file', () => {
     const facts = { state: 'found', source: 'the file /k', file: '/k' } as const;
     expect(judgeKeyFile({ ...facts, mode: 0o100600 }).status).toBe('ok');
     expect(judgeKeyFile({ ...facts, mode: 0o100640 })).toMatchObject({ status: 'warn', hint: 'chmod 600 /k' });
     expect(judgeKeyFile({ state: 'missing' }).status).toBe('fail');
   });
 
-  it('of a config file', () => {
+  it('for a config file is ok if absent or valid, and a failure if invalid', () => {
     expect(judgeConfig({ state: 'absent', file: '/c' }).status).toBe('ok');
     expect(judgeConfig({ state: 'read', file: '/c', tunnels: 1 }).detail).toBe('/c, 1 tunnel');
     expect(judgeConfig({ state: 'invalid', file: '/c', problem: 'line 3' })).toMatchObject({
@@ -55,7 +55,7 @@ describe('what the doctor says', () => {
     });
   });
 
-  it('of a proxy, a name and a port', () => {
+  it('for proxy, host name and port passes on the problem that was found', () => {
     const problem = { message: 'no', hint: 'do' };
     expect(judgeProxy({ state: 'none', why: 'none is set' }).status).toBe('skip');
     expect(judgeProxy({ state: 'failed', problem })).toEqual({
@@ -76,7 +76,7 @@ describe('what the doctor says', () => {
     );
   });
 
-  it('of a certificate', () => {
+  it('for a certificate warns about early expiry, missing verification and interception', () => {
     expect(judgeTls(SECURED).status).toBe('ok');
     expect(judgeTls({ ...SECURED, daysLeft: 13 }).status).toBe('warn');
     expect(judgeTls({ ...SECURED, verified: false }).status).toBe('warn');
@@ -87,7 +87,7 @@ describe('what the doctor says', () => {
     expect(judgeTls({ state: 'clear', toThisMachine: false }).status).toBe('warn');
   });
 
-  it('of a key and its carriers', () => {
+  it('for a key lists region and capabilities, and for carriers depends on how many opened', () => {
     expect(judgeKey({ state: 'accepted', region: 'local', capabilities: ['datagram'] }).detail).toBe(
       'accepted, region local, offers datagram',
     );
@@ -96,7 +96,7 @@ describe('what the doctor says', () => {
     expect(judgeCarriers({ wanted: 4, opened: 0, problem: 'x' }).status).toBe('fail');
   });
 
-  it('of the delay: the median judges, the worst is told', () => {
+  it('for latency depends on the median, while the detail shows the worst value', () => {
     expect(judgeLatency({ control: [1, 900, 2], carrier: [3] })).toEqual({
       status: 'ok',
       detail: 'control 2.0 ms, worst 900 ms, carrier 3.0 ms, worst 3.0 ms',
@@ -106,7 +106,7 @@ describe('what the doctor says', () => {
     expect(judgeLatency({ control: [], carrier: [] }).status).toBe('warn');
   });
 
-  it('of the bandwidth', () => {
+  it('for bandwidth is a warning when one direction is slow or the measurement failed', () => {
     const fast = { bytes: 8 * 1024 * 1024, ms: 1000 };
     expect(judgeBandwidth({ state: 'measured', down: fast, up: fast })).toMatchObject({
       status: 'ok',
@@ -117,7 +117,7 @@ describe('what the doctor says', () => {
     expect(judgeBandwidth({ state: 'failed', reason: 'cut off' }).status).toBe('warn');
   });
 
-  it('of datagrams', () => {
+  it('for UDP is a warning as soon as one packet gets no response', () => {
     expect(judgeUdp({ state: 'not-offered', why: 'the edge has no UDP port' }).status).toBe('skip');
     expect(judgeUdp({ state: 'asked', sent: 5, answered: 5 }).status).toBe('ok');
     expect(judgeUdp({ state: 'asked', sent: 5, answered: 4 }).status).toBe('warn');
@@ -129,7 +129,7 @@ describe('what the doctor says', () => {
     expect(judgeNat({ seen: [null, null], isOwn: false }).status).toBe('skip');
   });
 
-  it('of services and the account', () => {
+  it('for services and the account fails if a service refuses connections', () => {
     expect(judgeTargets([]).status).toBe('skip');
     expect(judgeTargets([{ name: 'web', target: '127.0.0.1:1', problem: null }]).status).toBe('ok');
     expect(

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { ControlLink } from '../connection/control-link.ts';
 import { pingControl } from './pings.ts';
 
-/** A connection whose round trips take these times; after them no answer comes. */
+/** A control connection with the given round-trip times; further pings get no response. */
 const linkOf = (...times: number[]): ControlLink =>
   ({
     roundTrip: () => {
@@ -11,13 +11,13 @@ const linkOf = (...times: number[]): ControlLink =>
     },
   }) as ControlLink;
 
-it('pings that are called off have the answers that came until then', async () => {
+it('aborted pings return the times that were measured before the abort', async () => {
   const stop = new AbortController();
   const times = pingControl(linkOf(3, 4), stop.signal);
   setImmediate(() => stop.abort());
   expect(await times).toEqual([3, 4]);
 });
 
-it('pings that were called off before they began have no answer', async () => {
+it('pings return no times when aborted before the start', async () => {
   expect(await pingControl(linkOf(), AbortSignal.abort())).toEqual([]);
 });

@@ -1,4 +1,5 @@
-// Steps of the way to the edge that a whole examination rarely meets: names, servers that do not say what time it is, and steps whose first half failed.
+// Doctor steps on the way to the edge that a complete run rarely reaches: name lookups, servers without a date, and steps after a failed
+// step.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
@@ -14,7 +15,7 @@ const never = new AbortController().signal;
 const wayTo = (server: string, more: object = {}): ServerChecks =>
   new ServerChecks(checkOptions({ server, token: 'tnl_key', ...more }), true);
 
-/** A web server that says that it is this time; null: it does not say. */
+/** Starts a web server with `date` as its Date header, or without a Date header if null. */
 const startClock = async (date: string | null): Promise<string> => {
   const server = createServer((_, response) => {
     response.sendDate = false;
@@ -29,7 +30,7 @@ const startClock = async (date: string | null): Promise<string> => {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 };
 
-it('a name is looked up, unless a proxy does that; an address needs no look-up', async () => {
+it('a host name is looked up locally unless a proxy resolves it; an IP address needs no lookup', async () => {
   expect(await wayTo('127.0.0.1:1').lookUp(never)).toEqual({ state: 'address' });
   const found = await wayTo('localhost:1').lookUp(never);
   expect(found).toMatchObject({ state: 'resolved', host: 'localhost' });
@@ -42,7 +43,7 @@ it('a name is looked up, unless a proxy does that; an address needs no look-up',
   expect(given).toEqual({ state: 'failed', host: 'localhost', reason: 'stopped by hand' });
 });
 
-it('a server that says no time, or none that can be read, is no clock', async () => {
+it('a server with a missing or unreadable date is not compared with the clock', async () => {
   const silent = await startClock(null);
   const odd = await startClock('yesterday');
   expect(await wayTo(silent).askTime(never)).toEqual({ aheadMs: null });
@@ -52,7 +53,7 @@ it('a server that says no time, or none that can be read, is no clock', async ()
   expect(Math.abs(aheadMs ?? Number.NaN)).toBeLessThan(30_000);
 });
 
-it('a step whose first half failed says nothing that it has not seen', async () => {
+it('later steps report only what was measured when an earlier step failed', async () => {
   const way = wayTo('127.0.0.1:1');
   await expect(way.authenticate(never)).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   await expect(way.openCarriers(never)).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
@@ -62,6 +63,6 @@ it('a step whose first half failed says nothing that it has not seen', async () 
   way.close();
 });
 
-it('an error that nobody foresaw is told in its own words', () => {
+it('an unexpected error is shown with its own message', () => {
   expect(toProblem(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run the doctor again.' });
 });

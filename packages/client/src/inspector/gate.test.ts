@@ -12,7 +12,7 @@ const get: GateRequest = {
 };
 const post: GateRequest = { ...get, method: 'POST', origin: 'http://127.0.0.1:4300', token: 'the-token' };
 
-describe('the inspector answers', () => {
+describe('the inspector accepts', () => {
   it.each([
     ['a person who types its address', { ...get, fetchSite: 'none' }],
     ['by the name localhost', { ...get, host: 'localhost:4300' }],
@@ -59,7 +59,7 @@ describe('a request that came through a proxy or a tunnel', () => {
     'forwarded',
     'via',
     'x-real-ip',
-  ])('is refused for its field %s, whatever its host is', (field) => {
+  ])('is refused because of the %s header, whatever the Host header says', (field) => {
     const fieldNames = [...get.fieldNames, field];
     for (const request of [get, post, { ...get, host: 'web.example.com' }]) {
       expect(checkInspectorRequest({ ...request, fieldNames }, OWN)).toMatchObject({ status: 403 });

@@ -1,4 +1,4 @@
-// The inspector as its page uses it: over HTTP, with requests that passed through a client.
+// The inspector as used by its page: over HTTP, with requests through a client.
 import {
   createServer,
   request as httpRequest,
@@ -23,9 +23,9 @@ let client: Client;
 let inspector: Inspector;
 let service: Server;
 let tunnel: Tunnel;
-/** What the edge was asked to send again. */
+/** Requests to the edge for a replay. */
 let atEdge: RequestAtEdge[];
-/** What the local service was sent. */
+/** Requests received by the local service. */
 let served: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
 
 beforeEach(async () => {
@@ -62,7 +62,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
   response.end(JSON.stringify({ got: body.length }));
 };
 
-/** A visitor's request, as the edge sends it on. */
+/** Sends a visitor's request through the tunnel, as the edge forwards requests. */
 const visit = (text: string): void => {
   edge.session.mux.open(
     { tunnelId: tunnel.tunnelId, visitor: '' },
@@ -128,11 +128,11 @@ const whenListed = (count: number): Promise<Record<string, unknown>[]> =>
     return requests;
   });
 
-/** Once there are so many. */
+/** Waits until `count` requests are listed, and returns the id of the newest. */
 const newestId = async (count: number): Promise<string> => String((await whenListed(count))[0]?.['id']);
 
-describe('the page', () => {
-  it('comes with a strict policy, names no outside host, and its script is a script', async () => {
+describe('the inspector page', () => {
+  it('has a strict content security policy, no external URLs and a valid script', async () => {
     const page = await ask('/');
     expect(page.status).toBe(200);
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
@@ -143,20 +143,20 @@ describe('the page', () => {
     expect(() => new Script(PAGE_SCRIPT)).not.toThrow();
   });
 
-  it('is at the first free port of 4300 to 4399, for this machine alone', () => {
+  it('listens on 127.0.0.1 at the first free port from 4300 to 4399', () => {
     const { hostname, port } = new URL(inspector.url);
     expect(hostname).toBe('127.0.0.1');
     expect(Number(port)).toBeGreaterThanOrEqual(4300);
     expect(Number(port)).toBeLessThanOrEqual(4399);
   });
 
-  it('is gone with the client', async () => {
+  it('stops when the client closes', async () => {
     await client.close();
     await eventually(() => expect(ask('/')).rejects.toThrow());
   });
 });
 
-describe('requests that the edge answered itself', () => {
+describe('requests that the edge answered without the local service', () => {
   const answer = (more: object): void =>
     edge.session.send({
       type: 'EdgeAnswered',
@@ -172,7 +172,7 @@ describe('requests that the edge answered itself', () => {
       ...more,
     } as never);
 
-  it('are listed with the reason, and the edge is asked to send again what it keeps', async () => {
+  it('are listed with the reason, and can be replayed from the copy at the edge', async () => {
     answer({});
     const [summary] = await whenListed(1);
     expect(summary).toMatchObject({
@@ -193,7 +193,7 @@ describe('requests that the edge answered itself', () => {
     expect((await replay('req_run1', {}, '{"path":"/other"}')).status).toBe(409);
   });
 
-  it('cannot be sent again where a rule answered', async () => {
+  it('cannot be replayed when a policy rule answered', async () => {
     answer({ request_id: 'req_run2', status: 403, code: 'POLICY_DENIED', rule: 'office' });
     const [summary] = await whenListed(1);
     expect(summary).toMatchObject({ status: 403, answered_by: { rule: 'office', reason: 'rule office' } });
@@ -201,7 +201,7 @@ describe('requests that the edge answered itself', () => {
     expect(atEdge).toEqual([]);
   });
 
-  it('show the answer of the edge with the request that came by here, and in one place', async () => {
+  it('are shown as one entry when the client also saw the request', async () => {
     visit(POST);
     const id = await newestId(1);
     answer({ request_id: id, status: 504, code: 'LOCAL_TIMEOUT' });
@@ -215,7 +215,7 @@ describe('requests that the edge answered itself', () => {
   });
 });
 
-describe('requests', () => {
+describe('captured requests', () => {
   it('are listed and shown without their secrets', async () => {
     visit(POST);
     const [summary] = await whenListed(1);
@@ -238,7 +238,7 @@ describe('requests', () => {
     expect(detail.text).toContain('["set-cookie","[redacted]"]');
   });
 
-  it('say who the visitor is as the edge says it, and a copied command leaves that to the edge', async () => {
+  it('show the signed-in user, but the curl command does not', async () => {
     visit('GET /who HTTP/1.1\r\nHost: x\r\nX-Tunnel-User: ann@example.com\r\nX-Tunnel-Auth: login\r\n\r\n');
     const detail = await ask(`/api/requests/${await newestId(1)}`);
     expect(detail.json()).toMatchObject({ user: 'ann@example.com' });
@@ -247,7 +247,7 @@ describe('requests', () => {
     expect((await ask(`/api/requests/${await newestId(2)}`)).json()).toMatchObject({ user: null });
   });
 
-  it('of a tunnel without capture are not kept', async () => {
+  it('are not kept for a tunnel without capture', async () => {
     const localPort = tunnel.localPort ?? 0;
     await tunnel.close();
     tunnel = await client.open({ protocol: 'http', name: 'private', localPort, capture: false });
@@ -256,7 +256,7 @@ describe('requests', () => {
     expect(await list()).toEqual([]);
   });
 
-  it('are told to an open page as they come', async () => {
+  it('are pushed to an open page as they arrive', async () => {
     let stream = '';
     const open = httpRequest(new URL('/api/events', inspector.url), { agent: false }, (response) => {
       response.on('data', (piece) => (stream += String(piece)));
@@ -270,7 +270,7 @@ describe('requests', () => {
     expect(stream).not.toContain('SECRET');
   });
 
-  it('that are unknown are 404', async () => {
+  it('get a 404 when their id is unknown', async () => {
     for (const path of ['/api/requests/req_9', '/api/requests/..%2f', '/nonsense']) {
       expect((await ask(path)).status).toBe(404);
     }
@@ -279,7 +279,7 @@ describe('requests', () => {
 });
 
 describe('a replay', () => {
-  it('sends the whole record to the local service, and its answer is in the list', async () => {
+  it('sends the complete captured request to the local service and lists the response', async () => {
     visit(POST);
     const id = await newestId(1);
     const sent = await replay(id);
@@ -290,12 +290,12 @@ describe('a replay', () => {
     expect(served[1]).toEqual(served[0]);
     expect(served[1]).toMatchObject({ url: '/in?page=1&code=SECRET', body: 'a=1&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({ authorization: 'Bearer SECRET' });
-    // A replay is a record, too.
+    // A replay is a captured request and can be replayed as well.
     expect((await replay(again)).status).toBe(202);
     await eventually(() => expect(served).toHaveLength(3));
   });
 
-  it('is sent as it was edited, keeps what was hidden, and says that it was edited', async () => {
+  it('is sent as edited, restores redacted values and is marked as edited', async () => {
     visit(POST);
     const [first] = await whenListed(1);
     const id = String(first?.['id']);
@@ -333,7 +333,7 @@ describe('a replay', () => {
     expect(served).toHaveLength(2);
   });
 
-  it('is refused to whoever is not the page', async () => {
+  it('is refused unless requested by the inspector page', async () => {
     visit(POST);
     const id = await newestId(1);
     for (const headers of [
@@ -359,7 +359,7 @@ describe('a replay', () => {
     expect(served).toHaveLength(1);
   });
 
-  it('says why it cannot be done', async () => {
+  it('that is impossible fails with the reason', async () => {
     visit('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     const refused = await replay(await newestId(1));
     expect([refused.status, refused.json()['error']]).toEqual([409, expect.stringContaining('another protocol')]);
@@ -372,8 +372,8 @@ describe('a replay', () => {
   });
 });
 
-describe('ports', () => {
-  it('that are taken are passed by; without a free one there is no inspector', async () => {
+describe('the inspector port', () => {
+  it('skips ports in use, and without a free port the inspector does not start', async () => {
     const other = createTcpServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const taken = (other.address() as AddressInfo).port;

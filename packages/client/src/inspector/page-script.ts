@@ -119,7 +119,7 @@ const PAGE_LIST = String.raw`
     if (many) facts.append(make('span', '', request.tunnel));
     if (request.user) {
       const user = make('span', 'user', 'X-Tunnel-User: ' + request.user);
-      user.title = 'Who the visitor is: the edge says so where a rule asks for it (auth)';
+      user.title = 'The signed-in visitor, set by the edge because a rule requires authentication';
       facts.append(user);
     }
     if (request.replay_of) {
@@ -162,7 +162,7 @@ const PAGE_LIST = String.raw`
     said.setAttribute('role', 'status');
     const heading = make('h2', '', '');
     heading.append(make('b', '', request.method), ' ' + request.path);
-    const note = make('p', 'note', request.replay_problem === null ? '' : "You can't replay this: " + request.replay_problem + '.');
+    const note = make('p', 'note', request.replay_problem === null ? '' : "You can't replay this request: " + request.replay_problem + '.');
     note.id = 'note';
     note.setAttribute('role', 'status');
     const below = [note];
@@ -170,7 +170,7 @@ const PAGE_LIST = String.raw`
     if (request.request.version !== null) below.push(side('Request', request.request));
     if (request.response !== null) below.push(side('Response', request.response));
     else below.push(make('p', 'note', noResponseText(request)));
-    if (request.state === 'aborted' && request.response !== null) note.textContent = 'The visitor left early, or the response was cut off.';
+    if (request.state === 'aborted' && request.response !== null) note.textContent = 'The visitor disconnected early, or the response was cut off.';
     const actions = actionsOf(request);
     // What stays is never taken out: a button that leaves the page between press and release is not clicked.
     for (const part of [...detail.childNodes]) if (part !== actions) part.remove();
@@ -192,7 +192,7 @@ const PAGE_LIST = String.raw`
     const response = await fetch('/api/requests/' + id).catch(() => null);
     if (id !== chosen || response === null) return;
     if (response.ok) drawDetail(await response.json());
-    else if (shown === null || shown.id !== id) detail.replaceChildren(make('p', 'empty', 'This request is no longer kept.'));
+    else if (shown === null || shown.id !== id) detail.replaceChildren(make('p', 'empty', 'This request is no longer stored.'));
   };
   const choose = (id) => {
     if (id !== chosen) detail.scrollTop = 0;
@@ -294,7 +294,7 @@ const PAGE_LIST = String.raw`
   // After a pause everything is read anew: what was missed is in the list.
   events.addEventListener('hello', () => { setLive('live', 'Live'); refresh(); });
   events.addEventListener('requests', (event) => take(JSON.parse(event.data)));
-  events.addEventListener('error', () => setLive('lost', 'The client does not answer. Trying again.'));
+  events.addEventListener('error', () => setLive('lost', 'The client does not answer. Retrying automatically.'));
 `;
 
 export const PAGE_SCRIPT = `'use strict';\n(() => {${PAGE_PARTS}${PAGE_EDITOR}${PAGE_LIST}})();\n`;

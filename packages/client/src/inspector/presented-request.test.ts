@@ -10,12 +10,12 @@ const visit: CurlSource = {
   body: NO_BODY,
 };
 
-it('a plain visit is a plain command', () => {
+it('a GET without headers becomes a plain curl command', () => {
   expect(curlCommand(visit)).toBe('curl https://web.test/');
   expect(curlCommand({ ...visit, method: 'HEAD' })).toBe('curl https://web.test/ \\\n  --head');
 });
 
-it('method, headers and body are as they were, quoted for a shell, without what edge and curl add', () => {
+it('the curl command repeats method, headers and body with shell quoting, without headers that curl or the edge adds', () => {
   const command = curlCommand({
     method: 'PUT',
     origin: 'http://web.localhost:8000',
@@ -39,19 +39,19 @@ it('method, headers and body are as they were, quoted for a shell, without what 
   ]);
 });
 
-it('a body that is not there as text, or not whole, is a file', () => {
+it('a body that is binary, incomplete or unsafe for a terminal is read from a file', () => {
   const post = { ...visit, method: 'POST' };
   for (const body of [
     { bytes: 3, text: null, is_whole: true },
     { bytes: 20_000, text: 'x', is_whole: false },
-    // Ends what a terminal knows to be pasted.
+    // The body contains the escape sequence for the end of a bracketed paste in a terminal.
     { bytes: 9, text: "'\x1b[201~\n", is_whole: true },
   ]) {
     expect(curlCommand({ ...post, body })).toBe('curl https://web.test/ \\\n  --data-binary @body.bin');
   }
 });
 
-it('a path is what it says, and a header without a value is one', () => {
+it('the curl command keeps the path unchanged and sends a header with an empty value', () => {
   const command = curlCommand({ ...visit, path: '/{a,b}/../c', headers: [['X-Empty', '']] });
   expect(command.split(' \\\n  ')).toEqual([
     "curl 'https://web.test/{a,b}/../c'",

@@ -15,12 +15,12 @@ const named = (...answers: (readonly LocalAddress[] | Error)[]) => {
   return { addresses, asked: () => asked };
 };
 
-it.each([V4, V6])('an address is its own answer, at any time: $address', (address) => {
+it.each([V4, V6])('an IP address needs no lookup: $address', (address) => {
   expect(new LocalAddresses(address.address).current(1e12)).toEqual(address);
 });
 
-describe('a name', () => {
-  it('is looked up once for all who ask while the answer is good', async () => {
+describe('the host name of a local service', () => {
+  it('is looked up once for all callers while the result is valid', async () => {
     const { addresses, asked } = named([V4]);
     expect(addresses.current(0)).toBeNull();
     expect(await Promise.all([addresses.lookup(0), addresses.lookup(1)])).toEqual([V4, V4]);
@@ -31,7 +31,7 @@ describe('a name', () => {
     expect(asked()).toBe(2);
   });
 
-  it('that is not found is not asked for by each visitor', async () => {
+  it('is not looked up again for every visitor after a failure', async () => {
     const { addresses, asked } = named(new Error('ENOTFOUND'), [V4]);
     await expect(addresses.lookup(0)).rejects.toThrow('ENOTFOUND');
     await expect(addresses.lookup(10)).rejects.toThrow('ENOTFOUND');
@@ -39,11 +39,11 @@ describe('a name', () => {
     expect(await addresses.lookup(LOCAL_LOOKUP_VALID_MS)).toEqual(V4);
   });
 
-  it('without any address is a failure', async () => {
+  it('is an error when it has no addresses', async () => {
     await expect(named([]).addresses.lookup(0)).rejects.toThrow('no address');
   });
 
-  it('with two addresses goes to the other one when the service does not listen on the first, and back', async () => {
+  it('with two addresses switches to the other address whenever one refuses, and back', async () => {
     const { addresses } = named([V6, V4]);
     expect(await addresses.lookup(0)).toEqual(V6);
     expect([addresses.refused(V6), addresses.refused(V6)]).toEqual([true, true]);
@@ -52,7 +52,7 @@ describe('a name', () => {
     expect(addresses.current(1)).toEqual(V6);
   });
 
-  it('with one address has no other', async () => {
+  it('with a single address offers no alternative after a refusal', async () => {
     const { addresses } = named([V4]);
     await addresses.lookup(0);
     expect(addresses.refused(V4)).toBe(false);

@@ -39,8 +39,8 @@ const tickUntil = (ms: number): void => {
   for (let now = 0; now <= ms; now += 1000) table.tick(now);
 };
 
-describe('a silent flow', () => {
-  it('is ended some time after the edge would have, and not before', () => {
+describe('a silent UDP flow', () => {
+  it('is ended shortly after its idle time plus a grace period, and not earlier', () => {
     const short = new Flow(table, 5000);
     const long = new Flow(table, 60_000);
     tickUntil(5000 + FLOW_IDLE_GRACE_MS - FLOW_LOOK_EVERY_MS);
@@ -51,14 +51,14 @@ describe('a silent flow', () => {
     expect([short.ends.length, long.ends.length, table.size]).toEqual([1, 1, 0]);
   });
 
-  it('that speaks again has its time anew', () => {
+  it('gets its full idle time again when a datagram arrives', () => {
     const flow = new Flow(table, 5000);
     flow.lastAt = 30_000;
     tickUntil(30_000 + FLOW_IDLE_GRACE_MS);
     expect(flow.ends).toEqual([]);
   });
 
-  it('is not waited for when the client ends; one that speaks is', () => {
+  it('does not delay the end of the client, while an active flow does', () => {
     const silent = new Flow(table, 3_600_000);
     const busy = new Flow(table, 3_600_000);
     silent.lastAt = 10_000;
@@ -72,7 +72,7 @@ describe('a silent flow', () => {
   });
 });
 
-it('leaves descriptors to the rest of the client, however many there are', () => {
+it('the flow limit leaves enough file descriptors for the rest of the client', () => {
   expect(table.limit).toBe(750);
   expect(new OpenFlows(() => 1_000_000).limit).toBe(CLIENT_LIMITS.FLOWS_MAX);
 });

@@ -1,4 +1,4 @@
-// Both probes against real services of every temper.
+// The TCP and HTTP health probes against real services: healthy, silent, slow and broken ones.
 import { writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
@@ -43,15 +43,15 @@ describe('the tcp probe', () => {
     ['a service that says nothing', silent],
     ['one that resets what it is sent', resetting],
     ['one that speaks TLS', secure],
-  ])('is content with %s', async (_, start) => {
+  ])('passes for %s', async (_, start) => {
     expect(await knock((await keep(start())).port, { verify: true })).toEqual({ ok: true });
   });
 
-  it('says that nobody is there', async () => {
+  it('fails with `connection refused` when the port is closed', async () => {
     expect(await knock(await freePort())).toEqual(fails('connection refused'));
   });
 
-  it('says in words what is in the way of a Unix socket', async () => {
+  it('names the problem with a Unix socket', async () => {
     const directory = await temporaryDirectory();
     const reach = (path: string): Promise<ProbeResult> =>
       tcpProbe({ target: { kind: 'socket', path, tls: null }, timeoutMs: 5000, clock: systemClock })(never);
@@ -62,7 +62,7 @@ describe('the tcp probe', () => {
     await directory.close();
   });
 
-  it('says what cannot be dialled at all', async () => {
+  it('fails with a reason when the address cannot be dialed at all', async () => {
     expect(await knock(70_000)).toMatchObject({ ok: false, reason: expect.stringContaining('70000') as string });
   });
 
@@ -76,7 +76,7 @@ describe('the tcp probe', () => {
 });
 
 describe('the http probe', () => {
-  it('asks for the path as a small HTTP/1.0 client that closes', async () => {
+  it('requests the path as an HTTP/1.0 client that closes the connection', async () => {
     const service = await keep(saying('HTTP/1.1 200 OK\r\n\r\n'));
     expect(await ask(service.port, { path: '/prüf?a=b', localAddress: 'app.test' })).toEqual({ ok: true });
     expect(service.heads).toEqual([
@@ -96,25 +96,25 @@ describe('the http probe', () => {
     ['HTTP/1.1 200 OK\n\n', fails('the response is not HTTP/1')],
     ['HTTP/1.1 200 O', fails('the connection was closed before a response')],
     ['', fails('the connection was closed before a response')],
-  ])('takes %j for %j', async (answer, result) => {
+  ])('maps the response %j to %j', async (answer, result) => {
     expect(await ask((await keep(saying(answer))).port)).toEqual(result);
   });
 
-  it.each([503, 404, 302, 204])('takes any status, %i too, when told so', async (status) => {
+  it.each([503, 404, 302, 204])('accepts any status, such as %i, when 2xx is not required', async (status) => {
     const service = await keep(saying(`HTTP/1.1 ${status} Some\r\n\r\n`));
     expect(await ask(service.port, { expect2xx: false })).toEqual({ ok: true });
   });
 
   it.each(['no answer, nothing', 'HTTP/2 200\r\n', `HTTP/1.1 200 ${'x'.repeat(5000)}`])(
-    'takes what is no HTTP/1 for no answer, also when any status will do: %.20j',
+    'fails for a response that is not HTTP/1 even if any status is accepted: %.20j',
     async (words) => {
-      // It does not close: what cannot become an answer is not waited for.
+      // The service keeps the connection open: the probe must not wait once the bytes cannot become an HTTP/1 response.
       const service = await keep(answering((write) => write(words)));
       expect(await ask(service.port, { expect2xx: false })).toEqual(fails('the response is not HTTP/1'));
     },
   );
 
-  it('reads the status line alone, however it is cut', async () => {
+  it('needs only the status line, however it is split', async () => {
     const service = await keep(
       answering((write) => {
         for (const piece of ['HT', 'TP/1.1 2', '00 O', 'K\r', '\nand so on']) setImmediate(() => write(piece));
@@ -124,12 +124,12 @@ describe('the http probe', () => {
     await eventually(() => expect(service.openConnections()).toBe(0));
   });
 
-  it('says that nobody is there, or that it was cut off', async () => {
+  it('tells a closed port from a reset connection', async () => {
     expect(await ask(await freePort())).toEqual(fails('connection refused'));
     expect(await ask((await keep(resetting())).port)).toEqual(fails('the connection was reset'));
   });
 
-  it('goes over TLS to a service that speaks it, and looks at the certificate unless told not to', async () => {
+  it('uses TLS for a TLS service and verifies the certificate unless told not to', async () => {
     const service = await keep(secure());
     expect(await ask(service.port, { target: local(service.port, { verify: false }) })).toEqual({ ok: true });
     expect(service.heads[0]).toMatch(/^GET \/healthz HTTP\/1\.0\r\n/);
@@ -143,7 +143,7 @@ describe('the http probe', () => {
   });
 });
 
-describe('the deadline', () => {
+describe('the probe timeout', () => {
   const late = async (service: Service, tls: { verify: boolean } | null): Promise<ProbeResult> => {
     const clock = new FakeClock();
     const asked = ask(service.port, { target: local(service.port, tls), timeoutMs: 2500, clock });
@@ -158,14 +158,14 @@ describe('the deadline', () => {
     return asked;
   };
 
-  it('ends with a service that says nothing, in plain HTTP and in the middle of TLS', async () => {
+  it('ends a probe of a silent service, for plain HTTP and during the TLS handshake', async () => {
     const service = await keep(silent());
     expect(await late(service, null)).toEqual(fails('no response within 2.5 s'));
     expect(await late(service, { verify: false })).toEqual(fails('no response within 2.5 s'));
     await eventually(() => expect(service.openConnections()).toBe(0));
   });
 
-  it('is said in the words of its owner, not in those of binary fractions', async () => {
+  it('is reported as configured, without floating-point digits', async () => {
     const clock = new FakeClock();
     const { port } = await keep(silent());
     const asked = ask(port, { timeoutMs: 1.1 * 1000, clock });
@@ -173,7 +173,7 @@ describe('the deadline', () => {
     expect(await asked).toEqual(fails('no response within 1.1 s'));
   });
 
-  it('is one for all: a status line that comes in drips does not put it off', async () => {
+  it('covers the whole probe: a status line that trickles in does not extend it', async () => {
     let drip: ((text: string) => void) | undefined;
     const service = await keep(
       answering((write) => {
@@ -192,7 +192,7 @@ describe('the deadline', () => {
   });
 });
 
-it('a probe that is stopped lets go at once', async () => {
+it('a stopped probe closes its connection at once, and does not start again', async () => {
   const service = await keep(silent());
   const clock = new FakeClock();
   const stop = new AbortController();
@@ -202,7 +202,7 @@ it('a probe that is stopped lets go at once', async () => {
   await asked;
   expect(clock.pendingTimers).toBe(0);
   await eventually(() => expect(service.openConnections()).toBe(0));
-  // And one that is not wanted any more when it begins does not begin.
+  // A probe does not start if aborted before the start.
   expect((await ask(service.port, { clock }, stop.signal)).ok).toBe(false);
   expect(clock.pendingTimers).toBe(0);
 });
@@ -225,11 +225,11 @@ it.each([
   ['HTTP/1.1 200 O\rK\r\n', 'not-http'],
   [' HTTP', 'not-http'],
   ['\r\nHTTP/1.1 200 OK\r\n', 'not-http'],
-] as const)('%j is %j', (text, line) => {
+] as const)('a status line %j reads as %j', (text, line) => {
   expect(readStatusLine(text)).toEqual(line);
 });
 
-it('whatever comes, an end is seen within the bound, and pieces change nothing', () => {
+it('the status line ends within a fixed length, and the result does not depend on how it is split', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 80 }), fc.boolean(), (rest, isPromising) => {
       const text = isPromising ? `HTTP/1.1 200 ${rest}\r\n` : rest;
@@ -242,8 +242,8 @@ it('whatever comes, an end is seen within the bound, and pieces change nothing',
   );
 });
 
-describe('behind a Unix socket', () => {
-  it('a service is looked at, and missed when it is gone', async () => {
+describe('a service behind a Unix socket', () => {
+  it('passes probes while running, and fails probes once stopped', async () => {
     const directory = await temporaryDirectory();
     const path = join(directory.path, 'app.sock');
     const server = createHttpServer((_request, response) => response.end('ok'));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkServices, type ServiceTable, serviceTargets, serviceTexts } from './service-targets.ts';
 
-describe('services beside a tunnel’s own', () => {
-  it('lead to a port of this machine, or to another host', () => {
+describe('the named services of a tunnel', () => {
+  it('point to a port of this computer or to another host', () => {
     const services: ServiceTable = { api: 4000, admin: 'admin.internal:5000', six: '[::1]:6000', text: '7000' };
     expect(() => checkServices(services)).not.toThrow();
     expect(Object.fromEntries(serviceTargets(services, null))).toEqual({
@@ -13,7 +13,7 @@ describe('services beside a tunnel’s own', () => {
     });
   });
 
-  it('are equal when they lead to the same', () => {
+  it('are equal when they point to the same address', () => {
     expect(serviceTexts({ api: 4000 })).toEqual(serviceTexts({ api: '127.0.0.1:4000' }));
     expect(serviceTexts({ api: 4000 })).not.toEqual(serviceTexts({ api: 4001 }));
   });
@@ -29,7 +29,7 @@ describe('services beside a tunnel’s own', () => {
     ['a path', { api: '127.0.0.1:4000/x' }],
     ['nothing', { api: null }],
     ['more than sixteen', Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`s${at}`, at + 1]))],
-  ])('refuses %s', (_what, services) => {
+  ])('are refused with %s', (_what, services) => {
     expect(() => checkServices(services as ServiceTable)).toThrow();
   });
 });

@@ -1,11 +1,11 @@
-// Local services that a probe may meet, on real sockets: good ones, silent ones, slow ones, rude ones.
+// Local services for health probes, on real sockets: healthy, silent, slow and broken services.
 import type { Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { startTcpServer, type TcpServer, testCertificate } from '@tunnel/testkit';
 
 export interface Service {
   readonly port: number;
-  /** What was asked of it so far, whole heads. */
+  /** Complete request heads received by the service so far. */
   readonly heads: string[];
   readonly openConnections: () => number;
   readonly close: () => Promise<void>;
@@ -13,7 +13,7 @@ export interface Service {
 
 type Answer = (write: (text: string) => void, end: () => void) => void;
 
-/** Answers each request head once it is whole. */
+/** Starts a service with a handler for every complete request head. */
 export const answering = async (answer: Answer): Promise<Service> => {
   const heads: string[] = [];
   const server = await start((socket) => {
@@ -31,25 +31,25 @@ export const answering = async (answer: Answer): Promise<Service> => {
   return serviceOf(server, heads);
 };
 
-/** Answers with these words and closes. */
+/** Starts a service that answers every request with the given text and closes the connection. */
 export const saying = (words: string): Promise<Service> =>
   answering((write, end) => {
     write(words);
     end();
   });
 
-/** Accepts and says nothing. */
+/** Starts a service that never sends anything on accepted connections. */
 export const silent = async (): Promise<Service> => serviceOf(await start((socket) => socket.resume()), []);
 
-/** Speaks first, whoever comes. */
+/** Starts a service that greets new connections with the given text and closes them. */
 export const greeting = async (words: string): Promise<Service> =>
   serviceOf(await start((socket) => socket.end(words)), []);
 
-/** Accepts and resets at the first byte. */
+/** Starts a service that resets a connection at the first byte. */
 export const resetting = async (): Promise<Service> =>
   serviceOf(await start((socket) => socket.on('data', () => socket.resetAndDestroy())), []);
 
-/** 204 over TLS, with a certificate that nobody trusts. */
+/** Starts a TLS service with an untrusted certificate and a 204 response to every request. */
 export const secure = async (): Promise<Service> => {
   const heads: string[] = [];
   const server = createTlsServer(testCertificate(), (socket) => {
@@ -66,7 +66,7 @@ export const secure = async (): Promise<Service> => {
   return { port, heads, openConnections: () => 0, close };
 };
 
-/** As most services do, it closes when the other side has. */
+/** Starts a server that closes a connection when the client does, as most services do. */
 const start = (onConnection: (socket: Socket) => unknown): Promise<TcpServer> =>
   startTcpServer((socket) => {
     socket.on('end', () => socket.end());

@@ -45,7 +45,7 @@ const tcp = (local_port: number, local_host?: string): ClientSpec => ({
 });
 const refusal = { code: 'CLIENT_TARGET_NOT_ALLOWED' };
 
-describe('a target', () => {
+describe('a tunnel target', () => {
   it.each([
     ['its own inspector', tcp(4301)],
     ['the inspector of another client', tcp(4302)],
@@ -68,27 +68,27 @@ describe('a target', () => {
     await expect(guard().check(spec)).resolves.toBeUndefined();
   });
 
-  it('that has another port, or takes datagrams, is allowed without a look-up', () => {
+  it('with another port, or of a udp tunnel, is allowed without a DNS lookup', () => {
     expect(
       [tcp(3000, 'inspector.localhost'), { ...tcp(4301), proto: 'udp' as const }].map((spec) => guard().check(spec)),
     ).toEqual([null, null]);
     expect(asked).toEqual([]);
   });
 
-  it('is judged by what the client knows itself where nobody knows of others', async () => {
+  it('is checked against the client’s own ports only when other clients are unknown', async () => {
     await expect(guard(false).check(tcp(4301))).rejects.toMatchObject(refusal);
     await expect(guard(false).check(tcp(4302))).resolves.toBeUndefined();
   });
 });
 
-describe('a socket', () => {
+describe('a Unix socket', () => {
   let folder: TemporaryDirectory;
   beforeEach(async () => {
     folder = await temporaryDirectory();
   });
   afterEach(() => folder.close());
 
-  it('of an agent is refused, also through a link', async () => {
+  it('of a tunnel agent is refused, even through a symlink', async () => {
     const local_socket = join(folder.path, 'run', '4711.sock');
     await expect(guard().check({ proto: 'tcp', local_socket })).rejects.toMatchObject(refusal);
     mkdirSync(join(folder.path, 'run', '4711.sock'), { recursive: true });
@@ -98,7 +98,7 @@ describe('a socket', () => {
     expect(guard().check({ proto: 'http', local_socket: join(folder.path, 'other.sock') })).toBeNull();
   });
 
-  it('of the system is refused, also through a link, until its owner says that it is meant', () => {
+  it('that controls the system is refused, even through a symlink, unless explicitly allowed', () => {
     const spec = { proto: 'tcp', local_socket: '/var/run/docker.sock' } as const;
     expect(() => checkTunnelSpec(spec)).toThrow(expect.objectContaining(refusal));
     expect(() => checkTunnelSpec(spec)).toThrow(/docker.*--yes-publish-socket.*`allow_control_socket: true`/);
@@ -106,7 +106,7 @@ describe('a socket', () => {
     symlinkSync(join(folder.path, 'docker.sock'), join(folder.path, 'app.sock'));
     const linked = { proto: 'http', local_socket: join(folder.path, 'app.sock') } as const;
     expect(() => checkTunnelSpec(linked)).toThrow(expect.objectContaining(refusal));
-    // The engine may start after the tunnel.
+    // A container engine can start after the tunnel: the symlink target does not exist yet.
     symlinkSync('/var/run/podman/podman.sock', join(folder.path, 'later.sock'));
     symlinkSync(folder.path, join(folder.path, 'here'));
     for (const path of ['later.sock', 'here/later.sock']) {
@@ -120,7 +120,7 @@ describe('a socket', () => {
 });
 
 describe('a visitor of an open tunnel', () => {
-  it('is not led to an inspector that started at its target after the tunnel was opened', async () => {
+  it('is refused if an inspector has started at the target since the tunnel opened', async () => {
     const spec = tcp(4303);
     const checks = guard();
     await checks.check(spec);
@@ -130,7 +130,7 @@ describe('a visitor of an open tunnel', () => {
     await expect(checks.checkVisit(spec)).rejects.toMatchObject(refusal);
   });
 
-  it('shares one look with the other visitors of the same second', async () => {
+  it('shares one target check with all visitors of the same second', async () => {
     const spec = tcp(4303, 'inspector.localhost');
     const checks = guard();
     await Promise.all([checks.checkVisit(spec), checks.checkVisit(spec)]);
@@ -139,7 +139,7 @@ describe('a visitor of an open tunnel', () => {
     expect(asked).toEqual(['inspector.localhost']);
   });
 
-  it('is found out by a look within the next second; those who wait for one share it', async () => {
+  it('is checked again within a second, in one check shared with other visitors', async () => {
     const spec = tcp(4303, 'inspector.localhost');
     const checks = guard();
     await checks.checkVisit(spec);
@@ -161,7 +161,7 @@ describe('a visitor of an open tunnel', () => {
     ['another port', tcp(8080)],
     ['UDP', { proto: 'udp', local_port: 4301 }],
     ['a socket', { proto: 'http', local_socket: '/run/4711.sock' }],
-  ] as const)('waits for nothing where the target is %s', (_, spec) => {
+  ] as const)('needs no target check for %s', (_, spec) => {
     expect(guard().checkVisit(spec)).toBeNull();
   });
 });

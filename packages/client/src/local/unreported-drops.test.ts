@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { UNREPORTED_VISITORS_MAX, UnreportedDrops } from './unreported-drops.ts';
 
-it('sums up by visitor, direction and reason, and gives each once', () => {
+it('dropped datagrams are summed up by visitor, direction and reason, and reported once', () => {
   const drops = new UnreportedDrops();
   drops.add('a:1', 'in', 'local', 1);
   drops.add('a:1', 'in', 'local', 2);
@@ -15,7 +15,7 @@ it('sums up by visitor, direction and reason, and gives each once', () => {
   expect(drops.take()).toEqual([]);
 });
 
-it('names so many visitors and no more, a message full at a time, and loses none', () => {
+it('drop reports name a bounded number of visitors, 100 per message, and lose no count', () => {
   const drops = new UnreportedDrops();
   const max = UNREPORTED_VISITORS_MAX;
   for (let n = 0; n < max + 10; n += 1) drops.add(`v:${n}`, 'out', 'path', 2);

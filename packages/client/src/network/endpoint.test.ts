@@ -27,7 +27,7 @@ describe('parseServerAddress', () => {
     'https://edge:4040',
     'a..b',
     '-x-:1',
-  ])('refuses %j and names it', (text) => {
+  ])('refuses %j and quotes it in the error', (text) => {
     expect(() => parseServerAddress(text)).toThrow(Fault);
     expect(() => parseServerAddress(text)).toThrow(`\`${text}\``);
   });
@@ -35,14 +35,14 @@ describe('parseServerAddress', () => {
 
 describe('decideSecurity', () => {
   it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost', 'LOCALHOST', '::ffff:127.0.0.1'])(
-    'speaks plain to %s, and to this machine only',
+    'uses a plain connection to %s, restricted to loopback addresses',
     (host) => {
       expect(decideSecurity(host, {})).toEqual({ kind: 'plain', loopbackOnly: true });
     },
   );
 
   it.each(['edge.example.com', '10.0.0.1', '::2', 'localhost.example.com', '127.example.com'])(
-    'never speaks plain to %s unless told to',
+    'uses TLS to %s unless TLS is turned off explicitly',
     (host) => {
       expect(decideSecurity(host, {})).toMatchObject({ kind: 'tls', verify: true });
       expect(decideSecurity(host, { insecure: true })).toMatchObject({ kind: 'tls', verify: false });
@@ -50,7 +50,7 @@ describe('decideSecurity', () => {
     },
   );
 
-  it('forces TLS on loopback when told to', () => {
+  it('uses TLS to a loopback address when TLS is requested', () => {
     expect(decideSecurity('127.0.0.1', { tls: true })).toMatchObject({ kind: 'tls', verify: true });
   });
 
@@ -61,7 +61,7 @@ describe('decideSecurity', () => {
     );
   });
 
-  it('does not take a file without a certificate for one of authorities', () => {
+  it('refuses a CA file without a PEM certificate', () => {
     const caFile = fileURLToPath(import.meta.url);
     expect(() => decideSecurity('edge.example.com', { caFile })).toThrow(
       `${caFile}: the file contains no PEM certificate`,

@@ -16,7 +16,7 @@ let opened: OpenAnswer[];
 let events: StatusEvent[];
 let dropped: Fault[];
 
-/** What a connection needs of a session. */
+/** A session with only the parts used by a peer connection. */
 const session = (): Session =>
   ({
     capabilities: CAPABILITIES,
@@ -49,7 +49,7 @@ const make = (wait = false, peerPackage: PeerPackage = loaded): PeerLink => {
 
 const asked = (): ControlMessageInput[] => sent.filter(({ type }) => type === 'ConnectPeer');
 
-/** To the last question. */
+/** Refuses the last ConnectPeer request. */
 const refuse = (link: PeerLink, code: string, retryable = true): void => {
   const last = asked().at(-1);
   const request_id = last?.type === 'ConnectPeer' ? last.request_id : '';
@@ -64,7 +64,7 @@ beforeEach(() => {
   dropped = [];
 });
 
-it('a start that is refused is tried again for 30 s, at least every 5 s, and ends with the last words of the edge', async () => {
+it('a refused start is retried for 30 s, at least every 5 s, and fails with the last error of the edge', async () => {
   const link = make();
   const current = session();
   await link.start(() => current);
@@ -86,7 +86,7 @@ it('a start that is refused is tried again for 30 s, at least every 5 s, and end
   ]);
 });
 
-it('with wait it goes on for ever, at most every 30 s', async () => {
+it('with `wait` a refused start is retried forever, at most every 30 s', async () => {
   const link = make(true);
   const current = session();
   await link.start(() => current);
@@ -99,7 +99,7 @@ it('with wait it goes on for ever, at most every 30 s', async () => {
   expect(asked().length).toBeLessThan(50);
 });
 
-it('a refusal that cannot change ends the start at once', async () => {
+it('a refusal that is not retryable ends the start at once', async () => {
   const link = make(true);
   const current = session();
   await link.start(() => current);
@@ -108,7 +108,7 @@ it('a refusal that cannot change ends the start at once', async () => {
   await expect(link.ready).rejects.toMatchObject({ code: 'TUNNEL_PROTOCOL_OFF' });
 });
 
-it('an edge that does not answer loses its connection; the next session is asked at once', async () => {
+it('an edge that does not respond loses its connection, and the next session is asked at once', async () => {
   const link = make(true);
   const current = session();
   await link.start(() => current);
@@ -121,7 +121,7 @@ it('an edge that does not answer loses its connection; the next session is asked
   expect(asked()).toHaveLength(2);
 });
 
-it('a relay stream that the publisher does not take is asked for again', async () => {
+it('the client asks again when the publisher does not take the relay stream', async () => {
   const link = make(true);
   const current = session();
   await link.start(() => current);
@@ -133,7 +133,7 @@ it('a relay stream that the publisher does not take is asked for again', async (
   expect(asked().at(-1)).toMatchObject({ request_id: 'p2', peer_id: 'peer_1' });
 });
 
-it('a peer that was closed while the answer was on its way takes none', async () => {
+it('a closed peer connection ignores a response that arrives late', async () => {
   const link = make(true);
   const current = session();
   await link.start(() => current);
@@ -142,7 +142,7 @@ it('a peer that was closed while the answer was on its way takes none', async ()
   expect(opened).toEqual([]);
 });
 
-describe('with a peer session that tells what the test says', () => {
+describe('a peer connection with a simulated peer session', () => {
   let told: loaded.SubscriberHandlers;
   let ended: string[];
   const path: loaded.PeerPath = { path: 'relay', reason: 'punching', rttMs: null };
@@ -172,7 +172,7 @@ describe('with a peer session that tells what the test says', () => {
     return link;
   };
 
-  it('a peer that could not prove the secret is not asked again within 30 s, also by another session', async () => {
+  it('waits 30 s after a failed secret proof, even if the session changes', async () => {
     const link = await attached();
     told.onFailed(new Fault('P2P_PROOF_FAILED'));
     await clock.advance(20_000);
@@ -185,7 +185,7 @@ describe('with a peer session that tells what the test says', () => {
     expect(link.state).toBe('connecting');
   });
 
-  it('a lost session or relay ends nothing; the relay is asked for again under the same id', async () => {
+  it('survives a lost session or relay, and asks for a new relay under the same peer id', async () => {
     const link = await attached();
     told.onReady();
     link.sessionDown();
@@ -200,7 +200,7 @@ describe('with a peer session that tells what the test says', () => {
     expect(events.map(({ type }) => type)).toEqual(['peer-ready', 'path']);
   });
 
-  it('a publisher that is away for a moment leaves the id as it is, so that the edge has one peer and not two', async () => {
+  it('keeps its peer id while the publisher is briefly away, so that the edge counts one peer', async () => {
     const link = await attached();
     told.onReady();
     told.onRelayLost('the publisher is gone');
@@ -211,7 +211,7 @@ describe('with a peer session that tells what the test says', () => {
     expect(asked().at(-1)).toMatchObject({ peer_id: 'peer_1' });
   });
 
-  it('a connection that held for 5 s is asked for again within half a second, however often it was lost before', async () => {
+  it('asks again within half a second if it held for 5 s, however often it was lost before', async () => {
     const link = await attached();
     for (let crash = 2; crash < 8; crash += 1) {
       told.onReady();
@@ -224,7 +224,7 @@ describe('with a peer session that tells what the test says', () => {
     }
   });
 
-  it('the word of the edge that the join has ended ends what runs, unless the publisher is merely away', async () => {
+  it('ends when the edge dismisses the peer, but not when the publisher is only away', async () => {
     const link = await attached();
     told.onReady();
     const end = (code: string) =>
@@ -241,7 +241,7 @@ describe('with a peer session that tells what the test says', () => {
     expect(asked()).toHaveLength(3);
   });
 
-  it('once ready it tries for ever, whatever the refusal', async () => {
+  it('retries forever after it was ready, whatever the refusal', async () => {
     const link = await attached();
     told.onReady();
     told.onRelayLost('');

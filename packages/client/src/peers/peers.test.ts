@@ -58,8 +58,8 @@ const dialLocal = (port: number): Socket => {
   return socket;
 };
 
-describe('publish and connect', () => {
-  it('the edge is told the name and the SHA-256 of the secret, and neither end shows the secret', async () => {
+describe('publishing and connecting peers', () => {
+  it('the edge gets the name and the SHA-256 of the secret, and neither end shows the secret', async () => {
     const tunnel = await publish();
     expect(tunnel).toMatchObject({ name: 'Office-DB', publicUrl: 'p2p://office-db', assignedPort: null });
     const [asked] = edge.sessions[0]?.all('RegisterTunnel') ?? [];
@@ -75,7 +75,7 @@ describe('publish and connect', () => {
     expect(said + inspect([tunnel, connection], { depth: 9 })).not.toContain(SECRET);
   });
 
-  it('a local port carries connections over the relay, byte for byte, with half-close', async () => {
+  it('a local port carries connections over the relay byte by byte, with half-close', async () => {
     await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET, listenPort: 0 });
     expect(connection).toMatchObject({ state: 'connected', path: 'relay', service: 'tcp' });
@@ -87,7 +87,7 @@ describe('publish and connect', () => {
     await eventually(() => expect(connection.counts).toMatchObject({ connections: 1, open: 0, bytesIn: 3_000_000 }));
   });
 
-  it('ready comes before the first path, and the publisher tells who joined and who is gone', async () => {
+  it('the subscriber is ready before its first path, and the publisher reports joins and leaves', async () => {
     const tunnel = await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET });
     const types = events.subscriber.map(({ type }) => type).filter((type) => type === 'path' || type === 'peer-ready');
@@ -107,7 +107,7 @@ describe('publish and connect', () => {
     expect(report).toMatchObject({ tunnel_id: tunnel.tunnelId, peer_id: 'peer_1', path: 'relay', reason: 'off' });
   });
 
-  it('dial() gives a stream without a local port', async () => {
+  it('dial() returns a stream without a local port', async () => {
     await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET });
     expect(connection.listen).toBeNull();
@@ -118,14 +118,14 @@ describe('publish and connect', () => {
     await eventually(() => expect(subscriber.openConnections).toBe(0));
   });
 
-  it('dial() says when the local service of the publisher is down, and so does the publisher', async () => {
+  it('dial() fails when the publisher’s local service is down, and the publisher reports the error', async () => {
     await publish(1);
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET });
     await expect(connection.dial()).rejects.toMatchObject({ code: 'CLIENT_PEER_DIAL' });
     expect(told('publisher', 'local-error')).toHaveLength(1);
   });
 
-  it('a udp service is reached through a local udp port, each sender with its own answers', async () => {
+  it('a udp service is reached through a local UDP port, and each sender gets its own responses', async () => {
     const service = await startUdpEcho();
     await publish(service.port, 'udp');
     const connection = await subscriber.connectPeer({
@@ -147,8 +147,8 @@ describe('publish and connect', () => {
   });
 });
 
-describe('refusals', () => {
-  it('another kind of service ends the start at once, with the words of the edge', async () => {
+describe('a refused peer', () => {
+  it('with the wrong kind of service fails at once with the error of the edge', async () => {
     await publish();
     const refused = subscriber.connectPeer({ p2pName: NAME, secret: SECRET, service: 'udp' });
     await expect(refused).rejects.toMatchObject({
@@ -159,7 +159,7 @@ describe('refusals', () => {
     expect(told('subscriber', 'peer-error')).toMatchObject([{ final: true }]);
   });
 
-  it('a wrong secret behind an edge that lets anybody in is shown at both ends', async () => {
+  it('with a wrong secret is reported at both ends, even if the edge does not check secrets', async () => {
     edge.isCareless = true;
     await publish();
     void subscriber.connectPeer({ p2pName: NAME, secret: 'another secret of sixteen bytes' }).catch(() => {});
@@ -169,7 +169,7 @@ describe('refusals', () => {
     expect(edge.sessions[1]?.all('ConnectPeer')).toHaveLength(1);
   });
 
-  it('a taken port is named before the edge is asked', async () => {
+  it('with a local port in use fails before the edge gets a request', async () => {
     const { port } = echo;
     await expect(subscriber.connectPeer({ p2pName: NAME, secret: SECRET, listenPort: port })).rejects.toMatchObject({
       code: 'CONFIG_PORT_TAKEN',
@@ -182,7 +182,7 @@ describe('refusals', () => {
     ['a short secret', { secret: 'short' }, 'the p2p secret is too short: at least 16 bytes'],
     ['no secret', { secret: '' }, 'no p2p secret'],
     ['a bad name', { p2pName: '-a' }, "p2p name '-a' is not valid"],
-  ])('%s is refused before anything is asked', async (_, wrong, words) => {
+  ])('with %s fails before the edge gets a request', async (_, wrong, words) => {
     const options = { p2pName: NAME, secret: SECRET, ...wrong };
     await expect(subscriber.connectPeer(options)).rejects.toThrow(words);
     await expect(publisher.open({ protocol: 'p2p', localPort: 1, ...options })).rejects.toThrow(words);
@@ -191,7 +191,7 @@ describe('refusals', () => {
     );
   });
 
-  it('an edge that does not know p2p is not asked', async () => {
+  it('of an edge without p2p support fails before the edge gets a request', async () => {
     edge.capabilities = ['datagram'];
     const other = await join('subscriber');
     others.push(other);
@@ -203,8 +203,8 @@ describe('refusals', () => {
   });
 });
 
-describe('loss and end', () => {
-  it('a connection that was ready comes back by itself when the session of either end is lost', async () => {
+describe('the end of a peer connection', () => {
+  it('is temporary when the session of either end is lost: the connection comes back automatically', async () => {
     await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET });
     edge.sessions[1]?.cut();
@@ -217,7 +217,7 @@ describe('loss and end', () => {
     expect(told('subscriber', 'peer-ready')).toHaveLength(1);
   });
 
-  it('the end of permission ends running connections within 2 s, and the subscriber asks again later', async () => {
+  it('follows the end of permission within 2 s, and the subscriber asks again later', async () => {
     const held = await startTcpServer(() => {});
     others.push(held);
     await publish(held.port);
@@ -228,14 +228,14 @@ describe('loss and end', () => {
     const began = performance.now();
     edge.endJoin('peer_1');
     await ended;
-    // Two seconds, and what a busy machine adds; a connection that nobody ends stays for ever.
+    // The limit is above the required 2 s for the sake of busy machines. Without the dismissal, the connection would stay open forever.
     expect(performance.now() - began).toBeLessThan(10_000);
     expect(told('publisher', 'peer').at(-1)).toMatchObject({ state: 'gone', reason: 'dismissed' });
     expect(told('subscriber', 'peer-error')).toMatchObject([{ final: false, fault: { code: 'P2P_DISMISSED' } }]);
     await eventually(() => expect(connection).toMatchObject({ peerId: 'peer_2', state: 'connected' }));
   });
 
-  it('a tunnel that is closed leaves no peer', async () => {
+  it('follows the close of the tunnel, which has no peers afterwards', async () => {
     const tunnel = await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET });
     await eventually(() => expect(told('publisher', 'peer')).toHaveLength(1));
@@ -246,7 +246,7 @@ describe('loss and end', () => {
     expect(told('publisher', 'peer').at(-1)).toMatchObject({ state: 'gone' });
   });
 
-  it('a client that ends lets running connections finish for a while, at either end', async () => {
+  it('lets running connections finish during the drain time of either client', async () => {
     await publish();
     const connection = await subscriber.connectPeer({ p2pName: NAME, secret: SECRET, listenPort: 0 });
     const socket = dialLocal(connection.listen?.port ?? 0);

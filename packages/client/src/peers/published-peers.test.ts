@@ -11,7 +11,7 @@ import { PEER_REPORT_EVERY_MS } from './published-peers.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';
 
-it('the edge is told about a peer only while it knows the tunnel, and only what has changed since', async () => {
+it('the publisher reports a peer to the edge only for an open tunnel, and only after a change', async () => {
   const clock = new FakeClock();
   const network = new MemoryNetwork(clock);
   network.delayMs = 10;

@@ -1,4 +1,5 @@
-// What of an edge peers need, scripted: a publisher by name, joins with a right secret, and relay streams that are joined to the publisher's.
+// A scripted edge with the parts that peers need: publishers by name, joins with the right secret, and relay streams spliced to the
+// publisher.
 import { type MuxStream, splice } from '@tunnel/mux';
 import type { MessageOf, StreamHead } from '@tunnel/protocol';
 import { rethrow } from '@tunnel/testkit';
@@ -18,7 +19,7 @@ interface Join {
 export class RelayingEdge extends ScriptedEdge {
   readonly published = new Map<string, Publication>();
   readonly joins = new Map<string, Join>();
-  /** Instead of a comparison of hashes: an edge that lets anybody in. */
+  /** If true, the edge does not compare secret hashes and lets every subscriber join. */
   isCareless = false;
   #peers = 0;
 
@@ -38,7 +39,7 @@ export class RelayingEdge extends ScriptedEdge {
     };
   }
 
-  /** As an operator who dismisses it, or a key that is revoked. */
+  /** Ends a join, as when an operator dismisses the peer or the key is revoked. */
   endJoin(peerId: string, code = 'P2P_DISMISSED', message = 'this peer was dismissed'): void {
     const join = this.joins.get(peerId);
     this.joins.delete(peerId);

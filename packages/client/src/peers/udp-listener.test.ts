@@ -7,7 +7,7 @@ import { Traffic } from '../local/traffic.ts';
 import type { StreamOpener } from './tcp-listener.ts';
 import { openUdpListener, PEER_FLOW_IDLE_MS } from './udp-listener.ts';
 
-it('a sender that is silent for a minute has no stream any more', async () => {
+it('the stream of a sender that is silent for a minute is closed', async () => {
   const clock = new FakeClock();
   const seen: string[] = [];
   const stream = {

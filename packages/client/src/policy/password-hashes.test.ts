@@ -8,8 +8,8 @@ const lineOf = lines.lineOf.bind(lines);
 
 const LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/;
 
-describe('a password as it is sent', () => {
-  it('opens with itself alone', async () => {
+describe('a hashed password', () => {
+  it('matches only the same password', async () => {
     const line = await hashPassword('correct horse');
     expect(line).toMatch(LINE);
     expect(line).not.toContain('horse');
@@ -18,7 +18,7 @@ describe('a password as it is sent', () => {
     expect(await isPasswordRight('no line at all', 'correct horse')).toBe(false);
   });
 
-  it('has one form for all members of a group, and another for another user, key or password', async () => {
+  it('is equal for all members of a group, and differs by user, group key and password', async () => {
     const key = new Secret('the key of the group');
     const password = new Secret('p');
     const line = await lineOf('anna', password, key);
@@ -33,13 +33,13 @@ describe('a password as it is sent', () => {
     expect(new Set([line, ...others]).size).toBe(4);
   });
 
-  it('stays the same while the process lives, so that a reconnect brings the same policy', async () => {
+  it('stays the same during the life of the process, so that a reconnect sends the same policy', async () => {
     const line = await lineOf('anna', new Secret('alone'), null);
     expect(await lineOf('anna', new Secret('alone'), null)).toBe(line);
     expect(line).not.toBe(await hashPassword('alone'));
   });
 
-  it('is hashed once, however many ask for it, and a failure stops none behind it', async () => {
+  it('is computed once for concurrent callers, and a failed hash does not block the next', async () => {
     const fresh = new PasswordLines();
     const broken = { reveal: () => 7 } as unknown as Secret;
     const [failed, ...made] = await Promise.allSettled([
@@ -54,7 +54,7 @@ describe('a password as it is sent', () => {
     );
   });
 
-  it('is as long before it is made as after', () => {
+  it('has a placeholder of the same length', () => {
     expect(UNMADE_LINE).toMatch(LINE);
   });
 });

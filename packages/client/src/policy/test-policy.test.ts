@@ -19,8 +19,8 @@ const basic = (user: string, password: string): [string, string] => [
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
 ];
 
-describe('a request is decided as the edge would', () => {
-  it('says of each rule whether it matched and why, and of those behind the answer that they were not reached', async () => {
+describe('a simulated policy decision', () => {
+  it('shows for each rule whether and why the rule matched or was not reached', async () => {
     const verdict = await decide([
       { name: 'office', match: { address: '10.0.0.0/8' }, allow: true },
       { name: 'closed', deny: true },
@@ -42,7 +42,7 @@ describe('a request is decided as the edge would', () => {
     ]);
   });
 
-  it('shows what the service gets', async () => {
+  it('shows the request as the local service gets it', async () => {
     const verdict = await decide(
       [
         { match: { path: '/api/**' }, route: 'api' },
@@ -59,18 +59,18 @@ describe('a request is decided as the edge would', () => {
     });
   });
 
-  it('passes as it came where no rule says otherwise', async () => {
+  it('passes the request unchanged when there are no rules', async () => {
     const verdict = await decide([], { path: '/a%2Fb?c' });
     expect([verdict.outcome, verdict.request?.path, verdict.trace]).toEqual(['pass', '/a%2Fb?c', []]);
   });
 
-  it('names where a redirect leads', async () => {
+  it('shows the target of a redirect', async () => {
     const verdict = await decide([{ redirect: { to: 'https://other.example{path}', status: 301 } }], { path: '/x' });
     expect(verdict).toMatchObject({ status: 301, code: null, location: 'https://other.example/x' });
   });
 });
 
-describe('credentials are really checked', () => {
+describe('simulated credentials are really checked', () => {
   const policy: PolicyInput = [
     { auth: { basic: { users: { anna: 'secret' } }, tokens: [{ name: 'ci', token: TOKEN }] } },
   ];
@@ -86,13 +86,13 @@ describe('credentials are really checked', () => {
     expect((await decide(policy, request)).status).toBe(status);
   });
 
-  it('and are not shown to the service', async () => {
+  it('credentials are removed from the request to the local service', async () => {
     const { request } = await decide(policy, { headers: [basic('anna', 'secret')] });
     expect(request?.headers).toMatchObject({ 'x-tunnel-user': 'anna', 'x-tunnel-auth': 'basic' });
     expect(request?.headers).not.toHaveProperty('authorization');
   });
 
-  it('webhook signatures too, of the body to the byte', async () => {
+  it('webhook signatures are checked against the exact body', async () => {
     const hooks: PolicyInput = [{ verify_webhook: { provider: 'github', secret: 'hush' } }];
     const body = Buffer.from('{"action":"opened"}');
     const signature = `sha256=${createHmac('sha256', 'hush').update(body).digest('hex')}`;
@@ -105,20 +105,20 @@ describe('credentials are really checked', () => {
   });
 });
 
-describe('a user stands for', () => {
+describe('a simulated user', () => {
   const company: PolicyInput = {
     login: { provider: 'company' },
     rules: [{ auth: { login: { domains: ['example.com'] } } }],
   };
 
-  it('a finished login, which the rules still judge', async () => {
+  it('counts as a finished sign-in, which the rules still check', async () => {
     const pass = await decide(company, { user: 'Anna@Example.com', headers: [['Cookie', 'theme=dark']] });
     expect(pass.request?.headers).toMatchObject({ cookie: 'theme=dark', 'x-tunnel-auth': 'login' });
     expect(JSON.stringify(pass)).not.toContain('tunnel_login');
     expect(await decide(company, { user: 'eve@other.example' })).toMatchObject({ code: 'POLICY_LOGIN_REFUSED' });
   });
 
-  it('a login with the claims that a rule goes by alone; beside a list of addresses the list decides', async () => {
+  it('has the claims that a rule requires, unless the rule also lists emails', async () => {
     const rulesOf = (login: object): PolicyInput => ({ login: { provider: 'company' }, rules: [{ auth: { login } }] });
     const claims = { groups: ['staff', 'board'], level: '3' };
     expect(await decide(rulesOf({ claims }), { user: 'ann@example.com' })).toMatchObject({ outcome: 'pass' });
@@ -127,7 +127,7 @@ describe('a user stands for', () => {
     expect(await decide(either, { user: 'eve@other.example' })).toMatchObject({ code: 'POLICY_LOGIN_REFUSED' });
   });
 
-  it('nobody, when there is none: a browser is sent to the provider, a program gets 401', async () => {
+  it('that is missing: a browser is redirected to the provider, a program gets a 401', async () => {
     expect(await decide(company, { headers: [['Accept', 'text/html']] })).toMatchObject({
       status: 302,
       location: expect.stringContaining('company') as string,
@@ -135,7 +135,7 @@ describe('a user stands for', () => {
     expect((await decide(company)).status).toBe(401);
   });
 
-  it('a valid JWT', async () => {
+  it('counts as a valid JWT', async () => {
     const jwt: PolicyInput = [
       { auth: { jwt: { issuer: 'https://id.example.com', audience: 'shop', claims: { role: 'admin' } } } },
     ];
@@ -146,7 +146,7 @@ describe('a user stands for', () => {
   });
 });
 
-it('a request that no edge takes is refused in words', async () => {
+it('a simulated request that no edge would accept is refused with CLIENT_USAGE', async () => {
   await expect(decide([], { path: 'no-slash' })).rejects.toMatchObject({ code: 'CLIENT_USAGE' });
   await expect(decide([], { headers: [['Bad Name', 'x']] })).rejects.toMatchObject({ code: 'CLIENT_USAGE' });
 });

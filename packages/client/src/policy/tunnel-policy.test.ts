@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isPasswordRight } from './password-hashes.ts';
 import { type PolicyAbout, policyFrom, readPolicyFile, type TunnelPolicy } from './tunnel-policy.ts';
 
-/** Stands wherever a secret does: nothing may repeat it. */
+/** The planted secret: used wherever a test policy holds a secret, and never repeated in any output. */
 const PLANTED = '918273645';
 const TOKEN = `${PLANTED}-and-eleven-more`;
 const HTTP: PolicyAbout = { protocol: 'http', services: ['api'] };
@@ -30,8 +30,8 @@ const beside = (name: string, text: string | Buffer): void => writeFileSync(join
 
 const sentOf = async (policy: TunnelPolicy) => (await policy.sent(null, ['api'])).policy;
 
-describe('a file of rules', () => {
-  it('is a list of rules, or a table of login and rules', async () => {
+describe('a policy file', () => {
+  it('is a list of rules, or a table with login and rules', async () => {
     const list = read('- deny: true\n- allow: true\n');
     const table = read('rules:\n  - deny: true\n  - allow: true\n');
     expect(list.ruleCount).toBe(2);
@@ -40,7 +40,7 @@ describe('a file of rules', () => {
     expect((await list.sent(null, [])).hash).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('names files that are seen from its own folder, and variables', async () => {
+  it('can name files relative to its folder, and environment variables', async () => {
     mkdirSync(join(folder.path, 'secrets'));
     beside('secrets/users', `# of the preview\nanna:${PLANTED}\n\nbert:a:b\n`);
     beside('secrets/token', `${TOKEN}\n`);
@@ -71,7 +71,7 @@ describe('a file of rules', () => {
     expect(sent.rules[2]).toMatchObject({ error_page: { body: '<p>ö</p>' } });
   });
 
-  it('is another policy when what it names has changed, and the same when it has not', () => {
+  it('gets a new fingerprint only when a referenced file changes', () => {
     beside('users', 'anna:one\n');
     const text = '- auth: { basic: { users_file: users } }\n';
     const before = read(text).fingerprint;
@@ -80,13 +80,13 @@ describe('a file of rules', () => {
     expect(read(text).fingerprint).not.toBe(before);
   });
 
-  it('shows what guards, and nothing else', () => {
+  it('shows its guards in logs, but no secrets', () => {
     const policy = read(`- auth: { basic: { users: { anna: "${PLANTED}" } } }\n`);
     expect(inspect(policy) + JSON.stringify({ policy })).not.toContain(PLANTED);
     expect(policy.guard).not.toBe('');
   });
 
-  it('has one line for one password in a group', async () => {
+  it('has the same hash for all members with the same group key', async () => {
     const policy = read('- auth: { basic: { users: { anna: secret } } }\n');
     const one = await policy.sent(new Secret('k'), []);
     const other = await policy.sent(new Secret('k'), []);
@@ -95,7 +95,7 @@ describe('a file of rules', () => {
   });
 });
 
-describe('what is wrong is refused in one line that says where, and repeats no secret', () => {
+describe('an invalid policy is refused in one line that names the place and repeats no secret', () => {
   const refusal = (run: () => unknown): string => {
     try {
       run();
@@ -198,7 +198,7 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     ['no UTF-8', Buffer.from([0xff, 0x3a, 0x41]), 'it is not UTF-8 text'],
     ['nothing', '', 'it is empty'],
     ['a huge password', `anna:${'x'.repeat(5000)}\n`, 'the password in line 1 is longer than'],
-  ])('a file of users with %s', (_what, content, reason) => {
+  ])('a users file with %s', (_what, content, reason) => {
     beside('users', content);
     expect(refusal(() => read('- auth: { basic: { users_file: users } }\n'))).toContain(reason);
   });
@@ -216,7 +216,7 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     expect(refusal(() => read('- auth: { tokens: [{ name: ci, token_file: token }] }\n'))).toContain('got one of 9');
   });
 
-  it('an alias bomb is refused, not unrolled', () => {
+  it('an alias bomb is refused without being expanded', () => {
     const levels = Array.from({ length: 12 }, (_, i) => {
       const item = i === 0 ? 'x' : `*a${i - 1}`;
       return `a${i}: &a${i} [${Array(9).fill(item).join(',')}]`;
@@ -224,7 +224,7 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     expect(refusal(() => read(levels.join('\n')))).toContain('too many aliases');
   });
 
-  it('more than fits on the wire', () => {
+  it('a policy that is too large for a control message', () => {
     const rules = Array.from({ length: 4 }, () => `- respond: { status: 200, body: "${'x'.repeat(16_000)}" }`);
     expect(refusal(() => read(rules.join('\n')).check(HTTP))).toMatch(/policy\.yml:1: it has \d+ bytes/);
   });
@@ -237,13 +237,13 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     ],
     ['- allow: true\n- route: nowhere', HTTP, /policy\.yml:2: /],
     ['- deny: true', { protocol: 'p2p', services: [] }, /policy is for http, tcp and udp tunnels/],
-  ])('%s on the wrong tunnel', (text, about, says) => {
+  ])('%s on the wrong kind of tunnel', (text, about, says) => {
     expect(refusal(() => read(text).check(about))).toMatch(says);
   });
 });
 
-describe('rules of a program', () => {
-  it('are taken as values, and checked as a file is', async () => {
+describe('the policy of a program', () => {
+  it('is given as values and checked like a policy file', async () => {
     const policy = policyFrom([{ auth: { tokens: [{ name: 'ci', token: TOKEN }] } }]);
     expect(JSON.stringify(await sentOf(policy))).toContain(sha256Hex(TOKEN));
     expect(() => policyFrom([{ deny: 200 }])).toThrow('policy: `[0].deny` must be');

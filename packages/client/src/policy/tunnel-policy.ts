@@ -142,7 +142,7 @@ export class TunnelPolicy {
   /** Finds the source of a path in the policy, and the path within the source. */
   #sourceOf([head, index, ...rest]: Path): { readonly source: PolicySource; readonly inner: Path } {
     const [first] = this.#parts;
-    if (first === undefined) throw new Error('a policy has a part');
+    if (first === undefined) throw new Error('a policy has no rules and no source');
     if (head === 'rules' && typeof index === 'number') {
       const part = this.#parts.find(({ to }) => index < to) ?? first;
       const own = index - part.from;
@@ -213,7 +213,7 @@ const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
   const [issue] = parsed.error.issues;
   const [head, index, ...rest] = (issue?.path ?? []) as Path;
   const part = parts.find(({ to }) => head === 'rules' && Number(index) < to) ?? parts[0];
-  if (part === undefined || issue === undefined) throw new Error('a policy has a part');
+  if (part === undefined || issue === undefined) throw new Error('a policy has no rules and no source');
   const own = head === 'rules' ? [...(part.isList ? [] : ['rules']), Number(index) - part.from, ...rest] : [];
   throw part.source.refuse(own, issue.message);
 };

@@ -2,7 +2,7 @@ import { CATALOGUE } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { edgeAnswerText, REASONS } from './edge-answer-text.ts';
 
-it('says why the edge answered, in a few words', () => {
+it('edgeAnswerText says in a few words why the edge answered', () => {
   expect(edgeAnswerText({ code: 'LOCAL_UNREACHABLE', rule: null })).toBe('service not running');
   expect(edgeAnswerText({ code: 'POLICY_DENIED', rule: 'office' })).toBe('rule office');
   expect(edgeAnswerText({ code: null, rule: '3' })).toBe('rule 3');
@@ -11,6 +11,6 @@ it('says why the edge answered, in a few words', () => {
   expect(edgeAnswerText({ code: null, rule: null })).toBe('answered by the edge');
 });
 
-it('has words only for codes that exist', () => {
+it('every code with a text exists in the error catalogue', () => {
   expect(Object.keys(REASONS).filter((code) => !Object.hasOwn(CATALOGUE, code))).toEqual([]);
 });

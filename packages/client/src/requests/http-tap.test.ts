@@ -12,7 +12,7 @@ interface Seen {
   end: string | null;
 }
 
-/** What a tap reports, as values. */
+/** Creates an HTTP tap, and records its reports as plain values. */
 const watch = () => {
   const seen: Seen[] = [];
   const tap = new HttpTap((head) => {
@@ -46,7 +46,7 @@ type Step = readonly ['>' | '<', string] | readonly ['end' | 'over'];
 const play = (steps: readonly Step[]): Seen[] => {
   const { tap, seen } = watch();
   for (const [kind, text = ''] of steps) {
-    // Not at the beginning of its memory, as it comes from a socket.
+    // The bytes do not start at the beginning of their buffer, as with bytes from a socket.
     const bytes = Buffer.from(`########${text}`, 'latin1');
     if (kind === '>') tap.request(bytes, 8, bytes.length);
     else if (kind === '<') tap.response(bytes, 8, bytes.length);
@@ -220,7 +220,7 @@ const TABLE: [name: string, steps: Step[], seen: Partial<Seen>[]][] = [
   ],
 ];
 
-describe('the tap sees', () => {
+describe('the HTTP tap sees', () => {
   it.each(TABLE)('%s', (_, steps, expected) => {
     const seen = play(steps);
     expect(seen).toHaveLength(expected.length);
@@ -238,8 +238,8 @@ describe('the tap sees', () => {
   });
 });
 
-describe('at random cuts', () => {
-  it('every exchange of a long connection is seen as it was sent', () => {
+describe('the HTTP tap with random splits', () => {
+  it('sees every exchange of a long connection as it was sent', () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = seededRandom(seed);
       const upTo = (most: number): number => Math.floor(random() * (most + 1));
@@ -290,8 +290,8 @@ const requestAt = (index: number, random: () => number, upTo: (most: number) => 
   };
 };
 
-describe('the tap harms nobody', () => {
-  it('when who listens throws', () => {
+describe('the HTTP tap does not disturb the connection', () => {
+  it('when its listener throws', () => {
     const tap = new HttpTap(() => {
       throw new Error('a mistake');
     });
@@ -301,7 +301,7 @@ describe('the tap harms nobody', () => {
     tap.over();
   });
 
-  it('with any bytes at all', () => {
+  it('with random bytes', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = seededRandom(seed);
       const whole = GET + POST + CHUNKED + SOCKET + OK + SWITCHED;
@@ -315,7 +315,7 @@ describe('the tap harms nobody', () => {
     }
   });
 
-  it('and lets go when nobody listens any more', () => {
+  it('and stops parsing once there is no listener', () => {
     let asked = 0;
     const tap = new HttpTap(() => {
       asked += 1;

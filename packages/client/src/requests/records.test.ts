@@ -1,4 +1,4 @@
-// What is kept of requests is the same whether their heads pass whole, and are only scanned, or in single bytes, and are read in full.
+// Captured requests are the same whether their heads arrive whole (and are only scanned) or byte by byte (and are parsed in full).
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import { FakeClock, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -54,7 +54,7 @@ const message = (chance: Chance, first: string, lines: readonly string[]): strin
   const more = Array.from({ length: Math.floor(chance() * 4) }, () => pick(chance, FIELDS));
   const all = [first, ...lines, ...more, pick(chance, TYPES), framing].filter((line) => line !== '');
   const head = `${all.join('\r\n')}\r\n\r\n`;
-  // Now and then an accident.
+  // In 10 % of the heads, a random byte is replaced by an invalid byte.
   const at = Math.floor(chance() * head.length);
   return `${chance() < 0.1 ? head.slice(0, at) + pick(chance, ['\n', ' ', '\0', ':', 'x']) + head.slice(at + 1) : head}${body}`;
 };
@@ -70,7 +70,7 @@ const visit = (chance: Chance): readonly [request: string, response: string] => 
   ];
 };
 
-/** What the inspector shows of it all, and the events. */
+/** Runs the visits through a tap, split by `pieces`, and returns the inspector's records and the events. */
 const recordsOf = async (visits: readonly (readonly [string, string])[], pieces: (text: string) => string[]) => {
   const store = new RequestStore();
   const reporter = new RequestReporter(clock);
@@ -86,7 +86,7 @@ const recordsOf = async (visits: readonly (readonly [string, string])[], pieces:
     for (const piece of pieces(text)) {
       const bytes = Buffer.from(`##${piece}##`, 'latin1');
       give(bytes, 2, bytes.length - 2);
-      // The memory is the connection's, and used again.
+      // Overwrites the bytes, because the buffer belongs to the connection and is reused.
       bytes.fill(0);
     }
   };
@@ -97,7 +97,7 @@ const recordsOf = async (visits: readonly (readonly [string, string])[], pieces:
   reader?.onReset({ code: 'cancelled', text: 'over' });
   const records = store.list();
   const details = await Promise.all(records.map((record) => presentDetail(record)));
-  // Of what was cut off, how much was seen of its bodies depends on the pieces.
+  // Only complete requests are compared: how much of an aborted body was captured depends on how the bytes are split.
   const settled = details.filter(({ state }) => state === 'complete');
   const held = records.map(({ state, heldBytes }) => (state === 'complete' ? heldBytes : 0));
   const told = events.map((event) => ['id' in event ? event.id : '', event.type]);
@@ -109,7 +109,7 @@ const recordsOf = async (visits: readonly (readonly [string, string])[], pieces:
   };
 };
 
-it('of connections by chance, with accidents in their heads', async () => {
+it('captured records do not depend on how random connections with malformed heads are split', async () => {
   let seen = 0;
   for (let seed = 1; seed <= 100; seed += 1) {
     const chance = seededRandom(seed);

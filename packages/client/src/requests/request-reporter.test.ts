@@ -30,14 +30,14 @@ const start = () => {
   return { store, begin };
 };
 
-it('counts what is sent again, too: its owner reads one number in the terminal and in the inspector', () => {
+it('replays count as requests too, so that terminal and inspector show the same number', () => {
   const before = tunnel.counts.requests;
   start().begin('/');
   expect(tunnel.counts.requests - before).toBe(1);
 });
 
-describe('the store', () => {
-  it('keeps the last requests, newest first', () => {
+describe('the request store', () => {
+  it('keeps the newest requests, newest first', () => {
     const { store, begin } = start();
     const ids = Array.from({ length: INSPECTOR_REQUESTS_MAX + 50 }, (_, index) => begin(`/${index}`).id);
     const paths = store.list().map(({ shownPath }) => shownPath);
@@ -46,7 +46,7 @@ describe('the store', () => {
     expect([store.get(ids[49] ?? ''), store.get(ids[50] ?? '')?.shownPath]).toEqual([undefined, '/50']);
   });
 
-  it('is bounded in bytes, also by what grows later, and forgets what has given way', () => {
+  it('is bounded in bytes even when records grow later, and evicts the oldest records', () => {
     const { store, begin } = start();
     const first = begin(`/${'a'.repeat(30_000)}`);
     const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
@@ -60,8 +60,8 @@ describe('the store', () => {
   });
 });
 
-describe('a record', () => {
-  it('keeps the beginning of a body, and knows that it is not whole', () => {
+describe('a captured record', () => {
+  it('keeps the beginning of a large body and marks it as incomplete', () => {
     const { begin } = start();
     const record = begin('/');
     const body = Buffer.alloc(20_000, 'x');
@@ -75,7 +75,7 @@ describe('a record', () => {
     expect(record.replayProblem).toBe('the request body was too large to capture');
   });
 
-  it('copies what it keeps: the memory belongs to the connection', () => {
+  it('copies the captured bytes, because the memory belongs to the connection', () => {
     const record = start().begin('/');
     const memory = Buffer.from('hello');
     record.onRequestBody(memory, 0, 5);

@@ -1,4 +1,4 @@
-// What is seen of requests that pass through a client: over real sockets and streams, against the scripted edge.
+// Events about requests through a client, over real sockets and streams, against the scripted edge.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -51,7 +51,7 @@ interface Visit {
   readonly reader: RecordingReader;
 }
 
-/** A stream as the edge's ingress opens it. */
+/** Opens a stream for a visitor, as the edge's ingress does. */
 const visit = (tunnel: Tunnel): Promise<Visit> =>
   new Promise((resolve, reject) => {
     edge.session.mux.open(
@@ -73,14 +73,14 @@ const listen = (): (() => void) => client.onRequest((event) => events.push(event
 const finished = (): RequestEvent[] => events.filter(({ type }) => type === 'request-finished');
 const GET = 'GET /a?page=2&access_token=abc HTTP/1.1\r\nHost: x\r\n\r\n';
 
-describe('a request', () => {
-  it('is told when it starts and when it ends, without the secrets of its query', async () => {
+describe('request events', () => {
+  it('report the start and the end of a request, without the secrets of its query', async () => {
     listen();
     const tunnel = await open(await serve((_request, response) => response.end('hello')));
     const visitor = await visit(tunnel);
     say(visitor, GET);
     await eventually(() => expect(finished()).toHaveLength(1));
-    // As the other end calls it: the scripted edge gives its streams as the real one does.
+    // The request id equals the id at the edge, because the scripted edge opens its streams as a real edge does.
     const facts = {
       id: requestIdOf(visitor.stream, 1),
       tunnel,
@@ -102,7 +102,7 @@ describe('a request', () => {
     expect(finished()[1]).toMatchObject({ id: requestIdOf(visitor.stream, 2), path: '/b', requestBytes: 3 });
   });
 
-  it('that its visitor gave up is told as aborted', async () => {
+  it('report a request as aborted when the visitor leaves', async () => {
     listen();
     const tunnel = await open(await serve((_request, response) => void response.write('never ends')));
     const visitor = await visit(tunnel);
@@ -112,7 +112,7 @@ describe('a request', () => {
     await eventually(() => expect(finished()).toMatchObject([{ status: 200, aborted: true }]));
   });
 
-  it('passes unseen while nobody listens', async () => {
+  it('skip requests that start while there is no listener', async () => {
     const stop = listen();
     const tunnel = await open(await serve((_request, response) => response.end()));
     const visitor = await visit(tunnel);
@@ -128,7 +128,7 @@ describe('a request', () => {
   it.each<[string, Partial<TunnelOptions>]>([
     ['of an h2c service', { localProtocol: 'h2c' }],
     ['in a tcp tunnel', { protocol: 'tcp' }],
-  ])('%s is not looked at', async (_, spec) => {
+  ])('skip a request %s', async (_, spec) => {
     listen();
     const tunnel = await open(await serve((_request, response) => response.end()), spec);
     const visitor = await visit(tunnel);
@@ -147,7 +147,7 @@ describe('an https tunnel', () => {
     await eventually(() => expect(finished()).toMatchObject([{ status: 200, responseBytes: 6 }]));
   });
 
-  it('says what is wrong with the certificate, to the edge and to its owner', async () => {
+  it('reports an untrusted local certificate to the edge and to the owner', async () => {
     const port = await serve((_request, response) => response.end(), true);
     const tunnel = await open(port, { protocol: 'https' });
     const words = `the certificate of 127.0.0.1:${port} is not trusted: self-signed certificate`;
@@ -162,14 +162,14 @@ describe('an https tunnel', () => {
     );
   });
 
-  it('says that the local service does not speak TLS', async () => {
+  it('reports that the local service does not speak TLS', async () => {
     const port = await serve((_request, response) => response.end());
     const tunnel = await open(port, { protocol: 'https' });
     await expect(visit(tunnel)).rejects.toThrow(`cannot connect to 127.0.0.1:${port}: the service does not speak TLS`);
   });
 });
 
-describe('requests that the edge answered itself', () => {
+describe('requests that the edge answered without the local service', () => {
   const MESSAGE = {
     type: 'EdgeAnswered',
     request_id: 'req_run000001',
@@ -182,7 +182,7 @@ describe('requests that the edge answered itself', () => {
     duration_ms: 1.5,
   } as const;
 
-  it('are told as events, counted apart, and those of a tunnel that is not known are left out', async () => {
+  it('are events with a separate count, and are skipped for unknown tunnels', async () => {
     listen();
     const tunnel = await open(1);
     edge.session.send({ ...MESSAGE, tunnel_id: 'tun_none' });

@@ -22,11 +22,11 @@ const endpoint = (value: string, usedAt: number, more: Partial<RememberedEndpoin
   ...more,
 });
 
-describe('the key of an endpoint', () => {
+describe('the key of a remembered endpoint', () => {
   const where = { server: 'edge:4040', account: 'ann@example.com', name: 'web' };
   const keyOf = (tunnel: TunnelOptions, more = {}) => rememberedKey(specOfTunnel(tunnel), { ...where, ...more });
 
-  it('has the server, the account, the protocol and the target of a name, and the tunnel name of a port', () => {
+  it('holds server, account, protocol and target for a subdomain, and the tunnel name for a port', () => {
     const http = { protocol: 'http', localPort: 3000 } as const;
     expect(keyOf(http)).toBe('["edge:4040","ann@example.com","http","127.0.0.1:3000"]');
     expect(keyOf(http)).toBe(keyOf({ ...http, localHost: '127.0.0.1' }, { name: 'other' }));
@@ -48,15 +48,15 @@ describe('the key of an endpoint', () => {
     { protocol: 'tcp', localPort: 1, remotePort: 20_042 },
     { protocol: 'tls', localPort: 1, subdomain: 'vault' },
     { protocol: 'p2p', localPort: 1, p2pName: 'db' },
-  ] as const)('is none where the owner chose the endpoint: %j', (spec) => {
+  ] as const)('is null when the owner chose the endpoint: %j', (spec) => {
     expect(keyOf(spec)).toBeNull();
   });
 });
 
-describe('which endpoint is asked for', () => {
+describe('the choice of a remembered endpoint', () => {
   const free = (): boolean => false;
 
-  it('is the last used one of the key, that of the same tunnel name first, and none that is taken', () => {
+  it('prefers the same tunnel name, then the latest use, and skips endpoints in use', () => {
     const all = [endpoint('old', 1), endpoint('new', 3), endpoint('other', 9, { key: 'else' })];
     expect(chooseRemembered(all, { key: 'k', name: 'web' }, free)?.value).toBe('new');
     const named = [endpoint('old', 1), endpoint('new', 3, { name: 'api' })];
@@ -65,7 +65,7 @@ describe('which endpoint is asked for', () => {
     expect(chooseRemembered(all, { key: 'none', name: 'web' }, free)).toBeNull();
   });
 
-  it('is kept among the last used ones', () => {
+  it('keeps only the most recently used endpoints', () => {
     const max = ASSIGNED_ENDPOINTS_MAX;
     const all = Array.from({ length: max }, (_, at) => endpoint(`name-${at}`, at + 1));
     const changes = new Map([['["k","late"]', endpoint('late', 1000)]]);
@@ -75,7 +75,7 @@ describe('which endpoint is asked for', () => {
   });
 });
 
-describe('the file', () => {
+describe('the file of remembered endpoints', () => {
   let home: TemporaryDirectory;
   let clock: FakeClock;
   beforeEach(async () => {
@@ -89,7 +89,7 @@ describe('the file', () => {
   const path = (): string => join(home.path, 'assigned.json');
   const given = (value: string, name = 'web') => ({ key: 'k', value, name });
 
-  it('gives the next run what the last one had, and is readable for its user only', () => {
+  it('gives the next run the same endpoint, and is readable by its user only', () => {
     for (let run = 0; run < 3; run += 1) {
       const client = open();
       const asked = client.take('k', 'web');
@@ -100,7 +100,7 @@ describe('the file', () => {
     expect(statSync(path()).mode & 0o777).toBe(0o600);
   });
 
-  it('gives two clients two endpoints, the same ones after each start', async () => {
+  it('gives two clients two endpoints, and the same ones after each restart', async () => {
     const start = async (got: (asked: string | null) => string) => {
       const client = open();
       const asked = client.take('k', 'web');
@@ -111,7 +111,7 @@ describe('the file', () => {
     const first = await start(() => 'one');
     const second = await start(() => 'two');
     expect([first.asked, second.asked]).toEqual([null, null]);
-    // The second client is started again beside the first.
+    // Restarts the second client while the first client runs.
     second.client.close();
     const again = await start((asked) => asked ?? 'wrong');
     expect(again.asked).toBe('two');
@@ -119,15 +119,15 @@ describe('the file', () => {
     expect((await start((asked) => asked ?? 'wrong')).asked).toBe('one');
   });
 
-  it('writes what it has soon after it got it, so that a client that is killed loses nothing', async () => {
+  it('is written soon after an endpoint is assigned, so that a killed client loses nothing', async () => {
     open().given(given('brisk-otter'), null);
     await clock.advance(ASSIGNED_WRITE_MS);
-    // The process is gone: its number is nobody's.
+    // Replaces the process id in the file by an unused number, as if the process had been killed.
     writeFileSync(path(), readFileSync(path(), 'utf8').replace(`"pid":${process.pid}`, '"pid":999999999'));
     expect(open().take('k', 'web')).toBe('brisk-otter');
   });
 
-  it('forgets an endpoint that the edge did not give again', () => {
+  it('drops an endpoint that the edge did not assign again', () => {
     const first = open();
     first.given(given('lost'), null);
     first.close();
@@ -138,7 +138,7 @@ describe('the file', () => {
     expect(readFileSync(path(), 'utf8')).not.toContain('lost');
   });
 
-  it('forgets everything of a key when a new name is wanted, and nothing of other keys', () => {
+  it('drops all endpoints of a key when a new name is wanted, but keeps other keys', () => {
     const first = open();
     first.given(given('brisk-otter'), null);
     first.given({ key: 'other', value: 'calm-fox', name: 'api' }, null);
@@ -152,7 +152,7 @@ describe('the file', () => {
     third.close();
   });
 
-  it('loses nothing when several clients write at once', () => {
+  it('keeps all endpoints when several clients write at once', () => {
     const clients = Array.from({ length: 20 }, () => open());
     clients.forEach((client, at) => client.given({ key: `k${at}`, value: `name-${at}`, name: 'web' }, null));
     for (const client of clients) client.close();
@@ -162,7 +162,7 @@ describe('the file', () => {
   });
 
   it.each(['', '{', '[]', '{"version":2,"endpoints":[]}', '{"version":1,"endpoints":[{"key":1},null]}'])(
-    'is as good as none when it reads %j',
+    'is treated as empty when it contains %j',
     (text) => {
       writeFileSync(path(), text);
       const client = open();
@@ -173,7 +173,7 @@ describe('the file', () => {
     },
   );
 
-  it('is of no consequence where the folder cannot be used', () => {
+  it('is optional: a client works when the folder cannot be used', () => {
     writeFileSync(join(home.path, 'file'), '');
     const client = new AssignedEndpoints({ dir: join(home.path, 'file'), clock, logger, isForgetful: false });
     expect(client.take('k', 'web')).toBeNull();

@@ -36,7 +36,7 @@ const take = (key = 'edge:4040|a'): ResumeStore => {
 
 const bundleStore = async (): Promise<string> => {
   const bundle = join(root.path, 'resume-state.mjs');
-  // Of the runtime what it needs, without the logger and its packages.
+  // A reduced runtime package with only the files needed by the store, without the logger and its dependencies.
   const runtime = join(root.path, 'runtime.ts');
   const parts = ['secret.ts', 'files/file-lock.ts', 'files/atomic-file.ts'].map(
     (name) => new URL(`../../../runtime/src/${name}`, import.meta.url),
@@ -55,7 +55,7 @@ const bundleStore = async (): Promise<string> => {
   return bundle;
 };
 
-/** A real process that takes a slot, saves into it, says what it found, and lives on. */
+/** Starts a real process: the process takes a slot, saves a session, prints the state found in the slot, and keeps running. */
 const holdInChild = async (name: string, given?: string): Promise<{ program: Program; found: string }> => {
   const bundle = given ?? (await bundleStore());
   const script = `
@@ -73,7 +73,7 @@ const holdInChild = async (name: string, given?: string): Promise<{ program: Pro
 };
 
 describe('a resume slot', () => {
-  it('gives a later process of the same key what the killed one left, at once', async () => {
+  it('passes the session of a killed process to the next process with the same key at once', async () => {
     const first = await holdInChild('first');
     expect(first.found).toBe('nothing');
     first.program.signal('SIGKILL');
@@ -81,17 +81,17 @@ describe('a resume slot', () => {
     expect(take().load()).toEqual(session('first'));
   });
 
-  it('makes a second living process a client of its own', async () => {
+  it('is not shared with a second running process, which starts its own session', async () => {
     await holdInChild('first');
     const second = await holdInChild('second');
     expect(second.found).toBe('nothing');
     second.program.signal('SIGKILL');
     await second.program.waitForExit();
-    // The first still lives: its slot is not given away, the second one's is.
+    // The first process still runs, so only the slot of the second one is free.
     expect(take().load()).toEqual(session('second'));
   });
 
-  it('prefers a slot that a kill left behind to an empty one', async () => {
+  it('of a killed process is preferred to an empty slot', async () => {
     const ended = take();
     const killed = await holdInChild('killed');
     ended.release({ forget: true });
@@ -100,7 +100,7 @@ describe('a resume slot', () => {
     expect(take().load()).toEqual(session('killed'));
   });
 
-  it('goes to one process when many come for it at once', async () => {
+  it('goes to exactly one of several processes that start at once', async () => {
     const killed = await holdInChild('killed');
     killed.program.signal('SIGKILL');
     await killed.program.waitForExit();
@@ -113,42 +113,42 @@ describe('a resume slot', () => {
     expect(new Set(pids)).toEqual(new Set(holders.map(({ program }) => program.pid)));
   });
 
-  it('is empty after a clean end', () => {
+  it('is deleted after a clean end', () => {
     const store = take();
     store.save(session('x'));
     store.release({ forget: true });
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('keeps the state but not the lock after an end with an error', () => {
+  it('keeps the session but not the lock after an end with an error', () => {
     const store = take();
     store.save(session('x'));
     store.release({ forget: false });
     expect(take().load()).toEqual(session('x'));
   });
 
-  it('keeps the secret from other users', () => {
+  it('is not readable by other users', () => {
     mkdirSync(dir, { mode: 0o755 });
     take().save(session('x'));
     expect(statSync(dir).mode & 0o777).toBe(0o700);
     for (const file of readdirSync(dir)) expect(statSync(join(dir, file)).mode & 0o777).toBe(0o600);
   });
 
-  it('is not shared between clients that open different things', () => {
+  it('is not shared between clients with different tunnels', () => {
     const one = take('edge:4040|a');
     one.save(session('a'));
     one.release({ forget: false });
     expect(take('edge:4040|b').load()).toBeNull();
   });
 
-  it('survives a torn state file', () => {
+  it('with a truncated state file counts as empty', () => {
     const store = take();
     store.save(session('x'));
     writeFileSync(join(dir, readdirSync(dir).find((file) => file.endsWith('.json')) ?? ''), '{"version":1,"sess');
     expect(store.load()).toBeNull();
   });
 
-  it('takes over a lock whose process number now belongs to another process', () => {
+  it('is taken over when the process id in its lock belongs to another process now', () => {
     const store = take();
     store.save(session('x'));
     const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
@@ -156,7 +156,7 @@ describe('a resume slot', () => {
     expect(take().load()).toEqual(session('x'));
   });
 
-  it('leaves a lock of another machine alone while it is touched', () => {
+  it('locked by another machine is left alone while the lock is touched', () => {
     const store = take();
     store.save(session('x'));
     const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
@@ -164,7 +164,7 @@ describe('a resume slot', () => {
     expect(take().load()).toBeNull();
   });
 
-  it('is touched by its holder, so that other machines see that it lives', () => {
+  it('is touched by its holder, so that other machines see a live lock', () => {
     const store = take();
     const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
     utimesSync(lock, new Date(0), new Date(0));
@@ -172,12 +172,12 @@ describe('a resume slot', () => {
     expect(Date.now() - statSync(lock).mtimeMs).toBeLessThan(60_000);
   });
 
-  it('has a bounded number of slots, and says no beyond it', () => {
+  it('is refused beyond 16 slots', () => {
     for (let index = 0; index < 16; index += 1) take();
     expect(takeSlot({ dir, key: 'edge:4040|a', logger })).toBeNull();
   });
 
-  it('is done without where the folder cannot be used', () => {
+  it('is skipped when the folder cannot be used', () => {
     writeFileSync(dir, 'a file in the way');
     expect(takeSlot({ dir, key: 'k', logger })).toBeNull();
   });

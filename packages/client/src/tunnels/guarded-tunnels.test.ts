@@ -1,4 +1,4 @@
-// Tunnels with a policy at an edge: what it is sent, what it has to answer, and what the client does about one that does not guard.
+// Tunnels with a policy: the registration, the required responses, and an edge without policy support.
 import { inspect } from 'node:util';
 import { CAPABILITIES, type MessageOf } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
@@ -51,7 +51,7 @@ const rulesOf = ({ policy }: MessageOf<'RegisterTunnel'>): Record<string, unknow
   (policy as { rules: Record<string, unknown>[] }).rules;
 
 describe('a policy on its way to the edge', () => {
-  it('has passwords as scrypt and tokens as SHA-256, and the names of services in one order', async () => {
+  it('contains passwords as scrypt, tokens as SHA-256, and sorted service names', async () => {
     await start();
     const tunnel = await client.open(guarded);
     const [sent] = registrations();
@@ -64,7 +64,7 @@ describe('a policy on its way to the edge', () => {
     }
   });
 
-  it('is the same after a loss of the connection', async () => {
+  it('stays the same after a reconnect', async () => {
     await start();
     await client.open(guarded);
     const [before] = registrations();
@@ -75,8 +75,8 @@ describe('a policy on its way to the edge', () => {
   });
 });
 
-describe('an edge that does not guard', () => {
-  it('and does not know policies is not even asked', async () => {
+describe('an edge that does not apply policies', () => {
+  it('gets no request for a tunnel with a policy', async () => {
     edge.capabilities = CAPABILITIES.filter((name) => name !== 'policy');
     await start();
     await expect(client.open(guarded)).rejects.toMatchObject({
@@ -90,7 +90,7 @@ describe('an edge that does not guard', () => {
   it.each([
     ['says nothing of it', undefined, 'POLICY_UNSUPPORTED'],
     ['has another policy', 'a'.repeat(64), 'POLICY_INVALID'],
-  ])('and %s loses the tunnel at once', async (_, hash, code) => {
+  ])('loses the tunnel at once if it %s', async (_, hash, code) => {
     edge.policyHash = () => hash;
     await start();
     await expect(client.open(guarded)).rejects.toMatchObject({ code });
@@ -99,7 +99,7 @@ describe('an edge that does not guard', () => {
     expect(events.filter(({ type }) => type === 'tunnel-opened')).toEqual([]);
   });
 
-  it('asks nothing of a tunnel without a policy', async () => {
+  it('still opens tunnels without a policy', async () => {
     edge.capabilities = CAPABILITIES.filter((name) => name !== 'policy');
     await start();
     const tunnel = await client.open({ protocol: 'http', localPort: 3000 });
@@ -108,10 +108,10 @@ describe('an edge that does not guard', () => {
   });
 });
 
-describe('a member of a group', () => {
+describe('a guarded group member', () => {
   const member: TunnelOptions = { ...guarded, group: 'shop', groupKey: 'the key', policyRevision: 2 };
 
-  it('sends its revision, and one hash for one password', async () => {
+  it('sends its policy revision, and equal hashes for equal passwords', async () => {
     await start();
     await client.open(member);
     await client.open({ ...member, name: 'another' });
@@ -120,7 +120,7 @@ describe('a member of a group', () => {
     expect(other?.policy).toEqual(one?.policy);
   });
 
-  it('that comes back with its session stays under the policy that the group has by now', async () => {
+  it('that resumes its session accepts the current policy of the group', async () => {
     await start();
     const tunnel = await client.open(member);
     edge.script = {
@@ -137,13 +137,13 @@ describe('a member of a group', () => {
   });
 });
 
-describe('another policy for a tunnel that is open', () => {
+describe('a policy update of an open tunnel', () => {
   const open = async () => {
     await start();
     return client.open(guarded);
   };
 
-  it('is asked for under its id', async () => {
+  it('registers the same tunnel id with the new policy', async () => {
     const tunnel = await open();
     await tunnel.update({ policy: [{ deny: true }] });
     const [, second] = registrations();
@@ -154,7 +154,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(edge.session.all('UnregisterTunnel')).toEqual([]);
   });
 
-  it('that is refused leaves it as it was', async () => {
+  it('leaves the old policy in place when the edge refuses it', async () => {
     const tunnel = await open();
     const [first] = registrations();
     edge.script = {
@@ -173,7 +173,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(registrations()[0]?.policy).toEqual(first?.policy);
   });
 
-  /** After a loss it is asked for again, and that is not answered yet. */
+  /** Cuts the connection and waits until the tunnel is registered again. Returns a function that sends the pending response. */
   const askedAgain = async (tunnel: Tunnel): Promise<() => void> => {
     let answer: () => void = () => {};
     edge.script = {
@@ -190,7 +190,7 @@ describe('another policy for a tunnel that is open', () => {
     return answer;
   };
 
-  it('that comes while the old one is asked for again after a loss is asked for behind it, and costs no tunnel', async () => {
+  it('during a reconnect follows the old policy, and the tunnel stays open', async () => {
     const tunnel = await open();
     const answer = await askedAgain(tunnel);
     const updated = tunnel.update({ policy: [{ deny: true }] });
@@ -202,7 +202,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(edge.session.all('UnregisterTunnel')).toEqual([]);
   });
 
-  it('that comes then, when the connection is lost once more, is what the next one brings', async () => {
+  it('during a reconnect that fails is part of the next registration', async () => {
     const tunnel = await open();
     await askedAgain(tunnel);
     const updated = tunnel.update({ policy: [{ deny: true }] });
@@ -213,7 +213,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
   });
 
-  it('is what the tunnel comes back with when the connection is lost before the answer: the edge may have it', async () => {
+  it('without a response is sent again after a reconnect, because the edge may have applied it', async () => {
     const tunnel = await open();
     edge.script = { RegisterTunnel: () => true };
     const updated = tunnel.update({ policy: [{ deny: true }] });
@@ -226,7 +226,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
   });
 
-  /** Changed while its edge is away, which refuses that when it is back. */
+  /** Updates the policy while the edge is away; the edge refuses the new policy after the reconnect. */
   const changedAway = async (tunnel: Tunnel): Promise<void> => {
     await askedAgain(tunnel);
     edge.script = {
@@ -243,7 +243,7 @@ describe('another policy for a tunnel that is open', () => {
     await eventually(() => expect(edge.sessions).toHaveLength(3));
   };
 
-  it('that came while the edge was away, and is refused when it is back, leaves the one of before, and says so', async () => {
+  it('that is refused after a reconnect restores the old policy and reports the error', async () => {
     const tunnel = await open();
     const [first] = registrations();
     await changedAway(tunnel);
@@ -252,7 +252,7 @@ describe('another policy for a tunnel that is open', () => {
     expect(refusals()).toMatchObject([{ fault: { code: 'POLICY_INVALID' }, final: false }]);
   });
 
-  it('that came then to a tunnel without one ends it: rather no tunnel than one that is open to everyone', async () => {
+  it('that is refused after a reconnect closes a tunnel that had no policy before', async () => {
     await start();
     const tunnel = await client.open({ protocol: 'http', localPort: 3000, name: 'shop' });
     await changedAway(tunnel);
@@ -261,13 +261,13 @@ describe('another policy for a tunnel that is open', () => {
     expect(refusals()).toMatchObject([{ fault: { code: 'POLICY_INVALID' }, final: true }]);
   });
 
-  it('is checked before anybody hears of it', async () => {
+  it('is checked before the edge gets a request', async () => {
     const tunnel = await open();
     await expect(tunnel.update({ policy: [{ route: 'nowhere' }] })).rejects.toThrow();
     expect(registrations()).toHaveLength(1);
   });
 
-  it('can be none', async () => {
+  it('can remove the policy', async () => {
     const tunnel = await open();
     await tunnel.update({});
     expect(registrations()[1]?.policy).toBeUndefined();
@@ -275,8 +275,8 @@ describe('another policy for a tunnel that is open', () => {
   });
 });
 
-describe('warnings', () => {
-  it('name a login over plain http', async () => {
+describe('warnings about a policy', () => {
+  it('mention a login over plain HTTP', async () => {
     await start();
     const policy = { login: { provider: 'company' }, rules: [{ auth: { login: { anyone: true as const } } }] };
     const tunnel = await client.open({ protocol: 'http', localPort: 3000, policy });

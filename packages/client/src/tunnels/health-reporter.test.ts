@@ -38,14 +38,14 @@ const makeProber = (maxFailed = 2): Prober =>
 const GOOD: ProbeResult = { ok: true };
 const BAD: ProbeResult = { ok: false, reason: 'connection refused' };
 
-/** The look that is under way ends like this. */
+/** Ends the running probe with the given result. */
 const answer = async (result: ProbeResult): Promise<void> => {
   looks.at(-1)?.answer(result);
   await clock.advance(0);
 };
 
-describe('the pace', () => {
-  it('begins at once, and counts from the beginning of the last one', async () => {
+describe('the probe interval', () => {
+  it('starts with a probe at once, and is measured from the start of the last probe', async () => {
     makeProber().start();
     expect(looks).toHaveLength(1);
     await clock.advance(3000);
@@ -60,7 +60,7 @@ describe('the pace', () => {
     [0, 9000],
     [0.5, 10_000],
     [0.999_999, 11_000],
-  ])('is spread by a tenth to either side: chance %f gives %i ms', async (chance, pauseMs) => {
+  ])('is randomized by 10 % in both directions: random %f gives %i ms', async (chance, pauseMs) => {
     random = chance;
     makeProber().start();
     await answer(GOOD);
@@ -68,7 +68,7 @@ describe('the pace', () => {
     expect(Math.round(looks[1]?.at ?? 0)).toBe(pauseMs);
   });
 
-  it('never has two at once: one that takes too long is followed at once', async () => {
+  it('never runs two probes at once; after an overdue probe the next one starts at once', async () => {
     makeProber().start();
     await clock.advance(25_000);
     expect(looks).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('the pace', () => {
     expect(looks.map((look) => look.at)).toEqual([0, 25_000]);
   });
 
-  it('does not begin twice', () => {
+  it('does not start twice', () => {
     const prober = makeProber();
     prober.start();
     prober.start();
@@ -84,8 +84,8 @@ describe('the pace', () => {
   });
 });
 
-describe('what it tells', () => {
-  it('are changes only, and what is known for who asks', async () => {
+describe('health reports', () => {
+  it('are sent for changes only, and the known state can be queried', async () => {
     const prober = makeProber();
     prober.start();
     expect(prober.known).toBeNull();
@@ -102,8 +102,8 @@ describe('what it tells', () => {
   });
 });
 
-describe('stop', () => {
-  it('ends the look that is under way, whose result counts no more', async () => {
+describe('a stopped prober', () => {
+  it('aborts the running probe and ignores its result', async () => {
     const prober = makeProber(1);
     prober.start();
     prober.stop();
@@ -113,7 +113,7 @@ describe('stop', () => {
     expect([looks.length, told, clock.pendingTimers]).toEqual([1, [], 0]);
   });
 
-  it('leaves no timer between two looks, also when the news make someone stop it', async () => {
+  it('leaves no timer, even if stopped inside a health report', async () => {
     const prober = makeProber();
     prober.start();
     await answer(GOOD);

@@ -1,4 +1,4 @@
-// What an edge hears of health, over real connections: changes only, again after a loss, nothing after the end.
+// Health reports over real connections: sent for changes only, repeated after a reconnect, and ended with the tunnel.
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { type AddressInfo, createConnection, createServer, type Server } from 'node:net';
@@ -36,7 +36,7 @@ let localPort: number;
 const listen = (port: number): Promise<void> => new Promise((resolve) => service.listen(port, '127.0.0.1', resolve));
 const stopService = (): Promise<unknown> => new Promise((resolve) => service.close(resolve));
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   const client = await connect({
     server: edge.address,
@@ -49,7 +49,7 @@ const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   return client;
 };
 
-/** Fractions of a second are for tests and for the impatient; a busy machine may take its time to answer. */
+/** A short probe interval for tests, with a long timeout because a busy machine can respond late. */
 const quick = { type: 'tcp', intervalSecs: 0.01, timeoutSecs: 15, maxFailed: 3 } as const;
 const member = () =>
   ({ protocol: 'tcp', localPort, name: 'db', group: 'pool', groupKey: 'k', healthCheck: quick }) as const;
@@ -59,7 +59,7 @@ const reportsOf = (session: ScriptedSession): Report[] =>
   session.received.filter((message): message is Report => /^Tunnel(Unh|H)ealthy$/.test(message.type));
 const seen = (type: StatusEvent['type']): StatusEvent[] => events.filter((event) => event.type === type);
 
-/** So many probes reach the service from now on. */
+/** Waits until `count` more probes have reached the service. */
 const probes = async (count: number): Promise<void> => {
   let came = 0;
   const onConnection = (): void => void (came += 1);
@@ -68,8 +68,8 @@ const probes = async (count: number): Promise<void> => {
   service.off('connection', onConnection);
 };
 
-describe('health', () => {
-  it('is told when it changes, and not with every probe', async () => {
+describe('the health of a tunnel', () => {
+  it('is reported when it changes, not with every probe', async () => {
     const tunnel = await (await dial()).open(member());
     expect(tunnel).toMatchObject({ group: 'pool', health: 'unknown' });
     await probes(5);
@@ -94,7 +94,7 @@ describe('health', () => {
     expect(types.indexOf('tunnel-opened')).toBeLessThan(types.indexOf('health'));
   });
 
-  it('of a service that never was there is told once its failures are enough', async () => {
+  it('is reported as unhealthy after enough failures when the service never ran', async () => {
     await stopService();
     await (await dial()).open(member());
     await eventually(() => expect(reportsOf(edge.session)).toHaveLength(1));
@@ -102,7 +102,7 @@ describe('health', () => {
     await listen(0);
   });
 
-  it('is told again to each session that a tunnel comes back to, under its new id', async () => {
+  it('is reported again to every new session, under the new tunnel id', async () => {
     const tunnel = await (await dial()).open(member());
     await eventually(() => expect(reportsOf(edge.session)).toHaveLength(1));
     edge.session.cut();
@@ -116,7 +116,7 @@ describe('health', () => {
     expect(seen('health')).toHaveLength(1);
   });
 
-  it('is looked at while the edge is away; the edge is told what has become of it', async () => {
+  it('is probed while the edge is away, and the latest state is reported afterwards', async () => {
     const tunnel = await (await dial()).open(member());
     await eventually(() => expect(tunnel.health).toBe('healthy'));
     let letIn: () => void = () => {};
@@ -137,7 +137,7 @@ describe('health', () => {
     await listen(0);
   });
 
-  it('is looked at by HTTP, where the service is told its own name', async () => {
+  it('is probed over HTTP with the service’s own Host header', async () => {
     service.removeAllListeners('connection');
     const heads: string[] = [];
     service.on('connection', (socket) => {
@@ -153,7 +153,7 @@ describe('health', () => {
     expect(heads[0]).toContain(`GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:${localPort}\r\n`);
   });
 
-  it('is nobody’s business without a type', async () => {
+  it('is not probed and not reported when the health check has no type', async () => {
     const healthCheck = { alertWebhook: 'https://hooks.example.com/x' };
     let came = 0;
     service.on('connection', () => void (came += 1));
@@ -169,7 +169,7 @@ describe('health', () => {
   });
 });
 
-describe('probes end', () => {
+describe('health probes end', () => {
   let came: Set<number | undefined>;
   let clock: FakeClock;
 
@@ -179,7 +179,10 @@ describe('probes end', () => {
     service.on('connection', ({ remotePort }) => came.add(remotePort));
   });
 
-  /** Connections arrive in their order: when ours is there, so are those that were begun before. */
+  /**
+   * Counts the probes that have arrived. Connections are accepted in order, so earlier probes have arrived once the test's own connection
+   * has.
+   */
   const arrivals = async (): Promise<number> => {
     const own = createConnection(localPort, '127.0.0.1');
     await once(own, 'connect');
@@ -221,7 +224,7 @@ describe('probes end', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('also when a listener closes the tunnel as soon as it is open', async () => {
+  it('when a listener closes the tunnel as soon as it is open', async () => {
     const onStatus = (event: StatusEvent): void => {
       if (event.type === 'tunnel-opened') void event.tunnel.close();
     };
@@ -233,7 +236,7 @@ describe('probes end', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('or never begin, for a tunnel that is refused', async () => {
+  it('before the first probe when the tunnel is refused', async () => {
     edge.script.RegisterTunnel = ({ request_id }, session) => {
       const code = 'GROUP_KEY_MISMATCH';
       session.send({ type: 'TunnelError', request_id, code, message: 'group key does not match', retryable: true });
@@ -245,8 +248,8 @@ describe('probes end', () => {
   });
 });
 
-describe('a group', () => {
-  it('is asked for by name and hash; the key stays in the process', async () => {
+describe('a tunnel in a group', () => {
+  it('sends the name of the group and the hash of the key, which stays in the process', async () => {
     const home = await temporaryDirectory();
     const lines: string[] = [];
     const stream = new PassThrough().on('data', (line) => lines.push(String(line)));
@@ -257,7 +260,7 @@ describe('a group', () => {
     const asked = edge.session.all('RegisterTunnel')[0];
     expect(asked).toMatchObject({ group: 'pool', group_key_hash: sha256Hex(key) });
     expect(asked?.group_key_hash).toMatch(/^[0-9a-f]{64}$/);
-    // The edge may say that the port is bound; that is no news for anybody.
+    // The edge reports the group port as bound; the client logs the message and changes nothing.
     edge.session.send({ type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: 20_001 });
     await eventually(() => expect(lines.join('')).toContain('group port is open'));
     expect(client.state).toBe('connected');
@@ -270,7 +273,7 @@ describe('a group', () => {
     await home.close();
   });
 
-  it('is asked for again in the same words after a loss; what the edge chose stays preferred', async () => {
+  it('sends the same group request after a reconnect, and prefers its assigned endpoint', async () => {
     const client = await dial();
     await client.open({ ...member(), protocol: 'http', name: 'web', subdomain: 'shop' });
     await client.open({ ...member(), protocol: 'http', name: 'other' });
@@ -290,7 +293,7 @@ describe('a group', () => {
     expect(again[0]?.preferred_subdomain).toBeUndefined();
   });
 
-  it('is not joined with what the tunnel had in another one', async () => {
+  it('does not ask for the endpoint from a previous group', async () => {
     const home = await temporaryDirectory();
     const options = { stateDir: home.path };
     const killed = await dial(options);

@@ -1,4 +1,4 @@
-// Where visitors are taken to whom the edge sends to a service by name, and what a PROXY protocol header says before their first byte.
+// Visitors routed by the edge to a named service, and the PROXY protocol header before their first byte.
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { eventually, rethrow, startTcpServer, type TcpServer } from '@tunnel/testkit';
@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all(services.splice(0).map((service) => service.close()));
 });
 
-/** A service that keeps what it hears. */
+/** Starts a service, and records the received text. */
 const listening = async (): Promise<{ port: number; heard: () => string; connections: () => number }> => {
   let text = '';
   let connections = 0;
@@ -56,8 +56,8 @@ const say = async (head: StreamHead, text: string): Promise<void> => {
 
 const visitor = '203.0.113.9:50000';
 
-describe('a service by name', () => {
-  it('is dialled as the owner’s table says, and the tunnel’s own without a name', async () => {
+describe('a named service', () => {
+  it('is dialed as configured, and the tunnel’s own service is dialed without a name', async () => {
     const own = await listening();
     const api = await listening();
     const { tunnelId } = await client.open({ protocol: 'http', localPort: own.port, services: { api: api.port } });
@@ -66,7 +66,7 @@ describe('a service by name', () => {
     await eventually(() => expect([own.heard(), api.heard()]).toEqual(['to own', 'to api']));
   });
 
-  it('that the table does not have is refused, and nothing is dialled', async () => {
+  it('that is not configured is refused without a dial', async () => {
     const own = await listening();
     const { tunnelId } = await client.open({ protocol: 'http', localPort: own.port, services: {} });
     for (const service of ['api', 'toString', '127.0.0.1:1']) {
@@ -78,10 +78,10 @@ describe('a service by name', () => {
   });
 });
 
-describe('a service that comes with another policy', () => {
+describe('a service from a policy update', () => {
   const policy = [{ match: { path: '/beta/**' }, route: 'beta' }];
 
-  it('serves a visitor who is there before the answer of the edge is', async () => {
+  it('serves a visitor who arrives before the response of the edge', async () => {
     const own = await listening();
     const beta = await listening();
     const tunnel = await client.open({ protocol: 'http', localPort: own.port });
@@ -100,7 +100,7 @@ describe('a service that comes with another policy', () => {
     await updated;
   });
 
-  it('and is refused is dialled for nobody', async () => {
+  it('is not dialed when the edge refused the update', async () => {
     const own = await listening();
     const beta = await listening();
     const tunnel = await client.open({ protocol: 'http', localPort: own.port });
@@ -124,7 +124,7 @@ describe('the PROXY protocol', () => {
     [visitor, '198.51.100.7:20153', 'PROXY TCP4 203.0.113.9 198.51.100.7 50000 20153\r\n'],
     ['[2001:db8::9]:1', '[2001:db8::7]:2', 'PROXY TCP6 2001:db8::9 2001:db8::7 1 2\r\n'],
     ['[2001:db8::9]:1', undefined, 'PROXY TCP6 2001:db8::9 :: 1 20001\r\n'],
-  ])('in version 1 is a line before the first byte: %s at %s', async (from, publicAddress, line) => {
+  ])('version 1 sends a line before the first byte: %s at %s', async (from, publicAddress, line) => {
     const service = await listening();
     const { tunnelId } = await client.open({ protocol: 'tcp', localPort: service.port, proxyProtocol: 'v1' });
     await say({ tunnelId, visitor: from, ...(publicAddress === undefined ? {} : { publicAddress }) }, 'hello');
@@ -132,7 +132,7 @@ describe('the PROXY protocol', () => {
     expect(edge.session.all('RegisterTunnel')[0]?.proxy_protocol).toBe('v1');
   });
 
-  it('in version 2 is a header before the first byte', async () => {
+  it('version 2 sends a header before the first byte', async () => {
     const service = await listening();
     const { tunnelId } = await client.open({ protocol: 'tcp', localPort: service.port, proxyProtocol: 'v2' });
     await say({ tunnelId, visitor, publicAddress: '198.51.100.7:20153' }, 'hello');
@@ -140,14 +140,14 @@ describe('the PROXY protocol', () => {
     await eventually(() => expect(service.heard()).toBe(`${SIGNATURE}${addresses}hello`));
   });
 
-  it('comes also when the visitor says nothing', async () => {
+  it('header is sent even if the visitor sends nothing', async () => {
     const service = await listening();
     const { tunnelId } = await client.open({ protocol: 'tcp', localPort: service.port, proxyProtocol: 'v1' });
     await open({ tunnelId, visitor, publicAddress: '198.51.100.7:20153' });
     await eventually(() => expect(service.heard()).toMatch(/^PROXY TCP4 .*\r\n$/));
   });
 
-  it('does not come unasked', async () => {
+  it('header is sent only when configured', async () => {
     const service = await listening();
     const { tunnelId } = await client.open({ protocol: 'tcp', localPort: service.port });
     await say({ tunnelId, visitor, publicAddress: '198.51.100.7:20153' }, 'hello');

@@ -1,4 +1,4 @@
-// Tunnels at a host of their owner's own: what the edge is asked for, also after a loss, and an edge that knows nothing of it.
+// Tunnels under a custom domain: the registration, also after a reconnect, and an edge without support for custom domains.
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (): Promise<Client> => {
   const client = await connect({ server: edge.address, token: 'tnl_test', random: () => -1 });
   clients.push(client);
@@ -26,7 +26,7 @@ const dial = async (): Promise<Client> => {
 
 const SHOP = { protocol: 'http', localPort: 3000, domain: 'shop.example.com' } as const;
 
-it('an http tunnel is asked for by its own domain, and so again after a loss', async () => {
+it('an http tunnel registers its own domain, and again after a reconnect', async () => {
   const tunnel = await (await dial()).open(SHOP);
   expect(tunnel).toMatchObject({ publicUrl: 'https://shop.example.com', label: 'shop.example.com' });
   edge.session.cut();
@@ -46,11 +46,11 @@ it.each([
   ['no host name', 'no host name'],
   ['ü ü', 'ü ü'],
   ['', ''],
-])('%j is the name %j', (typed, name) => {
+])('the domain %j is sent as %j', (typed, name) => {
   expect(asciiDomain(typed)).toBe(name);
 });
 
-it('an edge that does not know own domains is not asked: it would give another name', async () => {
+it('an edge without custom domains gets no request, because it would assign another name', async () => {
   edge.capabilities = CAPABILITIES.filter((name) => name !== 'tls');
   const client = await dial();
   await expect(client.open(SHOP)).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-// A tunnel that leads elsewhere while it is open: what its visitors notice, and what the edge is told.
+// An open tunnel gets another local target: the effect on visitors, and the messages to the edge.
 import type { MuxStream } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { eventually, RecordingReader, rethrow, startTcpServer, type TcpServer } from '@tunnel/testkit';
@@ -45,12 +45,12 @@ const visit = async (tunnelId: string): Promise<RecordingReader> => {
   return new RecordingReader(stream);
 };
 
-/** Told apart by how much they say. */
+/** Names the answering service, by the length of the greeting. */
 const heard = ({ bytes }: RecordingReader): string => ({ 0: '', 3: 'old', 5: 'other' })[bytes] ?? 'both';
 const registrations = (): MessageOf<'RegisterTunnel'>[] => edge.session.all('RegisterTunnel');
 
-describe('retarget', () => {
-  it('takes the next visitor elsewhere, leaves the others where they are, and the edge hears nothing of it', async () => {
+describe('retargeting a tunnel', () => {
+  it('sends new visitors to the new service, keeps existing visitors, and tells the edge nothing', async () => {
     const tunnel = await client.open({ protocol: 'tcp', name: 'db', localPort: old.port });
     const before = await visit(tunnel.tunnelId);
     await eventually(() => expect(heard(before)).toBe('old'));
@@ -64,7 +64,7 @@ describe('retarget', () => {
     expect(tunnel.spec).toMatchObject({ localPort: other.port });
   });
 
-  it('of requests asks for the same tunnel again, and settles when the edge has let go of what it kept', async () => {
+  it('with another local protocol registers the tunnel again and waits for the edge', async () => {
     const tunnel = await client.open({ protocol: 'http', name: 'web', localPort: old.port });
     let answer: () => void = () => {};
     edge.script = {
@@ -84,7 +84,7 @@ describe('retarget', () => {
       local_protocol: 'h2c',
       preferred_subdomain: tunnel.label,
     });
-    // New connections are taken there already.
+    // New connections already go to the new service.
     const visitor = await visit(tunnel.tunnelId);
     await eventually(() => expect(heard(visitor)).toBe('other'));
     expect(isSettled).toBe(false);
@@ -93,7 +93,7 @@ describe('retarget', () => {
     expect(events.map(({ type }) => type).filter((type) => type.startsWith('tunnel-'))).toEqual(['tunnel-opened']);
   });
 
-  it('of one that is away or not yet open is told with its next registration', async () => {
+  it('that is away or not yet open takes effect with the next registration', async () => {
     let answer: () => void = () => {};
     edge.script = {
       RegisterTunnel: (message, session) => {
@@ -110,7 +110,7 @@ describe('retarget', () => {
     await retargeted;
     expect(registrations()).toHaveLength(2);
 
-    // It stays away until its next session is welcomed.
+    // The tunnel stays away until the edge accepts the next session.
     let welcome: () => void = () => {};
     edge.script = {
       Auth: (_message, session) => {
@@ -129,7 +129,7 @@ describe('retarget', () => {
     expect(registrations().map(({ local_addr }) => local_addr)).toEqual([`127.0.0.1:${old.port}`]);
   });
 
-  it('that looks at certificates again does so for its services by name, too', async () => {
+  it('with certificate checks turned on applies them to named services too', async () => {
     const spec = { protocol: 'https', name: 'web', localPort: old.port, services: { api: other.port } } as const;
     const tunnel = (await client.open({ ...spec, localTlsVerify: false })) as TunnelEntry;
     expect(tunnel.serviceTarget('api')).toMatchObject({ tls: { verify: false } });
@@ -140,7 +140,7 @@ describe('retarget', () => {
     ]);
   });
 
-  it('has the new service probed by the new rules', async () => {
+  it('probes the new service', async () => {
     const healthCheck = { type: 'tcp', intervalSecs: 0.01, timeoutSecs: 15 } as const;
     const tunnel = await client.open({ protocol: 'tcp', name: 'db', localPort: old.port, healthCheck });
     await eventually(() => expect(tunnel.health).toBe('healthy'));
@@ -159,7 +159,7 @@ describe('retarget', () => {
     ['two targets', {}, { localPort: 1, localSocket: '/run/x.sock' }, 'one of'],
     ['the address that the edge writes into requests', { hostHeader: 'rewrite' }, { localPort: 1 }, 'open it again'],
     ['the first health check', {}, { localPort: 1, healthCheck: { type: 'tcp' } }, 'open it again'],
-  ])('refuses %s, and nothing has changed', async (_what, spec, target, words) => {
+  ])('with %s is refused and changes nothing', async (_what, spec, target, words) => {
     const tunnel = await client.open({ protocol: 'http', name: 'web', localPort: old.port, ...spec });
     await expect(tunnel.retarget(target)).rejects.toThrow(words);
     expect(tunnel.localPort).toBe(old.port);
@@ -167,8 +167,8 @@ describe('retarget', () => {
   });
 });
 
-describe('open', () => {
-  it('with the endpoint of one that is closed asks for it again; find knows the living', async () => {
+describe('opening a tunnel', () => {
+  it('with the endpoint of a closed tunnel asks for it again; find() returns open tunnels only', async () => {
     const before = await client.open({ protocol: 'tcp', name: 'db', localPort: old.port });
     expect(client.find('db')).toBe(before);
     await before.close();

@@ -1,11 +1,11 @@
-// An edge that answers registrations one after the other, slowly, is alive.
+// An edge is alive even if registrations are answered slowly, one after the other.
 import type { MessageOf } from '@tunnel/protocol';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 
-it('waits for the last answer as long as the edge answers others, and no longer than 15 s after those', async () => {
+it('a registration waits while the edge answers others, and at most 15 s after the last answer', async () => {
   const clock = new FakeClock();
   const edge = await new ScriptedEdge().listen();
   const asked: MessageOf<'RegisterTunnel'>[] = [];
@@ -35,7 +35,7 @@ it('waits for the last answer as long as the edge answers others, and no longer 
   }
 });
 
-it('has 256 registrations under way at a time, and none of a tunnel that was closed before its turn', async () => {
+it('at most 256 registrations run at once, and a tunnel closed before its turn is skipped', async () => {
   const clock = new FakeClock();
   const edge = await new ScriptedEdge().listen();
   const asked: MessageOf<'RegisterTunnel'>[] = [];

@@ -55,7 +55,7 @@ beforeEach(() => {
 });
 
 describe('StreamHandler', () => {
-  it('lets a visitor wait who is quicker than the answer to the registration', () => {
+  it('lets a visitor wait who arrives before the registration response', () => {
     expecting = true;
     const { stream, refusals } = offered();
     handler.onStream(stream, head);
@@ -68,7 +68,7 @@ describe('StreamHandler', () => {
     expect(refusals).toEqual([]);
   });
 
-  it('refuses who waited for a tunnel that does not come', () => {
+  it('refuses a waiting visitor when the tunnel does not open', () => {
     expecting = true;
     const { stream, refusals } = offered();
     handler.onStream(stream, head);
@@ -77,7 +77,7 @@ describe('StreamHandler', () => {
     expect(refusals).toMatchObject([{ code: 'unknown-tunnel' }]);
   });
 
-  it('lets only so many wait', () => {
+  it('refuses visitors beyond 1024 waiting ones', () => {
     expecting = true;
     for (let index = 0; index < 1024; index += 1) handler.onStream(offered().stream, head);
     const { stream, refusals } = offered();
@@ -85,7 +85,7 @@ describe('StreamHandler', () => {
     expect(refusals).toMatchObject([{ code: 'limit' }]);
   });
 
-  it('refuses a visitor of a target that is no longer allowed, and serves it where the look found nothing', async () => {
+  it('refuses a visitor when the target is no longer allowed, and serves the visitor otherwise', async () => {
     known.set('tun_1', tunnel);
     verdict = Promise.reject(new Fault('CLIENT_TARGET_NOT_ALLOWED', { target: 'localhost:4302', reason: 'a test' }));
     const { stream, refusals } = offered();
@@ -100,7 +100,7 @@ describe('StreamHandler', () => {
     expect(served).toEqual([welcome.stream]);
   });
 
-  it('cuts a visitor off whose target turns out to be no longer allowed, and no one because of a look that fails', async () => {
+  it('cuts a visitor when a later check forbids the target, but not when the check fails', async () => {
     known.set('tun_1', tunnel);
     verdict = Promise.resolve();
     const cuts: StreamReason[] = [];
@@ -125,14 +125,14 @@ describe('StreamHandler', () => {
     handler.onStream(stream, head);
     await vi.waitUntil(() => cuts.length > 0);
     expect([looks, cuts]).toMatchObject([1, [{ code: 'cancelled', text: expect.stringContaining('localhost:4302') }]]);
-    // Of most targets nothing is looked up at all.
+    // Most targets need no check before a visitor is served.
     [verdict, looks] = [null, 0];
     handler.onStream(stream, head);
     await vi.waitUntil(() => served.length === 4);
     expect(looks).toBe(0);
   });
 
-  it('is idle when the last visitor has gone', async () => {
+  it('is idle once the last visitor has left', async () => {
     known.set('tun_1', tunnel);
     handler.onStream(offered().stream, head);
     handler.onStream(offered().stream, head);
@@ -148,7 +148,7 @@ describe('StreamHandler', () => {
     expect(handler.served).toBe(0);
   });
 
-  it('a fault while one is served costs this one, is counted, and nobody waits for it: client.forward', async () => {
+  it('a fault in client.forward ends only its own visitor, is counted, and does not block the drain', async () => {
     const reports: string[] = [];
     const resets: StreamReason[] = [];
     const own = new StreamHandler({

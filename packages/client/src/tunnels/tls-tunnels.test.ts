@@ -21,7 +21,7 @@ afterEach(async () => {
   await echo.close();
 });
 
-/** A visitor's stream as the edge opens it; what comes back. */
+/** Opens a visitor's stream as the edge does and sends `text`. Returns the list that collects the responses. */
 const visit = (tunnelId: string, text: string): string[] => {
   const heard: string[] = [];
   edge.session.mux.open(
@@ -47,7 +47,7 @@ const visit = (tunnelId: string, text: string): string[] => {
   return heard;
 };
 
-it('a tls tunnel is asked for by its host, and its bytes go to the service as they come', async () => {
+it('a tls tunnel registers its host and forwards bytes unchanged', async () => {
   const tunnel = await client.open({ protocol: 'tls', localPort: echo.port, subdomain: 'db' });
   expect(tunnel).toMatchObject({ name: `tls-${echo.port}`, publicUrl: 'tls://db.test:8443', label: 'db.test' });
   const [asked] = edge.session.all('RegisterTunnel');
@@ -59,7 +59,7 @@ it('a tls tunnel is asked for by its host, and its bytes go to the service as th
   expect(tunnel.counts).toMatchObject({ connections: 1, requests: 0 });
 });
 
-it('its service is told who the visitor is, before the first byte of TLS', async () => {
+it('the PROXY header of a tls tunnel precedes the first byte of TLS', async () => {
   const heard: Buffer[] = [];
   const server: Server = createServer((socket) => {
     socket.on('data', (bytes) => heard.push(bytes)).on('error', () => {});
@@ -73,7 +73,7 @@ it('its service is told who the visitor is, before the first byte of TLS', async
   server.close();
 });
 
-it('an edge that does not know tls is not asked; the tunnel is refused in plain words', async () => {
+it('a tls tunnel is refused without a request when the edge does not support tls', async () => {
   edge.capabilities = CAPABILITIES.filter((name) => name !== 'tls');
   const other = await connect({ server: edge.address, token: 'tnl_test' });
   const spec = { protocol: 'tls', localPort: 1 } as const;

@@ -18,7 +18,7 @@ const tls = { protocol: 'tls', localPort: 8443 } as const;
 const udp = { protocol: 'udp', localPort: 53 } as const;
 const DEFAULTS = { host_header: 'keep', local_protocol: 'http1', capture: true };
 
-describe('what the edge is asked for', () => {
+describe('the fields of a registration', () => {
   it.each([
     ['a tcp tunnel asks for any port', tcp, {}, {}],
     ['a port that was given', { ...tcp, remotePort: 1 }, { assignedPort: 2 }, { remote_port: 1 }],
@@ -69,12 +69,12 @@ describe('what the edge is asked for', () => {
     ['https', 'app.test', 80, 'app.test:80'],
     ['http', '::1', 3000, '[::1]:3000'],
     ['tcp', 'db.test', 80, 'db.test:80'],
-  ] as const)('%s at %s and %i is written %s', (protocol, host, port, text) => {
+  ] as const)('show the local address of %s at %s and %i as %s', (protocol, host, port, text) => {
     expect(localAddress({ proto: protocol, local_host: host, local_port: port })).toBe(text);
   });
 });
 
-describe('what a tunnel leads to', () => {
+describe('a local target', () => {
   const files = { dir: '/srv/site' };
 
   it.each([
@@ -82,16 +82,16 @@ describe('what a tunnel leads to', () => {
     [{ local_host: '::1', local_port: 3000 }, '[::1]:3000'],
     [{ local_socket: '/run/app.sock' }, 'unix:/run/app.sock'],
     [{ files }, 'files:/srv/site'],
-  ])('%j is written %s', (local, text) => {
+  ])('%j is displayed as %s', (local, text) => {
     expect(localText(local)).toBe(text);
   });
 
-  it('has a name where it was given none', () => {
+  it('without a name gets a name from its port, socket or folder', () => {
     const names = [{ local_port: 80 }, { local_socket: '/run/my app.sock' }, { files }, { files: { dir: '/' } }];
     expect(names.map(localLabel)).toEqual(['80', 'my-app', 'site', 'files']);
   });
 
-  it('without an address is localhost in a Host header', () => {
+  it('without a host is `localhost` in the Host header', () => {
     expect(localAddress({ proto: 'http', files })).toBe('localhost');
     expect(localAddress({ proto: 'http', local_socket: '/run/a' })).toBe('localhost');
   });
@@ -118,19 +118,19 @@ describe('what a tunnel leads to', () => {
     { protocol: 'http', files },
     { protocol: 'https', localSocket: '/run/app.sock', localTlsVerify: false },
     { protocol: 'tcp', localSocket: 'app.sock', healthCheck: { type: 'tcp' } },
-  ] as const)('%j is good', (spec) => {
+  ] as const)('%j is accepted', (spec) => {
     expect(() => acceptTunnel(spec)).not.toThrow();
   });
 });
 
-describe('a spec that cannot work', () => {
-  it('h2c over TLS is a contradiction', () => {
+describe('an invalid tunnel spec is refused', () => {
+  it('h2c over TLS', () => {
     expect(() => acceptTunnel({ ...http, protocol: 'https', localProtocol: 'h2c' })).toThrow(/h2c/);
     expect(() => acceptTunnel({ ...http, localProtocol: 'h2c' })).not.toThrow();
   });
 
   it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(261), '[::1', 'a/b', '@', 'a@b', 'x:y', ':80'])(
-    'a Host header %j',
+    'the Host header %j',
     (hostHeader) => {
       expect(() => acceptTunnel({ ...http, hostHeader })).toThrow('the Host header must be');
     },
@@ -183,12 +183,12 @@ describe('a spec that cannot work', () => {
     expect(() => acceptTunnel({ ...tcp, ...odd } as TunnelOptions)).toThrow(reason);
   });
 
-  it('leaves to the edge what a frame can carry', () => {
+  it('unless only the edge can judge the value', () => {
     acceptTunnel({ ...tcp, name: '🔑'.repeat(100), remotePort: 65_535, localHost: 'a'.repeat(253) });
     acceptTunnel({ ...tcp, protocol: 'udp', name: '' });
   });
 
-  it('a subdomain that fits no frame', () => {
+  it('a subdomain longer than 63 characters', () => {
     expect(() => acceptTunnel({ ...http, subdomain: 'a'.repeat(301) })).toThrow('longer than 63');
     acceptTunnel({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
   });
@@ -197,7 +197,7 @@ describe('a spec that cannot work', () => {
 const grouped = { ...http, group: 'web', groupKey: 'k' } as const;
 const PATH = 'must begin with / and contain no spaces or control characters';
 
-describe('what cannot work is refused before anything is asked', () => {
+describe('an invalid group or health check is refused before the edge gets a request', () => {
   it.each<[string, TunnelOptions, string]>([
     ['a group without a key', { ...http, group: 'web' }, 'a group needs a group key'],
     ['a key without a group', { ...http, groupKey: 'k' }, 'a group key needs a group'],
@@ -255,14 +255,14 @@ describe('what cannot work is refused before anything is asked', () => {
     ['a health check without a group', { ...http, healthCheck: { type: 'tcp' } }],
     ['an alert alone', { ...http, healthCheck: { alertWebhook: 'http://127.0.0.1:9/' } }],
     ['fractions', { ...http, healthCheck: { type: 'http', path: '/', intervalSecs: 0.5, timeoutSecs: 0.25 } }],
-  ])('%s can', (_, spec) => {
+  ])('but %s is accepted', (_, spec) => {
     expect(() => acceptTunnel(spec)).not.toThrow();
   });
 });
 
-describe('what the edge is told', () => {
-  it('is the SHA-256 of the key’s UTF-8 bytes, as sha256sum would print it', () => {
-    // printf %s 'schlüssel' | sha256sum
+describe('the group key', () => {
+  it('is sent as the SHA-256 of its UTF-8 bytes, as sha256sum prints it', () => {
+    // The hash below is the output of: printf %s 'schlüssel' | sha256sum
     const hash = 'ccec7a8e3e039f0b6b308a81f438e1d07a59c8c896b4f237d10c3eecb8375ef7';
     for (const groupKey of ['schlüssel', new Secret('schlüssel')]) {
       expect(registrationFields(specOfTunnel({ ...tcp, group: 'web', groupKey }), {})).toEqual({
@@ -272,13 +272,13 @@ describe('what the edge is told', () => {
     }
   });
 
-  it('is nothing that the key could be read from', () => {
+  it('is not kept in the tunnel spec', () => {
     const kept = concealSecrets(specOfTunnel({ ...grouped, groupKey: 'very secret' }));
     expect(inspect(kept, { depth: 9 }) + JSON.stringify(kept)).not.toContain('very secret');
   });
 });
 
-it('a probe goes by the defaults of the specification', () => {
+it('health probes use the defaults of the specification', () => {
   expect(probeRulesOf({ type: 'tcp' })).toEqual({
     type: 'tcp',
     interval_secs: 10,

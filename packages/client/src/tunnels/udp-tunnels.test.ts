@@ -39,7 +39,7 @@ const open = (session: ScriptedSession, tunnelId: string, heard: string[]): Data
 
 const say = (stream: DatagramStream, text: string): void => void stream.send(Buffer.from(text), 0, text.length);
 
-it('a udp tunnel is asked for with what its owner said, and carries datagrams', async () => {
+it('a udp tunnel registers its port and idle time, and carries datagrams', async () => {
   const tunnel = await client.open({ protocol: 'udp', localPort: echo.port, remotePort: 20_153, idleSecs: 90 });
   expect(tunnel).toMatchObject({ name: `udp-${echo.port}`, publicUrl: 'udp://test:20153', assignedPort: 20_153 });
   expect(edge.session.all('RegisterTunnel')).toMatchObject([
@@ -51,7 +51,7 @@ it('a udp tunnel is asked for with what its owner said, and carries datagrams', 
   expect(client.openConnections).toBe(1);
 });
 
-it('an edge that does not know udp is not asked; the tunnel is refused in plain words', async () => {
+it('a udp tunnel is refused without a request when the edge does not support udp', async () => {
   edge.capabilities = [];
   const faults: StatusEvent[] = [];
   const other = await connect({
@@ -69,7 +69,7 @@ it('an edge that does not know udp is not asked; the tunnel is refused in plain 
   await other.close();
 });
 
-it('the way of its datagrams is told when the tunnel opens; tunnels of other kinds have none', async () => {
+it('the datagram path is reported when a udp tunnel opens; other tunnels have none', async () => {
   const tunnel = await client.open({ protocol: 'udp', localPort: echo.port });
   const other = await client.open({ protocol: 'tcp', localPort: 1 });
   expect(events.filter((event) => event.type === 'datagrams')).toEqual([
@@ -78,7 +78,7 @@ it('the way of its datagrams is told when the tunnel opens; tunnels of other kin
   expect([tunnel.datagrams, other.datagrams]).toEqual([{ path: 'carrier', reason: 'off' }, null]);
 });
 
-it('what it drops is told to an edge that counts it, and to no other', async () => {
+it('dropped datagrams are reported only to an edge that supports the report', async () => {
   const tunnel = await client.open({ protocol: 'udp', localPort: echo.port });
   edge.capabilities = [CAPABILITY.DATAGRAM];
   const other = await connect({ server: edge.address, token: 'tnl_test' });

@@ -28,7 +28,7 @@ afterEach(async () => {
   await echo.close();
 });
 
-/** A visitor as the edge's relay would hold it. */
+/** A visitor as seen by the edge's relay. */
 class Visitor implements ByteReader {
   text = '';
   ended = false;
@@ -85,8 +85,8 @@ const visit = async (tunnelId: string): Promise<Visitor> => {
   return visitor;
 };
 
-describe('a visitor', () => {
-  it('reaches the local service, and is counted while the bytes flow', async () => {
+describe('a visitor of a tcp tunnel', () => {
+  it('reaches the local service, and is counted while bytes flow', async () => {
     const tunnel = await openEcho();
     const visitor = await visit(tunnel.tunnelId);
     visitor.say('hello');
@@ -99,7 +99,7 @@ describe('a visitor', () => {
     );
   });
 
-  it('is refused with the reason when the local service is not there, and the owner hears of it once', async () => {
+  it('is refused with the reason when the local service is down, which is reported once', async () => {
     await echo.close();
     const tunnel = await openEcho();
     const visitors = [new Visitor(edge.session, tunnel.tunnelId), new Visitor(edge.session, tunnel.tunnelId)];
@@ -117,7 +117,7 @@ describe('a visitor', () => {
     await eventually(() => expect(visitor.refused?.code).toBe('unknown-tunnel'));
   });
 
-  it('stays when the control connection is lost and the session returns', async () => {
+  it('stays connected when the control connection is lost and the session resumes', async () => {
     const tunnel = await openEcho();
     const visitor = await visit(tunnel.tunnelId);
     visitor.say('before ');
@@ -131,8 +131,8 @@ describe('a visitor', () => {
   });
 });
 
-describe('closing with visitors', () => {
-  it('lets them finish within the drain time', async () => {
+describe('closing a client with visitors', () => {
+  it('lets the visitors finish within the drain time', async () => {
     const tunnel = await openEcho();
     const visitor = await visit(tunnel.tunnelId);
     const closed = client.close({ drainMs: 30_000 });
@@ -145,7 +145,7 @@ describe('closing with visitors', () => {
     expect(visitor.reset).toBeNull();
   });
 
-  it('cuts them off when told to a second time', async () => {
+  it('cuts the visitors when the client is closed a second time', async () => {
     const tunnel = await openEcho();
     const visitor = await visit(tunnel.tunnelId);
     void client.close({ drainMs: 30_000 });

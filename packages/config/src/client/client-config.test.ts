@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => directory.close());
 
-test('a group key is found in the file, in a variable or in a file of its own, and never prints', async () => {
+test('a group key comes from the config file, a variable or a key file, and is never printed', async () => {
   const keyFile = join(directory.path, 'key');
   await writeFile(keyFile, 'key three\n');
   await writeFile(
@@ -33,7 +33,7 @@ test('a group key is found in the file, in a variable or in a file of its own, a
   expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toMatch(/key (one|two|three)/);
 });
 
-test('a group key file is seen from the folder of the config file, or from home; its last line break is no part of the key', async () => {
+test("a group key file is relative to the config file's folder or to home, without its last line break", async () => {
   const home = await temporaryDirectory();
   await writeFile(join(directory.path, 'key'), 'beside the file\r\n');
   await writeFile(join(home.path, 'key'), '\ufeffat home \n\n');
@@ -57,7 +57,7 @@ test.each([
   ['\n', 'it is empty'],
   [Buffer.from([0xff, 0xfe, 0x41]), 'it is not UTF-8 text'],
   ['x'.repeat(70_000), 'it is larger than 65536 bytes'],
-])('a group key file that holds no key is refused at its line: %#', async (content, reason) => {
+])('an invalid group key file is refused with its line in the config: %#', async (content, reason) => {
   await writeFile(join(directory.path, 'key'), content);
   await writeFile(file, 'tunnels:\n  one:\n    {proto: tcp, local_port: 1, group: g, group_key_file: key}\n');
   expect(() => loadClientConfig({ file, env: {} })).toThrow(
@@ -65,7 +65,7 @@ test.each([
   );
 });
 
-test('health is checked without a group, and an alert goes without a probe', async () => {
+test('a health check works without a group, and an alert webhook without a probe', async () => {
   await writeFile(
     file,
     `tunnels:
@@ -84,7 +84,7 @@ test('health is checked without a group, and an alert goes without a probe', asy
   });
 });
 
-test('sockets and folders are seen from the folder of the file, or from home', async () => {
+test("socket and folder paths are relative to the config file's folder or to home", async () => {
   await writeFile(
     file,
     `tunnels:
@@ -99,7 +99,7 @@ test('sockets and folders are seen from the folder of the file, or from home', a
   expect(tunnels['site']?.files).toEqual({ dir: join(directory.path, 'dist'), spa: false, listing: true });
 });
 
-test('it is frozen all the way down, and every tunnel knows its line', async () => {
+test('the client config is deeply frozen, and every tunnel knows its line', async () => {
   await writeFile(
     file,
     '# first line\ntunnels:\n  web: { proto: tcp, local_port: 1 }\n\n  "my db":\n    proto: tcp\n    local_port: 2\n',
@@ -109,7 +109,7 @@ test('it is frozen all the way down, and every tunnel knows its line', async () 
   expect(Object.isFrozen(tunnels) && Object.isFrozen(tunnels['web'])).toBe(true);
 });
 
-test('an alias bomb is refused, not unrolled', async () => {
+test('a YAML alias bomb is refused without expansion', async () => {
   const levels = Array.from(
     { length: 12 },
     (_, i) =>
@@ -121,14 +121,14 @@ test('an alias bomb is refused, not unrolled', async () => {
   expect(() => loadClientConfig({ file, env: {} })).toThrow('too many aliases');
 });
 
-test('a second document is refused at its line, not left out in silence', async () => {
+test('a second YAML document is refused with its line, not ignored', async () => {
   await writeFile(file, 'server: 127.0.0.1:4040\n---\nserver: 127.0.0.1:4041\n');
   expect(() => loadClientConfig({ file, env: {} })).toThrow(/config\.yml:\d+: a second document starts here/);
   await writeFile(file, '---\nserver: 127.0.0.1:4040\n...\n');
   expect(loadClientConfig({ file, env: {} }).server).toBe('127.0.0.1:4040');
 });
 
-test('what was read already counts, not what the file says by now', async () => {
+test('config text that was already read is used instead of the current file', async () => {
   await writeFile(file, '');
   const { tunnels } = loadClientConfig({ file, text: 'tunnels: { a: { proto: tcp, local_port: 1 } }', env: {} });
   expect(Object.keys(tunnels)).toEqual(['a']);

@@ -1,5 +1,5 @@
-// config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
-// line.
+// Loads config.yml: the schema, the rules between several keys, and the secrets of groups and peers. The result is one checked and frozen
+// value. Every error names the line of its key.
 
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
@@ -24,7 +24,7 @@ import { yamlLayer } from '../layers/yaml-layer.ts';
 import { PolicySource } from '../policy/policy-source.ts';
 import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 
-/** One entry of `tunnels`, by the rows of the options. */
+/** Schema of one entry of `tunnels`, built from the table of tunnel options. */
 const tunnel = table(entryShape(filledSecretText()));
 
 const ALLOWED = 'a target such as "127.0.0.1:3000", "127.0.0.1:3000-3999" or "127.0.0.1:*"';
@@ -35,7 +35,7 @@ const isAllowedTarget = (text: string): boolean => {
   return whole !== undefined && Number(from) >= 1 && Number(from) <= Number(to) && Number(to) <= 65_535;
 };
 
-/** What `tunnel mcp` may do. */
+/** Schema of the key `mcp`: the permissions of `tunnel mcp`. */
 const models = section({
   read_only: flag().default(false),
   allow: z
@@ -52,24 +52,24 @@ export const clientFileSchema = table({
     .string({ error: SERVER })
     .regex(/^(\[[0-9a-fA-F:.%]+\]|[^\s:/@[\]]+)(:\d{1,5})?$/, { error: SERVER })
     .default('127.0.0.1:4040'),
-  /** Absent: the host of `server`, port 4041. */
+  /** URL of the edge's REST API. Default: the host of `server`, port 4041. */
   api_url: url({ orEmpty: false }).optional(),
-  /** Absent: the platform of the last login, else http://localhost:8080. */
+  /** URL of the platform. Default: the platform of the last login; without a login, http://localhost:8080. */
   platform_url: url({ orEmpty: false }).optional(),
-  /** Absent: TLS unless the host is loopback. */
+  /** Whether to use TLS to the server. Default: true unless the host is loopback. */
   tls: flag().optional(),
   ca_file: filledText().optional(),
   insecure: flag().default(false),
-  /** Empty: HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment. */
+  /** Proxy to the server. If empty, the environment variables HTTPS_PROXY, ALL_PROXY and NO_PROXY apply. */
   proxy: secretUrl(PROXY_URL, 'http://user:password@host:3128, https://…, socks5://… or socks5h://…, or none').prefault(
     '',
   ),
   proxy_auth_file: filledText().optional(),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
-  /** Absent: none is written. */
+  /** Path of the client's log file. Without the key, the client writes no log file. */
   log_file: filledText().optional(),
-  /** Reloaded by itself when the file changes. */
+  /** Whether the client reloads config.yml automatically when the file changes. */
   watch: flag().default(false),
   mcp: models,
   tunnels: z
@@ -79,13 +79,19 @@ export const clientFileSchema = table({
     .prefault({}),
 });
 
-/** What the file says, before group keys were looked up. */
+/** Contents of config.yml as parsed by the schema, before group keys are looked up. */
 type ClientFile = z.output<typeof clientFileSchema>;
 
-/** One entry of `tunnels`, and the line of the file where it begins. `group_key` and `p2p_secret` are set whichever key gave them. */
+/**
+ * One entry of `tunnels`, with the line of the file where the entry begins. `group_key` and `p2p_secret` are filled in even if the secret
+ * comes from a variable or a file.
+ */
 export type ClientTunnel = Omit<DeepReadonly<z.output<typeof tunnel>>, 'policy'> & {
   readonly line: number;
-  /** As it stands there, not read so far: what is wrong with it is no matter of commands that open no tunnel. A text is the path of its file. */
+  /**
+   * Policy of the tunnel, not yet checked, so that a mistake in a policy does not stop commands that open no tunnel. A string is the path
+   * of a policy file.
+   */
   readonly policy?: PolicySource | string;
 };
 
@@ -95,15 +101,15 @@ export type ClientConfig = DeepReadonly<Omit<ClientFile, 'tunnels'>> & {
 
 interface ClientConfigSources {
   readonly file: string;
-  /** What it says, for those who have read it; it may say something else by now. */
+  /** Text of the file, from callers that have already read the file. The text on disk may have changed since. */
   readonly text?: string;
-  /** For `group_key_env`. */
+  /** Environment variables, for keys such as `group_key_env`. */
   readonly env: NodeJS.ProcessEnv;
-  /** For paths that begin with `~/`; the user's own when left out. */
+  /** Home folder for paths that begin with `~/`. Default: the home folder of the current user. */
   readonly home?: string;
 }
 
-/** Throws a `ConfigProblem` for the first thing that is wrong. */
+/** Loads and checks config.yml. Throws a `ConfigProblem` for the first mistake. */
 export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => {
   const layer = yamlLayer(sources.file, sources.text ?? readConfigText(sources.file));
   const source = { schema: clientFileSchema, layers: [layer], merged: layer.tree };
@@ -117,11 +123,11 @@ export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => 
   return { ...deepFreeze(parsed.data), tunnels: frozenTunnels(tunnels) };
 };
 
-/** The keys that stand in the file, of those with a default too. */
+/** Returns the top-level keys written in the file, without keys that only have a default. */
 export const clientFileKeys = (file: string): readonly string[] =>
   Object.keys(yamlLayer(file, readConfigText(file)).tree);
 
-/** A source of a policy is closed anyway. */
+/** Freezes the tunnels of a loaded config. A PolicySource in a tunnel needs no freezing, because its fields are private. */
 const frozenTunnels = (tunnels: Record<string, ClientTunnel>): Readonly<Record<string, ClientTunnel>> => {
   deepFreeze(tunnels);
   return tunnels;
@@ -179,7 +185,10 @@ const policyOf = (
   });
 };
 
-/** Seen from the folder of the file, wherever the client runs. */
+/**
+ * Returns the paths of a tunnel's local socket and served folder. Relative paths start at the folder of config.yml, not at the client's
+ * working directory.
+ */
 const localPathsOf = (
   { local_socket, files }: Pick<TunnelEntry, 'local_socket' | 'files'>,
   pathOf: SecretSources['pathOf'],
@@ -196,11 +205,11 @@ const givenSecret = (key: SecretKey, entry: Omit<TunnelEntry, 'policy'>): GivenS
   text: entry[key],
   variable: entry[`${key}_env`],
   file: entry[`${key}_file`],
-  // Code that uses a p2p secret cuts off its line break, wherever the secret comes from.
+  // A p2p secret may end with a line break: its consumers strip the line break, wherever the secret comes from.
   endsWithLineBreak: key !== 'group_key',
 });
 
-// What one key of config.yml demands of another.
+// Rules between several keys of config.yml.
 
 type TunnelEntry = ClientFile['tunnels'][string];
 
@@ -217,7 +226,8 @@ const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
     const path = ['tunnels', name];
     const keys = valueAt(written, path) as Tree;
     const foreign = foreignKeys(path, entry.proto, keys);
-    // What a foreign key lacks is no news.
+    // If a tunnel has keys of another kind of tunnel, only the foreign keys are reported: further findings would depend on the wrong
+    // `proto`.
     return foreign.length > 0 ? foreign : tunnelFindings(path, entry, keys);
   }),
 ];
@@ -226,20 +236,23 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...(entry.proto === 'p2p' ? peerFindings(path, written) : localFindings(path, written)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
-    ? [{ path: [...path, 'health_check', 'path'], expected: 'an "http" check asks for it', got: 'nothing' }]
+    ? [{ path: [...path, 'health_check', 'path'], expected: 'an "http" check needs a path', got: 'nothing' }]
     : []),
   ...hostFindings(path, entry),
-  // Version 1 is a line of text before a stream of bytes.
+  // Version 1 of the PROXY protocol is a line of text before a byte stream, so udp tunnels cannot use version 1.
   ...(entry.proto === 'udp' && entry.proxy_protocol === 'v1'
     ? [{ path: [...path, 'proxy_protocol'], expected: 'one of "v2"' }]
     : []),
-  // Over TLS, HTTP/2 is no h2c.
+  // h2c is HTTP/2 without TLS, so a local service behind https cannot use h2c.
   ...(entry.proto === 'https' && entry.local_protocol === 'h2c'
     ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
 ];
 
-/** One host a tunnel. Visitors of a tls tunnel are told apart by it alone; a group's name is its subdomain where it says none. */
+/**
+ * Checks the host of a tunnel. A tunnel has at most one host. A tls tunnel needs a host, because only the host identifies the tunnel to
+ * which a visitor belongs. For a group, the name of the group can serve as the subdomain.
+ */
 const hostFindings = (path: string[], { proto, subdomain, domain, group, health_check }: TunnelEntry): Finding[] => {
   if (proto === 'tls' && health_check?.type === 'http') {
     return [{ path: [...path, 'health_check', 'type'], expected: '"tcp" when `proto` is "tls"' }];
@@ -249,7 +262,7 @@ const hostFindings = (path: string[], { proto, subdomain, domain, group, health_
   }
   if (proto !== 'tls' || subdomain !== undefined || domain !== undefined || group !== undefined) return [];
   return [
-    { path: [...path, 'proto'], expected: 'joined by a `subdomain` or a `domain` when it is "tls"', got: 'neither' },
+    { path: [...path, 'proto'], expected: 'combined with `subdomain` or `domain` when it is "tls"', got: 'neither' },
   ];
 };
 
@@ -262,7 +275,7 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
     return [
       {
         path: [...path, 'group'],
-        expected: 'joined by a `group_key`, `group_key_env` or `group_key_file`',
+        expected: 'combined with `group_key`, `group_key_env` or `group_key_file`',
         got: 'none',
       },
     ];

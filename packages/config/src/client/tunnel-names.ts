@@ -1,11 +1,14 @@
-// The names of the tunnels in a config.yml, whatever else is right or wrong in it: for completion, which has to be quick and says nothing.
-// Apart from the schema: loading that takes longer than all of this. Line by line where the file is written as most are: thousands of
-// tunnels as YAML take seconds.
+// Reads the names of the tunnels in a config.yml for shell completion, which must be quick and must not print errors; mistakes elsewhere
+// in the file do not matter. Does not import the config schema, because loading the schema takes longer than reading the names. A file in
+// the common form is read line by line, because parsing thousands of tunnels as YAML takes seconds.
 import { readFileSync, statSync } from 'node:fs';
 import { isMap, isScalar, parseDocument } from 'yaml';
 
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
-/** What has another form is read as YAML, as long as that does not hold up whoever pressed Tab. */
+/**
+ * Maximum length of a file that is parsed as YAML because its form is uncommon. A longer file yields no names, so that pressing Tab
+ * causes no noticeable delay.
+ */
 const YAML_MAX_CHARS = 64 * 1024;
 
 export const tunnelNames = (file: string): string[] => {
@@ -26,13 +29,16 @@ const namesByYaml = (text: string): string[] => {
 };
 
 const TUNNELS = /^tunnels[ \t]*:[ \t]*(#.*)?$/;
-/** `  name:`, `  "name":`, `  'name':`, and what follows. */
+/** Matches a line that begins a tunnel entry: ` name:`, ` "name":` or ` 'name':`, and any text after the colon. */
 const ENTRY =
   /^ +(?:("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)'|([\p{L}_][^"'#&*!|>{}[\]]*?)|([1-9]\d{0,14}))[ \t]*:(?:[ \t]|$)/u;
-/** Plain words that YAML takes for something else than text. */
+/** Unquoted words that YAML does not read as text. */
 const NO_TEXT = /^(?:true|false|null)$/i;
 
-/** null: not one below the other, or with a key that takes a parser. */
+/**
+ * Reads the tunnel names without a YAML parser. Returns null if the file needs a parser: the tunnels are not a plain list of keys below
+ * `tunnels`, or a key has a complex form.
+ */
 const namesByLine = (text: string): string[] | null => {
   const lines = text.split(/\r?\n/);
   const at = lines.findIndex((line) => TUNNELS.test(line));
@@ -54,7 +60,7 @@ const namesByLine = (text: string): string[] | null => {
 
 const nameOf = (line: string): string | null => {
   const [, double, single, plain, whole] = ENTRY.exec(line) ?? [];
-  // Escapes that JSON knows are the same in YAML; it has others.
+  // The escapes of JSON mean the same in YAML, but YAML has more escapes. A name with such an escape needs the YAML parser.
   if (double !== undefined) return /\\[^"\\/bfnrtu]/.test(double) ? null : (JSON.parse(double) as string);
   if (single !== undefined) return single.replaceAll("''", "'");
   if (plain !== undefined) return NO_TEXT.test(plain) ? null : plain;

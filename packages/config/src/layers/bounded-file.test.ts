@@ -20,7 +20,7 @@ const written = (bytes: number): string => {
   return file;
 };
 
-it('a file is read whole up to its bound, and not at all beyond', () => {
+it('a file is read up to its size limit, and refused above it', () => {
   expect(readBounded(written(0), 10)).toHaveLength(0);
   expect(readBounded(written(10), 10)).toHaveLength(10);
   expect(readBounded(written(200_000), 200_000)).toHaveLength(200_000);
@@ -29,7 +29,7 @@ it('a file is read whole up to its bound, and not at all beyond', () => {
   expect(() => readBounded(join(folder.path, 'nowhere'), 10)).toThrow('ENOENT');
 });
 
-it('a device without an end is refused, and a pipe that nobody writes to is not waited for', () => {
+it('an endless device is refused, and a pipe without a writer does not block', () => {
   expect(() => readBounded('/dev/zero', 100_000)).toThrow('it is larger than 100000 bytes');
   const pipe = join(folder.path, 'pipe');
   execFileSync('mkfifo', [pipe]);

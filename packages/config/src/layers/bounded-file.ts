@@ -1,10 +1,13 @@
-// The bytes of a file that somebody named, and no more of them than it may have: a device has no size and no end, and a pipe that nobody writes to
-// would be waited for without one, and with it every tunnel of a client that reads its files again.
+// Reads a file named by a user, up to a maximum size. A device has neither a size nor an end. A named pipe without a writer would block
+// the whole process, and with it every tunnel of a client that reloads its files.
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 
 const PART_BYTES = 64 * 1024;
 
-/** Throws what Node throws, and an Error in words. What a shell hands over (`<(command)`) is a pipe, and is read. */
+/**
+ * Reads a file of at most `mostBytes` bytes. Throws the error of Node.js, or an Error with a readable reason. Rejects named pipes except
+ * below /dev and /proc, where the pipes of shells are (`<(command)`).
+ */
 export const readBounded = (file: string, mostBytes: number): Buffer => {
   const tooLarge = (): Error => new Error(`it is larger than ${mostBytes} bytes`);
   const stats = statSync(file);

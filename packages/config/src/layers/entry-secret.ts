@@ -1,4 +1,4 @@
-// A secret of one entry of config.yml, whichever of its three keys gives it: as text, in a variable, or in a file of its own.
+// Reads a secret of an entry in config.yml from any of its three keys: the text itself, an environment variable, or a separate file.
 import { Secret } from '@tunnel/runtime';
 import { readBounded } from './bounded-file.ts';
 import { readFailure } from './file-layers.ts';
@@ -6,25 +6,28 @@ import type { Finding } from './problem.ts';
 
 export interface SecretSources {
   readonly env: NodeJS.ProcessEnv;
-  /** Where a path of the file leads. */
+  /** Resolves a path written in config.yml. */
   readonly pathOf: (path: string) => string;
 }
 
-/** `name`, `name_env` and `name_file` of an entry; at most one of them is given. */
+/** The keys `name`, `name_env` and `name_file` of an entry, of which at most one is set. */
 export interface GivenSecret {
   readonly name: string;
-  /** For people: what the variable or the file holds. */
+  /** Word for the secret in error messages, such as "key". */
   readonly word: string;
   readonly text: Secret | undefined;
   readonly variable: string | undefined;
   readonly file: string | undefined;
-  /** Whether a line break at the end of the file stays. */
+  /** Whether a line break at the end of the secret file is part of the secret. */
   readonly endsWithLineBreak: boolean;
 }
 
 type SecretAnswer = { readonly secret: Secret | undefined } | { readonly finding: Finding };
 
-/** A secret in a variable is taken as it stands there. */
+/**
+ * Reads the secret of an entry. A secret in an environment variable is used unchanged. Returns a finding if the variable is not set or
+ * the file cannot be read.
+ */
 export const readEntrySecret = (path: readonly string[], given: GivenSecret, sources: SecretSources): SecretAnswer => {
   const { name, word, text, variable, file } = given;
   if (variable !== undefined) {
@@ -43,13 +46,14 @@ export const readEntrySecret = (path: readonly string[], given: GivenSecret, sou
   return { finding: { path: [...path, `${name}_file`], expected: `a file with the ${word}`, got } };
 };
 
-/** Nobody types a key of this size; it is some other file. */
+/** Maximum size of a secret file. A larger file is surely not a key. */
 const MOST_BYTES = 64 * 1024;
 
-/** A file of UTF-8 text, as it is; one with nothing but a line break is empty. */
+/** Reads a file of UTF-8 text unchanged. A file that contains only a line break counts as empty. */
 export const readSecretText = (file: string): { readonly secret: Secret } | { readonly reason: string } => {
   try {
-    // Bytes that are no text would all become the same character, and different keys one.
+    // Rejects invalid UTF-8: a lenient decoder replaces every invalid byte with the same character, which would make different keys
+    // equal.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(readBounded(file, MOST_BYTES));
     return withoutLineBreak(text) === '' ? { reason: 'it is empty' } : { secret: new Secret(text) };
   } catch (error) {
@@ -57,10 +61,10 @@ export const readSecretText = (file: string): { readonly secret: Secret } | { re
   }
 };
 
-/** Editors and `echo` end a file with a line break that is no part of the key. */
+/** Removes a trailing line break. Editors and `echo` end a file with a line break, which is not part of the key. */
 const withoutLineBreak = (text: string): string => text.replace(/\r?\n$/, '');
 
-/** As above, without its last line break. */
+/** Reads a group key from a file of UTF-8 text, without the trailing line break. */
 export const readGroupKeyFile = (file: string): { readonly key: Secret } | { readonly reason: string } => {
   const answer = readSecretText(file);
   return 'secret' in answer ? { key: new Secret(withoutLineBreak(answer.secret.reveal())) } : answer;

@@ -1,4 +1,5 @@
-// The environment as a layer: TUNNEL_ and the key's path in upper case, `__` between levels, values in TOML.
+// Environment variables as a config layer. A variable name is TUNNEL_ and the path of the key in upper case, with `__` between levels.
+// Values are TOML.
 import { parse } from 'smol-toml';
 import type * as z from 'zod';
 import type { ConfigPath, Layer, Tree } from './layer.ts';
@@ -12,7 +13,7 @@ export const envLayer = (schema: z.ZodType, env: NodeJS.ProcessEnv): Layer => {
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || !name.startsWith(PREFIX) || name !== name.toUpperCase()) continue;
     const path = name.slice(PREFIX.length).toLowerCase().split(BETWEEN_LEVELS);
-    // A name that is no key of ours belongs to someone else (TUNNEL_API_KEY is the client's).
+    // Skips variables that match no key of the schema: other programs use the prefix too (TUNNEL_API_KEY belongs to the client).
     if (isValueKey(schema, path)) setAt(tree, path, tomlValue(text));
   }
   return {
@@ -22,11 +23,11 @@ export const envLayer = (schema: z.ZodType, env: NodeJS.ProcessEnv): Layer => {
   };
 };
 
-/** What a variable says as a TOML value; text that is none stands for itself, so that plain words need no quotes. */
+/** Parses the text of a variable as a TOML value. Text that is not valid TOML is used unchanged, so that plain words need no quotes. */
 const tomlValue = (text: string): unknown => {
   try {
     const parsed = parse(`value = ${text}`);
-    // A line break in the variable could have begun a second key.
+    // A line break in the variable could start a second TOML key, so the result must have exactly one key.
     return Object.keys(parsed).length === 1 ? parsed['value'] : text;
   } catch {
     return text;
@@ -43,7 +44,10 @@ const setAt = (tree: Tree, path: readonly string[], value: unknown): void => {
   table[last] = value;
 };
 
-/** The variable holds a whole list; a wrong entry inside it is still that variable's. */
+/**
+ * Returns the path of the key that a variable sets. A variable holds a whole list, so an error in a list entry is reported for the
+ * variable of the list.
+ */
 const valueKeyAround = (schema: z.ZodType, path: ConfigPath): ConfigPath => {
   const length = path.findIndex((_, index) => isValueKey(schema, path.slice(0, index + 1)));
   return length === -1 ? path : path.slice(0, length + 1);

@@ -1,4 +1,4 @@
-// A TOML file as a layer, with the line of each key; and the text of any config file.
+// A TOML file as a config layer, with the line of each key; and a reader for the text of any config file.
 import { parse, TomlError } from 'smol-toml';
 import { readBounded } from './bounded-file.ts';
 import type { Layer, Tree } from './layer.ts';
@@ -16,7 +16,10 @@ export const tomlLayer = (file: string): Layer => {
   };
 };
 
-/** The line break that ends the line of a forgotten quote is the control character the parser speaks of. */
+/**
+ * Clearer words for messages of the TOML parser. If a closing quote is missing, the parser complains about the control character that
+ * ends the line.
+ */
 const CLEARER: Record<string, string> = {
   'control characters are not allowed in strings': 'a string is not closed or contains a control character',
 };
@@ -26,14 +29,14 @@ const parseToml = (file: string, text: string): Tree => {
     return parse(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    // The parser's message goes on with the source line, which may hold a secret.
+    // The parser's message also contains the source line, which may hold a secret. Only the first line of the message is used.
     const [firstLine = ''] = error.message.split('\n');
     const reason = firstLine.replace(/^Invalid TOML document: /, '');
     throw new ConfigProblem('CONFIG_SYNTAX', { file, line: error.line, reason: CLEARER[reason] ?? reason });
   }
 };
 
-/** A config file is written by hand; anything beyond this is some other file. */
+/** Maximum size of a config file. Config files are written by hand, so a larger file is surely not a config file. */
 const MOST_BYTES = 1024 * 1024;
 
 const REASONS: Record<string, string> = {

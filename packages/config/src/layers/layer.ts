@@ -1,4 +1,4 @@
-// A layer is one source of config values (a file, the environment, flags); layers are laid over one another, key by key.
+// Layers of config values. A layer is one source of values: a file, the environment or flags. Layers are merged key by key.
 
 export type ConfigPath = readonly (string | number)[];
 
@@ -6,9 +6,9 @@ export type Tree = Record<string, unknown>;
 
 export interface Layer {
   readonly tree: Tree;
-  /** Where a person finds the key: `server.toml:12`, the name of a variable. */
+  /** Returns the place of a key for error messages, such as `server.toml:12` or the name of a variable. */
   where(path: ConfigPath): string;
-  /** For ordering refusals; 0 where lines mean nothing. */
+  /** Returns the line of a key, to sort errors. Returns 0 if the source has no lines. */
   line(path: ConfigPath): number;
 }
 
@@ -18,7 +18,7 @@ export const namedLayer = (name: string, tree: object): Layer => ({
   line: () => 0,
 });
 
-/** Later layers win. Tables are merged, everything else is replaced whole. */
+/** Merges layers; later layers take precedence. Tables are merged key by key, other values are replaced as a whole. */
 export const mergeLayers = (layers: readonly Layer[]): Tree =>
   layers.reduce<Tree>((merged, layer) => mergeTrees(merged, layer.tree), {});
 
@@ -29,12 +29,13 @@ const mergeTrees = (lower: Tree, upper: Tree): Tree => {
     const below = Object.hasOwn(lower, key) ? lower[key] : undefined;
     if (!isTable(value)) setOwn(merged, key, value);
     else if (below === undefined || isTable(below)) setOwn(merged, key, mergeTrees(below ?? {}, value));
-    // Else a table lies over something that should have been one: the lower value stays, to be refused where it stands.
+    // Otherwise, a table would replace a lower value that should also be a table. The lower value stays, so that the error is reported at
+    // its source.
   }
   return merged;
 };
 
-/** Defined, not assigned: a key called __proto__ must stay a key, and be refused. */
+/** Defines a property instead of assigning it, so that a key named __proto__ becomes an ordinary key, which the schema then rejects. */
 const setOwn = (tree: Tree, key: string, value: unknown): void => {
   Object.defineProperty(tree, key, { value, enumerable: true, writable: true, configurable: true });
 };
@@ -42,14 +43,17 @@ const setOwn = (tree: Tree, key: string, value: unknown): void => {
 export const isTable = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
-/** The value at a path, or undefined. */
+/** Returns the value at a path, or undefined if the path does not exist. */
 export const valueAt = (tree: unknown, path: ConfigPath): unknown =>
   path.reduce<unknown>((value, key) => {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
     return (value as Record<string | number, unknown>)[key];
   }, tree);
 
-/** The layer that gave the value at a path, or its nearest table when the key is missing. */
+/**
+ * Returns the layer that supplied the value at a path. If the key is missing, returns the layer that supplied the nearest enclosing
+ * table.
+ */
 export const findLayer = (layers: readonly Layer[], merged: Tree, path: ConfigPath): Layer | undefined => {
   const value = valueAt(merged, path);
   const giver = layers.findLast((layer) => {
@@ -60,7 +64,7 @@ export const findLayer = (layers: readonly Layer[], merged: Tree, path: ConfigPa
   return findLayer(layers, merged, path.slice(0, -1));
 };
 
-/** `auth.keys[0].sha256`; names that are not plain are quoted. */
+/** Formats a path as text, such as `auth.keys[0].sha256`. Names with special characters are quoted. */
 export const pathText = (path: ConfigPath): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`;

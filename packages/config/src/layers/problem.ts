@@ -1,4 +1,4 @@
-// The one refusal of configuration: what a schema or a cross-check found, in the words a person reads.
+// Turns errors of a config schema and of checks between keys into one ConfigProblem with a readable message.
 import { type ErrorCode, Fault, type FaultValues, nearestWord } from '@tunnel/errors';
 import { maskText } from '@tunnel/runtime';
 import type * as z from 'zod';
@@ -10,7 +10,7 @@ type ConfigProblemCode = Extract<
   'CONFIG_FILE_UNREADABLE' | 'CONFIG_SYNTAX' | 'CONFIG_UNKNOWN_KEY' | 'CONFIG_MISSING_VALUE' | 'CONFIG_WRONG_VALUE'
 >;
 
-/** A fault of a configuration. Its class tells callers that a file or a variable is wrong, and not the program. */
+/** A fault in the configuration. The class tells callers that a file or a variable is wrong, rather than the program. */
 export class ConfigProblem extends Fault {
   declare readonly code: ConfigProblemCode;
 
@@ -26,17 +26,20 @@ export interface ConfigSource {
   readonly merged: Tree;
 }
 
-/** Something that no single key's kind can tell: found after the schema was satisfied. */
+/** A mistake that the schema of a single key cannot detect, found after the schema has accepted the config. */
 export interface Finding {
   readonly path: ConfigPath;
   readonly expected: string;
-  /** Left out: the value that stands there, in words. */
+  /** Description of the wrong value. Default: a description of the value at `path`. */
   readonly got?: string;
 }
 
 const MOST_SHOWN_CHARACTERS = 60;
 
-/** Unknown keys first: a misspelt key is also a missing one, and its name says more. Then from the top of the file down. */
+/**
+ * Makes a ConfigProblem from the most helpful issue. Unknown keys come first: a misspelled key also causes a missing key, and the
+ * misspelled name is more helpful. Other issues are sorted by line.
+ */
 export const refuseIssues = (source: ConfigSource, issues: readonly z.core.$ZodIssue[]): ConfigProblem => {
   const found = issues.map((issue) => {
     const unknown = issue.code === 'unrecognized_keys' ? (issue.keys[0] ?? '') : undefined;
@@ -83,7 +86,7 @@ const suggestionFor = (schema: z.ZodType, path: ConfigPath): string => {
 
 const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodIssue): ConfigProblem => {
   const concealed = isConcealedAt(source.schema, path);
-  // Of a wrong name in a table of one's own names the name is the value.
+  // For a wrong name in a table with free names, the wrong value is the name.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
   return wrongValue(source, path, { expected: issue.message, got: describeValue(value, concealed) });
 };
@@ -94,7 +97,10 @@ const lineOf = (source: ConfigSource, path: ConfigPath): number =>
 const whereIs = (source: ConfigSource, path: ConfigPath): string =>
   (findLayer(source.layers, source.merged, path) ?? source.layers.at(-1))?.where(path) ?? 'configuration';
 
-/** A value in words. Of a secret only its kind, and nothing of tables and lists: they may hold secrets. */
+/**
+ * Describes a value in words. For a secret, only the type is shown. Contents of tables and lists are not shown, because they may be
+ * secrets.
+ */
 export const describeValue = (value: unknown, concealed: boolean): string => {
   if (value === undefined || value === null) return NOTHING;
   if (value === '') return 'an empty string';

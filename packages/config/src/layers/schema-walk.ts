@@ -1,9 +1,10 @@
-// Reading a schema: which keys it knows, what stands at a path. For suggestions, variables and the documentation test.
+// Inspects a config schema: the keys of the schema, and the schema at a path. Used for suggestions, environment variables and the
+// documentation test.
 import { isConcealed } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
 import type { ConfigPath } from './layer.ts';
 
-/** The schema itself under defaults, optionals and transforms. */
+/** Removes the wrappers of defaults, optionals and transforms from a schema. */
 const unwrap = (schema: z.core.$ZodType): z.core.$ZodType => {
   if (
     schema instanceof z.ZodDefault ||
@@ -39,25 +40,25 @@ const schemaAt = (schema: z.core.$ZodType, path: ConfigPath): z.core.$ZodType | 
     return next === undefined ? undefined : unwrap(next);
   }, unwrap(schema));
 
-/** Whether the value at a path never appears in a refusal. */
+/** Whether the value at a path is secret and must not appear in error messages. */
 export const isConcealedAt = (schema: z.core.$ZodType, path: ConfigPath): boolean => {
   const found = schemaAt(schema, path);
   return found !== undefined && isConcealed(found);
 };
 
-/** True for a key that holds a value of its own, not a table of further keys. */
+/** Whether a key holds a value, as opposed to a table of further keys. */
 export const isValueKey = (schema: z.core.$ZodType, path: ConfigPath): boolean => {
   const found = schemaAt(schema, path);
   return found !== undefined && !isTableSchema(found);
 };
 
-/** The names that may stand in the table at a path. */
+/** Returns the keys allowed in the table at a path. */
 export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => {
   const found = schemaAt(schema, path);
   return found instanceof z.ZodObject ? Object.keys(shapeOf(found)) : [];
 };
 
-/** Every key that holds a value. `*` stands for a name of one's own, `[]` for an entry of a list of tables. */
+/** Lists every key that holds a value. `*` stands for a name chosen by the user, `[]` for an entry of a list of tables. */
 export const valueKeys = (schema: z.core.$ZodType, prefix = ''): string[] => {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodObject) {

@@ -26,7 +26,7 @@ id = 2
 id = 3
 `;
 
-test('every key is found at its line, whatever stands around it', () => {
+test('every TOML key is found at its line, in any surroundings', () => {
   const lines = new TomlLines(TEXT.replaceAll('\n', '\r\n'));
   const at = (...path: (string | number)[]): number => lines.lineOf(path);
   expect(at('top')).toBe(2);

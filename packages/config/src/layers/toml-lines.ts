@@ -1,4 +1,4 @@
-// Finds the line of every key in a TOML text that the parser has already accepted: the parser itself keeps no positions.
+// Finds the line of every key in a TOML text that the parser has already accepted, because the parser does not report positions.
 import type { ConfigPath } from './layer.ts';
 
 export class TomlLines {
@@ -20,7 +20,7 @@ export class TomlLines {
     }
   }
 
-  /** The line of the key, or of the nearest table or list around it. */
+  /** Returns the line of a key, or of the nearest enclosing table or list if the key is missing. */
   lineOf(path: ConfigPath): number {
     for (let length = path.length; length > 0; length -= 1) {
       const line = this.#lines.get(JSON.stringify(path.slice(0, length)));
@@ -47,14 +47,14 @@ export class TomlLines {
       const key = JSON.stringify(path);
       let length = this.#arrayLengths.get(key);
       if (isArray && index === names.length - 1) this.#arrayLengths.set(key, (length = (length ?? 0) + 1));
-      // A header below a list of tables means the list's last entry.
+      // A header below a list of tables refers to the last entry of the list.
       if (length !== undefined) path.push(length - 1);
     }
     this.#note(path);
     return path;
   }
 
-  /** A dotted key up to and with the character that ends it. */
+  /** Reads a dotted key and the character that ends the key. */
   #keys(end: string): string[] {
     const names: string[] = [];
     let bare = '';
@@ -74,7 +74,7 @@ export class TomlLines {
     }
   }
 
-  /** A value ends at a line break outside of strings and brackets. */
+  /** Skips a value. A value ends at a line break outside of strings and brackets. */
   #skipValue(): void {
     let depth = 0;
     for (;;) {
@@ -101,12 +101,12 @@ export class TomlLines {
     }
     const content = this.#text.slice(start, this.#at);
     this.#at += fence.length;
-    // Up to two more quotes may belong to the end of a multi-line string.
+    // The content of a multi-line string may end with up to two quotes before the closing quotes.
     while (fence.length === 3 && this.#peek() === quote) this.#at += 1;
     return content;
   }
 
-  /** False at the end of the text. */
+  /** Skips white space and comments. Returns false at the end of the text. */
   #skipBlank(): boolean {
     for (;;) {
       const character = this.#peek();

@@ -1,5 +1,5 @@
-// Kinds of values that only server.toml or the head of config.yml have; those of tunnels are in the tunnel-spec package. Each says in words what it
-// expects: a refusal ends with those words.
+// Kinds of config values used only in server.toml or at the top level of config.yml; the package tunnel-spec has the kinds for tunnels.
+// Every kind describes the expected value in words, which end the error message.
 
 import { isIP } from 'node:net';
 import { isLoopbackHost } from '@tunnel/rules/net';
@@ -7,7 +7,7 @@ import { Secret } from '@tunnel/runtime';
 import { conceal, filledSecret, isHttpUrl, listenPort, table, wholeNumber } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
 
-/** A table that may be left out: its keys then have their defaults. */
+/** An optional table. If the table is missing, its keys have their defaults. */
 export const section = <S extends z.ZodRawShape>(shape: S) => table(shape).prefault({} as never);
 
 export const text = () => z.string({ error: 'a string' });
@@ -15,7 +15,7 @@ export const text = () => z.string({ error: 'a string' });
 export const printableName = (expected = '1 to 100 printable characters') =>
   z.string({ error: expected }).regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, { error: expected });
 
-/** A part of a whole. */
+/** A fraction from `from` to 1. */
 export const share = (from: number) => {
   const error = `a number from ${from} to 1`;
   return z.number({ error }).min(from, { error }).max(1, { error });
@@ -27,7 +27,7 @@ export const portRange = () => {
   return z.tuple([end, end], { error }).refine(([from, to]) => from <= to, { error });
 };
 
-/** 0 stands for any free port, so two of them are not the same. */
+/** A list of two different ports, or an empty list. Port 0 means any free port, so two zeros count as different ports. */
 export const twoPortsOrNone = () => {
   const error = 'two different ports (0 means any free port), or an empty list';
   return z
@@ -37,7 +37,10 @@ export const twoPortsOrNone = () => {
     });
 };
 
-/** Of a service that is sent a secret, so never in clear over a network. */
+/**
+ * URL of an external service that receives a secret. Plain http is allowed only for a loopback host, so that the secret is never sent
+ * unencrypted over a network.
+ */
 export const serviceUrl = () => {
   const error = 'an https URL with only a host (http only for this machine)';
   return z.string({ error }).refine((value) => isHttpUrl(value) && isServiceUrl(new URL(value)), { error });
@@ -60,10 +63,10 @@ const isAddressOrNetwork = (value: string): boolean => {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 };
 
-/** A secret text; in the finished config it is a `Secret`. */
+/** A secret string, which becomes a `Secret` in the loaded config. */
 export const secretText = () => conceal(z.string({ error: 'a string' })).transform((value) => new Secret(value));
 
-/** With a password in it; empty: there is none. */
+/** A URL that may contain a password, so it becomes a `Secret`. An empty string means no URL. */
 export const secretUrl = (begins: RegExp, example: string) =>
   conceal(
     z
@@ -73,7 +76,7 @@ export const secretUrl = (begins: RegExp, example: string) =>
 
 export const filledSecretText = () => filledSecret().transform((value) => new Secret(value));
 
-// A finished config never changes: frozen all the way down, in the types and at run time.
+// A loaded config never changes: it is deeply frozen, in the types and at run time.
 
 export type DeepReadonly<T> = T extends Secret
   ? T

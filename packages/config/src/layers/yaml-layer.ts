@@ -1,18 +1,22 @@
-// A YAML file as a layer, with the line of each key. Apart from TOML: a server reads none, and need not hold the reader.
+// A YAML file as a config layer, with the line of each key. Separate from the TOML layer, so that a server, which reads no YAML, does not
+// load the YAML parser.
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigPath, isTable, type Layer } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 
-/** What a file says, whatever it is, and where. */
+/** Contents of a YAML file, of any type, and the line of each key. */
 interface YamlText {
-  /** null: it says nothing. */
+  /** Value of the YAML document. Null if the file is empty. */
   readonly value: unknown;
   line(path: ConfigPath): number;
 }
 
 type Refuse = (line: number, reason: string) => ConfigProblem;
 
-/** `text` is what the file says. A table at its top, as config.yml is. */
+/**
+ * Makes a layer from `text`, the contents of a YAML file such as config.yml. Throws a ConfigProblem unless the top level is a table or
+ * the file is empty.
+ */
 export const yamlLayer = (file: string, text: string): Layer => {
   const { value, line } = readYaml(file, text);
   if (value !== null && !isTable(value)) {
@@ -27,17 +31,17 @@ export const readYaml = (file: string, text: string): YamlText => {
   const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
   const refuse: Refuse = (line, reason) => new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
 
-  // A warning is a value that was read as something else than its author thought.
+  // Warnings count as errors: a warning means that the parser read a value differently than its author intended.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) throw refuse(lineAt(errorOffset(text, error)), yamlReason(error));
   visit(document, {
     Alias: (_, alias, parents) => {
       const node = alias.resolve(document);
       if (node === undefined) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
-      // What holds itself has no end.
+      // Rejects an alias inside its own anchor: the value would be infinite.
       if (parents.includes(node)) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias refers to itself');
     },
-    // The one name that objects do not keep as a key of their own: it would vanish without a word.
+    // Rejects the key __proto__: objects do not store a property of this name, so the entry would vanish silently.
     Pair: (_, { key }) => {
       if (isScalar(key) && key.value === '__proto__')
         throw refuse(lineAt(key.range?.[0] ?? 0), '`__proto__` cannot be a name');
@@ -50,12 +54,12 @@ const toValue = (document: Document, refuse: Refuse): unknown => {
   try {
     return (document.toJS() as unknown) ?? null;
   } catch {
-    // So many aliases that the parser takes them for an attack.
+    // The parser throws if a document has so many aliases that the document looks like an attack.
     throw refuse(1, 'too many aliases');
   }
 };
 
-/** The parser's messages of these kinds repeat nothing of the text they met, which may be a secret. */
+/** Error codes of the YAML parser with messages that never quote the source text, which may be a secret. */
 const PLAIN_REASONS = new Set<string>([
   'BAD_INDENT',
   'BAD_SCALAR_START',
@@ -73,11 +77,14 @@ const yamlReason = ({ code, message }: YAMLError): string => {
   return PLAIN_REASONS.has(code) ? message.replace(/\s+/g, ' ') : 'unexpected text';
 };
 
-/** A quote that is never closed is noticed at the end of the text; the last words before that tell more. */
+/**
+ * Returns the position of a YAML error. The parser reports a missing closing quote at the end of the text; the end of the last words
+ * before that position is more helpful.
+ */
 const errorOffset = (text: string, error: YAMLError): number =>
   error.code === 'MISSING_CHAR' ? text.slice(0, error.pos[0]).trimEnd().length : error.pos[0];
 
-/** Where the key at the path begins; of a missing key, where its nearest table begins. */
+/** Returns the offset of the key at a path. For a missing key, returns the offset of the nearest enclosing table. */
 const offsetOf = (document: Document, path: ConfigPath): number => {
   let node: unknown = document.contents;
   let offset = 0;

@@ -20,7 +20,7 @@ const sourceOf = (text: string): PolicySource => {
   return readPolicySource({ file, shown: 'rules.yml', env: {}, home: '/home/me' });
 };
 
-/** As those of a policy: messages that complete "must be". */
+/** Test schema with error messages that complete "must be", like the policy schema. */
 const rule = z.strictObject(
   { deny: z.int({ error: 'a status' }).optional(), names: z.array(z.string({ error: 'a name' })).optional() },
   { error: (issue) => (issue.code === 'unrecognized_keys' ? 'unknown key `x`; did you mean `deny`?' : 'a table') },
@@ -40,28 +40,28 @@ describe('a policy in a file', () => {
     ['rules:\n  - deny: x\n', 'rules.yml:2: `rules[0].deny` must be a status, got "x"'],
     ['rules:\n  - dny: 400\n    deny: x\n', 'rules.yml:2: unknown key `rules[0].dny`; did you mean `deny`?'],
     ['just words', 'rules.yml:1: `policy` must be a list of rules, or a table, got "just words"'],
-  ])('is refused at the line: %j', (text, message) => {
+  ])('is refused with its line: %j', (text, message) => {
     expect(refusal(sourceOf(text))).toBe(message);
   });
 
-  it('does not repeat what may be a secret', () => {
+  it('is refused without repeating a value that may be a secret', () => {
     expect(refusal(sourceOf('- deny: hunter2\n'), false)).toBe(
       'rules.yml:1: `[0].deny` must be a status, got a string',
     );
   });
 
-  it('tells one value that stands for a list by its own key', () => {
+  it('reports a single value in place of a list by its own key', () => {
     const source = sourceOf('- names: 5\n');
     const issue: z.core.$ZodIssue = { code: 'custom', path: [0, 'names', 0], message: 'a name', input: 5 };
     expect(source.refuseIssues([issue], () => true).message).toBe('rules.yml:1: `[0].names` must be a name, got 5');
   });
 
-  it('names files that are seen from its folder, or from home', () => {
+  it('resolves file names from its own folder, or from home', () => {
     const source = sourceOf('[]');
     expect([source.pathOf('a'), source.pathOf('~/b')]).toEqual([join(folder.path, 'a'), '/home/me/b']);
   });
 
-  it('prints nothing of itself', () => {
+  it('never prints its content', () => {
     const source = sourceOf('- hunter2\n');
     expect(inspect({ source }, { depth: 9 }) + JSON.stringify({ source })).not.toContain('hunter2');
   });
@@ -76,7 +76,7 @@ describe('a policy in a file', () => {
 });
 
 describe('a policy below a key of config.yml', () => {
-  it('has the lines of that file, and its folder', () => {
+  it('uses the lines and the folder of config.yml', () => {
     const file = join(folder.path, 'config.yml');
     writeFileSync(file, 'tunnels:\n  web:\n    proto: http\n    local_port: 1\n    policy:\n      - deny: x\n');
     const policy = loadClientConfig({ file, env: {} }).tunnels['web']?.policy;
@@ -85,7 +85,7 @@ describe('a policy below a key of config.yml', () => {
     expect(policy.pathOf('users')).toBe(join(folder.path, 'users'));
   });
 
-  it('is a path where it is a text', () => {
+  it('is a path if its value is text', () => {
     const file = join(folder.path, 'config.yml');
     writeFileSync(file, 'tunnels:\n  web: { proto: http, local_port: 1, policy: shop.yml }\n');
     expect(loadClientConfig({ file, env: {} }).tunnels['web']?.policy).toBe(join(folder.path, 'shop.yml'));

@@ -1,5 +1,5 @@
-// A policy as somebody wrote it: a file of its own, the key of a tunnel in config.yml, or a value of a program. It knows the line of each of its
-// keys and where the files lead that it names, and puts into words what is wrong with it. What a policy may say is decided elsewhere.
+// A policy as written by a user: a policy file, the key `policy` of a tunnel in config.yml, or a value from a program. Knows the line of
+// every key, resolves paths of files named in the policy, and words the errors. The rules for valid policies are in other modules.
 import { dirname } from 'node:path';
 import { inspect } from 'node:util';
 import type * as z from 'zod';
@@ -11,20 +11,20 @@ import { readYaml } from '../layers/yaml-layer.ts';
 
 interface PolicyOrigin {
   readonly value: unknown;
-  /** null: it stands in no file, and has no lines. */
+  /** File that contains the policy. Null if the policy is not from a file and therefore has no lines. */
   readonly file: string | null;
   readonly line: (path: ConfigPath) => number;
-  /** For people: what a key of it is called. */
+  /** Returns the name of a key of the policy for error messages. */
   readonly key: (path: ConfigPath) => string;
-  /** Instead of file and line. */
+  /** Name of the origin, shown in error messages instead of file and line if `file` is null. */
   readonly name: string;
-  /** The folder that files are seen from which it names. */
+  /** Folder against which relative paths in the policy are resolved. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
   readonly home: string;
 }
 
-/** It may hold secrets: nothing of it is shown by accident. */
+/** A policy with its origin. The policy may contain secrets, so printing or serializing the object reveals no contents. */
 export class PolicySource {
   readonly #origin: PolicyOrigin;
 
@@ -40,29 +40,35 @@ export class PolicySource {
     return this.#origin.env;
   }
 
-  /** Where a file is that it names. */
+  /** Resolves the path of a file named in the policy. */
   pathOf(path: string): string {
     return pathFrom(this.#origin.folder, path, this.#origin.home);
   }
 
-  /** `got` left out: the kind of what stands there. Never its text: it may be a secret. */
+  /**
+   * Makes an error for the value at a path. `got` describes the wrong value. By default, only the type of the value is shown, because the
+   * value may be a secret.
+   */
   refuse(path: ConfigPath, expected: string, got?: string): ConfigProblem {
     return new ConfigProblem('CONFIG_WRONG_VALUE', {
       where: this.#where(path),
-      // Of the whole there is no key.
+      // The policy as a whole has an empty path, so the message calls it `policy`.
       key: this.#origin.key(path) || 'policy',
       expected,
       got: got ?? describeValue(valueAt(this.value, path), true),
     });
   }
 
-  /** For a refusal in a sentence of its own; null: it stands in no file. */
+  /** Returns the file and line of a value, for errors with different wording. Returns null if the policy is not from a file. */
   positionOf(path: ConfigPath): { readonly file: string; readonly line: number } | null {
     const { file, line } = this.#origin;
     return file === null ? null : { file, line: line(path) };
   }
 
-  /** Unknown keys first: a misspelt one is also a missing one. Then from the top down. `isShown`: whether the value at a path may be repeated. */
+  /**
+   * Makes a ConfigProblem from the most helpful issue. Unknown keys come first, because a misspelled key also causes a missing key. Other
+   * issues are sorted by line. `isShown` tells whether the message may contain the value at a path.
+   */
   refuseIssues(issues: readonly z.core.$ZodIssue[], isShown: (path: ConfigPath) => boolean): ConfigProblem {
     const found = issues.flatMap(nearestIssues).map((issue) => {
       const unknown = issue.code === 'unrecognized_keys' ? (issue.keys[0] ?? '') : undefined;
@@ -76,13 +82,16 @@ export class PolicySource {
     return this.refuse(path, first.issue.message, describeValue(valueAt(this.value, path), !isShown(path)));
   }
 
-  /** One value may stand for a list of it: then the first of the list is that value. */
+  /**
+   * Translates a path of the checked policy to a path of the written policy. A single value may replace a list with one entry; an index
+   * into such a list refers to the single value.
+   */
   #written(path: ConfigPath): ConfigPath {
     const isOfNoList = typeof path.at(-1) === 'number' && !Array.isArray(valueAt(this.value, path.slice(0, -1)));
     return isOfNoList ? path.slice(0, -1) : path;
   }
 
-  /** `message` of a schema that knows its keys: `unknown key …; did you mean …?` */
+  /** Makes an error for an unknown key. `message` comes from the schema: `unknown key …; did you mean …?` */
   #refuseUnknown(path: ConfigPath, message: string): ConfigProblem {
     const [, help = ''] = /^unknown key[^;]*(; .*)$/.exec(message) ?? [];
     return new ConfigProblem('CONFIG_UNKNOWN_KEY', {
@@ -106,10 +115,13 @@ export class PolicySource {
   }
 }
 
-/** What is no name of anything is not repeated: in `{ token:abc }` it is the token. */
+/** Hides keys that do not look like names: in `{ token:abc }`, the whole text including the token is a key. */
 const shownKey = (key: string | number | undefined): string => (/^[\w.-]{1,40}$/.test(String(key)) ? String(key) : '…');
 
-/** Of alternatives that all fail, what the one has against it that was most likely meant: not one of another kind, and with the fewest faults. */
+/**
+ * If all alternatives of a union fail, picks the issues of the alternative that the author most likely meant: not an alternative of
+ * another type, and the alternative with the fewest issues.
+ */
 const nearestIssues = (issue: z.core.$ZodIssue): z.core.$ZodIssue[] => {
   if (issue.code !== 'invalid_union') return [issue];
   const isOfKind = (branch: readonly z.core.$ZodIssue[]): boolean =>
@@ -121,13 +133,13 @@ const nearestIssues = (issue: z.core.$ZodIssue): z.core.$ZodIssue[] => {
 
 interface PolicyFileOptions {
   readonly file: string;
-  /** As it is called in refusals; its path unless told. */
+  /** Name of the file in error messages. Default: the path of the file. */
   readonly shown?: string;
   readonly env: NodeJS.ProcessEnv;
   readonly home: string;
 }
 
-/** Throws a ConfigProblem for a file that cannot be read, or is no YAML. */
+/** Reads a policy file. Throws a ConfigProblem if the file cannot be read or is not valid YAML. */
 export const readPolicySource = ({ file, shown = file, env, home }: PolicyFileOptions): PolicySource => {
   const { value, line } = readYaml(shown, readPolicyText(file, shown));
   return new PolicySource({ value, file: shown, line, key: pathText, name: shown, folder: dirname(file), env, home });

@@ -1,5 +1,6 @@
-// A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
-// told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
+// Converts a written policy to the form sent to the edge: reads secrets from files and variables, hashes tokens and reads page files.
+// Passwords are returned separately, because hashing passwords is slow. Missing or oversized values are rejected with their line; no
+// error message contains a secret.
 
 import { statSync } from 'node:fs';
 import { POLICY_BOUNDS } from '@tunnel/policy';
@@ -13,9 +14,9 @@ export type PolicyPath = readonly (string | number)[];
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** A password whose line is still to be made. */
+/** A password that has not been hashed yet. */
 export interface PlainPassword {
-  /** From 0, in the policy as it is sent. */
+  /** Index of the password's rule in the policy as sent, counted from 0. */
   readonly rule: number;
   readonly user: string;
   readonly password: Secret;
@@ -27,18 +28,18 @@ interface ResolvedPolicy {
   readonly passwords: readonly PlainPassword[];
 }
 
-/** Of a policy whose form was checked. Throws a ConfigProblem. */
+/** Resolves a policy that the schema has accepted. Throws a ConfigProblem. */
 export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: PolicyOutline): ResolvedPolicy => {
   const passwords: PlainPassword[] = [];
   const resolved = rules.map((rule, index) => resolveRule(rule, index, at, passwords));
   return { login: login === null ? null : resolveLogin(login, at), rules: resolved, passwords };
 };
 
-/** Where the parts of a policy stand in what was written, and what may come of them. */
+/** The source of a policy, the paths of its rules in the source, and the placeholder for passwords. */
 interface PolicyOutline {
   readonly source: PolicySource;
   rule(index: number): PolicyPath;
-  /** Stands for the line of a password that is still to be made. */
+  /** Placeholder for the line of a password that has not been hashed yet. */
   readonly unmadeLine: string;
 }
 
@@ -99,7 +100,7 @@ const resolveBasic = (
   const listed = typeof file === 'string' ? readUsers(at, [...path, 'users_file'], file) : [];
   const lines: Record<string, string> = {};
   for (const [user, password] of [...given, ...listed]) {
-    // What every object has, as well.
+    // `in` also matches inherited properties such as `toString`, so user names of this kind are rejected too.
     if (user in lines) {
       throw source.refuse(
         [...path, 'users_file'],
@@ -114,7 +115,7 @@ const resolveBasic = (
   return { ...rest, users: lines };
 };
 
-/** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
+/** Reads users from a file with lines `name:password`. Empty lines and lines that begin with # are ignored. */
 const readUsers = ({ source }: PolicyOutline, path: PolicyPath, file: string): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
@@ -149,13 +150,16 @@ interface Given {
   readonly variable: unknown;
 }
 
-/** At most one of them is given; null: none is. Without the line break that ends a file. */
+/**
+ * Reads a secret from its text, file or variable, of which at most one is set. The trailing line break of a file is removed. Returns null
+ * if no key is set.
+ */
 const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secret | null => {
   const { name, word, text, file, variable } = given;
   if (typeof variable === 'string') {
     const value = source.env[variable] ?? '';
     if (value !== '') return new Secret(value);
-    // Somebody may have put the secret itself there.
+    // A user may have put the secret here instead of the variable's name, so the message shows only text that looks like a variable name.
     const got = `${/^[A-Z_][A-Z0-9_]{0,63}$/.test(variable) ? JSON.stringify(variable) : 'one'}, which is not set`;
     throw source.refuse([...path, `${name}_env`], `the name of an environment variable with the ${word}`, got);
   }
@@ -212,7 +216,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const readPage = (file: string, most: number): { readonly body: string } | { readonly reason: string } => {
   try {
     const { size } = statSync(file);
-    // Looked at before it is read: a log of gigabytes is no page.
+    // Checks the size before reading, because a log file of gigabytes is surely not a page.
     if (size > most) return { reason: `it has ${size} bytes` };
     return { body: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(file, most)) };
   } catch (error) {

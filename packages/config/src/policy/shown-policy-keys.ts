@@ -1,5 +1,5 @@
-// Which values of a policy a refusal may repeat. Only those that are known to be no secret: a password can stand where it does not belong, as the
-// value of a key that takes a table.
+// Decides which values of a policy may appear in error messages. Only values of keys known to hold no secrets are shown: a password may
+// be in the wrong place, such as the value of a key that expects a table.
 
 const SHOWN: ReadonlySet<string> = new Set([
   'address',
@@ -30,10 +30,10 @@ const SHOWN: ReadonlySet<string> = new Set([
   'trusted_origins',
 ]);
 
-/** Below these nothing is shown, whatever it is called: names there are the owner's. */
+/** Keys of tables with names chosen by the policy's author. No value below these keys is shown, whatever its name. */
 const CLOSED: ReadonlySet<string> = new Set(['users', 'header', 'headers', 'set', 'add', 'claims', 'secrets']);
 
-/** `path`: of a value in a policy as it was written. */
+/** Whether an error message may show the value at a path of a written policy. */
 export const isShownPolicyKey = (path: readonly (string | number)[]): boolean => {
   const names = path.filter((key) => typeof key === 'string');
   return SHOWN.has(names.at(-1) ?? '') && !names.some((name) => CLOSED.has(name));

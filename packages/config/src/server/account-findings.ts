@@ -1,9 +1,10 @@
-// What the keys of accounts in server.toml demand of each other, and of the rest: what is given to one account is no other's, and can be had.
+// Checks the account keys of server.toml against one another and against other keys: a reserved name, port or domain belongs to one
+// account only, and must be available on this server.
 import { RESERVED_SUBDOMAINS } from '@tunnel/rules/names';
 import type { Finding } from '../layers/problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
-/** One key cannot be two accounts. */
+/** Rejects a key hash that occurs twice, because one key cannot belong to two accounts. */
 export const keyFindings = ({ auth }: ServerConfig): Finding[] =>
   auth.keys.flatMap((key, index) => {
     const first = auth.keys.findIndex((other) => other.sha256 === key.sha256);
@@ -11,7 +12,7 @@ export const keyFindings = ({ auth }: ServerConfig): Finding[] =>
     return [{ path: ['auth', 'keys', index, 'sha256'], expected: 'a unique key', got: `that of auth.keys[${first}]` }];
   });
 
-/** What is reserved is one account's: a name with its wildcard, or a port of the range. */
+/** Checks reserved names and ports. A name (with its wildcard) or a port of the range can belong to one account only. */
 export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
   auth.keys.flatMap(({ account, reserved }, index) =>
     reserved.flatMap((label, at): Finding[] => {
@@ -24,7 +25,7 @@ export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
         return [{ path, expected: 'a name that is not reserved', got: `"${label}"` }];
       const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
       if (parent !== null && !ofAccount.includes(parent)) {
-        return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
+        return [{ path, expected: `listed together with "${parent}" for the same account`, got: `only "${label}"` }];
       }
       const [transport, port] = label.split('/');
       if (port === undefined) return [];
@@ -38,7 +39,7 @@ export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
 
 const ENDS_AS_ADDRESS = /\.(?:\d+|0x[0-9a-f]*)$/;
 
-/** An own domain is one account's, a name, and none of the edge's. */
+/** Checks custom domains. A domain belongs to one account only, must be a host name, and must not be the edge's domain or below it. */
 export const domainFindings = ({ auth, server }: ServerConfig): Finding[] =>
   auth.keys.flatMap(({ account, domains }, index) =>
     domains.flatMap((domain, at): Finding[] => {

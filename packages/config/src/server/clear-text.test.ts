@@ -24,7 +24,7 @@ describe.each(['platform_url', 'api_url'])('%s', (key) => {
     ['http://127.0.0.1:8080', 'ok'],
     ['http://localhost:8080/', 'ok'],
     ['http://[::1]:8080', 'ok'],
-    // The same address as every browser reads it.
+    // Every browser reads 127.1 as 127.0.0.1.
     ['http://127.1:8080', 'ok'],
     ['http://platform.example', 'refused'],
     ['HTTP://platform.example', 'refused'],
@@ -44,9 +44,9 @@ describe.each(['platform_url', 'api_url'])('%s', (key) => {
   });
 });
 
-describe('REST', () => {
+describe('the REST API', () => {
   it.each([
-    // [tls]   host         api_host        listens on, in TLS, withdrawn to loopback
+    // Columns: [tls], host and api_host; expected listening host, whether it uses TLS, and whether it was withdrawn to loopback.
     [false, '127.0.0.1', '', '127.0.0.1', false, false],
     [false, '127.0.0.2', '', '127.0.0.2', false, false],
     [false, '0.0.0.0', '', '127.0.0.1', false, true],
@@ -61,7 +61,7 @@ describe('REST', () => {
     expect(restListenerOf(config)).toEqual({ host: listensOn, tls, isWithdrawn });
   });
 
-  it('that is named beyond loopback needs [tls], or the word of the operator', () => {
+  it('on a non-loopback address needs [tls] or `allow_insecure_link`', () => {
     const refusal = refusalOf({ api_host: '0.0.0.0' });
     expect(refusal).toContain(
       '`server.api_host` must be `127.0.0.1` or another loopback address without `[tls]` or `[acme]`',
@@ -73,7 +73,7 @@ describe('REST', () => {
     expect(refusalOf({ api_host: '0.0.0.0' }, TLS)).toBe('ok');
   });
 
-  it('in TLS is reached by an https URL, whatever else is allowed', () => {
+  it('with TLS needs an https URL, even with `allow_insecure_link`', () => {
     const given = { host: '0.0.0.0', api_url: 'http://127.0.0.1:4041', allow_insecure_link: true };
     expect(refusalOf(given, TLS)).toContain(
       '`server.api_url` must be an https URL while the REST API uses TLS on `0.0.0.0`',

@@ -1,5 +1,5 @@
-// What may go over a network in clear: nothing that carries a key or a credential, unless the operator says that the network is theirs.
-// Says where the edge's REST listens, and whether it speaks TLS there.
+// Prevents unencrypted traffic with keys or credentials over a network, unless the operator declares the network trusted. Also decides on
+// which address the edge's REST API listens, and whether the REST API uses TLS.
 import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Finding } from '../layers/problem.ts';
 import type { ServerConfig } from './server-schema.ts';
@@ -12,7 +12,10 @@ const ALLOWED_BY = '`server.allow_insecure_link = true` allows http on a trusted
 export interface RestListener {
   readonly host: string;
   readonly tls: boolean;
-  /** `host` is another one, and this one is not: nobody has named it, and it cannot be reached in clear. */
+  /**
+   * Whether the REST API listens on loopback although `server.host` is public. True if the operator has set no `api_host` and unencrypted
+   * connections are unsafe on the public host.
+   */
   readonly isWithdrawn: boolean;
 }
 

@@ -4,7 +4,7 @@ import { loadServerConfig } from './server-config.ts';
 
 const configOf = (overrides: object) => loadServerConfig({ env: {}, overrides });
 
-it('a start without a file is for this machine', () => {
+it('a config without a file counts as loopback', () => {
   expect(isLoopbackConfig(configOf({}))).toBe(true);
   expect(isLoopbackConfig(configOf({ server: { host: '::1' }, platform: { host: 'localhost' } }))).toBe(true);
 });
@@ -16,11 +16,11 @@ it.each([
   { platform: { public_url: 'https://tunnels.example.com' } },
   { platform: { trusted_proxies: ['127.0.0.1'] } },
   { server: { trusted_proxies: ['10.0.0.1'] } },
-])('one sign of others is enough: %j', (overrides) => {
+])('a single public setting makes a config non-loopback: %j', (overrides) => {
   expect(isLoopbackConfig(configOf(overrides))).toBe(false);
 });
 
-it('where nobody has set it, sign-up is open on a loopback configuration and by invitation elsewhere', () => {
+it('without a setting, sign-up is open on a loopback config and by invitation on any other', () => {
   const signUp = (overrides: object) => configOf(overrides).platform.sign_up;
   expect(signUp({})).toBe('open');
   expect(signUp({ server: { host: '0.0.0.0' } })).toBe('invite');

@@ -1,7 +1,7 @@
-// Whether a server is for people at its own machine only. Some defaults depend on it.
+// Detects servers that only people on the same machine can reach. Some defaults depend on the result.
 import { isLoopbackHost } from '@tunnel/rules/net';
 
-/** The keys of server.toml that say who can reach it. */
+/** The keys of server.toml that determine who can reach the server. */
 interface Surroundings {
   readonly server: { readonly host: string; readonly domain: string; readonly trusted_proxies: readonly string[] };
   readonly platform: {
@@ -11,7 +11,10 @@ interface Surroundings {
   };
 }
 
-/** A loopback configuration: listeners, domain and public address are of this machine, and no proxy stands in front. A single sign of others makes it public. */
+/**
+ * Whether a configuration is loopback: listeners, domain and public URL are local to this machine, and no proxy is trusted. A single
+ * public setting makes the configuration public.
+ */
 export const isLoopbackConfig = ({ server, platform }: Surroundings): boolean =>
   isLoopbackHost(server.host) &&
   isLoopbackHost(platform.host) &&

@@ -6,7 +6,7 @@ const hostOf = (overrides: object): string | null => platformHostAtEdge(loadServ
 
 const PUBLIC = { domain: 'tunnels.example.com', http_port: 80, https_port: 443 };
 
-it('the edge answers for the platform where its address is one of the edge: by https with a certificate, or in clear', () => {
+it('the edge serves the platform at a public_url on its own ports: over https with a certificate, or over http', () => {
   const acme = { enabled: true };
   const at = (public_url: string, more: object = { acme }) =>
     hostOf({ server: PUBLIC, platform: { public_url }, ...more });
@@ -17,7 +17,7 @@ it('the edge answers for the platform where its address is one of the edge: by h
   expect(at('https://tunnels.example.com', { tls: { cert_path: 'a.pem', key_path: 'b.pem' } })).not.toBeNull();
 });
 
-it('it does not where the address has another port, no certificate will be there, or the platform speaks TLS itself', () => {
+it('the edge does not serve the platform on another port, without a certificate, or if the platform has its own TLS', () => {
   const at = (public_url: string, more: object) => hostOf({ server: PUBLIC, platform: { public_url }, ...more });
   expect(hostOf({})).toBeNull();
   expect(at('https://tunnels.example.com', {})).toBeNull();

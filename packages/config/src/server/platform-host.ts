@@ -1,16 +1,19 @@
-// Whether the edge of a stack answers for the platform: where the address that people open is one of this edge's own ports.
+// Decides whether the edge of a stack also serves the platform, which is the case if the platform's public URL has a port of the edge.
 import type { ServerConfig } from './server-schema.ts';
 
 type HostConfig = Pick<ServerConfig, 'server' | 'platform' | 'acme' | 'tls'>;
 
-/** An edge that has a certificate, will have one, or makes them. */
+/** Whether the edge has an HTTPS port: it has a certificate, orders certificates, or makes them with a local CA. */
 export const hasHttpsPort = ({ acme, tls }: Pick<ServerConfig, 'acme' | 'tls'>): boolean =>
   acme.enabled || tls.local_ca || tls.cert_path !== '';
 
-/** The host, in lower case; null: the platform is reached by its own port, or by a proxy of the operator's. */
+/**
+ * Returns the host name of the platform in lower case if the edge serves the platform. Returns null if visitors use the platform's own
+ * port or a proxy of the operator.
+ */
 export const platformHostAtEdge = ({ server, platform, acme, tls }: HostConfig): string | null => {
   const { protocol, hostname, port } = new URL(platform.public_url);
-  // A platform with TLS of its own is no service that this edge could dial in clear.
+  // The edge connects to the platform without TLS, so the edge cannot serve a platform that uses TLS.
   if (platform.tls) return null;
   const isHttps = protocol === 'https:';
   if (isHttps && !hasHttpsPort({ acme, tls })) return null;

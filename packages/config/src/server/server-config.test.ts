@@ -12,8 +12,8 @@ const refusal = (sources: Partial<ServerConfigSources>): string => {
   return 'not refused';
 };
 
-describe('variables', () => {
-  test('a variable wins over the file and over the defaults, its value is TOML', () => {
+describe('environment variables', () => {
+  test('override the file and the defaults, and are parsed as TOML', () => {
     const { server, limits, load_balancing } = loadServerConfig({
       env: {
         TUNNEL_SERVER__CONTROL_PORT: '4440',
@@ -28,13 +28,13 @@ describe('variables', () => {
     expect(load_balancing.enabled).toBe(true);
   });
 
-  test('a domain is kept in lower case, as hosts are compared with it', () => {
+  test('with a domain are converted to lower case, like the hosts compared with it', () => {
     expect(loadServerConfig({ env: { TUNNEL_SERVER__DOMAIN: 'Edge.Example.COM' } }).server.domain).toBe(
       'edge.example.com',
     );
   });
 
-  test('text that is no TOML value stands for itself', () => {
+  test('that are not TOML are taken as plain text', () => {
     const config = loadServerConfig({
       env: {
         TUNNEL_DATA_DIR: '/var/lib/tunnel',
@@ -49,7 +49,7 @@ describe('variables', () => {
     expect(config.region).toMatchObject({ location: '', name: 'Flag' });
   });
 
-  test('plans and lists of tables can be set too', () => {
+  test('can also set plans and lists of tables', () => {
     const config = loadServerConfig({
       env: {
         TUNNEL_PLATFORM__PLANS__FREE__TUNNEL_LIMIT: '100',
@@ -60,12 +60,12 @@ describe('variables', () => {
     expect(config.auth.keys).toEqual([{ account: 'alice', sha256: 'a'.repeat(64), reserved: [], domains: [] }]);
   });
 
-  test('a variable that is no key of ours is left alone', () => {
+  test('with an unknown key are ignored', () => {
     const env = { TUNNEL_API_KEY: 'x', TUNNEL_SERVER: 'edge:4040', TUNNEL_SERVER__NOPE: '1', tunnel_data_dir: '/x' };
     expect(loadServerConfig({ env })).toEqual(loadServerConfig({ env: {} }));
   });
 
-  test('a wrong value is refused by the name of the variable, a secret one without its text', () => {
+  test('with an invalid value are refused by name, and secret values are not repeated', () => {
     expect(refusal({ env: { TUNNEL_SERVER__CONTROL_PORT: 'many' } })).toBe(
       'TUNNEL_SERVER__CONTROL_PORT: `server.control_port` must be a whole number from 0 to 65535, got "many"',
     );
@@ -78,22 +78,22 @@ describe('variables', () => {
   });
 });
 
-describe('the finished value', () => {
-  test('flags win over all, and are named when wrong', () => {
+describe('the loaded server config', () => {
+  test('prefers flags over all other sources, and names the command line for an invalid flag', () => {
     const env = { TUNNEL_DATA_DIR: '/from/variable' };
     expect(loadServerConfig({ env, overrides: { data_dir: '/from/flag' } }).data_dir).toBe('/from/flag');
     expect(loadServerConfig({ env, overrides: { data_dir: undefined } }).data_dir).toBe('/from/variable');
     expect(refusal({ overrides: { data_dir: 5 } })).toMatch(/^command line: `data_dir` must be/);
   });
 
-  test('it is frozen all the way down', () => {
+  test('is deeply frozen', () => {
     const config = loadServerConfig({ env: {} });
     for (const part of [config, config.server, config.limits.tcp_port_range, config.platform.plans['free']]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
   });
 
-  test('secrets do not print', () => {
+  test('never prints its secrets', () => {
     const env = {
       TUNNEL_AUTH__ADMIN_TOKEN: 'open-sesame',
       TUNNEL_DATABASE__URL: 'postgres://open-sesame@db/tunnel',
@@ -108,15 +108,15 @@ describe('the finished value', () => {
   });
 });
 
-describe('a file that cannot be read', () => {
-  test('is named with the reason', async () => {
+describe('an invalid source', () => {
+  test('is named with the reason if its file cannot be read', async () => {
     const directory = await temporaryDirectory();
     expect(refusal({ file: '/no/such/server.toml' })).toBe('cannot read /no/such/server.toml: no such file');
     expect(refusal({ file: directory.path })).toBe(`cannot read ${directory.path}: it is a directory`);
     await directory.close();
   });
 
-  test('a value that hides a whole table is refused where it stands', () => {
+  test('is refused if its value replaces a whole table', () => {
     expect(refusal({ env: { TUNNEL_SERVER__HOST: '::1' }, defaults: { server: 5 } })).toBe(
       'defaults: `server` must be a table, got 5',
     );

@@ -1,4 +1,4 @@
-// server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+// Merges server.toml, the environment and flags over the defaults into one checked and frozen value.
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
@@ -20,16 +20,16 @@ import {
 } from './server-schema.ts';
 
 export interface ServerConfigSources {
-  /** Absent: `defaults`, the environment and `overrides` alone. */
+  /** Path of server.toml. Without a path, only `defaults`, the environment and `overrides` apply. */
   readonly file?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Laid below the file, above the built-in defaults. */
+  /** Values below the file and above the built-in defaults. */
   readonly defaults?: object;
-  /** Laid above all: the flags of the command line. */
+  /** Values above all other layers: the flags of the command line. */
   readonly overrides?: object;
 }
 
-/** Throws a `ConfigProblem` for the first thing that is wrong. */
+/** Loads and checks the configuration of a server. Throws a `ConfigProblem` for the first mistake. */
 export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => {
   const layers = [
     namedLayer('built-in defaults', { platform: { plans: BUILT_IN_PLANS } }),
@@ -47,19 +47,22 @@ export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => 
   return config;
 };
 
-/** Strangers do not sign up at a public server that says nothing about it. */
+/**
+ * Fills in defaults that depend on other keys. A public server without `sign_up` allows invited people only, so that strangers cannot
+ * sign up.
+ */
 const withDefaults = (parsed: ParsedServerConfig) => {
   const { platform } = parsed;
   const sign_up = platform.sign_up ?? (isLoopbackConfig(parsed) ? 'open' : 'invite');
   return { ...parsed, platform: { ...platform, sign_up } };
 };
 
-/** The name of the config file that a server keeps in its data directory. */
+/** Name of the config file in a server's data directory. */
 export const SERVER_FILE = 'server.toml';
 
 /**
- * The config file in the data directory, which every command reads when no other file is named. `dataDir`: from the command line, else the
- * variable or the default counts. undefined: that directory has no such file.
+ * Returns the config file in the data directory, which every command reads unless a file is named. `dataDir` comes from the command line;
+ * without `dataDir`, the environment variable or the default applies. Returns undefined if the directory has no such file.
  */
 export const findServerFile = (env: NodeJS.ProcessEnv, dataDir?: string): string | undefined => {
   const named = dataDir ?? envLayer(serverFileSchema, env).tree['data_dir'];
@@ -67,7 +70,7 @@ export const findServerFile = (env: NodeJS.ProcessEnv, dataDir?: string): string
   return existsSync(file) ? file : undefined;
 };
 
-// What one key of server.toml demands of another.
+// Rules between several keys of server.toml.
 
 const EMPTY = 'an empty string';
 
@@ -87,14 +90,17 @@ const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
   if ((tls.cert_path === '') === (tls.key_path === '')) return [];
   const [missing, given] =
     tls.cert_path === '' ? (['cert_path', 'key_path'] as const) : (['key_path', 'cert_path'] as const);
-  return [{ path: ['tls', missing], expected: `given too when \`tls.${given}\` is`, got: EMPTY }];
+  return [{ path: ['tls', missing], expected: `set when \`tls.${given}\` is set`, got: EMPTY }];
 };
 
-/** Its authority vouches for names of this machine alone, and for nothing that files say otherwise. */
+/**
+ * Checks `tls.local_ca`. The local CA issues certificates for names of this machine only, and cannot be combined with a certificate from
+ * files.
+ */
 const localCaFindings = ({ tls, server }: ServerConfig): Finding[] => {
   if (!tls.local_ca) return [];
   const path = ['tls', 'local_ca'];
-  if (tls.cert_path !== '') return [{ path, expected: 'false when `tls.cert_path` is given', got: 'true' }];
+  if (tls.cert_path !== '') return [{ path, expected: 'false when `tls.cert_path` is set', got: 'true' }];
   if (server.domain === 'localhost') return [];
   return [{ path, expected: 'false unless `server.domain` is "localhost"', got: 'true' }];
 };
@@ -109,26 +115,26 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
     ...(acme.enabled && tls.local_ca
       ? [{ path: ['tls', 'local_ca'], expected: 'false when `acme.enabled` is true', got: 'true' }]
       : []),
-    // Its answers are believed: over the network nobody may write them.
+    // The ACME directory's responses are trusted, so an attacker on the network must not be able to change them.
     ...(isClearAfar(acme.directory)
       ? [{ path: path('directory'), expected: 'an https URL, or a URL of this machine' }]
       : []),
     ...(acme.dns === 'exec' && acme.dns_exec === ''
-      ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
+      ? [{ path: path('dns_exec'), expected: 'set when `acme.dns` is "exec"', got: EMPTY }]
       : []),
     ...((acme.eab_kid === '') === (eabKey === '')
       ? []
       : [
           {
             path: path(acme.eab_kid === '' ? 'eab_kid' : 'eab_hmac_key'),
-            expected: `given too when \`acme.${acme.eab_kid === '' ? 'eab_hmac_key' : 'eab_kid'}\` is`,
+            expected: `set when \`acme.${acme.eab_kid === '' ? 'eab_hmac_key' : 'eab_kid'}\` is set`,
             got: EMPTY,
           },
         ]),
     ...(platform.tls && !acme.enabled && tls.cert_path === ''
       ? [{ path: ['platform', 'tls'], expected: 'false without `acme.enabled` or `tls.cert_path`', got: 'true' }]
       : []),
-    // Its port would wait for a certificate that nobody orders.
+    // Without a public name, no certificate is ordered, and the platform's port would wait forever for a certificate.
     ...(platform.tls && acme.enabled && tls.cert_path === '' && !isOrderable(platform.public_url)
       ? [{ path: ['platform', 'public_url'], expected: 'an https URL with a public name when `platform.tls` is true' }]
       : []),
@@ -147,11 +153,11 @@ const isClearAfar = (address: string): boolean => {
 
 const platformFindings = ({ platform, server, database }: ServerConfig): Finding[] => {
   const needed = (path: string[], value: string, why: string): Finding[] =>
-    value === '' ? [{ path, expected: `given when ${why}`, got: EMPTY }] : [];
+    value === '' ? [{ path, expected: `set when ${why}`, got: EMPTY }] : [];
   return [
     ...(database.direct_url.reveal() === ''
       ? []
-      : needed(['database', 'url'], database.url.reveal(), '`database.direct_url` is')),
+      : needed(['database', 'url'], database.url.reveal(), '`database.direct_url` is set')),
     ...(platform.mail.transport === 'smtp'
       ? needed(['platform', 'mail', 'smtp_url'], platform.mail.smtp_url.reveal(), '`platform.mail.transport` is "smtp"')
       : []),
@@ -166,11 +172,11 @@ const platformFindings = ({ platform, server, database }: ServerConfig): Finding
       : []),
     ...(server.platform_url === ''
       ? []
-      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is')),
+      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is set')),
   ];
 };
 
-/** One name cannot be two providers. */
+/** Rejects a provider name that occurs twice. */
 const loginFindings = ({ policy }: ServerConfig): Finding[] =>
   policy.login.flatMap((provider, index) => {
     const first = policy.login.findIndex(({ name }) => name === provider.name);

@@ -1,4 +1,4 @@
-// The whole server.toml as one schema, and its typed value.
+// Schema of server.toml, and the type of the loaded configuration.
 
 import { isIP } from 'node:net';
 import { LABEL } from '@tunnel/rules/names';
@@ -18,7 +18,7 @@ import {
   twoPortsOrNone,
 } from '../layers/values.ts';
 
-// The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
+// Tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
 export const DEFAULT_DATA_DIR = './data';
 
@@ -33,7 +33,7 @@ const DOMAIN = 'a host name such as "example.com"';
 const domain = z
   .string({ error: DOMAIN })
   .regex(new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`, 'i'), { error: DOMAIN })
-  // Hosts are compared in lower case.
+  // Host names are compared in lower case.
   .toLowerCase();
 
 const serverSchema = section({
@@ -75,7 +75,7 @@ const SHA256_HEX = '64 lower-case hex digits of a SHA-256';
 
 const RESERVED = 'names such as "shop" or "*.shop", and ports such as "tcp/20042"';
 
-/** A whole subdomain, the wildcard below one, or a port with its transport. */
+/** List of reserved names and ports. An entry is a whole subdomain, a wildcard below a subdomain, or a port with its transport. */
 const reservedNames = () =>
   z
     .array(
@@ -89,7 +89,7 @@ const reservedNames = () =>
 
 const OWN_DOMAIN = 'host names such as "shop.example.com" or "*.shop.example.com"';
 
-/** By the operator's word: nobody looks for a proof. */
+/** List of an account's custom domains. The operator vouches for the domains, so the server requires no proof of ownership. */
 const ownDomains = () =>
   z
     .array(
@@ -116,7 +116,7 @@ const authSchema = section({
     .default([]),
 });
 
-/** How long a name is its account's after its last use, and after it was given back. 0 days: not at all. */
+/** How long a subdomain stays with its account after its last use, and after its release. 0 days: not at all. */
 const namesSchema = section({
   /** @limit tunnels: Chosen subdomain, days held for the account after the last use | other accounts can take the name */
   hold_days: wholeNumber(0, MOST_DAYS).default(30),
@@ -129,7 +129,7 @@ const namesSchema = section({
 const CHALLENGES = 'a list of "tls-alpn-01" and "http-01", the preferred first';
 const RESOLVERS = 'a list of addresses such as "9.9.9.9", "127.0.0.1:5353" or "[2620:fe::fe]:53"';
 
-/** An address of a resolver, with or without its port. */
+/** Whether a text is the IP address of a DNS resolver, with or without a port. */
 const isResolver = (given: string): boolean => {
   if (isIP(given) !== 0) return true;
   const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(given) ?? [];
@@ -143,29 +143,32 @@ const tlsSchema = section({
   local_ca: flag().default(false),
 });
 
-/** Certificates that are ordered by themselves (RFC 8555). `enabled`: the authority's terms are accepted. */
+/** Settings for automatic certificates by ACME (RFC 8555). `enabled` accepts the terms of the certificate authority. */
 const acmeSchema = section({
   enabled: flag().default(false),
   email: text().default(''),
   directory: url({ orEmpty: false }).default('https://acme-v02.api.letsencrypt.org/directory'),
-  /** PEM that vouches for a private directory. */
+  /** Path of PEM certificates for verifying the TLS connection to a private ACME directory. */
   ca_file: text().default(''),
   eab_kid: text().default(''),
   eab_hmac_key: secretText().prefault(''),
   profile: text().default(''),
-  /** The preferred first. */
+  /** Enabled ACME challenges, the preferred challenge first. */
   challenges: z
     .array(z.enum(['tls-alpn-01', 'http-01'], { error: CHALLENGES }), { error: CHALLENGES })
     .min(1, { error: CHALLENGES })
     .default(['tls-alpn-01', 'http-01']),
-  /** Who answers dns-01, which wildcards need. */
+  /** Responder for dns-01 challenges, which wildcard certificates need. */
   dns: oneOf(['none', 'builtin', 'exec']).default('none'),
   dns_exec: text().default(''),
-  /** Empty: <data_dir>/certificate-key, made once. */
+  /** Path of the key that encrypts stored private keys. If empty, <data_dir>/certificate-key, generated once. */
   storage_key_file: text().default(''),
 });
 
-/** `resolvers`: for proofs and challenges; empty: the system's. `host`, `port`: of the built-in responder. */
+/**
+ * DNS settings. `resolvers` verify domain proofs and challenges; if empty, the system's resolvers are used. `host` and `port` are the
+ * address of the built-in DNS responder.
+ */
 const dnsSchema = section({
   resolvers: z
     .array(z.string({ error: RESOLVERS }).refine(isResolver, { error: RESOLVERS }), { error: RESOLVERS })
@@ -186,7 +189,7 @@ const limitsSchema = section({
   /** @limit visitors: Open connections per network (an IPv4 address or an IPv6 /64) | HTTP visitors get 429 `CONNECTIONS_PER_ADDRESS`; other connections are closed */
   connections_per_address: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
   /**
-   * 0: from the descriptor limit of the process.
+   * Maximum open connections of the process. 0 derives the limit from the descriptor limit of the process.
    * @limit visitors: Open connections of the server; 0 derives the limit from the open-file limit of the process | HTTP visitors get 503 `CONNECTIONS_FULL`; other connections are closed
    */
   connections_total: wholeNumber(0, MOST_CONNECTIONS).default(0),
@@ -195,7 +198,7 @@ const limitsSchema = section({
   /** @limit operator: Share of connections, ports, flows and captures per account | further connections of the account are rejected */
   account_share: share(0.01).default(0.25),
   /**
-   * 0: no bound.
+   * Maximum TLS handshakes per second and network while the server is busy. 0 disables the limit.
    * @limit visitors: TLS handshakes per second and network while the server is busy; 0 turns the limit off | the connection is reset
    */
   handshakes_per_second: wholeNumber(0, MOST_CONNECTIONS).default(50),
@@ -217,7 +220,7 @@ const udpSchema = section({
   /** @limit visitors: UDP flow, idle time | the flow ends; the next datagram starts a new flow */
   idle_secs: wholeNumber(5, HOUR_SECS).default(60),
   /**
-   * Of a flow with a shorter idle_secs of its own: that.
+   * Idle time of a flow with a single request and reply. A tunnel with a shorter `idle_secs` uses the shorter time.
    * @limit visitors: UDP flow with a single request and reply, idle time | the flow ends
    */
   answered_idle_secs: wholeNumber(1, HOUR_SECS).default(10),
@@ -246,7 +249,7 @@ const policySchema = section({
         name: z.string({ error: LOGIN_NAME }).regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, { error: LOGIN_NAME }),
         issuer: url({ orEmpty: false, maxCharacters: 2000 }),
         client_id: filledText(),
-        /** Empty: a public client, which has none. */
+        /** File with the client secret. Empty for a public OAuth client, which has no secret. */
         client_secret_file: text().default(''),
       }),
       { error: 'a list of tables [[policy.login]]' },
@@ -254,11 +257,11 @@ const policySchema = section({
     .default([]),
 });
 
-// [platform] and its tables: the API, mail, billing, limits and plans.
+// [platform] and its tables: API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
 
-/** Plans that exist without being written down; the file's plans are laid over them. */
+/** Plans that exist without being configured. Plans in server.toml are merged over the built-in plans. */
 export const BUILT_IN_PLANS = {
   free: {
     /** @limit accounts: Tunnels in plan `free` | `TUNNEL_PLAN_LIMIT` */
@@ -282,11 +285,11 @@ export const BUILT_IN_PLANS = {
 } as const;
 
 const plan = table({
-  /** Absent: no limit. */
+  /** Maximum tunnels per account. Unlimited if not set. */
   tunnel_limit: wholeNumber(0, 1_000_000).optional(),
-  /** Reserved names and ports together; absent: no limit. */
+  /** Maximum reserved names and ports per account, counted together. Unlimited if not set. */
   reserved_limit: wholeNumber(0, 1_000_000).optional(),
-  /** Own domains; absent: no limit. */
+  /** Maximum custom domains per account. Unlimited if not set. */
   domain_limit: wholeNumber(0, 1_000_000).optional(),
   allow_custom_subdomains: flag().default(true),
   monthly_minimum_cents: wholeNumber(0, MOST_CENTS).default(0),
@@ -299,12 +302,17 @@ const planName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,49}$/, { error: PLAN_NA
 const platformSchema = section({
   host: filledText().default('127.0.0.1'),
   port: listenPort().default(8080),
-  /** HTTPS on `port`, with the certificate of public_url's host: of a platform that runs alone. */
+  /** Whether `port` uses HTTPS, with the certificate for the host of public_url. For a platform without an edge. */
   tls: flag().default(false),
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
-  /** Who may make an account: anybody, those whom an operator has invited, or nobody. Absent: "open" on a loopback configuration, else "invite". */
+  /** Folder with the files of a release, which /install and /downloads/ hand out. Empty: the server has no files. */
+  downloads_dir: text().default(''),
+  /**
+   * Who can create an account: "open" allows anyone, "invite" allows people invited by the operator, "closed" allows no sign-ups.
+   * Default: "open" on a loopback configuration, otherwise "invite".
+   */
   sign_up: oneOf(['open', 'invite', 'closed']).optional(),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
@@ -316,7 +324,7 @@ const platformSchema = section({
     simulator_port: listenPort().default(0),
     stripe_secret_key: secretText().prefault(''),
     stripe_webhook_secret: secretText().prefault(''),
-    /** Elsewhere only for a stand-in. */
+    /** URL of the Stripe API. Other values are only for test servers. */
     stripe_api_url: serviceUrl().default('https://api.stripe.com'),
   }),
   limits: section({
@@ -325,7 +333,7 @@ const platformSchema = section({
     /** @limit accounts: Sign-in attempts per account and minute | 429 `LOGIN_THROTTLED` */
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
     /**
-     * API calls of one account, and of one network without an account, while others wait.
+     * Concurrent API calls of one account while other calls wait.
      * @limit api: Concurrent calls per account, while other calls wait | further calls wait, then 429 `API_ACCOUNT_LIMIT`
      */
     account_calls_at_once: wholeNumber(1, 1000).default(16),
@@ -336,7 +344,7 @@ const platformSchema = section({
     /** @limit api: Calls per second without an account per network, while other calls wait | further calls wait, then 429 `API_NETWORK_LIMIT` */
     network_calls_per_second: wholeNumber(1, 1_000_000).default(10),
     /**
-     * Keys, reservations, domains and connected apps that one account makes.
+     * Maximum API keys, reservations, domains and connected apps that one account can create per day.
      * @limit accounts: Keys, reservations, domains and connected apps created per account and day | 429 `API_WRITES_PER_DAY`
      */
     creating_writes_per_day: wholeNumber(1, 1_000_000).default(2000),
@@ -344,16 +352,16 @@ const platformSchema = section({
   mcp: section({
     enabled: flag().default(true),
     /**
-     * Of one account.
+     * Maximum MCP calls of one account per minute.
      * @limit mcp: Platform: calls per account and minute | 429 `MCP_CALLS_THROTTLED`
      */
     calls_per_minute: wholeNumber(1, 1_000_000).default(120),
   }),
   oauth: section({
-    /** Documents of clients over http and on private addresses. */
+    /** Whether OAuth apps may have an http client id or a client id on a private address. */
     allow_private_clients: oneOf(['auto', true, false]).default('auto'),
   }),
-  /** In days; 0: for ever. */
+  /** Retention periods in days. 0 keeps the data forever. */
   retention: section({
     /** @limit operator: Audit log, retention; 0 keeps entries forever | older entries are deleted */
     audit_days: wholeNumber(0, MOST_DAYS).default(400),
@@ -373,7 +381,7 @@ export const serverFileSchema = table({
   data_dir: filledText().default(DEFAULT_DATA_DIR),
   database: section({
     url: databaseUrl(),
-    /** For listening where `url` is a pooler. */
+    /** Connection for LISTEN if `url` is a connection pooler. */
     direct_url: databaseUrl(),
   }),
   platform: platformSchema,
@@ -392,12 +400,12 @@ export const serverFileSchema = table({
   policy: policySchema,
 });
 
-/** As the schema reads it, before defaults that depend on other keys. */
+/** Configuration as parsed by the schema, without the defaults that depend on other keys. */
 export type ParsedServerConfig = z.output<typeof serverFileSchema>;
 
 type SignUp = NonNullable<ParsedServerConfig['platform']['sign_up']>;
 
-/** Keys are those of the file, to the letter; every key has its value or its default. */
+/** A loaded server configuration. Its keys are exactly the keys of server.toml, and every key has a configured or a default value. */
 export type ServerConfig = DeepReadonly<
   Omit<ParsedServerConfig, 'platform'> & { platform: ParsedServerConfig['platform'] & { sign_up: SignUp } }
 >;

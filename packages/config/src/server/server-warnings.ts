@@ -1,19 +1,20 @@
-// What is allowed in server.toml and is seldom meant: said by `check-config` and at the start, one line each, with the key to set.
+// Warns about settings in server.toml that are allowed but rarely intended. `check-config` and the server's start print one line per
+// warning, with the key to set.
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { isLoopbackConfig } from './loopback-config.ts';
 import { platformHostAtEdge } from './platform-host.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 export interface ConfigWarning {
-  /** The key to set. */
+  /** The key of server.toml that resolves the warning. */
   readonly key: string;
   readonly text: string;
 }
 
-/** Which parts run by this file: both, or one of them alone. */
+/** The parts that a config file runs: edge and platform (`stack`), or one part only. */
 export type ConfiguredParts = 'stack' | 'edge' | 'platform';
 
-/** A file that names a platform elsewhere is for an edge. */
+/** Guesses the parts from a config file: a file with a `platform_url` is for an edge, because the platform is elsewhere. */
 export const likelyParts = ({ server }: ServerConfig): ConfiguredParts =>
   server.platform_url === '' ? 'stack' : 'edge';
 
@@ -24,7 +25,7 @@ export const configWarnings = (config: ServerConfig, parts: ConfiguredParts): Co
   ...(parts === 'platform' ? [] : [...authKeys(config, parts), ...groups(config)]),
 ];
 
-/** Others than people at this machine can come to it: by a listener of its own, or by the address that it goes by. */
+/** Whether people on other machines can reach the server, through its listeners or through its public URL. */
 export const isPublic = (config: ServerConfig, parts: ConfiguredParts): boolean =>
   listensPublicly(config, parts) || !isLoopbackHost(new URL(config.platform.public_url).hostname);
 
@@ -40,7 +41,7 @@ const dashboard = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[
   return [{ key: 'platform.host', text }];
 };
 
-/** The address is a proxy's: it may have any port. */
+/** Whether a proxy serves the platform's public URL. In this case, the URL can have any port. */
 const hasProxy = ({ public_url, trusted_proxies }: ServerConfig['platform']): boolean => {
   const { protocol, hostname } = new URL(public_url);
   return !isLoopbackHost(hostname) && (protocol === 'https:' || trusted_proxies.length > 0);
@@ -68,7 +69,7 @@ const signUp = (config: ServerConfig): ConfigWarning[] => {
   return [{ key: 'platform.sign_up', text }];
 };
 
-/** What stands in for a mail server and a payment processor while one tries the server at home. */
+/** Warns if a public server still uses the test substitutes for a mail server and a payment processor. */
 const standIns = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
   if (!isPublic(config, parts)) return [];
   const { mail, billing } = config.platform;

@@ -1,4 +1,4 @@
-// The gate with real sockets: who comes in, who is told why not, who gives way, and what the log says of it.
+// The connection gate with real sockets: accepted, refused and evicted connections, and the log lines about them.
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -46,7 +46,7 @@ const listen = async (gate: ConnectionGate, kind: ConnectionKind) => {
     await once(socket, 'connect');
     return socket.resume();
   };
-  /** How one ends that is turned away; the reset may come before the connection is there. */
+  /** Returns the error code of a refused connection. The reset may arrive before the connection is established. */
   const fate = (): Promise<string> =>
     new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port });
@@ -56,8 +56,8 @@ const listen = async (gate: ConnectionGate, kind: ConnectionKind) => {
   return { accepted, visit, fate };
 };
 
-describe('an accepted socket', () => {
-  it('has its place until it closes, whoever closes it', async () => {
+describe('an accepted connection', () => {
+  it('counts until it closes, whichever side closes it', async () => {
     const { gate, admission } = openGate();
     const { accepted, visit } = await listen(gate, 'tcp');
     const [one] = [await visit(), await visit()];
@@ -67,7 +67,7 @@ describe('an accepted socket', () => {
     await eventually(() => expect([admission.used.visitors, admission.ofNetwork('127.0.0.1')]).toEqual([0, 0]));
   });
 
-  it('over a limit is reset where nothing can be said, and told why for a while where something can', async () => {
+  it('over a limit is reset on tcp, and gets an HTTP refusal for 3 s on http', async () => {
     const { gate, clock, admission } = openGate({}, 1);
     const tcp = await listen(gate, 'tcp');
     await tcp.visit();
@@ -83,7 +83,7 @@ describe('an accepted socket', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('of a trusted proxy is not counted for its address, but for tcp it is', async () => {
+  it("of a trusted proxy does not count toward the proxy's address on http, but does on tcp", async () => {
     const { gate, admission } = openGate({}, 1, ['127.0.0.0/8']);
     const http = await listen(gate, 'http');
     await http.visit();
@@ -95,7 +95,7 @@ describe('an accepted socket', () => {
     await eventually(() => expect(admission.ofNetwork('127.0.0.1')).toBe(1));
   });
 
-  it('that has to give way is closed, and its place is free at once', async () => {
+  it('that is evicted is closed, and its place is free at once', async () => {
     const { gate, admission, lines, logger } = openGate({ visitors: 3 });
     const { visit } = await listen(gate, 'http');
     const oldest = await visit('127.0.0.2');
@@ -111,8 +111,8 @@ describe('an accepted socket', () => {
   });
 });
 
-describe("a connection of a visitors' port that turns out to be a client's", () => {
-  it('gives its place among visitors back, takes one of clients, is found again, and leaves no trace', async () => {
+describe('a connection on a visitor port that becomes a client connection', () => {
+  it("moves its place from the visitors' to the clients' share, and frees it when it closes", async () => {
     const { gate, admission } = openGate();
     const { accepted, visit } = await listen(gate, 'http');
     const socket = await visit();
@@ -129,7 +129,7 @@ describe("a connection of a visitors' port that turns out to be a client's", () 
     expect(gate.becomesControl(connection)).toBe(false);
   });
 
-  it('is not turned away by what visitors hold, and its refusal as a visitor is forgotten', async () => {
+  it("is accepted even if the visitors' share is full", async () => {
     const { gate, admission, clock } = openGate({ visitors: 1 });
     const { accepted, visit } = await listen(gate, 'https');
     await visit();
@@ -147,7 +147,7 @@ describe("a connection of a visitors' port that turns out to be a client's", () 
     ]);
   });
 
-  it("has the limits of clients, is told of them for a while, and takes no visitor's place meanwhile", async () => {
+  it("has the limits of clients, gets its refusal for 3 s, and takes no visitor's place meanwhile", async () => {
     const { gate, admission, clock } = openGate({ control: 1000 });
     const { accepted, visit } = await listen(gate, 'http');
     for (let n = 0; n < 256; n += 1) admission.enter('control', '127.0.0.1', 0);
@@ -163,7 +163,7 @@ describe("a connection of a visitors' port that turns out to be a client's", () 
   });
 });
 
-it('the log has one line a second for each reason, with a count, and one when a share is nearly full', async () => {
+it('the log has one line per second and reason with a count, and one line when a share is nearly full', async () => {
   const { gate, admission, clock, lines, logger } = openGate({ visitors: 10 }, 100);
   const { visit, fate } = await listen(gate, 'tcp');
   for (let n = 0; n < 10; n += 1) await visit();
@@ -184,14 +184,14 @@ it('the log has one line a second for each reason, with a count, and one when a 
   ).toEqual([[8, 10]]);
 });
 
-it('an accept that fails costs a line, and one a second at most', async () => {
+it('failed accepts log at most one line per second', async () => {
   const { gate, lines, logger } = openGate();
   for (let n = 0; n < 5; n += 1) gate.onAcceptError(new Error('accept EMFILE'));
   await logger.flush();
   expect(lines).toHaveLength(1);
 });
 
-describe('an HTTP listener behind it', () => {
+describe('an HTTP listener behind the gate', () => {
   const start = async (api: number) => {
     const opened = openGate({ api });
     const listener = new HttpListener({
@@ -228,14 +228,14 @@ describe('an HTTP listener behind it', () => {
     return { ...opened, get };
   };
 
-  it('says 503 with Retry-After when all places are taken by its own', async () => {
+  it('answers 503 with Retry-After to a network that holds all connections, and serves another network', async () => {
     const { admission, get } = await start(2);
     for (let n = 0; n < 2; n += 1) get('/hold').catch(() => {});
     await eventually(() => expect([...admission.tickets].filter(({ held }) => held?.isIdle === false)).toHaveLength(2));
     const refused = await get('/');
     expect([refused.status, refused.retryAfter]).toEqual([503, '1']);
     expect(JSON.parse(refused.body)).toMatchObject({ code: 'CONNECTIONS_FULL' });
-    // Another network has none yet.
+    // Another network holds no connections yet, so it is served.
     expect(await get('/', '127.0.0.2')).toMatchObject({ status: 200, body: 'here' });
   });
 });

@@ -1,5 +1,5 @@
-// The gate that every accepted socket passes: takes a ticket for it, gives it back when the socket closes, closes what has to give way, and says
-// in the log what was refused. The rules are in the admission of the rules package; the listeners know only whether they may go on.
+// Gate for accepted sockets: takes a ticket for every socket, returns the ticket when the socket closes, closes connections that must
+// make room, and logs refusals. The rules are in the admission of the rules package; listeners only learn whether to continue.
 import type { Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import {
@@ -16,42 +16,53 @@ import {
 import { hostPort, networkOf, plainAddress, TrustedProxies } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 
-/** How long a refused connection may take to ask for something and to read why it gets nothing. */
+/** How long a rejected connection stays open, so that the peer can send a request and read the reason for the rejection. */
 const REFUSAL_MS = 3000;
-/** For those who are told to come again: a moment later there may be room. */
+/** Retry-After for connections rejected because of a limit: a moment later there may be room. */
 export const RETRY_AFTER_SECS = 1;
-/** A share is called nearly full from here on, and again only after it has been below the second. */
+/**
+ * Share of a connection limit at which a warning is logged. The warning is repeated only after the share has fallen below
+ * WARN_AGAIN_BELOW.
+ */
 const WARN_ABOVE = 0.8;
 const WARN_AGAIN_BELOW = 0.6;
 
-/** Kinds whose sockets are looked for later: over TLS a request, or an upgrade, comes on another object than the connection did. */
+/**
+ * Kinds of connections that are looked up later: with TLS, a request or upgrade arrives on a different socket object than the connection.
+ */
 const IS_FOUND_AGAIN: ReadonlySet<ConnectionKind> = new Set(['https', 'control', 'rest', 'metrics', 'platform']);
 const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'visitor', control: 'client', api: 'caller' };
 
-/** What the gate needs of a connection: a net.Socket has it, and so has one without, which tells its holder of its end itself. */
+/** Methods of a connection that the gate uses: of a net.Socket, or of a bare handle, which notifies its holder of the end. */
 interface GatedSocket extends SocketEnds {
   readonly destroyed: boolean;
   destroy(): unknown;
   resetAndDestroy(): unknown;
-  /** Absent in a net.Socket, which has an event for it. */
+  /**
+   * Sets the object that is notified when the connection closes or becomes a Node socket. Absent in a net.Socket, which emits events
+   * instead.
+   */
   heldBy?(holder: { onClosed(): void; onBecame(socket: Socket): void }): void;
 }
 
-/** One accepted socket, and its place. */
+/** An accepted socket with its ticket. */
 export class AcceptedConnection implements HeldConnection {
   #socket: GatedSocket;
-  /** By which it is found again; null: nobody will look. A closed socket does not know them any more. */
+  /**
+   * Addresses and ports of both ends, the key for looking up the connection. Stored, because a closed socket no longer has them. Null if
+   * the connection is never looked up.
+   */
   ends: string | null = null;
   #ticket: Ticket;
   #refusal: Fault | null;
-  /** Who serves it; null: nobody does yet, or node's HTTP server. */
+  /** Object that serves the connection. Null until the connection is served, and for connections served by the HTTP server of Node.js. */
   served: HeldConnection | null = null;
   #requests = 0;
   #activeAtMs: number;
   readonly #gate: Pick<ConnectionGate, 'left' | 'became'>;
-  /** Of one that is refused: when it is closed. */
+  /** Timer that closes a rejected connection. */
   deadline: Timer | null = null;
-  /** Who is told beside the gate, while nobody serves it: one function for all connections. */
+  /** Called after the gate when an unserved connection closes. A single function for all connections. */
   whenClosed: ((accepted: AcceptedConnection) => void) | null = null;
 
   constructor(
@@ -71,13 +82,13 @@ export class AcceptedConnection implements HeldConnection {
     return this.#socket;
   }
 
-  /** Another protocol needs an ordinary socket, and has one now. */
+  /** Called after a bare handle was converted to a Node socket, because another protocol needs one. */
   onBecame(socket: Socket): void {
     this.#socket = socket;
     this.#gate.became(this);
   }
 
-  /** Its descriptor is given back. */
+  /** Returns the ticket of the connection. Called after the file descriptor was closed. */
   onClosed(): void {
     this.deadline?.cancel();
     this.#gate.left(this);
@@ -88,12 +99,12 @@ export class AcceptedConnection implements HeldConnection {
     return this.#ticket;
   }
 
-  /** It may be told this, and nothing else; null: it is in. */
+  /** Reason for the rejection, the only response that the connection may get. Null if the connection was admitted. */
   get refusal(): Fault | null {
     return this.#refusal;
   }
 
-  /** Another place than the one it came in by, which is given back already. Nobody serves it there yet. */
+  /** Moves the connection to a different share after its old ticket was returned. The connection is not served there yet. */
   moved(ticket: Ticket, refusal: Fault | null): void {
     this.#ticket = ticket;
     this.#refusal = refusal;
@@ -101,12 +112,12 @@ export class AcceptedConnection implements HeldConnection {
     ticket.held = this;
   }
 
-  /** host:port, for people. */
+  /** Address of the peer as `host:port`, for logs. */
   get peer(): string {
     return hostPort(this.#socket.remoteAddress ?? '', this.#socket.remotePort ?? 0);
   }
 
-  /** Of a connection whose requests node reads. */
+  /** Counts a request. Used for connections served by the HTTP server of Node.js. */
   requestBegins(nowMs: number): void {
     this.#requests += 1;
     this.#activeAtMs = nowMs;
@@ -141,7 +152,7 @@ export interface ConnectionGateOptions {
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How late the event loop is; measured, unless a test says so. */
+  /** Returns the current delay of the event loop in milliseconds. Measured by default; tests can replace it. */
   readonly lateMs?: () => number;
 }
 
@@ -151,7 +162,7 @@ export class ConnectionGate {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #log: LogLimiter;
-  /** By both ends: one port of a peer may hold connections to several ports of ours. */
+  /** Connections by the addresses and ports of both ends, because a peer can connect from one port to several local ports. */
   readonly #byEnds = new Map<string, AcceptedConnection>();
   readonly #lateMs: () => number;
   readonly #isNearlyFull = { visitors: false, control: false, api: false };
@@ -165,10 +176,10 @@ export class ConnectionGate {
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
 
-  /** null: it is gone, and so is its socket. */
+  /** Takes a ticket for a socket. Returns null if the connection was closed, either by the peer or because of a limit. */
   accept(kind: ConnectionKind, socket: GatedSocket): AcceptedConnection | null {
     const { remoteAddress } = socket;
-    // Gone between the kernel's accept and ours.
+    // The peer disconnected after the kernel had accepted the connection.
     if (remoteAddress === undefined) {
       socket.destroy();
       return null;
@@ -180,8 +191,9 @@ export class ConnectionGate {
   }
 
   /**
-   * One that came in by a port of visitors has shown that it is a client's. It gives its place among them back and asks for one of clients, by
-   * their rules alone: neither kind takes the other's places, and a visitors' share that is full turns no client away. false: it is gone.
+   * Moves a connection on a visitors' port that has turned out to be a client's from the visitors' share to the clients' share. From now
+   * on only the rules for clients apply: neither kind can use up the share of the other, and a full visitors' share rejects no client.
+   * Returns false if the connection was closed.
    */
   becomesControl(accepted: AcceptedConnection): boolean {
     const { socket, ticket } = accepted;
@@ -202,9 +214,9 @@ export class ConnectionGate {
     return true;
   }
 
-  /** null: there is no room, and none to be told so. */
+  /** Asks for a ticket. Returns null if the connection is rejected and there is not even room to send the reason. */
   #enter(kind: ConnectionKind, address: string): { ticket: Ticket; refusal: Fault | null } | null {
-    // Bytes say nothing of whose they are, whoever passes them on.
+    // On tcp ports, a proxy's connections count for the proxy's network, because the bytes do not reveal the visitor.
     const isProxy = kind !== 'tcp' && this.#proxies.trusts(address);
     const entry = this.admission.enter(kind, isProxy ? null : networkOf(address), this.#clock.monotonic());
     if (entry.kind === 'admitted') {
@@ -217,7 +229,10 @@ export class ConnectionGate {
     return entry.ticket === null ? null : { ticket: entry.ticket, refusal };
   }
 
-  /** Before the first TLS handshake of a connection costs anything. false: its network begins too many, and the connection is reset. */
+  /**
+   * Counts a TLS handshake before it costs any time. Returns false if the peer's network starts too many handshakes; the connection was
+   * reset then.
+   */
   handshakeBegins({ ticket, socket }: AcceptedConnection): boolean {
     if (this.admission.handshakeBegins(ticket, this.#lateMs(), this.#clock.monotonic())) return true;
     const fields = { reason: 'handshake-rate', kind: ticket.kind, visitor: ticket.network };
@@ -226,12 +241,15 @@ export class ConnectionGate {
     return false;
   }
 
-  /** The connection that a request or an upgrade came on. */
+  /** Finds the connection on which a request or upgrade arrived. */
   find(socket: SocketEnds): AcceptedConnection | undefined {
     return this.#byEnds.get(endsOf(socket));
   }
 
-  /** What a trusted proxy says of a control connection; null: it may go on. */
+  /**
+   * Assigns a control connection behind a trusted proxy to the client address that the proxy reports. Returns the reason for a rejection,
+   * or null.
+   */
   speaksFor({ ticket }: AcceptedConnection, address: string): Fault | null {
     const refusal = this.admission.speaksFor(ticket, networkOf(address));
     if (refusal === null) return null;
@@ -240,7 +258,7 @@ export class ConnectionGate {
     return fault;
   }
 
-  /** null: it counts for that account from here on. */
+  /** Assigns a connection to an account, for which it counts from now on. Returns the reason for a rejection, or null. */
   identify({ ticket, peer }: AcceptedConnection, account: string, as: ControlRole): Fault | null {
     const refusal = this.admission.identify(ticket, account, as);
     if (refusal === null) return null;
@@ -255,7 +273,10 @@ export class ConnectionGate {
     return fault;
   }
 
-  /** A listener of a tunnel of this account; one closePort() is owed, unless it throws. */
+  /**
+   * Counts a listening port for a tunnel of the account. Throws a Fault if a limit is reached; otherwise the caller must call closePort()
+   * once.
+   */
   openPort(account: string): void {
     const entry = this.admission.openPort(account);
     if (entry.kind === 'admitted') {
@@ -277,7 +298,7 @@ export class ConnectionGate {
     this.admission.closePort(account);
   }
 
-  /** Of a connection whose requests node reads; one requestOver() is owed. */
+  /** Counts a request on a connection served by the HTTP server of Node.js. The caller must call requestOver() once. */
   requestBegins(connection: AcceptedConnection): void {
     connection.requestBegins(this.#clock.monotonic());
   }
@@ -286,7 +307,10 @@ export class ConnectionGate {
     connection.requestOver(this.#clock.monotonic());
   }
 
-  /** A request of a visitor behind a trusted proxy. null: it counts, and one uncountVisitor() is owed. */
+  /**
+   * Counts a request of a visitor behind a trusted proxy. Returns null if the request counts, and the caller must call uncountVisitor()
+   * once; otherwise returns the reason for the rejection.
+   */
   countVisitor(address: string): Fault | null {
     if (this.admission.requestBegins(networkOf(address))) return null;
     const fault = faultOf({ reason: 'address-limit', limit: this.admission.perNetwork });
@@ -298,7 +322,7 @@ export class ConnectionGate {
     this.admission.requestOver(networkOf(address));
   }
 
-  /** An accept that failed, as when no descriptors are left: it costs that connection alone. */
+  /** Logs a failed accept, for example because no file descriptors are left. Only that connection is lost. */
   onAcceptError(error: Error): void {
     this.#log.log('warn', 'accept-error', { err: error }, 'cannot accept a connection');
   }
@@ -306,7 +330,7 @@ export class ConnectionGate {
   #adopt(ticket: Ticket, socket: GatedSocket, refusal: Fault | null): AcceptedConnection {
     const accepted = new AcceptedConnection(ticket, socket, refusal, this);
     ticket.held = accepted;
-    // One that is no socket of Node's is looked for only when it has become one.
+    // A bare handle is looked up only after its conversion to a Node socket.
     if (IS_FOUND_AGAIN.has(ticket.kind) && socket.heldBy === undefined) this.#remember(accepted);
     if (refusal !== null) this.#closeLate(accepted);
     if (socket.heldBy !== undefined) socket.heldBy(accepted);
@@ -314,12 +338,12 @@ export class ConnectionGate {
     return accepted;
   }
 
-  /** From the connection itself: it has an ordinary socket. */
+  /** Called by the connection when its bare handle was converted to a Node socket. */
   became(accepted: AcceptedConnection): void {
     if (IS_FOUND_AGAIN.has(accepted.ticket.kind)) this.#remember(accepted);
   }
 
-  /** From the connection itself, once: its socket is closed. */
+  /** Called once by the connection when its socket has closed. */
   left(accepted: AcceptedConnection): void {
     this.admission.leave(accepted.ticket);
     const { ends } = accepted;
@@ -331,7 +355,10 @@ export class ConnectionGate {
     this.#byEnds.set(accepted.ends, accepted);
   }
 
-  /** One that is still refused by then has had its time to read why. */
+  /**
+   * Closes a rejected connection after a delay, in which the peer can read the reason. A connection that was admitted meanwhile stays
+   * open.
+   */
   #closeLate(accepted: AcceptedConnection): void {
     accepted.deadline ??= this.#clock.setTimeout(() => {
       if (accepted.refusal !== null) accepted.close();
@@ -363,7 +390,7 @@ export class ConnectionGate {
 interface SocketEnds {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
-  /** These two of a net.Socket only: others are not looked for. */
+  /** Local end, available only for a net.Socket. Bare handles are never looked up. */
   readonly localAddress?: string | undefined;
   readonly localPort?: number | undefined;
 }
@@ -376,11 +403,11 @@ const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
   return new Fault(reason === 'unauthenticated-limit' ? 'CONTROL_WAITING_LIMIT' : 'CONNECTIONS_FULL', { limit });
 };
 
-// ---- how late the event loop runs its timers ----
+// ---- delay of the event loop, measured with timers ----
 // The gate measures it only while handshakes begin: an idle process has no timer for it.
 
 const MEASURE_MS = 10;
-/** A measurement older than this says nothing any more. */
+/** Maximum age of a measurement of the event loop's delay. An older measurement is ignored. */
 const FRESH_MS = 1000;
 
 const latenessOf = (clock: Clock): (() => number) => {
@@ -390,7 +417,7 @@ const latenessOf = (clock: Clock): (() => number) => {
   return () => {
     const nowMs = clock.monotonic();
     const last = nowMs - measuredMs < FRESH_MS ? lateMs : 0;
-    // A timer that is due and has not run yet tells more than the last that ran.
+    // A timer that is overdue says more about the delay than the last timer that fired.
     if (dueMs !== null) return Math.max(last, nowMs - dueMs);
     const due = nowMs + MEASURE_MS;
     dueMs = due;

@@ -1,24 +1,27 @@
-// Opens a server on its configured port, or says which key of server.toml to change.
+// Opens a server on its configured port. On failure, the Fault names the key of server.toml to change.
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
 
-/** Connections the system accepts on our behalf while we are busy: with node's 511 a flood costs an honest caller seconds of repeated SYNs. */
+/**
+ * Length of the queue for connections that the kernel has accepted and the process has not. With the default of Node.js, 511, a flood
+ * costs legitimate callers seconds of repeated SYNs.
+ */
 const BACKLOG = 4096;
 
 export interface ListenOn {
   readonly host: string;
-  /** 0: any free port. */
+  /** Port number to listen on. 0 selects any free port. */
   readonly port: number;
-  /** As a person finds it in the file: `[server] api_port`. */
+  /** Name of the config key for error messages, as written in the file: `[server] api_port`. */
   readonly key: string;
 }
 
 interface ListenOptions {
   readonly backlog?: number;
-  /** An accept that failed later on, as when no descriptors are left. */
+  /** Called when accepting a connection fails, for example because no file descriptors are left. */
   readonly onAcceptError?: (error: Error) => void;
-  /** Why a port was denied, by error code; a code without words stands for itself. */
+  /** Descriptions of errors when opening a port, by error code. An unlisted code is shown as is. */
   readonly reasons?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +42,7 @@ export const listenOrFault = async (
   } catch (error) {
     throw portFault(error, on, reasons);
   }
-  // It costs that connection; unheard, it would cost the process.
+  // A later error costs a single connection. Without a listener, the error would end the process.
   server.on('error', onAcceptError);
   const { address, port } = server.address() as AddressInfo;
   return { host: address, port };

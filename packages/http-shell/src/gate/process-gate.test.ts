@@ -8,6 +8,6 @@ it.each([
   [1024, 256],
   [4096, 512],
   [1_048_576, 1280],
-])('with %i descriptors edge and platform of one stack hold %i connections', (descriptors, limit) => {
+])('with %i descriptors, edge and platform of one server hold %i API connections', (descriptors, limit) => {
   expect(createStackGate({ clock: systemClock, logger, descriptors }).admission.limits.api).toBe(limit);
 });

@@ -1,4 +1,4 @@
-// The gate of one process: how many connections it takes, from its descriptors and `[limits]`, which it says once, at its start.
+// Gate of a process. The number of connections depends on the file descriptors and `[limits]`, and is logged once at the start.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import {
@@ -19,19 +19,19 @@ type ConnectionLimits = Pick<
 
 export interface ProcessGateOptions {
   readonly trustedProxies: readonly string[];
-  /** What the process takes in: an edge everybody, a platform callers of its API alone. */
+  /** Peers that the process accepts: an edge accepts visitors, clients and API callers; a platform accepts only API callers. */
   readonly takes: 'visitors, clients and callers' | 'callers';
-  /** However many descriptors there are. */
+  /** Maximum connections of API callers, regardless of the number of file descriptors. */
   readonly callersMax: number;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** As the system says, unless told. */
+  /** File descriptor limit of the process. Default: as reported by the system. */
   readonly descriptors?: number;
 }
 
 export interface ProcessGate {
   readonly gate: ConnectionGate;
-  /** For the log, at the start. */
+  /** Logs the connection limits. Called at the start. */
   announce(): void;
 }
 
@@ -59,8 +59,9 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
 };
 
 /**
- * Far above what edge and platform of one stack hold: the link between them has its own, so that no flood of callers cuts it. Most of
- * them are calls that wait for a request, two descriptors each: where there are few descriptors, there are fewer of them.
+ * Limits for connections between edge and platform in the same server. They have a separate gate, so that a flood of API callers cannot
+ * block them, and far more room than needed. Most of these connections wait for an API call and use two descriptors each, so the limit is
+ * lower if there are few descriptors.
  */
 const STACK_CONNECTIONS = { min: 256, max: 1280, descriptorsEach: 8 } as const;
 

@@ -1,4 +1,4 @@
-// The one place where an error becomes an HTTP answer; and what a request is told that no route is for.
+// Converts errors to HTTP responses; every response to an error is created here. Also creates the error for a request without a route.
 import { type ApiError, apiErrorHeaders, apiErrorOf } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Logger } from '@tunnel/runtime';
@@ -17,11 +17,11 @@ export type ErrorMapper = (error: unknown, requestId: string) => ErrorAnswer;
 
 export interface ErrorMapperOptions {
   readonly logger: Logger;
-  /** The line in the log for a fault of our own side. */
+  /** Log message for errors of this server (status 500 and above). */
   readonly failed: string;
-  /** Errors that only this app knows; null: not one of them. */
+  /** Converts errors that only the app knows to a Fault. Returns null for all other errors. */
   readonly known?: (error: unknown) => Fault | null;
-  /** Faults of our own side that somebody else tells the log of. */
+  /** Returns true for server errors that are already logged elsewhere. */
   readonly isToldElsewhere?: (fault: Fault) => boolean;
 }
 
@@ -37,7 +37,7 @@ export const createErrorMapper = (options: ErrorMapperOptions): ErrorMapper => {
 };
 
 const faultOf = (error: unknown): Fault => {
-  // hono and its adapter throw these for requests they cannot read.
+  // Hono and its adapter throw these errors for unreadable requests.
   if (error instanceof HTTPException && error.status < 500) {
     return new Fault('API_BAD_REQUEST', { reason: 'the request cannot be read' }, { cause: error });
   }
@@ -52,8 +52,9 @@ interface Routes {
 }
 
 /**
- * 405 with the methods that the path has, as the routes themselves tell it, or 404. The table is built at the first such request: by
- * then all routes are there. Where HEAD stands in Allow means nothing; each API keeps to the place it has always had.
+ * Creates the error for a request without a route: 405 with the methods of the path, or 404. The table of methods is built from the app's
+ * routes on the first call, when all routes have been registered. `headAfter` keeps the position of HEAD in Allow as it has always been
+ * for this API; the position has no meaning.
  */
 export const createUnroutedFault = (
   app: Routes,
@@ -73,7 +74,7 @@ export const createUnroutedFault = (
 
 const methodsByPath = ({ routes }: Routes): TrieRouter<string> => {
   const router = new TrieRouter<string>();
-  // ALL is what middleware is registered under.
+  // Middleware is registered under the method ALL.
   for (const { method, path } of routes) if (method !== 'ALL') router.add('ALL', path, method);
   return router;
 };

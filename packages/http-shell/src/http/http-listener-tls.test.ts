@@ -1,4 +1,5 @@
-// A port that speaks TLS and tells by the first message who comes: renewal under way, authorities that validate, and those in clear.
+// A TLS port that recognizes clients by their first message: certificate renewal, ACME authorities that validate, and unencrypted
+// requests.
 import { once } from 'node:events';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
@@ -89,13 +90,13 @@ const plain = async (text: string): Promise<string> => {
   return said;
 };
 
-it('refuses every handshake until the first certificate is there, and takes them from then on', async () => {
+it('a TLS listener refuses handshakes until its first certificate, and accepts them afterwards', async () => {
   await expect(shake()).rejects.toThrow();
   renew(FIRST);
   expect((await shake()).authorized).toBe(false);
 });
 
-it('shows a renewed certificate to new connections, and connections that are kept go on', async () => {
+it('a renewed certificate is used for new connections, and open connections continue', async () => {
   renew(FIRST);
   const kept = new Agent({ keepAlive: true, maxSockets: 1 });
   cleanups.push(() => kept.destroy());
@@ -110,7 +111,7 @@ it('shows a renewed certificate to new connections, and connections that are kep
   }
 });
 
-it('shows an authority what it validates, whatever certificate there is, and others their own', async () => {
+it("an ACME authority gets its challenge certificate, with or without a server certificate; others get the server's", async () => {
   challenge = createSecureContext(SECOND);
   const asked = await shake({ ALPNProtocols: ['acme-tls/1'], servername: 'Platform.Test' });
   expect([asked.alpnProtocol, challenged]).toEqual(['acme-tls/1', ['platform.test']]);
@@ -122,22 +123,22 @@ it('shows an authority what it validates, whatever certificate there is, and oth
   expect(challenged).toHaveLength(1);
 });
 
-it('closes an authority for which nothing waits', async () => {
+it('an ACME authority without a pending challenge is disconnected', async () => {
   renew(FIRST);
   await expect(shake({ ALPNProtocols: ['acme-tls/1'] })).rejects.toThrow();
   expect(challenged).toEqual(['localhost']);
 });
 
-it('tells those who come in clear, also before there is a certificate, and never waits for more', async () => {
+it('an unencrypted request gets a 400 even before the first certificate, and incomplete input is disconnected', async () => {
   const answer = await plain('GET /x HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n');
   expect(answer).toMatch(/^HTTP\/1.1 400 .*clear \/x/s);
   expect(await plain('no request at all\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
-  // Nothing, and half a hello.
+  // A connection that sends nothing, and a connection that sends the start of a ClientHello.
   for (const silent of ['', '\x16\x03\x01']) expect(await plain(silent)).not.toMatch(/200/);
   expect(await plain('\x16\x03\x01\x00\x05hello')).toBe('');
 });
 
-it('gives every place back, and stops with connections in every state', async () => {
+it('a TLS listener frees every place when it stops, with connections in any state', async () => {
   renew(FIRST);
   const open = [await shake(), await shake()];
   connectPlain(listener.address.port, '127.0.0.1').on('error', () => {});
@@ -147,7 +148,7 @@ it('gives every place back, and stops with connections in every state', async ()
   expect(open.every((socket) => socket.readyState !== 'opening')).toBe(true);
 });
 
-it('refuses groups of a key agreement that cost too much, before its first certificate as after it', async () => {
+it('expensive key agreement groups are refused before and after the first certificate', async () => {
   const hello = await recordHello('ffdhe2048');
   const { port } = listener.address;
   const before = await answerToHello(port, hello);

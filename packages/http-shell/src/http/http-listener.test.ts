@@ -13,7 +13,7 @@ afterEach(async () => {
 
 const PIPELINED = 30;
 
-/** Answers nobody before the test says so. */
+/** Starts a listener that answers no request until the test says so. */
 const start = async () => {
   const answers: (() => void)[] = [];
   let over = 0;
@@ -48,18 +48,18 @@ const start = async () => {
   return { socket, answers, over: () => over, bodies: () => [...said.matchAll(/\r\n\r\n\/(\d+)/g)].map(([, n]) => n) };
 };
 
-it('requests that came one behind the other all learn that their connection is lost', async () => {
+it('all pipelined requests are notified when their connection is lost', async () => {
   const { socket, answers, over } = await start();
   answers[0]?.();
   await eventually(() => expect(over()).toBe(1));
   socket.destroy();
   await eventually(() => expect(over()).toBe(PIPELINED));
-  // What comes too late goes nowhere.
+  // Late answers have no effect.
   for (const answer of answers) answer();
   expect(over()).toBe(PIPELINED);
 });
 
-it('and each is over once when all are answered, in their order', async () => {
+it('pipelined requests are answered in order, and each ends exactly once', async () => {
   const { socket, answers, over, bodies } = await start();
   for (const answer of answers.toReversed()) answer();
   const inOrder = Array.from({ length: PIPELINED }, (_, n) => String(n));

@@ -1,4 +1,4 @@
-// One HTTP server for programs and people, an API or metrics: its time limits, its port, its end, and what it says to bytes that are no request.
+// HTTP server for an API or for metrics: timeouts, port, shutdown, and the response to bytes that are not a valid request.
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -13,10 +13,10 @@ import { type ListenOn, listenOrFault } from '../gate/listen-or-fault.ts';
 import { ALPN_CHALLENGE, HelloDoor } from '../tls/hello-door.ts';
 import { TLS_TERMS } from '../tls/tls-options.ts';
 
-/** How often node looks for requests that are over their time. */
+/** Interval at which Node.js checks requests for timeouts. */
 const CHECK_INTERVAL_MS = 5000;
 const STOP_SWEEP_MS = 20;
-/** A handshake that failed: there is nobody to talk to in words. */
+/** Error codes of a failed TLS handshake. The peer cannot read a response then. */
 const HANDSHAKE_ERROR = /^(ERR_(SSL|TLS)_|EPROTO$)/;
 
 interface RefusalAnswer {
@@ -27,32 +27,35 @@ interface RefusalAnswer {
 export interface HttpListenerOptions {
   readonly on: ListenOn;
   readonly onRequest: RequestListener;
-  /** What every connection passes first, and as what. */
+  /** Gate that every connection must pass, and the kind under which a connection is counted. */
   readonly gate: ConnectionGate;
   readonly kind: ConnectionKind;
   readonly bounds: { readonly headTimeoutMs: number; readonly requestTimeoutMs: number };
-  /** What is said to bytes that are no request, and to whom there is no room for. */
+  /** Renders the response to an invalid request, or to a connection rejected because of a limit. */
   readonly refused: (fault: Fault) => RefusalAnswer;
-  /** What was wrong with them, by node's error code, where there is more to say than that they are none. */
+  /** Specific reasons for invalid requests, by error code of Node.js. Other invalid requests get a general reason. */
   readonly unreadableReasons?: Readonly<Record<string, string>>;
   /**
-   * true: requests without a host, or with an expectation that nobody knows, are answered by `onRequest`. Node would answer them
-   * without words; an unknown expectation may be ignored (RFC 9110, 10.1.1).
+   * True if requests without Host or with an unknown Expect are passed to `onRequest`. Node.js would reject them without a body; an
+   * unknown expectation can be ignored (RFC 9110, 10.1.1).
    */
   readonly takesOddRequests?: boolean;
-  /** What requests under way get to finish when it stops. Absent: nothing is waited for. */
+  /** Time for running requests to finish when the server stops. Default: the server does not wait. */
   readonly grace?: { readonly clock: Clock; readonly ms: number };
-  /** true: it speaks TLS; its certificate comes with `renew`, before the start. */
+  /** True for a TLS server. The certificate is set by `renew` before the start. */
   readonly tls?: boolean;
-  /** With `tls`: those who come in clear, and authorities that validate a name, are told apart by their first message. Absent: both are closed. */
+  /**
+   * For TLS servers: distinguishes unencrypted requests and certificate validations by their first message. Without this option, the
+   * server closes both.
+   */
   readonly door?: ListenerDoor;
-  /** See listenOrFault. */
+  /** Descriptions of errors when opening the port; see listenOrFault. */
   readonly portReasons?: Readonly<Record<string, string>>;
 }
 
 export interface ListenerDoor {
   readonly clock: Clock;
-  /** What an authority is shown that validates this name; null: nobody waits for it. Never rejects. */
+  /** Returns the certificate for a certificate authority that validates this name, or null if no validation is pending. Never rejects. */
   readonly challengeFor: (host: string | null) => Promise<SecureContext | null>;
   readonly onClearRequest: RequestListener;
 }
@@ -61,7 +64,7 @@ export class HttpListener {
   readonly #server: Server;
   readonly #options: HttpListenerOptions;
   #address: { host: string; port: number } | undefined;
-  /** With a door: HTTP knows of a connection only when its first request has begun. */
+  /** Open connections of a server with a door. The HTTP server itself knows a connection only after its first request has begun. */
   readonly #sockets = new Set<Socket>();
 
   constructor(options: HttpListenerOptions) {
@@ -97,7 +100,7 @@ export class HttpListener {
     return this.#address;
   }
 
-  /** For handshakes from now on; connections do not notice. */
+  /** Sets the certificate for future handshakes. Open connections are not affected. */
   renew(certificate: SecureContextOptions): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
   }
@@ -116,7 +119,7 @@ export class HttpListener {
           if (accepted !== undefined && gate.handshakeBegins(accepted)) handshake?.call(server, socket);
         }
       },
-      // As if its handshake were over: the same requests, and their bounds.
+      // Emit the event that follows a handshake, so that unencrypted requests are handled in the same way, with the same limits.
       onClear: (socket) => {
         server.emit('secureConnection', socket);
         socket.resume();
@@ -131,7 +134,7 @@ export class HttpListener {
     });
   }
 
-  /** A handshake is all that an authority comes for (RFC 8737, 3). */
+  /** Answers a certificate validation. The handshake is the whole validation, so the connection ends afterwards (RFC 8737, 3). */
   async #showChallenge(socket: Socket, challenge: Promise<SecureContext | null>): Promise<void> {
     const { bounds, door } = this.#options;
     socket.on('error', () => {});
@@ -165,7 +168,7 @@ export class HttpListener {
     onRequest(request, response);
   }
 
-  /** What is open after the grace, such as streams of events, is cut. */
+  /** Stops the server. Connections that are still open after the grace period, such as event streams, are cut. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -175,7 +178,7 @@ export class HttpListener {
       await closed;
       return;
     }
-    // A connection whose request has finished would be kept for the next one.
+    // Close idle connections repeatedly: a connection with a finished request would be kept for a next request.
     const sweep = grace.clock.setInterval(() => this.#server.closeIdleConnections(), STOP_SWEEP_MS);
     const cut = grace.clock.setTimeout(() => this.#cutAll(), grace.ms);
     await closed;
@@ -189,12 +192,12 @@ export class HttpListener {
   }
 }
 
-/** By connection: answers that wait for the ones before them. */
+/** Pipelined responses that wait for earlier responses, by connection. */
 const waitingAnswers = new WeakMap<Socket, Set<ServerResponse>>();
 
 /**
- * Of requests that came one behind the other, node tells the first alone that the connection is lost: the others are on none yet, and
- * what is done for them would never end.
+ * Destroys pipelined responses when their connection closes. Node.js notifies only the first response; later responses are not attached
+ * to the socket yet, so their handlers would never end.
  */
 const endWithConnection = (socket: Socket, response: ServerResponse): void => {
   const waiting = waitingAnswers.get(socket) ?? new Set();
@@ -202,7 +205,7 @@ const endWithConnection = (socket: Socket, response: ServerResponse): void => {
     waitingAnswers.set(socket, waiting);
     socket.once('close', () => {
       for (const answer of waiting) {
-        // Its turn has come since then.
+        // The response was attached to the socket meanwhile, and Node.js has destroyed it.
         if (answer.destroyed) continue;
         answer.destroy();
         answer.emit('close');
@@ -213,7 +216,7 @@ const endWithConnection = (socket: Socket, response: ServerResponse): void => {
   response.once('close', () => waiting.delete(response));
 };
 
-/** As an API says it: the error body, under an id of its own. */
+/** Renders rejections as JSON with the error body of the APIs and a new request id. */
 export const refusedAsJson =
   (newRequestId: () => string) =>
   (fault: Fault): RefusalAnswer => {

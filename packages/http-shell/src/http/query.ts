@@ -1,31 +1,32 @@
-// Values in a query: described in the document as what they are, refused with their name, what they may be and what was given.
+// Schemas for query parameters: documented with their real type, and rejected with the name of the parameter, the allowed values and the
+// given value.
 import { z } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
 
 export interface IntegerBounds {
   readonly default: number;
   readonly min: number;
-  /** Absent: any; what is larger than a number can tell exactly is as good as the largest. */
+  /** Maximum value. Without a maximum, values beyond the safe integers count as the largest safe integer. */
   readonly max?: number;
 }
 
-/** Quoted in an answer: a line, not a page. */
+/** Maximum length of a value quoted in an error message. */
 const SHOWN_CHARACTERS = 40;
 
-/** More digits than a number can tell exactly. */
+/** Matches integers of 16 or more digits, which a JavaScript number may not represent exactly. */
 const TOO_LONG = /^-?\d{16}/;
 
-/** A whole number that has been read as text. */
+/** Parses an integer given as text. Throws an API_BAD_REQUEST fault if the value is invalid. */
 export const boundedInteger = (field: string, given: string | undefined, bounds: IntegerBounds): number => {
   const value = TOO_LONG.test(given ?? '') ? null : readInteger(given, bounds);
   if (value === null) throw new Fault('API_BAD_REQUEST', { reason: integerRefusal(field, given, bounds) });
   return value;
 };
 
-/** A whole number as a part of a route's schema. */
+/** Schema for an integer in the query of a route. */
 export const integerParameter = (field: string, bounds: IntegerBounds, description: string) =>
   z
-    // Whatever it is, a repeated parameter too: the refusal is ours.
+    // Accept any value here, even of a repeated parameter, so that an invalid value gets the error message of this schema.
     .unknown()
     .optional()
     .transform((given, context) => {
@@ -56,7 +57,7 @@ const integerRefusal = (field: string, given: unknown, { min, max }: IntegerBoun
   return `${field} must be an integer ${range}, got '${shown(given)}'`;
 };
 
-/** One of a few words, or none, as a part of a route's schema. */
+/** Schema for an optional query parameter with a fixed set of values. */
 export const choiceParameter = <const Choice extends string>(
   field: string,
   choices: readonly Choice[],
@@ -77,7 +78,10 @@ export const choiceParameter = <const Choice extends string>(
     })
     .openapi({ type: 'string', enum: [...choices], description, param: { required: false } });
 
-/** A cursor of an earlier answer, or none, as a part of a route's schema. The code that made it decides whether it is one. */
+/**
+ * Schema for an optional query parameter with a cursor from an earlier response. Only the code that created the cursor can fully validate
+ * it.
+ */
 export const cursorParameter = (field: string, maxLength: number, description: string) =>
   z
     .unknown()

@@ -1,15 +1,15 @@
-// What is known of a request before a handler sees it: its socket, its headers, its id; and bodies, read to their end or their bound.
+// Helpers for requests before they reach a handler: socket, headers, request id, and reading a body up to a limit.
 import type { HttpBindings } from '@hono/node-server';
 import { REQUEST_ID_PATTERN } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 
-/** Nothing for a call in the process. */
+/** Returns the Node.js request and response of a call. Empty for a call within the process. */
 export const socketOf = (context: Context): Partial<HttpBindings> =>
   (context.env as Partial<HttpBindings> | undefined) ?? {};
 
-/** As node has read it: hono would first make an object of all headers. `name` in lower case. */
+/** Returns a header as parsed by Node.js, which is faster than Hono's copy of all headers. `name` must be in lower case. */
 export const headerOf = (context: Context, name: string): string | undefined => {
   const { incoming } = socketOf(context);
   const value = incoming?.headers === undefined ? context.req.header(name) : incoming.headers[name];
@@ -17,8 +17,9 @@ export const headerOf = (context: Context, name: string): string | undefined => 
 };
 
 /**
- * null: not that. The caller hung up before the end of its request: what reading the rest of it said then is about the caller, whatever
- * its code. Where it arises nothing can be wrapped, because it is node that reads; so it is told by the connection.
+ * Returns API_CALLER_GONE if the caller disconnected before the end of its request, otherwise null. The error from reading the body,
+ * whatever its code, is then the caller's. Detected by the state of the connection, because the error arises inside Node.js, where it
+ * cannot be wrapped.
  */
 export const callerGone = (context: Context, error: unknown): Fault | null => {
   const { incoming } = socketOf(context);
@@ -26,13 +27,15 @@ export const callerGone = (context: Context, error: unknown): Fault | null => {
   return new Fault('API_CALLER_GONE', {}, { cause: error });
 };
 
-/** The caller's own where it is plain, or a new one. */
+/** Returns the caller's request id if it is well formed, otherwise a new id. */
 export const requestIdOf = (context: Context, newRequestId: () => string): string => {
   const given = headerOf(context, 'x-request-id') ?? '';
   return REQUEST_ID_PATTERN.test(given) ? given : newRequestId();
 };
 
-/** A body is judged by its announced length; one without is read up to the limit. A GET that announces one too. */
+/**
+ * Middleware that limits the size of a body: by its Content-Length, even for a GET, or without Content-Length by reading up to the limit.
+ */
 export const boundBody = (limit: number): MiddlewareHandler => {
   const refuse = (): never => {
     throw new Fault('API_BODY_TOO_LARGE', { limit });
@@ -47,13 +50,16 @@ export const boundBody = (limit: number): MiddlewareHandler => {
   };
 };
 
-/** For a route whose body may be left out: many callers name JSON on every POST, also on one that has none. */
+/**
+ * Middleware for routes with an optional body. Removes the content type of an empty body, because many callers declare JSON for every
+ * POST, even without a body.
+ */
 export const emptyBodyIsNone: MiddlewareHandler = async (context, next) => {
   if ((await context.req.text()) === '') context.req.raw.headers.delete('content-type');
   await next();
 };
 
-/** The text of an answer. Rejects when it is longer than `maxBytes`. */
+/** Reads the text of a response. Rejects if the text is longer than `maxBytes`. */
 export const readBounded = async (response: Response, maxBytes: number): Promise<string> => {
   if (response.body === null) return '';
   const decoder = new TextDecoder();

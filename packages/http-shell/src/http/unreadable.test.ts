@@ -16,11 +16,11 @@ it.each([
   [{ name: 'a', list: ['', '', ''] }, 'list: must have at most 2 items'],
   [[], 'body: must be an object, not array'],
   [undefined, 'body: is missing'],
-])('%j: %s', (value, expected) => {
+])('the body %j is refused: %s', (value, expected) => {
   expect(reasonOf(schema, value)).toContain(expected);
 });
 
-it('keeps words of ours, which begin with the field', () => {
+it('a custom message that begins with the field is kept', () => {
   const own = z.object({ limit: z.string().refine(() => false, { message: 'limit must be 1 to 100' }) });
   expect(reasonOf(own, { limit: '0' })).toMatch(/(^|[^:]) ?limit must be 1 to 100$/);
 });

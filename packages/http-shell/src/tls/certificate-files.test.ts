@@ -25,7 +25,7 @@ const write = async (folder: string, { cert, key }: { cert: string; key: string 
 };
 
 const open = async (cert_path: string, key_path: string): Promise<void> => {
-  // Of this test: what is still being read when it ends speaks later.
+  // The lines of this test, not of a later test: a file can still be read, and logged, after the test has ended.
   const said = lines;
   const keep = (fields: object, message: string): void => {
     said.push(`${message} ${JSON.stringify(fields)}`);
@@ -51,7 +51,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-it('is loaded again when both files are written over, and not for a mere touch', async () => {
+it('a certificate is reloaded when both files are overwritten, but not when they are only touched', async () => {
   await open(at('live/cert.pem'), at('live/key.pem'));
   await utimes(at('live/cert.pem'), new Date(), new Date());
   await certificate.look();
@@ -64,7 +64,7 @@ it('is loaded again when both files are written over, and not for a mere touch',
   expect(renewed).toHaveLength(1);
 });
 
-it('is loaded again when a link leads elsewhere, as certbot does it', async () => {
+it('a certificate is reloaded when a symbolic link changes, as certbot does it', async () => {
   await write('archive', renewedCertificate());
   await rename(at('live'), at('first'));
   await mkdir(at('live'));
@@ -78,11 +78,11 @@ it('is loaded again when a link leads elsewhere, as certbot does it', async () =
   expect(renewed.map(({ cert }) => cert.toString())).toEqual([renewedCertificate().cert]);
 });
 
-it('stays when the new pair does not fit, says so once, and is renewed when it does', async () => {
+it('the old certificate stays while the new pair does not match, with one warning, until it matches', async () => {
   await open(at('live/cert.pem'), at('live/key.pem'));
   await writeFile(at('live/cert.pem'), renewedCertificate().cert);
   await certificate.look();
-  // The key may be on its way.
+  // The matching key may not be written yet, so the first mismatch is not logged.
   expect(lines.length).toBe(0);
   for (let look = 0; look < 3; look += 1) await certificate.look();
   expect(lines.length).toBe(1);
@@ -97,7 +97,7 @@ it('stays when the new pair does not fit, says so once, and is renewed when it d
   expect(renewed).toHaveLength(1);
 });
 
-it('is none when no file is named', async () => {
+it('the certificate is null if no file is configured', async () => {
   await open('', '');
   expect(certificate.current).toBeNull();
 });

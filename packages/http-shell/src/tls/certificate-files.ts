@@ -1,5 +1,5 @@
-// The certificate in the files of `[tls]`: loaded at the start, and again whenever its files change. Looking is by stat, not by
-// fs.watch: it follows symbolic links, and survives renames, network file systems and containers.
+// Certificate from the files of `[tls]`: loaded at the start, and again whenever the files change. Changes are detected with stat instead
+// of fs.watch, because stat follows symbolic links, and works with renames, network file systems and containers.
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { Fault } from '@tunnel/errors';
@@ -11,16 +11,19 @@ export interface CertificateFilesOptions {
   readonly lookEveryMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** A new pair, which has been tried: for handshakes from now on. */
+  /** Called with a new, tested pair of certificate and key, to be used for future handshakes. */
   readonly onRenewed: (files: TlsFiles) => void;
 }
 
 export class CertificateFiles {
   readonly #options: CertificateFilesOptions;
   #current: TlsFiles | null = null;
-  /** The state of the files that is in use, or that was found broken and said so. */
+  /** State of the files that needs no further action: the files were loaded, or were logged as invalid. */
   #settled = '';
-  /** Broken at one look: perhaps only one of the two files is written yet. */
+  /**
+   * State of the files that was invalid at one check. Perhaps only one of the two files has been written yet, so the warning waits for
+   * the next check.
+   */
   #doubted = '';
   #isLooking = false;
   #looking: Timer | undefined;
@@ -29,12 +32,12 @@ export class CertificateFiles {
     this.#options = options;
   }
 
-  /** null: none is named. */
+  /** The loaded certificate, or null if no files are configured. */
   get current(): TlsFiles | null {
     return this.#current;
   }
 
-  /** Rejects with a fault that names the file. */
+  /** Loads the certificate and starts checking for changes. Rejects with a Fault that names the file. */
   async start(): Promise<void> {
     const { paths, clock, lookEveryMs } = this.#options;
     this.#settled = await stateOf(paths);
@@ -51,7 +54,7 @@ export class CertificateFiles {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
-      // Before they are read: what changes meanwhile is another state at the next look.
+      // Determine the state before reading the files: a change during the read then counts as a new state at the next check.
       const state = await stateOf(this.#options.paths);
       if (state !== this.#settled) await this.#load(state);
     } finally {
@@ -95,7 +98,7 @@ const fileStateOf = async (path: string): Promise<string> => {
   }
 };
 
-// ---- its two files: read and tried as a pair, so that a mistake is one clear line and not a failing handshake ----
+// ---- certificate and key files: read and tested as a pair, so that a mistake causes a clear error instead of failing handshakes ----
 
 interface TlsPaths {
   readonly cert_path: string;
@@ -104,7 +107,7 @@ interface TlsPaths {
 
 export type TlsFiles = CertificatePair;
 
-/** null: none is named. */
+/** Reads and tests the certificate and key. Returns null if no files are configured. */
 export const loadTlsFiles = async (paths: TlsPaths): Promise<TlsFiles | null> => {
   if (paths.cert_path === '' && paths.key_path === '') return null;
   const cert = await read(paths.cert_path, 'cert_path');

@@ -1,4 +1,4 @@
-// The first message of visitors: real ones, broken ones, and every way to cut them.
+// The first message of TLS visitors: valid, broken, and cut at every position.
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { expect, it } from 'vitest';
 import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
@@ -15,7 +15,7 @@ import {
 } from './hello.fixture.ts';
 import { HelloBytes } from './hello-bytes.ts';
 
-/** Or what else it is. */
+/** Returns the SNI of a ClientHello, or the kind of the result if there is no complete ClientHello. */
 const sniOf = (bytes: Buffer): string | null => {
   const reading = readClientHello(bytes);
   return reading.kind === 'hello' ? reading.hello.sni : reading.kind;
@@ -23,17 +23,17 @@ const sniOf = (bytes: Buffer): string | null => {
 
 const TLS_1_2 = { maxVersion: 'TLSv1.2' } as const;
 
-it('reads what Node sends', async () => {
+it('a ClientHello of Node.js is read with its SNI and ALPN', async () => {
   const bytes = await helloOfNode({ servername: 'Web.Example.COM', ALPNProtocols: ['h2', 'http/1.1'] });
   const expected = { kind: 'hello', hello: { sni: 'web.example.com', alpn: ['h2', 'http/1.1'] } };
   expect(readClientHello(bytes)).toEqual(expected);
-  // What comes behind it is not looked at.
+  // Bytes after the ClientHello are ignored.
   expect(readClientHello(Buffer.concat([bytes, Buffer.alloc(40_000, 23)]))).toEqual(expected);
   expect(readClientHello(await helloOfNode({}))).toEqual({ kind: 'hello', hello: { sni: null, alpn: [] } });
   expect(sniOf(await helloOfNode({ ...TLS_1_2, servername: 'old.example' }))).toBe('old.example');
 });
 
-it('reads what OpenSSL sends', async () => {
+it('a ClientHello of OpenSSL is read with its SNI and ALPN', async () => {
   const flags = ['-servername', 'web.example', '-alpn', 'acme-tls/1'];
   const expected = { kind: 'hello', hello: { sni: 'web.example', alpn: ['acme-tls/1'] } };
   expect(readClientHello(await helloOfOpenssl(...flags))).toEqual(expected);
@@ -41,7 +41,7 @@ it('reads what OpenSSL sends', async () => {
   expect(sniOf(await helloOfOpenssl('-noservername'))).toBeNull();
 });
 
-/** Each cut: what the whole says, when there is as much as was asked for, and not before. */
+/** Checks every truncation of a message: the reader asks for at least one more byte, and never for more than the message has. */
 const cutEverywhere = (bytes: Buffer): void => {
   const whole = readClientHello(bytes);
   expect(whole.kind).toBe('hello');
@@ -53,7 +53,7 @@ const cutEverywhere = (bytes: Buffer): void => {
   }
 };
 
-it('asks for more at every cut', async () => {
+it('a ClientHello that is cut off anywhere asks for more bytes', async () => {
   cutEverywhere(await helloOfNode({ servername: 'web.example', ALPNProtocols: ['h2'] }));
   cutEverywhere(await helloOfOpenssl('-tls1_2', '-servername', 'web.example'));
   const message = helloMessage(serverNames('web.example'), postQuantumShare());
@@ -61,25 +61,25 @@ it('asks for more at every cut', async () => {
   cutEverywhere(inRecords(message, 100));
 });
 
-/** As a connection takes them. */
+/** Feeds the bytes in pieces, like a connection. */
 const fed = (bytes: Buffer, size: number): HelloReading => {
   const taken = new HelloBytes();
   const scratch = Buffer.alloc(size + 8);
   let reading: HelloReading = { kind: 'more', atLeast: 0 };
   for (let at = 0; at < bytes.length && reading.kind === 'more'; at += size) {
     const piece = bytes.subarray(at, at + size);
-    // The same memory each time, as reads have it.
+    // Every piece uses the same memory, like the reads of a socket.
     piece.copy(scratch, 8);
     reading = taken.take(scratch, 8, 8 + piece.length);
     if (reading.kind === 'more') scratch.fill(0);
-    // Not by expect, which takes a hundred times as long as a byte.
+    // Not checked with expect, which takes a hundred times as long as reading a byte.
     if (reading.kind !== 'bad' && !taken.all.equals(bytes.subarray(0, at + piece.length)))
       throw new Error('not what came');
   }
   return reading;
 };
 
-it('reads a post-quantum one in two segments, byte by byte, and in records of one byte', () => {
+it('a post-quantum ClientHello is read from two segments, byte by byte, and from records of one byte', () => {
   const message = helloMessage(postQuantumShare(), serverNames('pq.example'), protocols('h2'));
   const bytes = inRecords(message);
   expect(bytes.length).toBeGreaterThan(1300);
@@ -91,7 +91,7 @@ it('reads a post-quantum one in two segments, byte by byte, and in records of on
   }
 });
 
-it('is content with no more than 16 KiB', () => {
+it('a ClientHello above 16 KiB is refused as soon as its length is known', () => {
   const filled = (bytes: number): Buffer => {
     const empty = hello(serverNames('web.example'), extension(21, Buffer.alloc(0)));
     return hello(serverNames('web.example'), extension(21, Buffer.alloc(bytes - empty.length)));
@@ -100,16 +100,16 @@ it('is content with no more than 16 KiB', () => {
   expect(sniOf(filled(max))).toBe('web.example');
   expect(sniOf(filled(max).subarray(0, 9))).toBe('more');
   expect(sniOf(filled(max + 1))).toBe('bad');
-  // It says how long it is: nobody waits for the rest.
+  // The message announces its length, so the reader refuses it without waiting for the rest.
   const long = helloMessage(extension(21, Buffer.alloc(17 * 1024)));
   expect(sniOf(inRecords(long).subarray(0, 9))).toBe('bad');
-  // In so many records that their headers alone are too much.
+  // The record headers alone exceed the limit.
   expect(sniOf(inRecords(helloMessage(extension(21, Buffer.alloc(8000))), 1))).toBe('bad');
 });
 
 it.each([
   ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
-  ['one letter of it', Buffer.from('G')],
+  ['the first letter of plain HTTP', Buffer.from('G')],
   ['SSL 2', Buffer.from('802e0100020015000000100100800200800300800400800500800600400700c0', 'hex')],
   ['an alert', Buffer.of(21, 3, 3, 0, 2, 2, 80)],
   ['an empty record', Buffer.of(22, 3, 1, 0, 0)],
@@ -117,7 +117,7 @@ it.each([
   ['the version of another protocol', Buffer.of(22, 4)],
   ['another message', Buffer.of(22, 3, 1, 0, 4, 2, 0, 0, 0)],
   ['an empty message', Buffer.of(22, 3, 1, 0, 4, 1, 0, 0, 0)],
-])('takes %s for what it is', (_what, bytes) => {
+])('%s is not taken for a ClientHello', (_what, bytes) => {
   expect(readClientHello(bytes)).toEqual({ kind: 'bad' });
 });
 
@@ -149,12 +149,12 @@ it.each([
   ['shop.example.com:443', null],
   [`${'a'.repeat(64)}.example`, null],
   [`${'a.'.repeat(126)}aa`, null],
-])('%j as a name is %j', (name, host) => {
+])('the server name %j is read as %j', (name, host) => {
   expect(foldHost(name)).toBe(host);
   if (name !== '') expect(sniOf(hello(serverNames(name)))).toBe(host);
 });
 
-it('takes several names for none, and other kinds of names for no name', () => {
+it('several server names are read as none, and other name types are ignored', () => {
   const ten = Array.from({ length: 10 }, (_, n) => `n${n}.example`);
   expect(sniOf(hello(serverNames(...ten)))).toBeNull();
   expect(sniOf(hello(...ten.map((name) => serverNames(name))))).toBeNull();
@@ -166,19 +166,19 @@ it('takes several names for none, and other kinds of names for no name', () => {
 it.each([
   ['an empty list of names', extension(0, Buffer.of(0, 0))],
   ['no list of names', extension(0)],
-  ['a list of names that is longer than it', extension(0, Buffer.of(0, 9, 0, 0, 1, 97))],
+  ['a list of names longer than its extension', extension(0, Buffer.of(0, 9, 0, 0, 1, 97))],
   ['a name that is longer than the list', extension(0, Buffer.of(0, 4, 0, 0, 2, 97))],
   ['an empty list of protocols', extension(16, Buffer.of(0, 0))],
   ['an empty protocol', extension(16, Buffer.of(0, 1, 0))],
   ['a protocol that is longer than the list', extension(16, Buffer.of(0, 2, 2, 97))],
   ['protocols twice', Buffer.concat([protocols('h2'), protocols('h2')])],
   ['half of an extension', Buffer.of(0, 21, 0)],
-  ['an extension that is longer than all', Buffer.of(0, 21, 0, 9)],
-])('finds %s broken', (_what, broken) => {
+  ['an extension longer than the message', Buffer.of(0, 21, 0, 9)],
+])('a ClientHello with %s is refused', (_what, broken) => {
   expect(readClientHello(hello(broken))).toEqual({ kind: 'bad' });
 });
 
-it('says the same of a byte that is wrong however it comes, and never throws', async () => {
+it('a ClientHello with any wrong byte is read the same in pieces as whole, and never throws', async () => {
   const real = [
     await helloOfNode({ servername: 'web.example', ALPNProtocols: ['h2', 'http/1.1'] }),
     await helloOfOpenssl('-tls1_2', '-servername', 'web.example', '-alpn', 'h2'),
@@ -196,7 +196,7 @@ it('says the same of a byte that is wrong however it comes, and never throws', a
   }
 });
 
-/** The same each run. */
+/** Seeded random generator, with the same numbers in each run. */
 const chance = (seed: number) => {
   let state = seed;
   return (): number => {
@@ -205,7 +205,7 @@ const chance = (seed: number) => {
   };
 };
 
-it('is bounded for random bytes behind a right beginning', () => {
+it('a ClientHello of random bytes never asks for more than the limit', () => {
   const random = chance(20);
   for (let round = 0; round < 3000; round++) {
     const bytes = Buffer.from(Array.from({ length: Math.floor(random() * 400) }, () => Math.floor(random() * 256)));

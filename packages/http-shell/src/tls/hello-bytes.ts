@@ -1,11 +1,11 @@
-// The first bytes of one connection, until they are a hello. What comes in one piece, as nearly all do, is read where it lies; only what has to
-// wait for more is copied.
+// Collects the first bytes of a connection until they contain a ClientHello. A hello in one piece, which is the usual case, is parsed in
+// place; bytes are copied only if more must be awaited.
 import { type HelloReading, readClientHello } from './client-hello.ts';
 
 export class HelloBytes {
   #bytes: Buffer | null = null;
   #length = 0;
-  /** They lie in memory of our own. */
+  /** True if the bytes have been copied to separate memory. */
   #isKept = false;
   #atLeast = 0;
 
@@ -23,30 +23,31 @@ export class HelloBytes {
     return reading;
   }
 
-  /** All of them; only for this call unless they were kept. */
+  /** The bytes collected so far. Valid only until the next read from the socket, unless keep() was called. */
   get all(): Buffer {
     return this.#bytes?.subarray(0, this.#length) ?? NOTHING;
   }
 
-  /** For later: the memory that they were read into is everybody's. */
+  /** Copies the bytes, because the memory they were read into is shared by all connections. Returns the copy. */
   keep(): Buffer {
     if (!this.#isKept) this.#bytes = Buffer.from(this.all);
     this.#isKept = true;
     return this.all;
   }
 
-  /** Nobody needs them any more. */
+  /** Discards the collected bytes when they are no longer needed. */
   drop(): void {
     this.#bytes = null;
     this.#length = 0;
   }
 
-  /** To those that are kept. */
+  /** Appends bytes of the connection to the bytes collected before. */
   append(bytes: Buffer, start: number, end: number): void {
     const length = this.#length + end - start;
     let kept = this.#bytes as Buffer;
     if (kept.length < length) {
-      // Twice as much each time, so that one that sends byte by byte is not copied each time; but no more than it says it needs.
+      // Double the capacity, so that a peer that sends single bytes does not cause a copy for every byte. The capacity never exceeds the
+      // announced size.
       kept = Buffer.allocUnsafeSlow(Math.max(length, Math.min(2 * kept.length, this.#atLeast)));
       (this.#bytes as Buffer).copy(kept, 0, 0, this.#length);
     }

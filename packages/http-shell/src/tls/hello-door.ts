@@ -1,20 +1,20 @@
-// Who comes to a port that speaks TLS, told by the first message before anything is done with it: a visitor's handshake, that of an authority which
-// validates a name, or no TLS at all.
+// Classifies connections to a TLS port by their first message, before any work is done: a TLS handshake, which may be a certificate
+// validation by an authority, or an unencrypted request.
 import type { Socket } from 'node:net';
 import type { Clock } from '@tunnel/runtime';
 import type { ClientHello } from './client-hello.ts';
 import { HelloBytes } from './hello-bytes.ts';
 
-/** Of those who validate a name for a certificate (RFC 8737). */
+/** ALPN protocol of authorities that validate a name for a certificate (RFC 8737). */
 export const ALPN_CHALLENGE = 'acme-tls/1';
 
 const HANDSHAKE_RECORD = 22;
 
 export interface HelloDoorOptions {
   readonly clock: Clock;
-  /** For the whole of the first message. */
+  /** Timeout for receiving the whole first message. */
   readonly timeoutMs: number;
-  /** Each is given the socket as if nobody had read of it. */
+  /** Called for a TLS handshake. As for onClear, the bytes read so far were put back into the socket. */
   readonly onHello: (socket: Socket, hello: ClientHello) => void;
   readonly onClear: (socket: Socket) => void;
 }
@@ -34,7 +34,7 @@ export class HelloDoor {
       const reading = bytes.take(chunk, 0, chunk.length);
       if (reading.kind === 'more') return;
       if (reading.kind === 'hello') return giveAway(() => this.#options.onHello(socket, reading.hello));
-      // Plain HTTP is told by its first byte. Broken TLS has nobody to talk to in words.
+      // Plain HTTP is recognized by the first byte. A malformed TLS handshake is closed, because the peer could not read a response.
       if (bytes.all[0] === HANDSHAKE_RECORD) return void socket.destroy();
       giveAway(() => this.#options.onClear(socket));
     };
@@ -43,7 +43,7 @@ export class HelloDoor {
       timer.cancel();
       socket.off('data', onData).pause();
       const read = bytes.keep();
-      // In a turn of its own: a stream is not given away while it is being read.
+      // Hand the socket over in a separate turn, because a stream must not be handed over while it is being read.
       setImmediate(() => {
         socket.off('end', onEnd).off('error', onError);
         if (socket.destroyed) return;

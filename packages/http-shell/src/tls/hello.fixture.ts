@@ -1,4 +1,4 @@
-// First messages of TLS visitors: what Node and OpenSSL really send, and what nobody should. Used by tests only.
+// First messages of TLS visitors, for tests only: real messages of Node.js and OpenSSL, and invalid messages.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -17,7 +17,7 @@ const firstBytes = async (dial: (port: number) => () => void): Promise<Buffer> =
   return hello;
 };
 
-/** What Node itself would send. */
+/** Returns the ClientHello that Node.js sends. */
 export const helloOfNode = (options: ConnectionOptions): Promise<Buffer> =>
   firstBytes((port) => {
     const visitor = connect({ host: '127.0.0.1', port, ...options }).on('error', () => {});
@@ -30,7 +30,7 @@ export const helloOfOpenssl = (...flags: string[]): Promise<Buffer> =>
     return () => void child.kill();
   });
 
-// ---- put together by hand ----
+// ---- messages built by hand ----
 
 const withLength = (bytes: number, ...parts: readonly Uint8Array[]): Buffer => {
   const body = Buffer.concat(parts);
@@ -44,7 +44,7 @@ const u16 = (value: number): Buffer => Buffer.of(value >> 8, value & 255);
 export const extension = (type: number, ...parts: readonly Uint8Array[]): Buffer =>
   Buffer.concat([u16(type), withLength(2, ...parts)]);
 
-/** One extension with all of these; each of kind 0 is a host. */
+/** Returns a single server_name extension with all of the names. A name of kind 0 is a host. */
 export const serverNames = (...names: readonly (string | { kind: number; name: string })[]): Buffer =>
   extension(
     0,
@@ -60,11 +60,11 @@ export const serverNames = (...names: readonly (string | { kind: number; name: s
 export const protocols = (...names: readonly string[]): Buffer =>
   extension(16, withLength(2, ...names.map((name) => withLength(1, Buffer.from(name, 'latin1')))));
 
-/** The group of a post-quantum key share (X25519MLKEM768), and as many bytes as a client sends for it. */
+/** Returns a key share extension with a post-quantum group (X25519MLKEM768), as large as a client sends it. */
 export const postQuantumShare = (): Buffer =>
   extension(51, withLength(2, u16(0x11ec), withLength(2, Buffer.alloc(1216, 7))));
 
-/** A message without its record. */
+/** Returns a ClientHello message without a TLS record around it. */
 export const helloMessage = (...extensions: readonly Uint8Array[]): Buffer => {
   const body = Buffer.concat([
     u16(0x0303),
@@ -77,7 +77,7 @@ export const helloMessage = (...extensions: readonly Uint8Array[]): Buffer => {
   return Buffer.concat([Buffer.of(1), withLength(3, body)]);
 };
 
-/** In records of this size at most. */
+/** Splits a message into TLS records of at most the given size. */
 export const inRecords = (message: Buffer, size = 16_384): Buffer => {
   const records: Buffer[] = [];
   for (let at = 0; at < message.length; at += size) {

@@ -10,12 +10,12 @@ const fixture = (name: string): string =>
 const cert_path = fixture('cert.pem');
 const key_path = fixture('key.pem');
 
-it('loads a pair, or nothing when none is named', async () => {
+it('a certificate pair is loaded, or null if none is configured', async () => {
   expect(await loadTlsFiles({ cert_path, key_path })).not.toBeNull();
   expect(await loadTlsFiles({ cert_path: '', key_path: '' })).toBeNull();
 });
 
-it('names the file that is missing or is no certificate', async () => {
+it('a missing or invalid certificate file is named in the error', async () => {
   const directory = await temporaryDirectory();
   const other = join(directory.path, 'other.pem');
   await writeFile(other, 'not a key');

@@ -1,4 +1,4 @@
-// The key of a day: the same for all who know the secret, another one tomorrow.
+// The TLS ticket key of a day: the same on all servers with the same secret, and a different key the next day.
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { deriveTicketKeys, TLS_TERMS, TlsTerms } from './tls-options.ts';
 
 const DAY_MS = 86_400_000;
 
-it('is the same for all who know the secret, and nobody else', () => {
+it('the TLS ticket key is the same for every server with the secret, and depends on secret and day', () => {
   const key = deriveTicketKeys(new Secret('a'), 20_000);
   const same = deriveTicketKeys(new Secret('a'), 20_000);
   expect(key).toEqual(same);
@@ -15,7 +15,7 @@ it('is the same for all who know the secret, and nobody else', () => {
   expect(deriveTicketKeys(new Secret('a'), 20_001)).not.toEqual(key);
 });
 
-it('changes with the day, once, and stands in all options from then on', async () => {
+it('the TLS ticket key changes once a day, and is in all options from then on', async () => {
   const clock = new FakeClock();
   const terms = new TlsTerms(new Secret('a'), clock);
   let days = 0;
@@ -35,7 +35,7 @@ it('changes with the day, once, and stands in all options from then on', async (
   terms.stop();
 });
 
-it('keeps sessions of one port to that port', () => {
+it('a TLS session of one port cannot be resumed on another port', () => {
   const terms = new TlsTerms(new Secret('a'), new FakeClock());
   const scopes = (['visitors', 'clients', 'rest'] as const).map(
     (scope) => terms.optionsOf(null, scope).sessionIdContext,
@@ -43,7 +43,7 @@ it('keeps sessions of one port to that port', () => {
   expect(new Set(scopes).size).toBe(3);
 });
 
-it('offers TLS 1.2 and 1.3, forward secret and authenticated alone', () => {
+it('TLS 1.2 and 1.3 are offered, only with forward-secret and authenticated ciphers', () => {
   const options = new TlsTerms(new Secret('a'), new FakeClock()).optionsOf(null, 'visitors');
   expect([options.minVersion, options.maxVersion]).toEqual(['TLSv1.2', 'TLSv1.3']);
   for (const suite of options.ciphers?.split(':') ?? []) {
@@ -53,8 +53,8 @@ it('offers TLS 1.2 and 1.3, forward secret and authenticated alone', () => {
   }
 });
 
-it('agrees on four groups and no other, the hybrid one where the runtime knows it', () => {
-  // It came with OpenSSL 3.5.
+it('only X25519, P-256, P-384 and, if supported, the hybrid X25519MLKEM768 are offered', () => {
+  // The hybrid group came with OpenSSL 3.5.
   const [major = 0, minor = 0] = process.versions.openssl.split('.').map(Number);
   const hybrid = major > 3 || (major === 3 && minor >= 5) ? ['X25519MLKEM768'] : [];
   expect(TLS_TERMS.ecdhCurve?.split(':')).toEqual([...hybrid, 'X25519', 'P-256', 'P-384']);

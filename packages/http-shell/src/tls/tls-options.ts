@@ -1,17 +1,17 @@
-// How every server of ours speaks TLS, whichever port it has: the one source of versions, suites and tickets.
+// TLS options of all servers, for every port: the single source of versions, cipher suites and tickets.
 import { constants, hkdfSync } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Clock, Secret, Timer } from '@tunnel/runtime';
 
-/** As PEM. */
+/** Certificate and private key in PEM format. */
 export interface CertificatePair {
   readonly cert: Buffer;
   readonly key: Buffer;
 }
 
 /**
- * In the order of our liking: forward secret and authenticated, all of them. AES of 128 bits first: nobody breaks it either, and its ten rounds
- * cost a quarter less than the fourteen of 256, for each byte of every carrier and visitor.
+ * Cipher suites in order of preference; all have forward secrecy and authenticated encryption. AES-128 comes first: it is not broken
+ * either, and its ten rounds cost a quarter less than the fourteen rounds of AES-256, for every byte of every carrier and visitor.
  */
 const SUITES = [
   'TLS_AES_128_GCM_SHA256',
@@ -26,10 +26,10 @@ const SUITES = [
 ].join(':');
 
 const GROUPS = 'X25519:P-256:P-384';
-/** Safe from quantum computers, too. */
+/** Key agreement that is also safe from quantum computers. */
 const HYBRID_GROUP = 'X25519MLKEM768';
 
-/** OpenSSL before 3.5 does not know the hybrid group, and a list with an unknown name is refused as a whole. */
+/** Tests whether OpenSSL supports the hybrid group. OpenSSL before 3.5 does not, and rejects a whole list because of an unknown name. */
 const knowsHybridGroup = (): boolean => {
   try {
     createSecureContext({ ecdhCurve: HYBRID_GROUP });
@@ -40,8 +40,8 @@ const knowsHybridGroup = (): boolean => {
 };
 
 /**
- * The terms of a TLS server without a certificate. The groups of the key agreement are named one by one, because Node also agrees on finite fields
- * unless told otherwise: a hello with a share of ffdhe8192 costs the sender nothing and the thread of the server 151 ms.
+ * TLS options without a certificate. The groups for key agreement are listed explicitly, because Node.js would otherwise also accept
+ * finite fields: a hello with a share of ffdhe8192 costs its sender nothing, and the server's thread 151 ms.
  */
 export const TLS_TERMS: SecureContextOptions = {
   ecdhCurve: knowsHybridGroup() ? `${HYBRID_GROUP}:${GROUPS}` : GROUPS,
@@ -49,22 +49,24 @@ export const TLS_TERMS: SecureContextOptions = {
   maxVersion: 'TLSv1.3',
   ciphers: SUITES,
   honorCipherOrder: true,
-  // Peers that name ChaCha first have no instructions for AES: telephones, small boards. In TLS 1.2 no peer gets a second handshake on a connection.
+  // Peers that prefer ChaCha20, such as phones and small boards, have no AES instructions, so their preference wins. Renegotiation is
+  // off: no TLS 1.2 peer gets a second handshake on a connection.
   secureOptions: constants.SSL_OP_PRIORITIZE_CHACHA | constants.SSL_OP_NO_RENEGOTIATION,
 };
 
-/** Without tickets: only to see whether a pair works. */
+/** Returns TLS options for testing a certificate and key. The options have no ticket keys. */
 export const secureOptionsOf = ({ cert, key }: CertificatePair): SecureContextOptions => ({ ...TLS_TERMS, cert, key });
 
-/** A port whose sessions are taken up again there, and at no other. */
+/** Kind of port on which a TLS session can be resumed. A session cannot be resumed on a port of a different kind. */
 export type TicketScope = 'visitors' | 'clients' | 'rest' | 'platform';
 
 const DAY_MS = 86_400_000;
 const TICKET_KEY_BYTES = 48;
 
 /**
- * Tickets of a day are sealed by the key of that day: all who know the secret agree without a word, and a ticket outlives changed certificates. Node
- * knows one key at a time, so who comes with a ticket of the day before shakes hands in full.
+ * TLS options with session tickets. Tickets of a day are sealed with a key derived from the secret and the day: servers with the same
+ * secret agree on the key without communication, and tickets survive a change of the certificate. Node.js supports one ticket key at a
+ * time, so a visitor with a ticket from the previous day needs a full handshake.
  */
 export class TlsTerms {
   readonly #secret: Secret;
@@ -84,12 +86,15 @@ export class TlsTerms {
     return this.#ticketKeys;
   }
 
-  /** Whole, at a start and at each renewal: what setSecureContext is not told it forgets. `pair` null: certificates come by name. */
+  /**
+   * Returns the complete options, for the start and for every renewal, because setSecureContext resets every option that is missing.
+   * `pair` is null if certificates are selected by name.
+   */
   optionsOf(pair: CertificatePair | null, scope: TicketScope): SecureContextOptions {
     return { ...TLS_TERMS, ...pair, ticketKeys: this.#ticketKeys, sessionIdContext: `tunnel-${scope}` };
   }
 
-  /** `onNextDay`: contexts that were made before seal tickets that nobody takes tomorrow. */
+  /** Starts checking for the next day. `onNextDay` must replace existing contexts, because their tickets will not be accepted any more. */
   start(lookMs: number, onNextDay: () => void): void {
     this.#looking = this.#clock.setInterval(() => {
       const day = this.#today();

@@ -1,22 +1,23 @@
-// The size of one body, and its beginning: a string with one character per byte, because small strings cost less than small buffers.
+// Size and beginning of a captured body. The beginning is stored as a string with one character per byte, because small strings need less
+// memory than small buffers.
 
 import { ChunkedBody } from '../chunked-body.ts';
 import { BODY_BAD, type BodySink } from '../framing.ts';
 
 export interface CapturedBodyOptions {
-  /** What is kept of it; 0: it is counted only. */
+  /** Maximum bytes to store. With 0, the body is only counted. */
   readonly maxBytes: number;
-  /** It passes by with its chunk framing; else it is data as it is. */
+  /** True if the captured bytes include chunk framing. Default: the bytes are plain data. */
   readonly isInChunks?: boolean;
 }
 
 export class CapturedBody implements BodySink {
-  /** Of the data, without chunk framing. */
+  /** Size of the body data received so far, without chunk framing. */
   bytes = 0;
   kept = '';
   readonly #maxBytes: number;
   readonly #chunks: ChunkedBody | null;
-  /** Its framing cannot be followed any more. */
+  /** True after an error in the chunk framing. Further bytes are ignored. */
   #isBad = false;
   #piece: Buffer = NOTHING;
 
@@ -25,12 +26,12 @@ export class CapturedBody implements BodySink {
     this.#chunks = isInChunks ? new ChunkedBody('data') : null;
   }
 
-  /** Nothing of what came is missing. */
+  /** True if all data received so far was stored. */
   get isWhole(): boolean {
     return this.kept.length === this.bytes;
   }
 
-  /** The next bytes, which are copied. Returns how many more are kept than before. */
+  /** Captures the next bytes by copying them. Returns the number of bytes stored in addition. */
   take(bytes: Buffer, start: number, end: number): number {
     const before = this.kept.length;
     this.#piece = bytes;
@@ -40,14 +41,14 @@ export class CapturedBody implements BodySink {
     return this.kept.length - before;
   }
 
-  /** BodySink: these bytes are data. */
+  /** Method of BodySink: receives data bytes without framing. */
   forward(start: number, end: number): void {
     const room = this.#maxBytes - this.bytes;
     this.bytes += end - start;
     if (room > 0) this.kept += this.#piece.toString('latin1', start, Math.min(end, start + room));
   }
 
-  /** Of the form without framing there is none. */
+  /** Method of BodySink: never called, because the form 'data' replaces no bytes with text. */
   text(): void {}
 }
 

@@ -24,17 +24,17 @@ const edit = async (changes: RequestEdit): Promise<EditedRequest> => {
   return edited;
 };
 
-it('a request without a change goes out as it came', async () => {
+it('a replay without changes sends the stored request', async () => {
   expect(await editRequest(stored, {}, BOUNDS)).toBeNull();
 });
 
-it('the stored body stays as its bytes were when only the head changes', async () => {
+it('the stored body keeps its bytes if only the head of a replay changes', async () => {
   const { head, body } = await edit({ path: '/other' });
   expect(body.equals(packed)).toBe(true);
   expect(head.text).toContain('Content-Encoding: gzip');
 });
 
-it('a new body is UTF-8, not compressed, and has the secrets that it still hides', async () => {
+it('a new replay body is sent as uncompressed UTF-8, with its redacted secrets restored', async () => {
   const { head, body } = await edit({ body: '{"n":"ä","token":"[redacted]"}' });
   expect(body.toString()).toBe('{"n":"ä","token":"s3cret"}');
   expect(head.text).not.toContain('Content-Encoding');
@@ -44,32 +44,35 @@ it('a new body is UTF-8, not compressed, and has the secrets that it still hides
 it.each([
   ['{"key":"[redacted]"}', /^body: \[redacted\] replaces/],
   ['ä'.repeat(33), /^body: larger than 64 bytes$/],
-])('a body that cannot be sent says why: %s', async (body, reason) => {
+])('a replay body that cannot be sent is refused with the reason: %s', async (body, reason) => {
   await expect(edit({ body })).rejects.toThrow(reason);
 });
 
 it.each<[string, RequestEdit]>([
   ['stays', {}],
   ['has its mark', { body: '{"token":"[redacted]"}' }],
-])('a body that %s, with a hidden value, keeps its type: the new request is shown by its own', async (_, changes) => {
-  const as = (...types: string[]): RequestEdit => {
-    const given = types.map((type) => ['content-type', type] as const);
-    return { ...changes, headers: [['content-encoding', 'gzip'], ...given] };
-  };
-  for (const edited of [as('text/plain'), as(), as('application/octet-stream', 'application/json')]) {
-    await expect(edit(edited)).rejects.toThrow(/^headers: another Content-Type would reveal \[redacted\]/);
-  }
-  expect((await edit(as('application/json'))).body.length).toBeGreaterThan(0);
-});
+])(
+  'a body that %s, with a hidden value, must keep its Content-Type, so that the replay still hides it',
+  async (_, changes) => {
+    const as = (...types: string[]): RequestEdit => {
+      const given = types.map((type) => ['content-type', type] as const);
+      return { ...changes, headers: [['content-encoding', 'gzip'], ...given] };
+    };
+    for (const edited of [as('text/plain'), as(), as('application/octet-stream', 'application/json')]) {
+      await expect(edit(edited)).rejects.toThrow(/^headers: another Content-Type would reveal \[redacted\]/);
+    }
+    expect((await edit(as('application/json'))).body.length).toBeGreaterThan(0);
+  },
+);
 
-it('nor is it said to be coded otherwise: nobody could tell the next time what it hides', async () => {
+it('a stored body with a hidden value must keep its Content-Encoding, so that the replay still hides it', async () => {
   const headers = [['content-type', 'application/json']] as const;
   await expect(edit({ headers })).rejects.toThrow(/^headers: another Content-Encoding would reveal/);
-  // A new one has none.
+  // A new body is never compressed, so any Content-Encoding header is dropped.
   expect((await edit({ headers, body: '{"token":"[redacted]"}' })).body.toString()).toBe('{"token":"s3cret"}');
 });
 
-it('a body without hidden values may have another type', async () => {
+it('a replay body without hidden values can have another Content-Type', async () => {
   const headers = [['content-type', 'text/plain']] as const;
   expect((await edit({ headers, body: '{"token":"mine"}' })).head.text).toContain('content-type: text/plain');
   const plain = { head: headOf('Content-Type: application/json', 'Content-Length: 7'), body: '{"n":1}' };

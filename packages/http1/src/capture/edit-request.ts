@@ -1,4 +1,5 @@
-// A captured request with a person's changes, head and body, ready to be sent: the rules are in edited-request, the bytes are here.
+// Applies a user's changes to the head and body of a captured request, so that the request can be sent. The rules are in edited-request;
+// this file handles the bytes.
 import { type EditProblem, editedHead, isEdit, markProblem, type RequestEdit } from '../edited-request.ts';
 import { fieldValueOf } from '../fields.ts';
 import { putBackInBody } from '../put-back.ts';
@@ -8,7 +9,7 @@ import { type BodyBounds, decodedBody, withoutSecrets } from './readable-body.ts
 
 export interface CapturedMessage {
   readonly head: RequestHead;
-  /** Whole, one character per byte. */
+  /** The whole body of the captured request, one character per byte. */
   readonly body: string;
 }
 
@@ -18,7 +19,7 @@ export interface EditedRequest {
   readonly body: Buffer;
 }
 
-/** null: there is nothing to change, and it goes out as it came. */
+/** Applies a user's changes to a captured request. Returns null if there are no changes; the captured request is then sent as received. */
 export const editRequest = async (
   stored: CapturedMessage,
   edit: RequestEdit,
@@ -36,9 +37,9 @@ export const editRequest = async (
 
 interface StoredText {
   readonly contentType: string | null;
-  /** Empty: it is not text. */
+  /** The stored request body in decoded form, or '' if the body is not text. */
   readonly whole: string;
-  /** Without its secrets. */
+  /** The decoded request body with hidden secrets, as shown to users. */
   readonly shown: string;
 }
 
@@ -57,9 +58,9 @@ const bodyOf = (
 ): Buffer | EditProblem => {
   if (edited === undefined) return Buffer.from(kept, 'latin1');
   const text = putBackInBody(contentType, edited, whole);
-  // A mark stands where no secret was.
+  // The edited text contains a mark at a place without a stored secret.
   if (text.kind === 'problem') return markProblem('body');
   const bytes = Buffer.from(text.text);
-  // No longer than what is kept, so that the new request can be edited in turn.
+  // Limit the new body to the size that captures keep, so that the new request can be edited again.
   return bytes.length <= shownBytes ? bytes : { kind: 'problem', reason: `body: larger than ${shownBytes} bytes` };
 };

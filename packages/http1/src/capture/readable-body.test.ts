@@ -17,7 +17,7 @@ const read = (headers: string, body: Buffer | string): Promise<string | null> =>
   );
 };
 
-describe('a body as text', () => {
+describe('the readable text of a body', () => {
   it.each([
     ['Content-Type: text/plain', 'hello', 'hello'],
     ['Content-Type: application/problem+json; charset=utf-8', '{"a":1}', '{"a":1}'],

@@ -1,26 +1,26 @@
-// What was kept of a body, as text for people: unpacked, decoded, without its secrets. Off the hot path, and off the event loop
-// where it is work.
+// Converts a stored body to text for users: unpacks, decodes, and hides secrets. Not on the hot path; expensive work runs off the event
+// loop.
 import { promisify } from 'node:util';
 import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
 import { isTextual, redactBody, redactJson } from '../redact.ts';
 
 export interface StoredBody {
-  /** One character per byte. */
+  /** The stored part of the body, one character per byte. */
   readonly kept: string;
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
 }
 
 export interface BodyBounds {
-  /** Of the text that is shown. */
+  /** Maximum size of the text shown, in bytes. */
   readonly shownBytes: number;
-  /** A body that grows beyond this when it is unpacked is not shown at all. */
+  /** Maximum size of a body after unpacking. A larger body is not shown at all. */
   readonly unpackedBytes: number;
 }
 
 type Unpack = (bytes: Buffer, maxOutputLength: number) => Promise<Buffer>;
 
-// Without the flush a body of which only the beginning was kept would be an error.
+// Z_SYNC_FLUSH allows truncated input: without it, a body of which only the beginning was stored would be an error.
 const gunzipped: Unpack = (bytes, maxOutputLength) =>
   promisify(gunzip)(bytes, { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH });
 
@@ -39,7 +39,7 @@ const UNPACKERS: ReadonlyMap<string, Unpack> = new Map([
   ],
 ]);
 
-/** null: nothing is kept of it, or it is not text. */
+/** Returns the stored body as text, or null if nothing was stored or the body is not text. */
 export const readableBody = async (body: StoredBody, bounds: BodyBounds): Promise<string | null> => {
   const text = await decodedBody(body, bounds);
   return text === null ? null : withoutSecrets(body.contentType, text);
@@ -48,7 +48,7 @@ export const readableBody = async (body: StoredBody, bounds: BodyBounds): Promis
 export const withoutSecrets = (contentType: string | null, text: string): string =>
   redactJson(contentType, redactBody(contentType, text));
 
-/** As readableBody, secrets included: not to be shown. */
+/** Returns the same text as readableBody, but with secrets. Must not be shown to users. */
 export const decodedBody = async (
   { kept, contentType, contentEncoding }: StoredBody,
   { shownBytes, unpackedBytes }: BodyBounds,
@@ -60,14 +60,14 @@ export const decodedBody = async (
     const bytes = await unpack(Buffer.from(kept, 'latin1'), unpackedBytes);
     return decode(bytes.subarray(0, shownBytes), contentType);
   } catch {
-    // Not what its head says it is, or a bomb.
+    // The body does not have the declared encoding, or exceeds the limit when unpacked.
     return null;
   }
 };
 
 const decode = (bytes: Buffer, contentType: string | null): string => {
   const charset = /;\s*charset="?([^";\s]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8';
-  // As a stream: a character that was cut in half at the end is left out.
+  // Decode as a stream, so that an incomplete character at the end is omitted.
   return decoderFor(charset).decode(bytes, { stream: true });
 };
 

@@ -1,4 +1,4 @@
-// What stands before the protocol, its bounds, and servers with manners of their own.
+// Checks of the bridge before the MCP protocol, its limits, and servers with unusual behavior.
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,14 +49,14 @@ describe('a request to the bridge', () => {
   it.each([
     ['no token', 401, { authorization: '' }],
     ['another origin', 403, { origin: 'https://evil.example.com' }],
-    ['an origin that is none', 403, { origin: 'null' }],
+    ['an opaque origin', 403, { origin: 'null' }],
     ['another type of body', 415, { 'content-type': 'text/plain' }],
     ['a length over the limit', 413, { 'content-length': String(BRIDGE_LIMITS.MESSAGE_MAX_BYTES + 1) }],
   ])('is refused with %s', async (_, status, headers) => {
     expect((await ask(call(1, 'echo', { text: 'x' }), headers)).status).toBe(status);
   });
 
-  it('is refused when it is longer than it said, is no JSON, or no POST', async () => {
+  it('is refused if it is longer than announced, not JSON, or not a POST', async () => {
     const text = 'x'.repeat(BRIDGE_LIMITS.MESSAGE_MAX_BYTES);
     expect((await ask(call(1, 'echo', { text }))).status).toBe(413);
     const broken = await ask('{"jsonrpc":');
@@ -69,7 +69,7 @@ describe('a request to the bridge', () => {
   });
 
   it.each(['null', '[]', '"text"', '7', '{}', '{"jsonrpc":"2.0","id":{},"method":"tools/call"}', '{"method":1}'])(
-    'that is no message (%s) harms nobody',
+    'that is not a JSON-RPC message (%s) does not affect later calls',
     async (body) => {
       const answer = await ask(body);
       await answer.text();
@@ -78,7 +78,7 @@ describe('a request to the bridge', () => {
     },
   );
 
-  it('that nests as deep as it can harms nobody', async () => {
+  it('with 200,000 nested arrays does not affect later calls', async () => {
     const depth = 200_000;
     const nested = `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const answer = await ask(
@@ -88,7 +88,7 @@ describe('a request to the bridge', () => {
     expect(await (await ask(call(1, 'echo', { text: 'well' }))).text()).toContain('well');
   });
 
-  it('for a tool that is not allowed is answered as for one that is not there', async () => {
+  it('for a tool outside of allowTools gets the same error as for a missing tool', async () => {
     const [foreign, missing] = await Promise.all(
       ['crash', 'no-such'].map(async (name) => (await ask(call(1, name))).text()),
     );
@@ -96,7 +96,7 @@ describe('a request to the bridge', () => {
     expect(foreign).toContain('"code":-32602');
   });
 
-  it('is told to come back while 32 calls are under way; cancelling makes room', async () => {
+  it('gets 429 with Retry-After while 32 calls are open, and a cancellation makes room', async () => {
     const session = { 'mcp-session-id': 'one' };
     const ids = Array.from({ length: BRIDGE_LIMITS.CALLS_MAX }, (_, id) => id);
     const open = await Promise.all(ids.map((id) => ask(call(id, 'hang'), session)));
@@ -113,18 +113,18 @@ describe('a request to the bridge', () => {
     for (const id of ids) expect((await cancel(id, 'one')).status).toBe(202);
     await eventually(() => expect(under.bridge.openCalls).toBe(0));
     await eventually(() => expect(under.said.filter((line) => line === 'cancelled')).toHaveLength(ids.length));
-    // None of them waits for ever.
+    // Every cancelled call ends.
     await Promise.all(open.map((answer) => answer.text()));
     expect(await (await ask(call(1, 'echo', { text: 'room' }))).text()).toContain('room');
   });
 
-  it('in a batch counts for what it holds', async () => {
+  it('with a batch counts each call toward the limit', async () => {
     const many = Array.from({ length: BRIDGE_LIMITS.CALLS_MAX + 3 }, (_, id) => call(id, 'echo', { text: `t${id}` }));
     const text = await (await ask(many)).text();
     expect(text.match(/"code":-32000/g) ?? []).toHaveLength(3);
   });
 
-  it('of a caller that leaves is cancelled at the server', async () => {
+  it('of a caller that disconnects is cancelled at the server', async () => {
     const before = under.said.length;
     const gone = new AbortController();
     await ask(call(1, 'hang'), {}, { signal: gone.signal });
@@ -133,7 +133,7 @@ describe('a request to the bridge', () => {
     await eventually(() => expect(under.said.slice(before)).toEqual(['hanging', 'cancelled']));
   });
 
-  it('to hear of changes is told when the list of tools is another one', async () => {
+  it('for list changes is notified when the list of tools changes', async () => {
     const changes: string[][] = [];
     const client = new Client(
       { name: 'caller', version: '1' },
@@ -158,10 +158,10 @@ describe('a request to the bridge', () => {
   });
 });
 
-describe('a server', () => {
+describe('a stdio server', () => {
   it.each<[Manners, string]>([
-    ['strict', 'that ends when it is asked what it does not know'],
-    ['silent', 'that says nothing to what it does not know'],
+    ['strict', 'that exits on an unknown request'],
+    ['silent', 'that ignores an unknown request'],
   ])('(%s) %s is served', async (manners) => {
     const { bridge, ends } = await startBridge(shellServer(manners), { probeTimeoutMs: 300 });
     expect(bridge.server).toMatchObject({ name: 'in-shell', protocolVersion: '2025-06-18' });
@@ -170,7 +170,7 @@ describe('a server', () => {
     await bridge.close();
   });
 
-  it('that ends early again and again is started after longer pauses, and after short ones when it has run well', async () => {
+  it('that crashes repeatedly is restarted after longer pauses, and after 1 s once it has run well', async () => {
     const folder = await temporaryDirectory();
     const broken = join(folder.path, 'broken');
     const { bridge, clock, ends, restarts } = await startBridge(shellServer('polite', broken));
@@ -201,7 +201,7 @@ describe('a server', () => {
     await folder.close();
   });
 
-  it('finishes the calls it has before its end, and takes no more', async () => {
+  it('finishes its open calls when the bridge finishes, and new calls get 503', async () => {
     const { bridge } = await startBridge(shellServer());
     const pid = bridge.pid ?? 0;
     const answer = await bridge.fetch(requestOf(call(1, 'echo', { text: 'the last' })));
@@ -212,7 +212,7 @@ describe('a server', () => {
     expect((await bridge.fetch(requestOf(call(2, 'echo', { text: 'x' })))).status).toBe(503);
   });
 
-  it('that does not end with its stdin is ended, and what it has started with it', async () => {
+  it('that ignores the end of its stdin is killed with its child processes', async () => {
     const { bridge, clock, said } = await startBridge(shellServer('stubborn'));
     const helper = await eventually(() => {
       const pid = /^helper (\d+)$/m.exec(said.join('\n'))?.[1];

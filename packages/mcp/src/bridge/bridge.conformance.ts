@@ -1,4 +1,4 @@
-// What a bridge promises its callers, whatever the server behind it speaks: run over each kind of server, by clients of both eras.
+// Guarantees of a bridge to its callers. The suite runs with every kind of server, and with clients of two protocol eras.
 import { Client as ClientOf2026, StreamableHTTPClientTransport as HttpOf2026 } from '@modelcontextprotocol/client';
 import { Client as ClientOf2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as HttpOf2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -13,7 +13,7 @@ import { TOOL_NAMES } from './stdio-servers.fixture.ts';
 export const TOKEN = 'mcp_00000000000000000000000000000000';
 const URL_OF_BRIDGE = new URL('https://published.example.com/mcp');
 
-/** A bridge with what it says, and the clock it goes by. */
+/** A bridge under test with recorded output and events, and a fake clock. */
 export interface BridgeUnderTest {
   readonly bridge: Bridge;
   readonly clock: FakeClock;
@@ -42,7 +42,7 @@ export const startBridge = async (
   return { bridge, clock, said, ends, restarts };
 };
 
-/** Both kinds of client as one, as far as the suite asks them. */
+/** Common interface of old and new clients, as far as the suite needs. */
 interface Caller {
   readonly close: () => Promise<void>;
   readonly getServerVersion: ClientOf2026['getServerVersion'];
@@ -91,11 +91,11 @@ const textOf = (result: Record<string, unknown>): unknown => (result['content'] 
 
 const ERAS = ['2025', '2026'] as const;
 
-/** Runs the whole suite over one kind of server: one of it serves all callers. */
+/** Registers the whole suite for a kind of server. A single server serves every caller. */
 export const describeBridge = (kind: string, command: ServerCommand, name: string): void => {
-  describe(`a server ${kind}`, () => {
+  describe(`a bridged server ${kind}`, () => {
     let under: BridgeUnderTest;
-    /** Two of each era. */
+    /** Two clients for every protocol era. */
     const callers = new Map<Era, readonly [Caller, Caller]>();
     const two = (era: Era): readonly [Caller, Caller] => callers.get(era) as readonly [Caller, Caller];
     beforeAll(async () => {
@@ -108,10 +108,10 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       await under.bridge.close();
       expect(under.clock.pendingTimers).toBe(0);
     });
-    // Whatever a test has asked for is over with it.
+    // Waits until no call of the previous test is open.
     afterEach(() => eventually(() => expect(under.bridge.openCalls).toBe(0)));
 
-    it.each(ERAS)('shows a client of %s the server that it is', async (era) => {
+    it.each(ERAS)('shows its name, instructions and tools to a client of %s', async (era) => {
       const [caller] = two(era);
       expect(caller.getServerVersion()).toMatchObject({ name, version: '1.2.3' });
       expect(caller.getInstructions()).toBe('Ask me anything.');
@@ -121,7 +121,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(under.bridge.server.tools).toEqual(TOOL_NAMES);
     });
 
-    it.each(ERAS)('answers a client of %s with what the server says, its refusals too', async (era) => {
+    it.each(ERAS)('returns its results and errors unchanged to a client of %s', async (era) => {
       const [caller] = two(era);
       const answer = await caller.call('echo', { text: 'héllo\u2028' });
       expect(answer).toMatchObject({ structuredContent: { text: 'héllo\u2028' } });
@@ -130,7 +130,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       await expect(caller.call('missing')).rejects.toMatchObject({ code: -32602 });
     });
 
-    it.each(ERAS)('offers a client of %s resources, templates, prompts and completions', async (era) => {
+    it.each(ERAS)('offers resources, templates, prompts and completions to a client of %s', async (era) => {
       const [caller] = two(era);
       expect((await caller.listResources()).resources.map(({ uri }) => uri)).toEqual(['test://one']);
       const { resourceTemplates } = await caller.listResourceTemplates();
@@ -147,7 +147,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(completion.values).toEqual(['alan']);
     });
 
-    it.each(ERAS)('keeps clients of %s apart that use the same ids and progress tokens', async (era) => {
+    it.each(ERAS)('keeps clients of %s separate even if they use the same ids and progress tokens', async (era) => {
       const ask = async (who: number, index: number): Promise<unknown> =>
         textOf(await (two(era)[who] as Caller).call('echo', { text: `${who} ${index}` }));
       const asked = Array.from({ length: 10 }, (_, index) => [ask(0, index), ask(1, index)]).flat();
@@ -161,11 +161,11 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       const told = [1, 2, 3].map((progress) => ({ progress, total: 3, message: `step ${progress}` }));
       await eventually(() => expect(steps).toEqual([told, told]));
       expect(new Set(answers.map(textOf)).size).toBe(2);
-      // Who wants no progress causes none.
+      // A caller without a progress token gets no progress messages.
       expect(textOf(await two(era)[0].call('steps'))).toBe('token null');
     });
 
-    it.each(ERAS)('takes a cancellation by a client of %s to the server, and nobody else feels it', async (era) => {
+    it.each(ERAS)('gets a cancellation from a client of %s, without effect on other calls', async (era) => {
       const [caller, other] = two(era);
       const before = under.said.length;
       const stop = new AbortController();
@@ -181,7 +181,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(textOf(await other.call('echo', { text: 'still here' }))).toBe('still here');
     });
 
-    it.each(ERAS)('refuses a client of %s an answer over the limit, and the server goes on', async (era) => {
+    it.each(ERAS)('keeps running when an answer for a client of %s is over the limit and is refused', async (era) => {
       const [caller] = two(era);
       const pid = under.bridge.pid;
       const tooLarge = caller.call('big', { bytes: BRIDGE_LIMITS.MESSAGE_MAX_BYTES });
@@ -190,7 +190,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(under.bridge.pid).toBe(pid);
     });
 
-    it('has the tools that were added, and those of the next run after its end', async () => {
+    it('shows newly added tools, and its original tools after a crash and restart', async () => {
       const [old, other] = two('2025');
       const [caller] = two('2026');
       const names = async (who: Caller): Promise<string[]> => (await who.listTools()).tools.map((tool) => tool.name);

@@ -1,4 +1,5 @@
-// `bridgeStdio`: a stdio MCP server as a web-standard handler. Callers of both eras are served whatever the server speaks.
+// `bridgeStdio` serves a stdio MCP server as a web-standard request handler. Callers can use the older or the newer protocol, regardless
+// of the protocol of the server.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { Clock } from '@tunnel/runtime';
@@ -8,47 +9,49 @@ import { OpenCalls } from './open-calls.ts';
 import { RequestGate } from './request-gate.ts';
 import { type ChangedList, type KeeperEvents, ServerKeeper } from './server-keeper.ts';
 
-/** callers that wait for changes of the lists (`subscriptions/listen`) */
+/** Maximum callers that subscribe to list changes (`subscriptions/listen`). */
 const SUBSCRIPTIONS_MAX = 32;
-/** silence to the question of the newer revision; then it is asked as the older one has it */
+/**
+ * Time without a response to the first request of the newer protocol. Afterwards the server is treated as a server of the older protocol.
+ */
 const PROBE_TIMEOUT_MS = 10_000;
 
 export interface BridgeOptions extends Partial<Omit<KeeperEvents, 'onListChanged'>> {
   readonly clock: Clock;
-  /** Of the program that bridges: the server is told who asks. */
+  /** Version of the bridging program, sent to the server. */
   readonly version: string;
-  /** Of the bearer that callers have to show; null: anybody may call. */
+  /** Hash of the bearer token required from callers. Null allows calls without a token. */
   readonly tokenHash: string | null;
-  /** Left out: every tool. */
+  /** Names of the tools that callers can see and call. Default: all tools of the server. */
   readonly allowTools?: readonly string[] | undefined;
-  /** Left out: as the limit has it. */
+  /** Time to wait for a response in the newer protocol. Default: PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number;
-  /** Aborted: the start is given up. */
+  /** Cancels the start of the server when aborted. */
   readonly signal?: AbortSignal;
 }
 
 export interface Bridge {
-  /** Requests to its one path: whoever mounts it knows which. */
+  /** Handles a request to the MCP endpoint. The program that mounts the bridge chooses the path. */
   fetch(request: Request): Promise<Response>;
-  /** What the server is called, the revision it speaks, and the names of the tools that callers see. */
+  /** Name and protocol revision of the server, and the names of the tools visible to callers. */
   readonly server: { readonly name: string; readonly protocolVersion: string; readonly tools: readonly string[] };
-  /** Of the server; null while it is away. */
+  /** Process id of the server, or null while the server is not running. */
   readonly pid: number | null;
-  /** Calls under way at the server. */
+  /** Number of calls in progress at the server. */
   readonly openCalls: number;
-  /** Calls under way may end; then as close(). Callers that wait for changes of the lists are let go. */
+  /** Waits until the calls in progress have ended, then closes the bridge. Does not wait for subscriptions to list changes. */
   finish(): Promise<void>;
-  /** Ends the server, and every call with it. */
+  /** Stops the stdio server behind the bridge, and ends all calls in progress. */
   close(): Promise<void>;
 }
 
-/** Rejects with CLIENT_MCP_SERVER when the server does not start the first time. */
+/** Starts the server and the bridge. Rejects with CLIENT_MCP_SERVER if the first start of the server fails. */
 export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions): Promise<Bridge> => {
   const calls = new OpenCalls();
   const allowTools = options.allowTools === undefined ? null : new Set(options.allowTools);
   const keeper = makeKeeper(command, options, (list) => handler.notify[`${list}Changed`]());
   const handler = createMcpHandler((context) => makeBridgedServer({ keeper, calls, allowTools }, context), {
-    // A tool may take minutes: the answer begins at once and is kept alive, or whoever stands between would give it up.
+    // A tool may run for minutes. The SSE response starts immediately and is kept alive, because proxies would otherwise time out.
     responseMode: 'sse',
     maxSubscriptions: SUBSCRIPTIONS_MAX,
     onerror: (error) => options.onOddity?.(error.message),
@@ -74,7 +77,7 @@ export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions
     },
     finish: async () => {
       await calls.idle();
-      // The last answer is written in the same turn that ends its call.
+      // Waits one turn of the event loop after the last call has ended, because the response of the call is written within that turn.
       await nextTurn();
       await close();
     },

@@ -1,5 +1,5 @@
-// The server that callers see: what the one behind says of itself, with its tools as far as they are allowed. A fresh one answers each request;
-// nothing is kept between them.
+// The MCP server seen by callers: the identity and the allowed tools of the stdio server behind the bridge. Each request gets a new
+// instance, so no state is kept between requests.
 import {
   type CallToolRequest,
   type McpRequestContext,
@@ -13,7 +13,10 @@ import {
 import type { OpenCalls } from './open-calls.ts';
 import type { ForwardedMethod, ServerFacts, ServerKeeper } from './server-keeper.ts';
 
-/** progress that one call may report; what comes then is left out, since a caller that does not read it lets it pile up */
+/**
+ * Maximum progress reports of one call, in bytes. Further reports are dropped, because they pile up in memory if the caller does not read
+ * them.
+ */
 const PROGRESS_MAX_BYTES = 1024 * 1024;
 
 const INVALID_PARAMS = -32602;
@@ -22,7 +25,7 @@ export const SESSION_HEADER = 'mcp-session-id';
 export interface BridgedServerOptions {
   readonly keeper: Pick<ServerKeeper, 'facts' | 'request'>;
   readonly calls: OpenCalls;
-  /** null: all. */
+  /** Names of the allowed tools. Null allows all tools. */
   readonly allowTools: ReadonlySet<string> | null;
 }
 
@@ -37,7 +40,7 @@ export const makeBridgedServer = (deps: BridgedServerOptions, { era, requestInfo
   const { info, instructions, capabilities: offered } = keeper.facts;
   const capabilities = passedCapabilities(keeper.facts);
   const bridged = new McpServer(info, { capabilities, ...(instructions === undefined ? {} : { instructions }) });
-  // Below its tables of tools and prompts: those are somebody else's here.
+  // Uses the low-level server of the SDK, because the tools and prompts are defined by the stdio server, not by McpServer's registry.
   const { server } = bridged;
   const session = era === 'legacy' ? (requestInfo?.headers.get(SESSION_HEADER) ?? null) : null;
   const forward = (method: ForwardedMethod) => (request: ForwardedRequest, context: ServerContext) =>
@@ -67,7 +70,10 @@ export const makeBridgedServer = (deps: BridgedServerOptions, { era, requestInfo
   return bridged;
 };
 
-/** What needs one caller for itself is left out: subscriptions to a resource, levels of logging, tasks. Lists may change with every restart. */
+/**
+ * Returns the server's capabilities without features that need a dedicated caller: resource subscriptions, log levels and tasks. Lists
+ * are declared as changeable, because every restart of the server can change them.
+ */
 const passedCapabilities = ({ capabilities }: ServerFacts): ServerCapabilities => ({
   ...(capabilities.tools === undefined ? {} : { tools: { listChanged: true } }),
   ...(capabilities.resources === undefined ? {} : { resources: { listChanged: true } }),
@@ -78,12 +84,15 @@ const passedCapabilities = ({ capabilities }: ServerFacts): ServerCapabilities =
 export const allowedTools = ({ tools }: ServerFacts, allowTools: ReadonlySet<string> | null): Tool[] =>
   tools.filter(({ name }) => allowTools === null || allowTools.has(name)) as Tool[];
 
-/** Nobody learns that there is such a tool. */
+/** Rejects calls to tools outside the allowlist with the error of an unknown tool, so that callers cannot detect hidden tools. */
 const checkTool = ({ params: { name } }: CallToolRequest, allowTools: ReadonlySet<string> | null): void => {
   if (allowTools !== null && !allowTools.has(name)) throw new ProtocolError(INVALID_PARAMS, `Tool ${name} not found`);
 };
 
-/** Ids are the SDK's on both sides; a progress token of a caller stays here, and the server gets one of ours. */
+/**
+ * Forwards a request to the stdio server. The SDK assigns request ids on both sides. The caller's progress token is replaced by a token
+ * of the SDK.
+ */
 const forwardRequest = (
   { keeper, calls }: BridgedServerOptions,
   method: ForwardedMethod,
@@ -97,7 +106,7 @@ const forwardRequest = (
     const message = { ...progress, progressToken };
     progressBytes += JSON.stringify(message).length;
     if (progressBytes > PROGRESS_MAX_BYTES) return;
-    // Who has left hears of no progress.
+    // The notification fails if the caller has disconnected. The error is ignored, because the caller no longer needs progress reports.
     notify({ method: 'notifications/progress', params: message }).catch(() => {});
   };
   return calls.run(session, id, (cancelled) =>

@@ -1,4 +1,4 @@
-// Programs that behave badly, each of them a line of shell: what is heard of them, and that none of them stays.
+// Misbehaving shell programs: the bridge reports the problem, and no program stays alive.
 
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isProcessAlive } from '@tunnel/runtime';
@@ -39,13 +39,13 @@ afterEach(async () => {
   }
 });
 
-describe('a program that goes on', () => {
+describe('a program that keeps running', () => {
   it.each([
     ['its stdout', 'exec >&-; sleep 60'],
     ['its stdin', 'exec <&-; sleep 60'],
-  ])('and has closed %s is ended', async (pipe, script) => {
+  ])('after it has closed %s is killed', async (pipe, script) => {
     const { child, clock, isOver } = await run(script);
-    // Of a stdin that is closed one hears by writing.
+    // Only a write reveals a closed stdin.
     await eventually(async () => {
       await child.send({ jsonrpc: '2.0', method: 'ping' }).catch(() => {});
       expect(clock.pendingTimers).toBe(1);
@@ -59,20 +59,20 @@ describe('a program that goes on', () => {
   });
 });
 
-describe('an answer that is none of JSON-RPC', () => {
+describe('an invalid JSON-RPC answer', () => {
   it.each([
-    ['nothing in it', '{"jsonrpc":"2.0","id":7}'],
-    ['no object', '{"jsonrpc":"2.0","id":7,"result":null}'],
+    ['no result and no error', '{"jsonrpc":"2.0","id":7}'],
+    ['a null result', '{"jsonrpc":"2.0","id":7,"result":null}'],
     ['both a result and an error', '{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"m"}}'],
-    ['an odd error', '{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"m"}}'],
-    ['no revision of JSON-RPC', '{"id":7,"result":{}}'],
-  ])('(%s) is an error to whoever waits for it', async (_, line) => {
+    ['an invalid error code', '{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"m"}}'],
+    ['no JSON-RPC version', '{"id":7,"result":{}}'],
+  ])('(%s) becomes an error for the waiting call', async (_, line) => {
     const { messages } = await run(`echo '${line}'; cat >/dev/null`);
     const message = "the MCP server's response is not valid JSON-RPC";
     await eventually(() => expect(messages).toEqual([{ jsonrpc: '2.0', id: 7, error: { code: -32603, message } }]));
   });
 
-  it('and answers nobody is left to who looks for mistakes', async () => {
+  it('is ignored if no call waits for it, and later answers still arrive', async () => {
     const { messages } = await run(
       `echo '{"jsonrpc":"2.0","id":null,"result":{}}'; echo '{"jsonrpc":"2.0","id":{}}'; echo '{"jsonrpc":"2.0","id":8,"result":{}}'; cat >/dev/null`,
     );

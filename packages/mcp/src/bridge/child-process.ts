@@ -1,5 +1,5 @@
-// One run of a program that speaks over stdin and stdout: its messages, its words on stderr, and its end. It ends with us: when this process
-// dies its stdin is over, and a watch ends what is left of its process group.
+// One run of a stdio server process: its messages, its stderr output and its exit. The process never outlives the bridge: if the bridge
+// dies, the process's stdin closes, and a watch kills the remaining processes of the group.
 import { type ChildProcess as NodeChild, spawn } from 'node:child_process';
 import { isJSONRPCResponse, type JSONRPCMessage, type RequestId, type Transport } from '@modelcontextprotocol/client';
 import type { Clock, Timer } from '@tunnel/runtime';
@@ -7,18 +7,21 @@ import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { GroupWatch, STOP_STEP_MS } from './group-watch.ts';
 import { LineReader } from './line-reader.ts';
 
-/** time after the program has ended for its last output, or for a pipe that a program of its own holds */
+/** Time after the process's exit for reading its last output. Also ends the wait for pipes held open by its child processes. */
 const DRAIN_AFTER_EXIT_MS = 500;
-/** a program that has closed its stdout or stdin and does not end: then it is ended, and started again */
+/** Time between closing stdin or stdout and exiting. A process still running afterwards is killed and restarted. */
 export const CLOSED_PIPE_MS = 1000;
-/** a line of its stderr; the rest of it is left out */
+/** Maximum length of a stderr line. Longer lines are replaced by a note. */
 const STDERR_LINE_MAX_BYTES = 4 * 1024;
-/** lines of its stderr that are passed on within a second; more are counted */
+/** Maximum stderr lines reported per second. Further lines are only counted. */
 const STDERR_LINES_PER_SECOND = 100;
-/** bytes that wait for the server to read them: as many messages as it has calls; then it counts as stuck and is started again */
+/**
+ * Maximum bytes waiting to be read by the server, enough for one message per concurrent call. Beyond the limit, the server counts as
+ * stuck and is restarted.
+ */
 const UNREAD_MAX_BYTES = 33 * 1024 * 1024;
 
-/** How the program is started. */
+/** Command that starts the server. */
 export interface ServerCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -28,19 +31,25 @@ export interface ServerCommand {
 
 export interface ChildProcessOptions {
   readonly clock: Clock;
-  /** A line of its stderr. */
+  /** Receives each stderr line of the process. */
   readonly onStderr: (line: string) => void;
 }
 
-/** -32603 of JSON-RPC: what a caller is told whose answer cannot be passed on. */
+/** JSON-RPC error code -32603, sent to a caller if the server's response cannot be forwarded. */
 export const INTERNAL_ERROR = -32603;
 const hasGroups = process.platform !== 'win32';
 
-/** In JSON they are characters like any other; servers that read by Node's readline take them for the end of a line. */
+/**
+ * Serializes a message as one line. Escapes U+2028 and U+2029: JSON allows both characters, but Node's readline, used by many servers,
+ * treats them as line breaks.
+ */
 const lineOf = (message: JSONRPCMessage): string =>
   JSON.stringify(message).replace(/[\u2028\u2029]/g, (separator) => (separator === '\u2028' ? '\\u2028' : '\\u2029'));
 
-/** `pid` and `stderr` are what the SDK knows a transport over stdio by: silence to its first question then means an older server. */
+/**
+ * Transport to a server process. The SDK recognizes a stdio transport by the properties `pid` and `stderr`, and then takes silence after
+ * the SDK's first request as a sign of an older server.
+ */
 export class ChildProcess implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -49,14 +58,14 @@ export class ChildProcess implements Transport {
   readonly #server: ServerCommand;
   readonly #options: ChildProcessOptions;
   readonly #lines: LineReader;
-  /** Read and not told yet: at most what one chunk held. */
+  /** Messages received but not delivered yet, at most the messages of one chunk. */
   #unread: JSONRPCMessage[] = [];
   #isTelling = false;
   #child: NodeChild | null = null;
   #watch: GroupWatch | null = null;
   #isOver = false;
   #isClosing = false;
-  /** We have ended it, since nobody can talk to it any more. */
+  /** Set if the process was killed because communication with the process had become impossible. */
   #isStuck = false;
   #endedByItself = false;
   #end = 'not started';
@@ -80,12 +89,12 @@ export class ChildProcess implements Transport {
     return this.#child?.pid ?? null;
   }
 
-  /** Why it is over, for people: `exited with code 1`. */
+  /** Readable reason for the end of the process, such as `exited with code 1`. */
   get end(): string {
     return this.#end;
   }
 
-  /** Not because we have told it to; also when there is no such program. */
+  /** True if the process ended without close() having been called, or could not be started. */
   get endedByItself(): boolean {
     return this.#endedByItself;
   }
@@ -93,7 +102,8 @@ export class ChildProcess implements Transport {
   start(): Promise<void> {
     const { command, args, cwd, env } = this.#server;
     return new Promise((resolve, reject) => {
-      // A group of its own: Ctrl-C at the terminal is for us, who then end it in order.
+      // Starts the process in a separate process group: Ctrl-C at the terminal reaches only the bridge, which then stops the process in
+      // order.
       const child = spawn(command, [...args], {
         cwd,
         env: { ...env },
@@ -107,7 +117,7 @@ export class ChildProcess implements Transport {
         resolve();
       });
       child.once('error', (error: NodeJS.ErrnoException) => {
-        // Also told when a signal could not be sent; then it goes on.
+        // Node.js also emits `error` if a signal could not be sent. The process then continues to run.
         if (child.pid !== undefined) return;
         this.#endedByItself = true;
         this.#finish(startFailure(command, error));
@@ -133,7 +143,7 @@ export class ChildProcess implements Transport {
     child.stderr?.on('error', () => {});
   }
 
-  /** Mostly its end, which comes at once. */
+  /** Handles a closed pipe. In most cases, the process exits immediately afterwards. */
   #onPipeClosed(pipe: 'stdin' | 'stdout'): void {
     if (this.#isOver || this.#timer !== null) return;
     const giveUp = (): void => this.#giveUp(`the server closed ${pipe}`);
@@ -146,7 +156,10 @@ export class ChildProcess implements Transport {
     this.#kill('SIGKILL');
   }
 
-  /** What it has left on its pipes is still read; programs of its own that hold them open are ended. */
+  /**
+   * Handles the exit of the process. The rest of its output is still read, and its child processes are killed, because they may hold the
+   * pipes open.
+   */
   #onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.#endedByItself = !this.#isClosing;
     if (!this.#isStuck) this.#end = signal === null ? `exited with code ${code}` : `killed by ${signal}`;
@@ -168,7 +181,7 @@ export class ChildProcess implements Transport {
     this.onclose?.();
   }
 
-  /** Settles when it is gone: the end of its stdin, then SIGTERM, then SIGKILL. */
+  /** Stops the process: closes stdin, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */
   close(): Promise<void> {
     const child = this.#child;
     this.#isClosing = true;
@@ -190,7 +203,7 @@ export class ChildProcess implements Transport {
       if (hasGroups) process.kill(-pid, signal);
       else this.#child?.kill(signal);
     } catch {
-      // Nobody is left in the group.
+      // The process group has no members left.
     }
   }
 
@@ -211,7 +224,7 @@ export class ChildProcess implements Transport {
     try {
       message = JSON.parse(line);
     } catch {
-      // Lines of logging where the protocol should be are common, and harm nobody.
+      // Many servers print log lines to stdout, which is harmless.
       this.onerror?.(new Error(`stdout contains a line that is not a JSON-RPC message: ${line.slice(0, 200)}`));
       return;
     }
@@ -223,9 +236,9 @@ export class ChildProcess implements Transport {
   }
 
   /**
-   * One after the other. The SDK takes an answer at once and a notification a moment later: progress that came just before the answer would
-   * be lost, so each notification has a turn of its own. Also the last that was read: what comes while the pipe is paused is given out by
-   * `resume` before that moment.
+   * Delivers the received messages one by one. The SDK handles responses immediately and notifications a moment later, so a progress
+   * notification just before the response would be lost. After each notification, delivery therefore pauses for one turn of the event
+   * loop, even after the last received message: stdout is paused meanwhile, and `resume` delivers new data before that turn.
    */
   readonly #tell = (): void => {
     if (this.#isTelling) return;
@@ -243,7 +256,7 @@ export class ChildProcess implements Transport {
     }
   };
 
-  /** Whoever waits for it would wait for long. */
+  /** Answers a caller with an error in place of an unusable response, so that the caller does not wait until the timeout. */
   #refuseAnswer(id: RequestId | null, problem: string): void {
     const text = `the MCP server's response is ${problem}`;
     this.onerror?.(new Error(text));
@@ -251,7 +264,7 @@ export class ChildProcess implements Transport {
   }
 }
 
-/** Its stderr, a line at a time, and not more of them than anybody reads. */
+/** Splits the stderr output of a process into lines, and limits the number of lines reported per second. */
 class StderrLines {
   readonly #options: ChildProcessOptions;
   readonly #lines: LineReader;

@@ -16,8 +16,8 @@ const read = (chunks: readonly (string | Buffer)[]): unknown[] => {
 
 const long = 'x'.repeat(MAX);
 
-describe('lines out of chunks', () => {
-  it('are the same wherever the chunks are cut', () => {
+describe('lines of a byte stream', () => {
+  it('are the same for any chunk boundaries', () => {
     const text = `{"a":"é"}\n\r\n  \n{"b":2}\r\n{"id":12,"result":"${long}"}\nlast`;
     const bytes = Buffer.from(text);
     const whole = read([text]);
@@ -28,21 +28,21 @@ describe('lines out of chunks', () => {
     expect(read([...bytes].map((byte) => Buffer.from([byte])))).toEqual(whole);
   });
 
-  it('may have the length of the bound, and no byte more', () => {
+  it('can be as long as the limit, and not a byte longer', () => {
     expect(read([`${long}\n`])).toEqual([long]);
     expect(read([`${long}y\n`, 'next\n'])).toEqual([{ id: null }, 'next']);
   });
 
   it.each([
-    ['behind the rest', `{"result":{"text":"${long}"},"jsonrpc":"2.0","id":7}`, 7],
-    ['before it', `{"jsonrpc":"2.0", "id" : 8 ,"result":"${long}"}`, 8],
-    ['not one of what it holds', `{"result":{"id":1,"a":[{"id":2}],"text":"${long}"},"id":9}`, 9],
-    ['not one in a text', `{"result":"\\",\\"id\\":3,${long}","id":10}`, 10],
-    ['none that is no number', `{"result":"${long}","id":"11"}`, null],
-    ['none of a notification', `{"method":"m","params":{"id":4,"text":"${long}"}}`, null],
-    ['none where there is only a value of that name', `{"method":"id","x":5,"params":"${long}"}`, null],
-    ['none of a line that is no JSON', `id 6: ${long}`, null],
-  ])('tell the id of a message that is too long: %s', (_, line, id) => {
+    ['an id after the result', `{"result":{"text":"${long}"},"jsonrpc":"2.0","id":7}`, 7],
+    ['an id before the result', `{"jsonrpc":"2.0", "id" : 8 ,"result":"${long}"}`, 8],
+    ['no id nested in the result', `{"result":{"id":1,"a":[{"id":2}],"text":"${long}"},"id":9}`, 9],
+    ['no id inside of a string', `{"result":"\\",\\"id\\":3,${long}","id":10}`, 10],
+    ['null for an id that is not a number', `{"result":"${long}","id":"11"}`, null],
+    ['null for a notification', `{"method":"m","params":{"id":4,"text":"${long}"}}`, null],
+    ['null if only a value is named id', `{"method":"id","x":5,"params":"${long}"}`, null],
+    ['null for a line that is not JSON', `id 6: ${long}`, null],
+  ])('above the limit are reported with their message id: %s', (_, line, id) => {
     expect(read([`${line}\n`])).toEqual([{ id }]);
   });
 });

@@ -1,8 +1,9 @@
-// Lines out of chunks, none longer than a bound. Of a longer one nothing is kept; whoever waits for it is told by its id.
+// Splits chunks into lines of limited length. Longer lines are discarded, but the id of their JSON-RPC message is reported, so that the
+// waiting caller gets an error.
 
 export interface LineHandlers {
   onLine(line: string): void;
-  /** The line was longer than the bound. `id`: of the message it held, null when it has none that is a number. */
+  /** Called for a line above the limit. `id` is the id of the message in the line, or null if the message has no numeric id. */
   onTooLong(id: number | null): void;
 }
 
@@ -14,7 +15,7 @@ export class LineReader {
   readonly #handlers: LineHandlers;
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** Of the line that is too long; null while it is not. */
+  /** Reader for the id of the current line if the line is too long. Null for a line within the limit. */
   #skipped: TopLevelId | null = null;
 
   constructor(maxBytes: number, handlers: LineHandlers) {
@@ -32,7 +33,7 @@ export class LineReader {
     if (from < chunk.length) this.#take(chunk.subarray(from));
   }
 
-  /** The stream is over: what has no end is a line, too. */
+  /** Ends the stream. Remaining text without a line break counts as a line. */
   end(): void {
     if (this.#bytes > 0 || this.#skipped !== null) this.#finish();
   }
@@ -67,18 +68,18 @@ const COMMA = 0x2c;
 const SPACE = 0x20;
 const OPENING = new Set([0x7b, 0x5b]);
 const CLOSING = new Set([0x7d, 0x5d]);
-/** Longer than any key or number that is looked for. */
+/** Maximum characters stored of a key or number. Longer than the key `id` and any valid id. */
 const WORD_MAX = 20;
 
 /**
- * Finds `"id": 7` of the outermost object in JSON that passes by and is not kept: the order of members is free, and a result may hold
- * other ids deeper down.
+ * Finds the numeric `id` of the outermost object in streamed JSON without storing the JSON. Members can come in any order, and a result
+ * may contain other ids at deeper levels.
  */
 export class TopLevelId {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** The string or the number that is being read at depth 1, as far as it can matter. */
+  /** Beginning of the current string or number at depth 1, up to WORD_MAX characters. */
   #word = '';
   #isText = false;
   #key = '';

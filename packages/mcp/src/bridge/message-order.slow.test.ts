@@ -1,11 +1,11 @@
-// The order in which messages of a program on pipes are told.
+// Order of messages from a piped program.
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { ChildProcess } from './child-process.ts';
 
 const COUNT = 300;
-/** Its answer is written while the notifications before it are still being told, a turn each. */
+/** Script of a program. The program writes an answer while earlier notifications are still being delivered, one per turn. */
 const BURST = `
 process.stdin.once('data', () => {
   const note = (step) => JSON.stringify({ jsonrpc: '2.0', method: 'note', params: { step } }) + '\\n';
@@ -17,12 +17,12 @@ process.stdin.once('data', () => {
 let child: ChildProcess;
 afterEach(() => child.close());
 
-it('an answer is told after the notifications before it, also by those who take them a moment later', async () => {
+it('an answer is delivered after the notifications before it, even to listeners that handle them one turn later', async () => {
   const env = { PATH: process.env['PATH'] };
   const command = { command: process.execPath, args: ['-e', BURST], env, cwd: process.cwd() };
   child = new ChildProcess(command, { clock: systemClock, onStderr: () => {} });
   const told: unknown[] = [];
-  // As the SDK does it.
+  // The SDK also delivers notifications a turn later.
   child.onmessage = (message) => {
     if ('id' in message) told.push('answer');
     else void Promise.resolve().then(() => told.push('note'));

@@ -1,13 +1,14 @@
-// Requests of Node's HTTP server as the web knows them, and responses back: whoever leaves is noticed, and a slow reader is waited for.
+// Converts requests of Node's HTTP server to web requests, and web responses back. Aborts the request when the caller disconnects, and
+// respects backpressure.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Bridge } from './bridge.ts';
 
-/** The one path of a published server. */
+/** Path of the MCP endpoint of a published server. */
 const PATH = '/mcp';
 
-/** Answers one request. Never rejects for what a caller does. */
+/** Handles one request. Never rejects because of the caller's behavior. */
 export const serveBridge = async (
   bridge: Pick<Bridge, 'fetch'>,
   request: IncomingMessage,
@@ -26,11 +27,11 @@ export const serveBridge = async (
     throw error;
   }
   if (response.destroyed) return answer.body?.cancel();
-  // What was refused unread would hold the connection up.
+  // If a request is rejected before its body is read, the unread rest would block the connection, so the connection is closed.
   if (!request.complete) response.setHeader('connection', 'close');
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   if (answer.body === null) return void response.end();
-  // The head goes out before there is anything to say: whoever waits sees that it was heard.
+  // Sends the headers before there is any data, so that the caller sees that the request was received.
   response.flushHeaders();
   await pipeline(Readable.fromWeb(answer.body as never), response).catch(() => {});
 };
@@ -40,14 +41,17 @@ const webRequest = (request: IncomingMessage, signal: AbortSignal): Request => {
   for (const [name, value] of Object.entries(request.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
-  // All that are not POST are the same to whoever answers, and the web knows not all of them.
+  // Methods other than POST are passed on as GET: all are rejected alike, and web requests do not support every method.
   const hasBody = request.method === 'POST';
-  // `duplex`: a body that is read as it comes; the types of the web leave it out.
+  // `duplex: 'half'` is required for streamed bodies but missing from the type definitions.
   const body = hasBody ? { body: bodyOf(request), duplex: 'half' as const } : {};
   return new Request(`http://localhost${PATH}`, { method: hasBody ? 'POST' : 'GET', headers, signal, ...body });
 };
 
-/** As it is read. Cancelled, the rest is read to nobody: a connection that is cut while its caller writes would lose our answer. */
+/**
+ * Streams the body of a request. If the reader cancels, the rest is read and discarded: closing the connection while the caller still
+ * writes could lose the response.
+ */
 const bodyOf = (request: IncomingMessage): ReadableStream<Uint8Array> => {
   let isDone = false;
   return new ReadableStream<Uint8Array>({

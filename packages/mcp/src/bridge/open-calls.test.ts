@@ -3,14 +3,14 @@ import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { OpenCalls } from './open-calls.ts';
 import { restartDelayMs } from './server-keeper.ts';
 
-/** Ends when it is cancelled, with the name it was given. */
+/** Returns a call that resolves to the given name when cancelled. */
 const untilCancelled =
   (name: string) =>
   (signal: AbortSignal): Promise<string> =>
     new Promise((resolve) => signal.addEventListener('abort', () => resolve(name)));
 
-describe('calls under way', () => {
-  it('are cancelled by the caller that began them, and by no other', async () => {
+describe('open calls', () => {
+  it('are cancelled only by the session that began them', async () => {
     const calls = new OpenCalls();
     const ended: string[] = [];
     const begin = async (session: string | null, id: number | string, name: string): Promise<void> => {
@@ -26,12 +26,12 @@ describe('calls under way', () => {
     await one;
     expect(ended).toEqual(['one 1']);
     expect(calls.size).toBe(3);
-    // It is over: there is nothing left to cancel.
+    // A finished call cannot be cancelled again.
     calls.cancel('one', 1);
     expect(calls.size).toBe(3);
   });
 
-  it('are at most as many as the limit, and make room when they end', async () => {
+  it('are limited, and make room when they end', async () => {
     const calls = new OpenCalls();
     const begun = Array.from({ length: BRIDGE_LIMITS.CALLS_MAX }, (_, id) => calls.run('one', id, untilCancelled('x')));
     expect(calls.isFull).toBe(true);
@@ -44,7 +44,7 @@ describe('calls under way', () => {
     expect(calls.size).toBe(BRIDGE_LIMITS.CALLS_MAX - 1);
   });
 
-  it('are waited for, all of them', async () => {
+  it('are all awaited before idle() resolves', async () => {
     const calls = new OpenCalls();
     await calls.idle();
     const begun = [1, 2].map((id) => calls.run('one', id, untilCancelled('x')));
@@ -61,7 +61,7 @@ describe('calls under way', () => {
   });
 });
 
-describe('the pause before a server is started again', () => {
+describe('the pause before a server restart', () => {
   it('doubles from 1 s to 30 s', () => {
     const pauses = [0, 1, 2, 3, 4, 5, 6, 1000].map(restartDelayMs);
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);

@@ -1,18 +1,21 @@
-// The calls that are under way at the server, of all callers: how many there may be, and which of them a caller means when it cancels one.
+// Tracks the calls in progress at the server, from all callers: limits their number, and finds the call that a caller wants to cancel.
 import { ProtocolError, type RequestId } from '@modelcontextprotocol/server';
 import { BRIDGE_LIMITS } from './bridge-limits.ts';
 
-/** -32000: the first of the codes that servers may give a meaning of their own. */
+/** JSON-RPC error code -32000, the first code that servers can define freely. */
 const TOO_MANY_CALLS = -32000;
 
 export class OpenCalls {
   readonly #open = new Set<AbortController>();
-  /** Callers of the older revisions cancel by a message of its own; ids count within what they were given as their session. */
+  /**
+   * Open calls by session and request id. Callers with older protocol revisions cancel with a separate message, and their request ids are
+   * unique only within a session.
+   */
   readonly #byCaller = new Map<string, AbortController>();
 
   #onIdle: (() => void)[] = [];
 
-  /** Settles when none is under way. */
+  /** Resolves when no call is in progress. */
   idle(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#onIdle.push(resolve));
@@ -26,7 +29,10 @@ export class OpenCalls {
     return this.#open.size >= BRIDGE_LIMITS.CALLS_MAX;
   }
 
-  /** `session`: null where closing the answer cancels. Rejects with what `call` does; with an error of its own when there are too many. */
+  /**
+   * Runs a call. `session` is null if the caller cancels by closing the response. Rejects with the error of `call`, or with
+   * TOO_MANY_CALLS at the limit.
+   */
   async run<T>(session: string | null, id: RequestId, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.isFull) {
       throw new ProtocolError(
@@ -43,7 +49,7 @@ export class OpenCalls {
     } finally {
       this.#open.delete(controller);
       if (this.#open.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
-      // A caller that gives two calls one id cancels the later one.
+      // If a caller uses the same id for two calls, the entry belongs to the later call.
       if (key !== null && this.#byCaller.get(key) === controller) this.#byCaller.delete(key);
     }
   }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { bearerChallenge, bearerHash, bearerProblem, makeBearer } from './request-gate.ts';
 
-describe('the bearer of a published server', () => {
-  it('is made anew each time, and can be used', () => {
+describe('the bearer token of a published server', () => {
+  it('is new each time, and valid', () => {
     const made = Array.from({ length: 100 }, makeBearer);
     expect(new Set(made).size).toBe(100);
     for (const token of made) {
@@ -11,7 +11,7 @@ describe('the bearer of a published server', () => {
     }
   });
 
-  it('is asked for, and one that is not it is refused', () => {
+  it('is required, and a wrong token is refused', () => {
     const hash = bearerHash('a-token-of-ours-0123');
     const judge = (header: string | null): string | null => bearerChallenge(header, hash);
     expect(judge('Bearer a-token-of-ours-0123')).toBeNull();

@@ -1,4 +1,4 @@
-// What stands before the protocol: who may call, from where, how much at a time, and how many at once.
+// Checks HTTP requests before the MCP protocol handles them: authentication, origin, message size and the number of concurrent calls.
 import { isJsonContentType } from '@modelcontextprotocol/server';
 import { equalInConstantTime, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import { BRIDGE_LIMITS } from './bridge-limits.ts';
@@ -7,20 +7,20 @@ import type { OpenCalls } from './open-calls.ts';
 
 const BEARER_CHARACTERS = 32;
 
-/** `mcp_` and 32 base62 characters: 190 bits. */
+/** Generates a bearer token: `mcp_` and 32 base62 characters (190 bits). */
 export const makeBearer = (): string => randomId('mcp', BEARER_CHARACTERS);
 
-/** All that is kept of one. */
+/** Hashes a bearer token. Only the hash is kept. */
 export const bearerHash = sha256Hex;
 
-/** As RFC 6750 has them; a shorter one could be guessed. */
+/** Syntax of bearer tokens (RFC 6750), with a minimum length against guessing. */
 const BEARER = /^[A-Za-z0-9\-._~+/]{16,1024}=*$/;
 
-/** null: it can be used. */
+/** Checks a bearer token. Returns an error message, or null if the token is valid. */
 export const bearerProblem = (token: string): string | null =>
   BEARER.test(token) ? null : 'a bearer token must have 16 to 1024 characters: letters, digits or -._~+/';
 
-/** null: let in. Else the value of WWW-Authenticate. */
+/** Checks the Authorization header of a caller. Returns null if the caller is authorized, otherwise the value for WWW-Authenticate. */
 export const bearerChallenge = (authorization: string | null, hash: string | null): string | null => {
   if (hash === null) return null;
   const shown = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
@@ -42,7 +42,7 @@ export class RequestGate {
     this.#tokenHash = tokenHash;
   }
 
-  /** Nobody is served any more. */
+  /** Rejects all further requests with 503. */
   shut(): void {
     this.#isShut = true;
   }
@@ -69,13 +69,14 @@ export class RequestGate {
     if (method === 'notifications/cancelled' && session !== null && isRequestId(cancelled)) {
       this.#calls.cancel(session, cancelled);
     }
-    // Notifications pass: one may make room.
+    // Notifications pass even at the limit, because a cancellation can free a slot.
     if (this.#calls.isFull && (id !== undefined || Array.isArray(message))) {
       return refuse(429, `limit of ${BRIDGE_LIMITS.CALLS_MAX} concurrent calls reached`, { 'retry-after': '1' });
     }
     const response = await this.#handle(request, { parsedBody: message });
     response.headers.set('x-accel-buffering', 'no');
-    // Of the older revisions. It names the caller when it cancels a call, and holds nothing: any that is shown will do.
+    // Session id of the older protocol revisions. The id only identifies the caller that cancels a call. No state is stored for a
+    // session, so an id chosen by the caller is accepted.
     if (method === 'initialize' && response.ok) response.headers.set(SESSION_HEADER, session ?? randomToken());
     return response;
   }
@@ -93,7 +94,7 @@ const REFUSED = -32000;
 const isRequestId = (value: unknown): value is string | number =>
   typeof value === 'string' || typeof value === 'number';
 
-/** A browser says where a page comes from; only a page of the very address may call. */
+/** Whether the request may come from a browser. Browsers send the page's origin, which must have the same host as the request. */
 const isOwnOrigin = (headers: Headers): boolean => {
   const origin = headers.get('origin');
   if (origin === null) return true;
@@ -101,14 +102,14 @@ const isOwnOrigin = (headers: Headers): boolean => {
   return new URL(origin).host === (headers.get('host') ?? '').toLowerCase();
 };
 
-/** null: it is too long. */
+/** Reads the body. Returns null if the body is too large. */
 const readBody = async (request: Request): Promise<string | null> => {
   const max = BRIDGE_LIMITS.MESSAGE_MAX_BYTES;
   if (Number(request.headers.get('content-length') ?? 0) > max) return null;
   if (request.body === null) return '';
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  // Leaving the loop early cancels the rest.
+  // Leaving the loop early cancels the rest of the stream.
   for await (const part of request.body as ReadableStream<Uint8Array>) {
     bytes += part.length;
     if (bytes > max) return null;
@@ -117,7 +118,7 @@ const readBody = async (request: Request): Promise<string | null> => {
   return Buffer.concat(parts).toString('utf8');
 };
 
-/** undefined: it is not JSON. */
+/** Parses JSON. Returns undefined for invalid JSON. */
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);

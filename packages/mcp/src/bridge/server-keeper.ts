@@ -1,4 +1,5 @@
-// Keeps one stdio MCP server running for all callers: starts it, learns what it is, starts it again when it ends, and takes requests to it.
+// Keeps one stdio MCP server running for all callers: starts the server, reads its capabilities and tools, restarts the server after an
+// exit, and forwards requests.
 import {
   Client,
   type Implementation,
@@ -14,45 +15,45 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import { ChildProcess, INTERNAL_ERROR, type ServerCommand } from './child-process.ts';
 
 /**
- * how long the server may take to answer a call, from its last sign of progress
+ * Timeout of a call, measured from the server's last progress report.
  * @limit mcp: Published server: call, time without progress | the call fails
  */
 const CALL_TIMEOUT_MS = 600_000;
-/** how long a call may take at all, however often it reports progress */
+/** Maximum duration of a call, regardless of progress reports. */
 const CALL_TOTAL_MS = 3_600_000;
 /**
- * how long the server may take to start and say what it is: `npx` fetches it first
+ * Time for the server to start and describe itself. Long enough for `npx` to download the server first.
  * @limit mcp: Published server: start, time | the start has failed and is retried
  */
 const START_TIMEOUT_MS = 60_000;
-/** pages of the list of tools that are read when the server starts; one with more is not served */
+/** Maximum pages of the list of tools, which is read when the server starts. A server with more pages is rejected. */
 const TOOL_PAGES_MAX = 64;
-/** pause before the server is started again; doubled each time it ends early */
+/** First pause before a restart of the server. The pause doubles with every early exit. */
 const RESTART_FIRST_MS = 1000;
-/** the longest of these pauses */
+/** Longest pause before a restart of the server. */
 const RESTART_LONGEST_MS = 30_000;
-/** a server that ran for so long has not ended early: the next pause is the first again */
+/** Run time after which an exit of the server no longer counts as early. The next pause is again the first pause. */
 export const RESTART_FORGET_AFTER_MS = 60_000;
 
-/** What the server says of itself, kept while it is away. */
+/** Description of the server in its own words, kept while the server is not running. */
 export interface ServerFacts {
   readonly info: Implementation;
   readonly capabilities: ServerCapabilities;
   readonly instructions: string | undefined;
   readonly tools: readonly Tool[];
-  /** The revision of the protocol it speaks. */
+  /** Protocol revision negotiated with the server. */
   readonly protocolVersion: string;
 }
 
 export interface KeeperEvents {
-  /** It has ended by itself, and is started again. */
+  /** Called when the server has exited unexpectedly and will be restarted. */
   onEnded(reason: string, restartInMs: number): void;
-  /** It is back. */
+  /** Called when the server has been restarted. */
   onRestarted(facts: ServerFacts): void;
-  /** A list of the server is another one now. */
+  /** Called when a list of the server has changed. */
   onListChanged(list: ChangedList): void;
   onStderr(line: string): void;
-  /** For whoever looks for a mistake of the server. */
+  /** Reports unexpected behavior of the server, for debugging. */
   onOddity(reason: string): void;
 }
 
@@ -60,20 +61,23 @@ export type ChangedList = 'tools' | 'prompts' | 'resources';
 
 export interface KeeperDeps extends KeeperEvents {
   readonly command: ServerCommand;
-  /** Silence to what only newer servers know, until it is taken for an older one. */
+  /**
+   * Time without a response to the first request of the newer protocol. Afterwards the server is treated as a server of the older
+   * protocol.
+   */
   readonly probeTimeoutMs: number;
-  /** What the server is told of who asks. */
+  /** Name and version of the bridge, sent to the server as client information. */
   readonly clientInfo: Implementation;
   readonly clock: Clock;
 }
 
 export interface ForwardOptions {
   readonly signal: AbortSignal;
-  /** null: the caller does not want to know. */
+  /** Receives progress reports. Null if the caller did not request progress. */
   readonly onProgress: ProgressCallback | null;
 }
 
-/** Of the methods that are taken to the server. */
+/** MCP methods that are forwarded to the server. */
 export type ForwardedMethod =
   | 'tools/call'
   | 'resources/list'
@@ -88,7 +92,7 @@ interface Connection {
   readonly child: ChildProcess;
 }
 
-/** The pause before the next start, after so many ends in a row that came early. */
+/** Returns the pause before the next start, after a number of consecutive early exits. */
 export const restartDelayMs = (earlyEnds: number): number =>
   Math.min(RESTART_FIRST_MS * 2 ** Math.min(earlyEnds, 10), RESTART_LONGEST_MS);
 
@@ -97,7 +101,7 @@ export class ServerKeeper {
   #connection: Connection | null = null;
   #starting: ChildProcess | null = null;
   #facts: ServerFacts | null = null;
-  /** It ends when it is asked what only newer servers know: it is not asked again. */
+  /** Set if the server exits when it receives the first request of the newer protocol. The next start then skips that request. */
   #isKnownLegacy = false;
   #isClosed = false;
   #earlyEnds = 0;
@@ -108,7 +112,7 @@ export class ServerKeeper {
     this.#options = options;
   }
 
-  /** Throws before the first start. */
+  /** Latest description of the server. Throws before the first start. */
   get facts(): ServerFacts {
     if (this.#facts === null) throw new Error('the server was never started');
     return this.#facts;
@@ -118,7 +122,10 @@ export class ServerKeeper {
     return this.#connection?.child.pid ?? null;
   }
 
-  /** For the first time: whoever started us wants to know why it does not work. Rejects with a Fault. */
+  /**
+   * Starts the server for the first time. Rejects with a Fault, because the user needs to know why the start failed. Later restarts retry
+   * automatically.
+   */
   async start(): Promise<void> {
     try {
       await this.#connect();
@@ -127,7 +134,7 @@ export class ServerKeeper {
     }
   }
 
-  /** Rejects with what the server says, or with -32603 when it cannot say anything. */
+  /** Forwards a request to the server. Rejects with the server's error, or with -32603 if the server cannot respond. */
   async request(method: ForwardedMethod, params: Record<string, unknown>, options: ForwardOptions): Promise<Result> {
     const connection = this.#connection;
     if (connection === null) throw away();
@@ -144,7 +151,7 @@ export class ServerKeeper {
         },
       );
     } catch (error) {
-      // Also one that was asked as the server ended: its message could not be written any more.
+      // The server was replaced during the request, or exited before the message could be written.
       if (this.#connection !== connection) throw away();
       throw error instanceof SdkError ? new ProtocolError(INTERNAL_ERROR, error.message) : error;
     }
@@ -163,7 +170,8 @@ export class ServerKeeper {
     try {
       await this.#tryConnect(this.#isKnownLegacy);
     } catch (error) {
-      // Some servers of the older revisions end when they are asked anything before `initialize`. Of those that are known for it, the next asks anew.
+      // Some servers of older revisions exit on any request before `initialize`, so the start is repeated without the request of the
+      // newer protocol. If a start without that request fails, the next start sends the request again.
       const wasAsked = !this.#isKnownLegacy && error instanceof EndedEarly && error.wasRunning;
       this.#isKnownLegacy = false;
       if (!wasAsked || this.#isClosed) throw error;
@@ -176,7 +184,7 @@ export class ServerKeeper {
     const { command, clock, onStderr, onOddity } = this.#options;
     const child = new ChildProcess(command, { clock, onStderr });
     const client = new Client(this.#options.clientInfo, {
-      // Nothing is declared that a server could ask its client for: there is no one caller that it could ask.
+      // Declares no client capabilities: the server could not tell which of the many callers should respond to its requests.
       capabilities: {},
       versionNegotiation: { mode: 'auto', probe: { timeoutMs: this.#options.probeTimeoutMs } },
       inputRequired: { autoFulfill: false },
@@ -199,7 +207,7 @@ export class ServerKeeper {
     this.#connection = { client, child };
     this.#since = clock.monotonic();
     client.onclose = () => this.#onEnd(client, child);
-    // It may have ended since its last answer.
+    // The server may have exited after its last response.
     if (child.endedByItself) this.#onEnd(client, child);
   }
 
@@ -216,7 +224,10 @@ export class ServerKeeper {
     };
   }
 
-  /** Lists are asked for anew when somebody wants them; that of the tools is kept, and read again at once. */
+  /**
+   * Handlers for changed lists. The list of tools is cached, so it is read again immediately. Other lists are read from the server on
+   * request.
+   */
   #listChanged(isCurrent: () => boolean) {
     const { onListChanged, onOddity } = this.#options;
     return {
@@ -258,7 +269,7 @@ const away = (): ProtocolError =>
   new ProtocolError(INTERNAL_ERROR, 'the MCP server behind this URL exited and is restarting; try again soon');
 
 class EndedEarly extends Error {
-  /** false: there is no such program. */
+  /** Whether the server process was running. False if the process could not be started. */
   readonly wasRunning: boolean;
 
   constructor(message: string, wasRunning: boolean) {

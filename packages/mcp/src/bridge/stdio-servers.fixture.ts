@@ -1,11 +1,11 @@
-// Stdio MCP servers to bridge. Two offer the same: one written by hand that knows 2025-06-18 alone, and one on the SDK of 2026. A third one
-// has next to nothing and starts at once: for what is about its start, its end and its manners.
+// Stdio MCP servers for tests of the bridge. Two servers have the same features: a handwritten server for revision 2025-06-18 only, and a
+// server on the 2026 SDK. A third server has almost no features and starts fast, for tests of start, end and misbehavior.
 import { fileURLToPath } from 'node:url';
 import type { ServerCommand } from './child-process.ts';
 
 /**
- * `polite`: what it does not know is an error · `strict`: it ends when it is asked anything before `initialize` · `silent`: it says nothing to that ·
- * `stubborn`: it ends neither with its stdin nor by SIGTERM, and has started a helper.
+ * How the shell server behaves. `polite`: an unknown request gets an error. `strict`: exits on any request before `initialize`. `silent`:
+ * ignores a request before `initialize`. `stubborn`: ends neither with its stdin nor on SIGTERM, and has started a helper process.
  */
 export type Manners = 'polite' | 'strict' | 'silent' | 'stubborn';
 
@@ -132,7 +132,10 @@ serveStdio(() => {
 });
 `;
 
-/** Of 2025-06-18, with the tools `echo` and `crash`; it ends at once while the file of its second argument is there. */
+/**
+ * Shell script of a server for revision 2025-06-18 with the tools `echo` and `crash`. The server exits at once while the file in its
+ * second argument exists.
+ */
 const IN_SHELL = `
 [ ! -e "$2" ] || exit 9
 [ "$1" != stubborn ] || { trap '' TERM; sleep 60 >&2 & echo "helper $!" >&2; }
@@ -159,7 +162,7 @@ done
 [ "$1" != stubborn ] || while :; do sleep 60; done
 `;
 
-/** What the scripts import is found from here. */
+/** Folder for resolving the imports of the scripts. */
 const HERE = fileURLToPath(new URL('..', import.meta.url));
 
 const runs = (script: string): ServerCommand => ({
@@ -172,7 +175,7 @@ const runs = (script: string): ServerCommand => ({
 export const handWrittenServer = (): ServerCommand => runs(HAND_WRITTEN);
 export const sdkServer = (): ServerCommand => runs(ON_SDK);
 
-/** `brokenBy`: the file whose presence ends it at once. */
+/** The server exits at once while the file `brokenBy` exists. */
 export const shellServer = (manners: Manners = 'polite', brokenBy = '/no-such-file'): ServerCommand => ({
   command: '/bin/sh',
   args: ['-c', IN_SHELL, 'server', manners, brokenBy],

@@ -1,15 +1,16 @@
-// What may stand in an argument, and how one that may not is refused: by its name, what it must be, and never with the whole of what was said.
+// Schemas of tool arguments, and error messages for invalid arguments. A message names the argument and the expected value, and quotes
+// only the beginning of the caller's text.
 import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 
-/** of a caller's own word (a field, a name) that is quoted */
+/** Maximum characters quoted from a caller's text, such as a field or a name. */
 const TOOL_QUOTE_MAX_CHARS = 80;
-/** an id or a name of a tunnel, the id of a request, a host: the longest of them is a host name of 253 characters */
+/** Maximum length of a tunnel id or name, a request id or a host. The longest valid value is a host name of 253 characters. */
 const TOOL_NAME_MAX_CHARS = 260;
-/** a part of a path that is looked for */
+/** Maximum length of a path fragment in a search. */
 const TOOL_PATH_PART_MAX_CHARS = 1024;
 
-/** NUL, and halves of a character: nothing that stores or sends text takes them. */
+/** NUL characters and unpaired surrogates, which cannot be stored or sent as text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
 const NO_TEXT = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
@@ -35,20 +36,20 @@ export const methodArgument = text('Only requests with this HTTP method.', 32).t
 
 export const pathArgument = text('Only requests with this text in the path or query.', TOOL_PATH_PART_MAX_CHARS);
 
-/** The beginning, and no half of a character at its end. */
+/** Shortens a text without splitting a surrogate pair at its end. */
 export const cutText = (long: string, maxChars: number): string => {
   if (long.length <= maxChars) return long;
   const endsInHalf = /[\ud800-\udbff]$/.test(long.slice(maxChars - 1, maxChars));
   return long.slice(0, endsInHalf ? maxChars - 1 : maxChars);
 };
 
-/** A caller's own word, as it may stand in a line. */
+/** Quotes a caller's text for an error message, shortened if necessary. */
 export const quoted = (word: string): string => {
   const shown = cutText(word, TOOL_QUOTE_MAX_CHARS);
   return JSON.stringify(shown === word ? word : `${shown}…`);
 };
 
-/** Throws API_BAD_REQUEST, which names the first argument that is not as it has to be. */
+/** Parses tool arguments. Throws API_BAD_REQUEST with the name of the first invalid argument. */
 export const readArguments = <Input>(schema: z.ZodType<Input>, given: unknown): Input => {
   const read = schema.safeParse(given ?? {}, { error: inPlainWords });
   if (read.success) return read.data;
@@ -61,7 +62,7 @@ const refusalOf = (issue: z.core.$ZodIssue | undefined): string => {
   return `${field}: ${issue?.message ?? 'is not valid'}`;
 };
 
-/** Where a schema has no words of its own. */
+/** Error messages for schemas without custom messages. */
 const inPlainWords = (issue: z.core.$ZodRawIssue): string => {
   if (issue.code === 'unrecognized_keys') return `unknown argument ${quoted(issue.keys[0] ?? '')}`;
   if (issue.input === undefined) return 'is missing';

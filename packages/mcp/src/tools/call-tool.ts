@@ -1,22 +1,25 @@
-// One call of a tool: what goes with it, what the host makes of it, and the fault that whatever went wrong becomes.
+// Runs one tool call: prepares the call context, limits the size of the result, and converts every error into a fault.
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { Fault } from '@tunnel/errors';
 import { boundedOutput } from './results.ts';
 import type { TimedCall, Tool, ToolClock, ToolOutput } from './tool.ts';
 import type { ToolHost, ToolName } from './tool-host.ts';
 
-/** What became of a call. */
+/** Outcome of a tool call, for logging. */
 export interface ToolOutcome {
   readonly tool: ToolName;
-  /** `refused`: the caller's doing (its arguments, a tunnel that is not there, it hung up); `error`: ours. */
+  /** `refused` if the caller caused the failure (invalid arguments, unknown tunnel, disconnect), `error` if Hatchway did. */
   readonly outcome: 'ok' | 'error' | 'refused';
-  /** As it was read; null: the arguments could not be. */
+  /** Parsed arguments. Null if the arguments were invalid. */
   readonly input: Readonly<Record<string, unknown>> | null;
-  /** null: it went well. */
+  /** Error of the call. Null on success. */
   readonly fault: Fault | null;
 }
 
-/** As the protocol has it: an abort is the caller's, and progress is for those who sent a token for it. */
+/**
+ * Makes the context of a tool call from an MCP request. The signal aborts when the caller cancels. Progress is sent only if the caller
+ * supplied a progress token.
+ */
 export const timeCall = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall => ({
   clock,
   signal: mcpReq.signal,
@@ -24,12 +27,12 @@ export const timeCall = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall
     const progressToken = mcpReq._meta?.progressToken;
     if (progressToken === undefined || mcpReq.signal.aborted) return;
     const params = { progressToken, progress: done, total, message: text };
-    // Whoever has gone meanwhile needs no report.
+    // The notification fails if the caller has disconnected meanwhile, which is harmless.
     mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
   },
 });
 
-/** Within the bound of a result, or a fault: nothing else leaves. */
+/** Calls a tool. Returns an output within the size limit, or a fault. Never throws. */
 export const callTool = async (
   tool: Tool,
   given: unknown,
@@ -44,7 +47,7 @@ export const callTool = async (
     onCall?.({ tool: tool.name, outcome: 'ok', input, fault: null });
     return output;
   } catch (error) {
-    // What a host throws when its work was cut off is the host's affair; nobody waits for the answer any more.
+    // After an abort, the error of the host does not matter, because the caller no longer waits for the result.
     const fault = call.signal.aborted ? new Fault('API_CALLER_GONE', {}, { cause: error }) : Fault.from(error);
     onCall?.({ tool: tool.name, outcome: fault.status < 500 ? 'refused' : 'error', input, fault });
     return fault;

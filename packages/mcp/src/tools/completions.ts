@@ -1,10 +1,10 @@
-// Words for an argument that somebody is typing: ids of tunnels, and codes of errors.
+// Completions for arguments while a user types: tunnel ids and error codes.
 import { ERROR_CODES } from '@tunnel/errors';
 import type { Offer } from './offer.ts';
 import type { ToolCall, ToolHost } from './tool-host.ts';
 import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
-/** values in one answer: the protocol allows no more */
+/** Maximum values in one completion result, as defined by the MCP protocol. */
 const TOOL_COMPLETIONS_MAX = 100;
 
 const { TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
@@ -26,7 +26,7 @@ const completionOf = (words: readonly string[]): Completion => ({
   hasMore: words.length > TOOL_COMPLETIONS_MAX,
 });
 
-/** Does what is being completed exist, and has it this argument? */
+/** Whether the prompt or resource to complete exists and has the argument. */
 const takes = (offer: Offer, ref: Reference, argument: string): boolean => {
   if (ref.type === 'ref/prompt') {
     const prompt = offer.prompts().find(({ name }) => name === ref.name);
@@ -46,10 +46,10 @@ export const complete = async (
   if (!takes(offer, ref, argument.name)) return completionOf([]);
   const { name, value } = argument;
   if (name === 'code') return completionOf(ERROR_CODES.filter((code) => code.startsWith(value.toUpperCase())));
-  // The list is the tunnels' own: who may not see it is told none of its ids.
+  // Tunnel ids come from list_tunnels, so a caller without permission for list_tunnels gets no ids.
   if (name !== 'tunnel' || !offer.has('list_tunnels')) return completionOf([]);
   const { tunnels } = await host.listTunnels({ state: 'active', limit: TOOL_TUNNELS_MAX }, call);
-  // Ids, as every host takes them; found by the name too, which people know.
+  // The values are ids, which every host accepts. The typed text can also match the tunnel's name, which users know better.
   const fitting = tunnels.filter(({ tunnel_id, name: called = '' }) =>
     [tunnel_id, called].some((word) => word.startsWith(value)),
   );

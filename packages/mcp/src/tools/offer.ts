@@ -1,4 +1,5 @@
-// What exists for one caller: what the host has, less what may change something, less what the token has no scope for. The rest is unknown here, not forbidden.
+// Determines the tools, resources and prompts available to one caller: the host's tools, without tools that are excluded by the read-only
+// mode or by the token's scopes. Excluded items are reported as unknown rather than forbidden.
 import { PROMPTS, type Prompt } from './prompts.ts';
 import { RESOURCE_KINDS, type ResourceKind } from './resources.ts';
 import type { Tool } from './tool.ts';
@@ -7,9 +8,9 @@ import type { ToolHost, ToolName } from './tool-host.ts';
 import { TOOL_BY_NAME } from './tools/all-tools.ts';
 
 export interface OfferLimits {
-  /** Only tools that change nothing exist. */
+  /** Whether only tools without side effects are available. */
   readonly readOnly?: boolean;
-  /** Left out: all of them. Tools outside do not exist. */
+  /** Scopes of the token. Tools outside the scopes are unavailable. Default: all tools. */
   readonly scopes?: ReadonlySet<Scope>;
 }
 
@@ -22,7 +23,7 @@ export class Offer {
     this.#limits = limits;
   }
 
-  /** Asked anew each time: a host may have more tools after somebody has logged in. */
+  /** Whether a tool is available. Not cached, because a host may have more tools after the user has signed in. */
   has(name: ToolName): boolean {
     const facts = TOOLS.get(name);
     if (facts === undefined || !this.#host.tools.has(name)) return false;
@@ -36,7 +37,7 @@ export class Offer {
     return tool !== undefined && this.has(tool.name) ? tool : null;
   }
 
-  /** Sorted by name. */
+  /** Returns the available tools, sorted by name. */
   tools(): Tool[] {
     return [...TOOL_BY_NAME.values()].filter(({ name }) => this.has(name));
   }
@@ -49,7 +50,7 @@ export class Offer {
     return RESOURCE_KINDS.filter((kind) => this.hasResource(kind));
   }
 
-  /** Sorted by name. */
+  /** Returns the available prompts, sorted by name. */
   prompts(): Prompt[] {
     return PROMPTS.filter(({ tools }) => tools.every((name) => this.has(name)));
   }

@@ -1,4 +1,4 @@
-// Ways to use the tools that a person can choose by name; each is there where its tools are.
+// Prompts that a user can select by name. A prompt is available if all of its tools are available.
 import type { ToolName } from './tool-host.ts';
 
 interface PromptArgument {
@@ -12,7 +12,9 @@ export interface Prompt {
   readonly description: string;
   readonly arguments: readonly PromptArgument[];
   readonly tools: readonly ToolName[];
-  /** With every argument as a quoted text. Throws nothing: what is odd about them the tools will say. */
+  /**
+   * Returns the text of the prompt. The arguments are quoted strings. Invalid values are not rejected here; the tools report them later.
+   */
   words(values: Readonly<Record<string, string>>): string;
 }
 

@@ -1,4 +1,4 @@
-// What can be read by its address: the same JSON as that of the tools, and the catalogue of errors.
+// MCP resources: the same JSON as the results of tools, and the catalogue of errors.
 import { CATALOGUE, isErrorCode } from '@tunnel/errors';
 import type { ToolName } from './tool-host.ts';
 
@@ -6,9 +6,9 @@ export interface ResourceKind {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** Parts in braces are taken from the address, by that name. */
+  /** URI of the resource. Parts in braces are parameters with the given names. */
   readonly address: string;
-  /** What it shows; it exists where the tool does. null: the catalogue of errors, which is no secret. */
+  /** Tool with the same output; the resource is available if the tool is. Null for the catalogue of errors, which is public. */
   readonly tool: ToolName | null;
 }
 
@@ -51,7 +51,7 @@ interface ReadAddress {
   readonly values: Readonly<Record<string, string>>;
 }
 
-/** null: none of ours. */
+/** Parses a resource URI. Returns null for an unknown resource. */
 export const readAddress = (uri: string): ReadAddress | null => {
   for (const kind of RESOURCE_KINDS) {
     const values = valuesOf(kind.address, uri);
@@ -86,7 +86,7 @@ const decoded = (text: string): string | null => {
   }
 };
 
-/** null: there is no such code. */
+/** Returns the catalogue entry of an error code, or null for an unknown code. */
 export const explainCode = (code: string): Readonly<Record<string, unknown>> | null => {
   if (!isErrorCode(code)) return null;
   const { status, retryable, text, next } = CATALOGUE[code];

@@ -8,13 +8,13 @@ const bytesOf = (output: Readonly<Record<string, unknown>>): number =>
 
 const MAX = TOOL_RESULT_MAX_BYTES;
 
-describe('the bound of a result', () => {
-  it('leaves alone what fits', () => {
+describe('the size limit of a tool result', () => {
+  it('keeps a result that fits unchanged', () => {
     const output = { requests: [requestOf()], truncated: false };
     expect(boundedOutput(output, 'requests')).toBe(output);
   });
 
-  it('takes the last entries of a list away, no more than it must, and says so', () => {
+  it('removes only as many entries from the end of a list as necessary, and sets truncated', () => {
     const entries = Array.from({ length: 5000 }, (_, id) => ({ id, path: '"'.repeat(100) }));
     const cut = boundedOutput({ requests: entries, truncated: false, untrusted: true }, 'requests');
     const kept = cut['requests'] as { id: number }[];
@@ -35,7 +35,7 @@ describe('the bound of a result', () => {
       'thousands of headers',
       { request_headers: Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`x-${n}`, 'v'])) },
     ],
-  ])('%s: texts give way, ids stay', (_, fields) => {
+  ])('shortens texts and keeps ids in a result with %s', (_, fields) => {
     const cut = boundedOutput({ request: requestOf(fields), untrusted: true }, null);
     expect(cut).toMatchObject({ request: { id: 'req_1', method: 'POST' }, truncated: true, untrusted: true });
     expect(bytesOf(cut)).toBeLessThanOrEqual(MAX);
@@ -43,7 +43,7 @@ describe('the bound of a result', () => {
     expect(JSON.stringify(cut)).not.toMatch(/\\ud[89a-f]/);
   });
 
-  it('holds for one entry that is too large by itself, and for a deep list', () => {
+  it('holds for a single oversized entry, and for a deep list', () => {
     expect(bytesOf(boundedOutput({ note: 'x'.repeat(600_000) }, null))).toBeLessThanOrEqual(MAX);
     const one = boundedOutput({ groups: [{ name: 'g', reason: 'x'.repeat(600_000) }] }, 'groups');
     expect(bytesOf(one)).toBeLessThanOrEqual(MAX);
@@ -62,8 +62,8 @@ describe('the bound of a result', () => {
   });
 });
 
-describe('a failure', () => {
-  it('is one line: the code, what happened, what to do', () => {
+describe('a failed tool call', () => {
+  it('is one line with the code, the message and the next step', () => {
     const { isError, content } = failedResult(
       new Fault('MCP_TARGET_NOT_ALLOWED', { target: '10.0.0.1:80', allowed: '127.0.0.1:1024-65535' }),
     );
@@ -71,12 +71,12 @@ describe('a failure', () => {
     expect(content).toEqual([
       {
         type: 'text',
-        text: 'MCP_TARGET_NOT_ALLOWED: a model may not publish 10.0.0.1:80 on this computer (allowed: 127.0.0.1:1024-65535) Next: Ask the person who runs this MCP server. To allow the target, add `- "10.0.0.1:80"` to `mcp.allow` in config.yml, or start with --allow 10.0.0.1:80.',
+        text: 'MCP_TARGET_NOT_ALLOWED: an agent cannot publish 10.0.0.1:80 on this computer (allowed: 127.0.0.1:1024-65535) Next: Ask the person who runs this MCP server. To allow the target, add `- "10.0.0.1:80"` to `mcp.allow` in config.yml, or start with --allow 10.0.0.1:80.',
       },
     ]);
   });
 
-  it('from another process has no holes in its hint, and is no page', () => {
+  it('from another process is shortened, and its hint has no placeholders', () => {
     const { content } = failedResult(Fault.fromWire('CLIENT_NO_ANSWER', 'x'.repeat(100_000)));
     expect(content[0]?.text.length).toBeLessThan(1200);
     expect(content[0]?.text).not.toContain('{pid}');

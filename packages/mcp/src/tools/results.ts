@@ -1,14 +1,15 @@
-// What goes back to a model: a result twice, as data and as the same JSON in text, within its bound; a failure as one line.
+// Tool results for a model. A successful result contains the data twice, as structured content and as JSON text, within a size limit. A
+// failure is one line of text.
 import type { ErrorCode, Fault } from '@tunnel/errors';
 import { cutText } from './arguments.ts';
 import type { ToolOutput } from './tool.ts';
 
 /**
- * a result as it goes out, structured and as text: a model pays for every word of it
+ * Maximum size of a result, structured content and text together. A model pays for every word of a result.
  * @limit mcp: Tools: result, size | the result is shortened and marked `truncated`
  */
 export const TOOL_RESULT_MAX_BYTES = 256 * 1024;
-/** of a failure in words, and of what a caller said that is quoted in it: a line, not a page */
+/** Maximum length of an error message, including quoted text of the caller. */
 export const TOOL_MESSAGE_MAX_CHARS = 1000;
 
 export interface ToolResult {
@@ -18,19 +19,19 @@ export interface ToolResult {
   readonly isError?: boolean;
 }
 
-/** The envelope around a result; a progress token and an id are short. */
+/** Reserve for the JSON-RPC envelope around a result. Progress tokens and ids are short. */
 const ENVELOPE_BYTES = 1024;
 
-/** As it goes out: in the text every quote is escaped once more. */
+/** Whether an output is within the size limit as sent: once as structured content, and once as text with escaped quotes. */
 const fits = (output: ToolOutput): boolean => {
   const text = JSON.stringify(output);
-  // What is far too long already is not measured any further.
+  // Skips the exact measurement if the output is clearly too long.
   if (2 * text.length > TOOL_RESULT_MAX_BYTES) return false;
   const bytes = Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text));
   return bytes + ENVELOPE_BYTES <= TOOL_RESULT_MAX_BYTES;
 };
 
-/** Of a list its last entries go, until it fits; of anything else the ends of its longest texts. */
+/** Shortens an output to the size limit. Removes the last entries of the list `list`; without a list, shortens the longest texts. */
 export const boundedOutput = (output: ToolOutput, list: string | null): ToolOutput => {
   if (fits(output)) return output;
   const entries = list === null ? undefined : output[list];
@@ -40,7 +41,7 @@ export const boundedOutput = (output: ToolOutput, list: string | null): ToolOutp
 
 const cutList = (output: ToolOutput, list: string, entries: readonly unknown[]): ToolOutput => {
   const first = (count: number): ToolOutput => ({ ...output, [list]: entries.slice(0, count), truncated: true });
-  // The largest number that fits: `low` does, or is 1, `high` does not.
+  // Binary search for the largest number of entries that fits. `low` fits or is 1; `high` does not fit.
   let low = 1;
   let high = entries.length;
   while (high - low > 1) {
@@ -52,7 +53,7 @@ const cutList = (output: ToolOutput, list: string, entries: readonly unknown[]):
   return fits(cut) ? cut : cutTexts(cut);
 };
 
-/** Longer than any id, name or address of ours; what is not longer stays whole. */
+/** Texts up to this length are never shortened. Longer than any id, name or address in a result. */
 const SHORTEST_CUT_CHARS = 256;
 
 interface Room {
@@ -60,20 +61,23 @@ interface Room {
   readonly entries: number;
 }
 
-/** First the texts give way, the longest most; what has thousands of short ones loses the last of them. */
+/** Shortens an output: first its longest texts, then its longest lists, by dropping the last entries. */
 const cutTexts = (output: ToolOutput): ToolOutput => {
   let cut: ToolOutput = output;
   let { chars, entries } = largestOf(output, { chars: 0, entries: 0 });
   while ((chars > SHORTEST_CUT_CHARS || entries > 1) && !fits(cut)) {
     if (chars > SHORTEST_CUT_CHARS) chars >>= 1;
     else entries >>= 1;
-    // From what is left: each round has half as much to do.
+    // Each round starts from the previous result, so the work halves with every round.
     cut = { ...(within(cut, { chars, entries }) as ToolOutput), truncated: true };
   }
   return cut;
 };
 
-/** Its longest text and its longest list. Results are shallow: their depth is that of our schemas. */
+/**
+ * Finds the longest text and the largest list in a value. The recursion is shallow, because the depth of a result is limited by its
+ * schema.
+ */
 const largestOf = (value: unknown, { chars, entries }: Room): Room => {
   if (typeof value === 'string') return { chars: Math.max(chars, value.length), entries };
   if (typeof value !== 'object' || value === null) return { chars, entries };
@@ -89,20 +93,23 @@ const within = (value: unknown, room: Room): unknown => {
   if (Array.isArray(value)) return value.slice(0, room.entries).map((entry) => within(entry, room));
   if (typeof value !== 'object' || value === null) return value;
   const fields = Object.entries(value).map(([key, inner]) => [key, within(inner, room)] as const);
-  // Fields of a schema are few and stay; only headers and the like can be this many.
+  // Always keeps FIELDS_KEPT fields. Objects with a fixed schema have fewer fields; only maps such as headers can have more.
   return Object.fromEntries(fields.slice(0, Math.max(room.entries, FIELDS_KEPT)));
 };
 
-/** More than any object of our schemas has. */
+/** Number of fields kept in every object. Larger than any object with a fixed schema. */
 const FIELDS_KEPT = 32;
 
-/** Of an output within its bound. */
+/** Makes a successful result from an output within the size limit. */
 export const goodResult = (output: ToolOutput): ToolResult => ({
   content: [{ type: 'text', text: JSON.stringify(output) }],
   structuredContent: output,
 });
 
-/** Where the catalogue names a call of REST or a command, a model is told the tool, or to ask. */
+/**
+ * Hints for models. They replace hints of the error catalogue that mention REST calls or commands, and name the suitable tool or ask for
+ * the user's help.
+ */
 const NEXT_FOR_MODELS: Partial<Record<ErrorCode, string>> = {
   TUNNEL_UNKNOWN: 'Call list_tunnels to see the existing tunnels.',
   CLIENT_TUNNEL_UNKNOWN: 'Call list_tunnels to see the existing tunnels.',
@@ -115,9 +122,9 @@ const NEXT_FOR_MODELS: Partial<Record<ErrorCode, string>> = {
   INTERNAL: 'Try again. If the error persists, tell the user.',
 };
 
-/** `CODE: message Next: hint`. */
+/** Formats a fault as `CODE: message Next: hint`. */
 export const lineOfFault = ({ code, message, next }: Fault): string => {
-  // A fault that another process put into words has its values in the words alone.
+  // A fault received from another process has no values for the placeholders of the hint, so the placeholders become an ellipsis.
   const hint = NEXT_FOR_MODELS[code] ?? next.replaceAll(/\{\w+\}/g, '…');
   return `${code}: ${cutText(message, TOOL_MESSAGE_MAX_CHARS)} Next: ${hint}`;
 };

@@ -1,4 +1,4 @@
-// A host whose tunnels and requests are written down by a test, and clients of both eras that speak with its server in memory.
+// A host with tunnels and requests defined by the test, and clients of two protocol eras connected to its MCP server in memory.
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport, type Transport } from '@modelcontextprotocol/server';
@@ -74,7 +74,7 @@ const keyOf = (label: string): ApiToken => ({
   tunnel_count: 2,
 });
 
-/** What it holds can be changed at any time. */
+/** Tool host of a test. The test can change its tunnels and requests at any time. */
 export class ScriptedHost implements ToolHost {
   tools: ToolHost['tools'] = new Set(TOOL_NAMES);
   tunnels: EdgeTunnel[] = [tunnelOf()];
@@ -82,9 +82,9 @@ export class ScriptedHost implements ToolHost {
   readonly opened: OpenTunnelInput[] = [];
   readonly closed: string[] = [];
   readonly replayed: string[] = [];
-  /** Answers the oldest wait that has not ended. */
+  /** Open and past waits in the order of the calls; `answer` resolves a wait. */
   readonly waits: { readonly withinMs: number; answer(request: CapturedRequest | null): void }[] = [];
-  /** Thrown by every call of the host while it is set. */
+  /** Error thrown by every call of the host while not null. */
   failure: Error | null = null;
 
   #one(tunnel: string): EdgeTunnel {
@@ -161,7 +161,7 @@ export class ScriptedHost implements ToolHost {
   };
 }
 
-/** What both kinds of client can do, as far as tests ask. */
+/** Common interface of old and new clients, as far as the tests need. */
 export interface AnyClient {
   callTool: ModernClient['callTool'];
   listTools: ModernClient['listTools'];
@@ -182,7 +182,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** Modern: 2026-07-28 by the SDK that speaks it. Old: 2025 by the SDK of that time. */
+/** Serves the host to a client in memory. `modern` speaks 2026-07-28 with the current SDK, `old` speaks 2025 with the SDK of that time. */
 export const serve = async (
   host: ToolHost,
   era: 'modern' | 'old' = 'modern',
@@ -208,7 +208,7 @@ const connectModern = async (transport: Transport): Promise<AnyClient> => {
 const connectOld = async (transport: Transport): Promise<AnyClient> => {
   const client = new OldClient(INFO);
   await client.connect(transport as unknown as Parameters<OldClient['connect']>[0]);
-  // A schema of the result stood between the two arguments in those days.
+  // In the old SDK, callTool has a result schema between the two arguments.
   const call = client.callTool.bind(client);
   const callTool: AnyClient['callTool'] = (params, options) => call(params, undefined, options) as never;
   return Object.assign(client as unknown as AnyClient, { callTool });

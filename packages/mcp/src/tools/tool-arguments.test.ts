@@ -1,4 +1,4 @@
-// Whatever a model makes up: a tool error that names the argument, in a line, and the host is not bothered.
+// Invalid arguments of a model give a one-line tool error with the name of the argument, and the host is not called.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ScriptedHost, type Served, serve } from './scripted-host.fixture.ts';
 import { TOOL_NAMES } from './tool-host.ts';
@@ -58,7 +58,7 @@ const REFUSED: readonly (readonly [tool: string, given: Record<string, unknown>,
   ['open_tunnel', { protocol: 'p2p', local_port: 3000, p2p_name: 'a', secret: 's' }, 'unknown argument "secret"'],
 ];
 
-describe('arguments', () => {
+describe('tool arguments', () => {
   const host = new ScriptedHost();
   let served: Served;
 
@@ -73,7 +73,7 @@ describe('arguments', () => {
     return (content as { text: string }[])[0]?.text ?? '';
   };
 
-  it('that are not as they have to be are refused by name', async () => {
+  it('that are invalid are refused by name, and the host is not called', async () => {
     for (const [tool, given, reason] of REFUSED) {
       const line = await refusalOf(tool, given);
       expect(line).toBe(`API_BAD_REQUEST: ${reason} Next: Correct the arguments and call again.`);
@@ -81,7 +81,7 @@ describe('arguments', () => {
     expect([host.opened, host.waits, host.replayed]).toEqual([[], [], []]);
   });
 
-  it('that no tool has are refused by every tool', async () => {
+  it('that are unknown are refused by every tool', async () => {
     for (const name of TOOL_NAMES) {
       expect(
         await refusalOf(name, { tunnel: 'web', request_id: 'req_1', protocol: 'http', local_port: 1, odd: 1 }),
@@ -89,7 +89,7 @@ describe('arguments', () => {
     }
   });
 
-  it('of any odd kind never end the server', async () => {
+  it('of any type never crash the server', async () => {
     const odd = [null, true, 0, -1, Number.MAX_SAFE_INTEGER, '', LONG, '\0', [], [[]], {}, { a: { b: LONG } }];
     for (const name of TOOL_NAMES) {
       for (const value of odd) {
@@ -102,7 +102,7 @@ describe('arguments', () => {
     expect((await served.client.callTool({ name: 'get_status', arguments: {} })).isError).toBeUndefined();
   });
 
-  it('may be left out where none is needed, and a tool that is not there is an error of the protocol', async () => {
+  it('can be omitted where none is required, and an unknown tool is a protocol error', async () => {
     expect((await served.client.callTool({ name: 'list_tunnels' })).isError).toBeUndefined();
     for (const name of ['none', 'toString', '__proto__', LONG]) {
       const refusal = await served.client.callTool({ name }).catch((error: unknown) => error as Error);
@@ -111,7 +111,7 @@ describe('arguments', () => {
     }
   });
 
-  it('of open_tunnel reach the host as they were given, methods in capitals', async () => {
+  it('of open_tunnel are passed to the host unchanged', async () => {
     const given = { protocol: 'p2p', local_port: 53, p2p_name: 'dns', p2p_service: 'udp', ttl_secs: 60 };
     await served.client.callTool({ name: 'open_tunnel', arguments: given });
     expect(host.opened).toEqual([given]);

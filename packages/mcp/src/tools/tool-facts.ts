@@ -1,18 +1,18 @@
-// The facts of every tool that are known before a server is made: what it changes, and which scope a token needs for it.
+// Static properties of every tool: its side effects, and the scope that a token needs.
 import { TOOL_NAMES, type ToolName } from './tool-host.ts';
 
-/** What a token may be allowed to do. */
+/** Permissions that a token can have. */
 export const SCOPES = ['tunnels:read', 'requests:read', 'requests:replay', 'tunnels:close'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export interface ToolFacts {
   readonly name: ToolName;
-  /** null: none of the platform's. */
+  /** Scope required on the platform. Null if the platform does not offer the tool. */
   readonly scope: Scope | null;
   readonly readOnly: boolean;
-  /** What it does cannot be taken back. */
+  /** Whether the effects of the tool cannot be undone. */
   readonly destructive: boolean;
-  /** It reaches visitors or a service of the person: its effects are not ours to foresee. */
+  /** Whether the tool affects visitors or a service of the user, with effects that Hatchway cannot predict. */
   readonly openWorld: boolean;
 }
 
@@ -45,5 +45,5 @@ export const toolFacts = (name: ToolName): ToolFacts => {
   };
 };
 
-/** By name, sorted. */
+/** Tool properties by name, sorted by name. */
 export const TOOLS: ReadonlyMap<ToolName, ToolFacts> = new Map(TOOL_NAMES.map((name) => [name, toolFacts(name)]));

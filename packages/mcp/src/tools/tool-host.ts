@@ -1,5 +1,5 @@
-// What a set of tools stands on: a client on this machine, or an account at the platform. Each of them has its own reasons to refuse, and
-// refuses with a Fault.
+// Backend of the tools: a client on this computer, or an account at the platform. Both reject invalid calls with a Fault, for different
+// reasons.
 import type {
   ApiToken,
   CapturedRequest,
@@ -27,15 +27,15 @@ export const TOOL_NAMES = [
 ] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
-/** What goes with one call. */
+/** Context of a tool call. */
 export interface ToolCall {
-  /** The caller has gone, or wants the answer no longer. */
+  /** Aborts when the caller disconnects or cancels the call. */
   readonly signal: AbortSignal;
-  /** Nobody hears it unless the caller asked for progress. */
+  /** Reports progress. Ignored unless the caller requested progress. */
   progress(done: number, total: number, text: string): void;
 }
 
-/** A tunnel as its host knows it: one that lives at an edge, or an entry of the log. */
+/** A tunnel as shown by a host: an open tunnel of an edge, or an entry of the platform's log. */
 export type ShownTunnel = EdgeTunnel | TunnelLogEntry;
 
 export interface OpenTunnelInput {
@@ -62,44 +62,50 @@ export interface OpenedTunnel {
   readonly warnings: readonly string[];
 }
 
-/** What a list needs of a request. */
+/** Summary of a captured request for lists. */
 export type RequestLine = Pick<CapturedRequest, 'id' | 'at' | 'method' | 'path' | 'status' | 'duration_ms'>;
 
-/** Of requests that are waited for. */
+/** Conditions for the request that a call waits for. */
 export interface RequestFilter {
   readonly method?: string | undefined;
   readonly path_contains?: string | undefined;
 }
 
-/** Whom it concerns, and how much of it there may be; whatever the host leaves out is not known to it. */
+/** Status of the host: its account and limits. Fields unknown to the host are omitted. */
 export interface HostStatus {
   readonly [field: string]: unknown;
 }
 
 export interface ToolHost {
-  /** The tools that exist here; nobody is told of others. Asked at every listing, and may not touch the network. */
+  /** The tools of the host. Other tools are never mentioned to callers. Read for every listing, so the getter must not use the network. */
   readonly tools: ReadonlySet<ToolName>;
-  /** `state` left out: those that live. At most `limit`, newest first; `truncated`: there are more. */
+  /** Returns at most `limit` tunnels, newest first. `truncated` means that there are more tunnels. */
   listTunnels(
     query: { readonly state: 'active' | 'ended'; readonly limit: number },
     call: ToolCall,
   ): Promise<{ readonly tunnels: readonly ShownTunnel[]; readonly truncated: boolean }>;
-  /** By id, and where the host has names by name. TUNNEL_UNKNOWN, also when it is another account's. */
+  /**
+   * Finds a tunnel by its id or, if the host has names, by its name. Rejects with TUNNEL_UNKNOWN, even if the tunnel exists but belongs
+   * to a different account.
+   */
   getTunnel(tunnel: string, call: ToolCall): Promise<ShownTunnel>;
   closeTunnel(tunnel: string, call: ToolCall): Promise<{ readonly tunnel_id: string }>;
-  /** All that are kept (the edge's bound), newest first, redacted. */
+  /** Returns all captured requests of a tunnel, up to the edge's limit, newest first. Secrets are redacted. */
   listRequests(
     tunnel: string,
     call: ToolCall,
   ): Promise<{ readonly requests: readonly RequestLine[]; readonly truncated: boolean }>;
-  /** CAPTURE_UNKNOWN when it is not kept (any more). */
+  /** Returns a captured request. Rejects with CAPTURE_UNKNOWN if the request is not stored or no longer stored. */
   getRequest(tunnel: string, requestId: string, call: ToolCall): Promise<CapturedRequest>;
   replayRequest(
     tunnel: string,
     requestId: string,
     call: ToolCall,
   ): Promise<Pick<CapturedRequest, 'id' | 'status' | 'duration_ms'>>;
-  /** The first that finishes from now on; null: none did within `withinMs`. Ends at once when the call does. */
+  /**
+   * Waits for the first matching request that finishes after the call's start. Resolves with null after `withinMs`. Ends immediately when
+   * the call is aborted.
+   */
   waitForRequest(
     tunnel: string,
     filter: RequestFilter,
@@ -110,14 +116,14 @@ export interface ToolHost {
   getStatus(call: ToolCall): Promise<HostStatus>;
   getUsage(days: number | undefined, call: ToolCall): Promise<HostUsage>;
   listKeys(call: ToolCall): Promise<readonly ApiToken[]>;
-  /** Only where `tools` has it. */
+  /** Opens a tunnel. Defined only if `tools` has open_tunnel. */
   openTunnel?(input: OpenTunnelInput, call: ToolCall): Promise<OpenedTunnel>;
-  /** Only where `tools` has it: the `--json` of `tunnel doctor`. */
+  /** Returns the output of `tunnel doctor --json`. Defined only if `tools` has run_doctor. */
   runDoctor?(call: ToolCall): Promise<Readonly<Record<string, unknown>>>;
 }
 
 export interface HostUsage {
   readonly summary: UsageSummary;
-  /** By day, oldest first; as many as were asked for. */
+  /** Usage by day for the requested number of days, oldest first. */
   readonly days: readonly UsageChartPoint[];
 }

@@ -20,7 +20,7 @@ afterEach(async () => {
 const names = async (client: Served['client']): Promise<string[]> =>
   (await client.listTools()).tools.map((tool) => tool.name);
 
-/** Arguments that each tool takes. */
+/** Valid arguments for every tool. */
 const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   close_tunnel: { tunnel: 'web' },
   get_request: { tunnel: 'tun_1', request_id: 'req_1' },
@@ -37,15 +37,15 @@ const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   wait_for_request: { tunnel: 'tun_1' },
 };
 
-/** Whose answer does not wait for anything. */
+/** A host with an immediate answer to every wait. */
 const readyHost = (): ScriptedHost => {
   const host = new ScriptedHost();
   host.waitForRequest = async () => requestOf();
   return host;
 };
 
-describe('the listing', () => {
-  it('has every tool in the order of names, with title, words, both schemas and annotations', async () => {
+describe('the tool list', () => {
+  it('has every tool sorted by name, with title, description, both schemas and annotations', async () => {
     const client = await start(new ScriptedHost());
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual([...TOOLS.keys()]);
@@ -59,7 +59,7 @@ describe('the listing', () => {
     }
   });
 
-  it('says which tools only read, which destroy, and which reach out', async () => {
+  it('marks the tools that only read, that are destructive, and that reach the open world', async () => {
     const { tools } = await (await start(new ScriptedHost())).listTools();
     const withHint = (hint: 'readOnlyHint' | 'destructiveHint' | 'openWorldHint'): string[] =>
       tools.filter(({ annotations }) => annotations?.[hint]).map(({ name }) => name);
@@ -72,17 +72,17 @@ describe('the listing', () => {
     expect(withHint('openWorldHint')).toEqual(['open_tunnel', 'replay_request']);
   });
 
-  it('has nothing of what the host lacks, and asks it each time', async () => {
+  it('contains only tools that the host currently has', async () => {
     const host = new ScriptedHost();
     host.tools = new Set<ToolName>(['list_tunnels']);
     const client = await start(host);
     expect(await names(client)).toEqual(['list_tunnels']);
     host.tools = new Set<ToolName>(['list_tunnels', 'list_keys']);
-    // Past the client, which may keep a listing.
+    // Called directly, because the client may cache the tool list.
     expect((await client.callTool({ name: 'list_keys', arguments: {} })).isError).toBeFalsy();
   });
 
-  it('is the same for both eras', async () => {
+  it('is the same for clients of both eras', async () => {
     const host = new ScriptedHost();
     const modern = await start(host, 'modern');
     const old = await start(host, 'old');
@@ -94,8 +94,8 @@ describe('the listing', () => {
   });
 });
 
-describe('what a caller may not use does not exist', () => {
-  it('read-only: neither listed nor called', async () => {
+describe("a tool outside of the caller's permissions", () => {
+  it('is neither listed nor callable for a read-only caller', async () => {
     const host = new ScriptedHost();
     const client = await start(host, 'modern', { readOnly: true });
     expect(await names(client)).not.toContain('open_tunnel');
@@ -106,7 +106,7 @@ describe('what a caller may not use does not exist', () => {
     expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(['debug_webhook', 'diagnose']);
   });
 
-  it.each(SCOPES)('a token of %s alone has exactly its tools', async (scope) => {
+  it.each(SCOPES)('is unknown to a token with only the scope %s', async (scope) => {
     const client = await start(readyHost(), 'modern', { scopes: new Set<Scope>([scope]) });
     const expected = [...TOOLS.values()].filter((facts) => facts.scope === scope).map(({ name }) => name);
     expect(await names(client)).toEqual(expected);
@@ -117,7 +117,7 @@ describe('what a caller may not use does not exist', () => {
     }
   });
 
-  it('resources and completions follow the tools behind them', async () => {
+  it('is also missing from resources and completions', async () => {
     const client = await start(new ScriptedHost(), 'modern', { scopes: new Set<Scope>(['requests:read']) });
     expect((await client.listResources()).resources).toEqual([]);
     expect((await client.listResourceTemplates()).resourceTemplates.map(({ name }) => name)).toEqual([
@@ -133,12 +133,12 @@ describe('what a caller may not use does not exist', () => {
   });
 });
 
-describe('a call', () => {
-  it('gives the same to both eras: data by the schema of the tool, and the same as text', async () => {
+describe('a tool call', () => {
+  it('returns the same to both eras: data that matches the schema, and the same data as text', async () => {
     const host = readyHost();
     const modern = await start(host, 'modern');
     const old = await start(host, 'old');
-    // A client that knows the listing checks the data against it.
+    // A client validates results against the schemas in the tool list.
     await Promise.all([modern.listTools(), old.listTools()]);
     for (const name of TOOLS.keys()) {
       const call = { name, arguments: GOOD[name] };
@@ -154,7 +154,7 @@ describe('a call', () => {
     }
   });
 
-  it('gives what the contract says', async () => {
+  it('returns the data that the contract describes', async () => {
     const host = readyHost();
     host.requests = [requestOf(), requestOf({ id: 'req_0', method: 'GET', path: '/', status: 200 })];
     const client = await start(host);
@@ -186,7 +186,7 @@ describe('a call', () => {
     expect(JSON.stringify(await dataOf('list_keys'))).not.toContain('token_hash');
   });
 
-  it('that fails is a result of one line, and is told', async () => {
+  it('that fails returns one line of text, and is reported to the listener', async () => {
     const told: ToolOutcome[] = [];
     const host = new ScriptedHost();
     const client = await start(host, 'modern', { onCall: (outcome) => told.push(outcome) });
@@ -218,8 +218,8 @@ describe('a call', () => {
   });
 });
 
-describe('resources', () => {
-  it('show what the tools show, and the catalogue', async () => {
+describe('MCP resources', () => {
+  it('contain the same data as the tools, and the error catalogue', async () => {
     const client = await start(new ScriptedHost());
     const read = async (uri: string): Promise<unknown> => {
       const { contents } = await client.readResource({ uri });
@@ -238,7 +238,7 @@ describe('resources', () => {
     });
   });
 
-  it('are refused in a line when there is no such thing, whatever the address', async () => {
+  it('are refused with one line for any unknown or invalid address', async () => {
     const client = await start(new ScriptedHost());
     for (const uri of [
       'tunnel://tunnels/tun_of_another_account',
@@ -262,8 +262,8 @@ describe('resources', () => {
   });
 });
 
-describe('prompts', () => {
-  it('take their arguments as quoted words', async () => {
+describe('MCP prompts', () => {
+  it('insert their arguments as quoted words', async () => {
     const client = await start(new ScriptedHost());
     expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual([
       'debug_webhook',
@@ -282,7 +282,7 @@ describe('prompts', () => {
     expect(JSON.stringify(long).length).toBeLessThan(3000);
   });
 
-  it('that need a tool which is not here are not here either', async () => {
+  it('are not listed if they need a missing tool', async () => {
     const host = new ScriptedHost();
     host.tools = new Set([...host.tools].filter((name) => name !== 'open_tunnel' && name !== 'run_doctor'));
     const client = await start(host);
@@ -290,8 +290,8 @@ describe('prompts', () => {
   });
 });
 
-describe('completion', () => {
-  it('knows tunnels by id and by name, and codes', async () => {
+describe('MCP completion', () => {
+  it('suggests tunnels by id and name, and error codes', async () => {
     const host = new ScriptedHost();
     host.tunnels = [tunnelOf(), tunnelOf({ tunnel_id: 'tun_2', name: 'shop' })];
     const client = await start(host);

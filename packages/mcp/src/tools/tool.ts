@@ -1,17 +1,17 @@
-// A tool: what a model is told of it, what it takes and gives, and what it does with a host.
+// Definition of a tool: its description for models, its input and output schemas, and its implementation for a host.
 import * as z from 'zod';
 import { readArguments } from './arguments.ts';
 import { toolFacts } from './tool-facts.ts';
 import type { ToolCall, ToolHost, ToolName } from './tool-host.ts';
 
-/** The part of a clock that tools need; the runtime's has it. */
+/** Subset of the runtime's clock that tools need. */
 export interface ToolClock {
-  /** Milliseconds that only ever grow. */
+  /** Monotonic time in milliseconds. */
   monotonic(): number;
   setInterval(run: () => void, ms: number): { cancel(): void };
 }
 
-/** A call with the time that it is measured by. */
+/** A tool call with a clock for measuring time. */
 export interface TimedCall extends ToolCall {
   readonly clock: ToolClock;
 }
@@ -19,11 +19,11 @@ export interface TimedCall extends ToolCall {
 interface ToolDefinition<Input extends z.ZodType, Output extends z.ZodObject> {
   readonly name: ToolName;
   readonly title: string;
-  /** For a model: what it does, what it costs, when not to use it. */
+  /** Description for a model: purpose, cost, and when not to use the tool. */
   readonly description: string;
   readonly input: Input;
   readonly output: Output;
-  /** The list that is cut when the result has no room for it; left out: long texts are. */
+  /** Name of the output's list that is shortened if the result is too large. Without a list, long texts are shortened. */
   readonly list?: string & keyof z.input<Output>;
   run(host: ToolHost, input: z.output<Input>, call: TimedCall): Promise<z.input<Output>>;
 }
@@ -32,10 +32,10 @@ type JsonSchema = { type: 'object'; [keyword: string]: unknown };
 
 export type ToolOutput = Readonly<Record<string, unknown>>;
 
-/** A tool whose types have been closed over. */
+/** A tool definition without its type parameters. */
 export interface Tool {
   readonly name: ToolName;
-  /** As it stands in the listing; made once. */
+  /** Entry of the tool in the tools/list result, prepared once. */
   readonly listing: {
     readonly name: ToolName;
     readonly title: string;
@@ -51,9 +51,9 @@ export interface Tool {
     };
   };
   readonly list: string | null;
-  /** Throws a Fault that names the argument. */
+  /** Parses the arguments. Throws a Fault with the name of the invalid argument. */
   read(given: unknown): Readonly<Record<string, unknown>>;
-  /** With what `read` gave. Fields that the schema of the output does not have are left out. */
+  /** Runs the tool with the result of `read`. Fields missing from the output schema are removed. */
   run(host: ToolHost, input: Readonly<Record<string, unknown>>, call: TimedCall): Promise<ToolOutput>;
 }
 
@@ -61,7 +61,7 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
   definition: ToolDefinition<Input, Output>,
 ): Tool => {
   const { name, title, description, input, list = null } = definition;
-  // Said of everything that did not fit, whatever the tool.
+  // Every output can have `truncated`, which is set if the result was shortened.
   const output = definition.output.extend({ truncated: z.boolean().optional() });
   const shown = 'truncated' in definition.output.shape ? definition.output : output;
   const { readOnly, destructive, openWorld } = toolFacts(name);
@@ -83,12 +83,12 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
       },
     },
     read: (given) => readArguments(input, given),
-    // Strips what the schema does not know: a newer edge's field, and what of a key is nobody's business.
+    // Removes fields missing from the schema: new fields of a newer edge, and fields of API keys that must stay hidden.
     run: async (host, read, call) => shown.parse(await definition.run(host, read as z.output<Input>, call)),
   };
 };
 
-/** No descriptions, no names of schemas: nobody pays for the words of an output before there is one. */
+/** Empty registry that removes descriptions and schema names from output schemas, because a model pays for every word of a listing. */
 const WITHOUT_WORDS = z.registry<z.core.GlobalMeta>();
 
 const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => {
@@ -96,13 +96,13 @@ const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => 
     io,
     ...(io === 'output' ? { metadata: WITHOUT_WORDS } : {}),
     override: ({ jsonSchema }) => {
-      // Half a page of digits, where the format says the same.
+      // Drops the long pattern of a string with a format, which says the same.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
-      // What every number and every key is by itself.
+      // Drops limits that apply to every integer and every key.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       delete jsonSchema.propertyNames;
-      // A host may know more than this schema: callers that check are not to stumble over it.
+      // A host may return more fields than the schema has. Strict validation by a caller must not fail because of additional fields.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });

@@ -1,4 +1,4 @@
-// The table of tools in docs/mcp.md says what the tools are.
+// The table of tools in docs/mcp.md matches the tools in the code.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { TOOLS } from './tool-facts.ts';
@@ -15,7 +15,7 @@ const argumentsOf = (schema: Readonly<Record<string, unknown>>): string => {
     .join(', ');
 };
 
-it('docs/mcp.md has a row for every tool, and no other', () => {
+it('docs/mcp.md has a row for every tool, and no other row', () => {
   const rows = [...TOOL_BY_NAME.values()].map(({ name, listing }) => {
     const facts = TOOLS.get(name);
     const cells = [

@@ -1,11 +1,12 @@
-// One suite for every ByteDuplex: bare handles, sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
+// A common test suite for every ByteDuplex: bare handles, sockets and streams, over plain and TLS carriers, with static and ordinary
+// reads.
 import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { allowStaticReads } from '../native/node-internals.ts';
 import type { ByteDuplex } from './byte-duplex.ts';
 
 const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
-  // On handles, and the way back from them.
+  // Connections on bare handles, with and without the fallback to sockets
   { kind: 'accepted', reads: 'static' },
   { kind: 'accepted', reads: 'fallback' },
   { kind: 'accepted-tls', reads: 'static' },
@@ -20,7 +21,7 @@ const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
 ];
 const MiB = 1024 * 1024;
 
-/** Writes all of it, waiting for the drain whenever the end says so. */
+/** Writes all bytes in steps, and waits for the drain event whenever write() returns false. */
 const writeAll = async (end: ByteDuplex, reader: RecordingReader, bytes: Buffer, step: number): Promise<void> => {
   for (let at = 0; at < bytes.length; at += step) {
     const drained = reader.drained();
@@ -28,7 +29,7 @@ const writeAll = async (end: ByteDuplex, reader: RecordingReader, bytes: Buffer,
   }
 };
 
-describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
+describe.each(KINDS)('a $kind duplex with $reads reads', ({ kind, reads }) => {
   let a: ByteDuplex;
   let b: ByteDuplex;
   let atA: RecordingReader;
@@ -46,7 +47,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     allowStaticReads(true);
   });
 
-  it('carries bytes both ways at once, byte-exact', async () => {
+  it('carries bytes in both directions at once without a change', async () => {
     const one = deterministicBytes(2 * MiB + 17, 1);
     const two = deterministicBytes(1 * MiB + 5, 2);
     await Promise.all([writeAll(a, atA, one, 100_003), writeAll(b, atB, two, 7_919)]);
@@ -54,14 +55,14 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect([atB.digest(), atA.digest()]).toEqual([hashOf(one), hashOf(two)]);
   });
 
-  it('takes a large piece that is borrowed without room in front of it', async () => {
+  it('writes a large borrowed piece that has no spare room before its first byte', async () => {
     const bytes = deterministicBytes(20_000, 6);
     a.write(bytes, 0, bytes.length, true);
     await eventually(() => expect(atB.bytes).toBe(bytes.length));
     expect(atB.digest()).toBe(hashOf(bytes));
   });
 
-  it('passes a half-close on and lets the other direction live, from both sides', async () => {
+  it('passes a half-close on while the other direction stays open, from both sides', async () => {
     a.write(Buffer.from('question'), 0, 8, false);
     a.end();
     await eventually(() => expect([atB.bytes, atB.ended]).toEqual([8, true]));
@@ -72,7 +73,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect([atA.reset, atB.reset]).toEqual([null, null]);
   });
 
-  it('sends all that was written before the end, and says when it has left', async () => {
+  it('sends all bytes written before the end, and reports when they are flushed', async () => {
     const bytes = deterministicBytes(2 * MiB, 3);
     let flushed = false;
     a.write(bytes, 0, bytes.length, false);
@@ -83,8 +84,8 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect(atB.digest()).toBe(hashOf(bytes));
   });
 
-  // Below TLS there is no reset to be had: the peer sees the connection end.
-  it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls')('shows a reset as a reset, not as an end', async () => {
+  // A TLS connection cannot be reset: the peer sees an end.
+  it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls')('reports a reset as a reset, not as an end', async () => {
     a.write(Buffer.from('x'), 0, 1, false);
     await eventually(() => expect(atB.bytes).toBe(1));
     a.reset({ code: 'cancelled', text: 'enough' });
@@ -93,9 +94,9 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect(atA.reset).toBeNull();
   });
 
-  // Below TLS there is no reset to be had.
+  // A TLS connection cannot be reset.
   it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls').each(['open', 'ended'])(
-    'shows a reset right behind the last bytes as a reset, its own direction %s',
+    'reports a reset right behind the last bytes as a reset, with its own direction %s',
     async (own) => {
       atB.stalled = true;
       a.write(Buffer.from('cut o'), 0, 5, false);
@@ -106,7 +107,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
       }
       a.write(Buffer.from('ff'), 0, 2, false);
       a.reset({ code: 'cancelled', text: 'enough' });
-      // Both have arrived by now, and lie there.
+      // By now both the last bytes and the reset have arrived, but are unread.
       for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       atB.goOn();
       await eventually(() => expect(atB.reset).not.toBeNull());
@@ -114,7 +115,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     },
   );
 
-  it('shows an end as an end, also when the other side has hung up behind it', async () => {
+  it('reports an end as an end even if the peer has closed behind it', async () => {
     atB.stalled = true;
     b.write(Buffer.from('never read'), 0, 10, false);
     a.write(Buffer.from('all'), 0, 3, false);
@@ -127,11 +128,11 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect([atA.reset, atB.reset]).toEqual([null, null]);
   });
 
-  it('stops the writer when the reader stalls, and goes on from there', async () => {
+  it('stops the writer when the reader stalls, and continues when the reader does', async () => {
     atB.stalled = true;
     const bytes = deterministicBytes(64 * 1024, 4);
     let written = 0;
-    // Far more than all kernel buffers of loopback hold.
+    // The limit of 64 MiB is far above the size of all loopback buffers in the kernel.
     while (written < 64 * MiB && a.write(bytes, 0, bytes.length, false)) {
       written += bytes.length;
       await new Promise((resolve) => setImmediate(resolve));
@@ -142,7 +143,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     await eventually(() => expect([atB.bytes, atA.drains > 0]).toEqual([written, true]));
   });
 
-  it('takes writes that go on after a stop', async () => {
+  it('keeps bytes that are written after write() has asked to stop', async () => {
     atB.stalled = true;
     const bytes = deterministicBytes(8 * MiB, 5);
     for (let at = 0; at < bytes.length; at += 1000) a.write(bytes, at, Math.min(bytes.length, at + 1000), false);

@@ -1,9 +1,9 @@
-// The queue gives back what it was given, in order, however it was cut.
+// The byte queue returns its bytes in order, however pushes and shifts split them.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ByteQueue, giveBackBlock, type QueueBlock } from './byte-queue.ts';
 
-it('keeps order and length over any pushes and shifts', () => {
+it('the byte queue keeps order and length over any pushes and shifts', () => {
   const piece = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 1, max: 100_000 }));
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
@@ -24,7 +24,7 @@ it('keeps order and length over any pushes and shifts', () => {
   );
 });
 
-it('packs one-byte pieces densely', () => {
+it('the byte queue packs one-byte pieces densely', () => {
   const queue = new ByteQueue();
   for (let i = 0; i < 100_000; i++) queue.push(Buffer.of(i & 255), 0, 1);
   expect(queue.length).toBe(100_000);
@@ -36,7 +36,7 @@ it('packs one-byte pieces densely', () => {
   expect(blocks).toBeLessThan(10);
 });
 
-it('blocks that were given back are used again, and hold what was pushed then and nothing else', () => {
+it('reused blocks of the byte queue contain only the newly pushed bytes', () => {
   const filled = (value: number) => Buffer.alloc(150_000, value);
   const rounds = (count: number) =>
     Array.from({ length: count }, (_, round) => {
@@ -51,6 +51,6 @@ it('blocks that were given back are used again, and hold what was pushed then an
       return blocks.map(({ bytes }) => bytes);
     });
   const used = new Set(rounds(20).flat());
-  // Two large ones and the rest of each round; the large ones are the same all along.
+  // A round uses two large blocks and one small block; the large blocks are reused in all rounds.
   expect(used.size).toBeLessThan(20 + 4);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type ReadBlock, readBuffers, SOCKET_BULK_BUFFERS_MAX } from './read-buffers.ts';
 
-it('lends no more large buffers than its bound, and lends again what was given back', () => {
+it('the pool lends at most its bound of large buffers, and lends returned buffers again', () => {
   const before = readBuffers.borrowed;
   const blocks: ReadBlock[] = [];
   for (let block = readBuffers.borrow(); block !== null; block = readBuffers.borrow()) blocks.push(block);

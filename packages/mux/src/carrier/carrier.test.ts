@@ -15,7 +15,7 @@ const lingering = async () => {
   return { clock, socket, peer, closed };
 };
 
-it('a peer that does not answer the end is left behind after a while, by the clock of the receiver', async () => {
+it('an ended carrier is closed after CARRIER_LINGER_MS when the peer does not close', async () => {
   const { clock, socket, peer, closed } = await lingering();
   await clock.advance(MUX_LIMITS.CARRIER_LINGER_MS - 1);
   expect([closed, socket.destroyed]).toEqual([[], false]);
@@ -24,7 +24,7 @@ it('a peer that does not answer the end is left behind after a while, by the clo
   peer.destroy();
 });
 
-it('a peer that answers leaves no timer behind', async () => {
+it('an ended carrier leaves no timer behind when the peer closes', async () => {
   const { clock, peer, closed } = await lingering();
   peer.on('error', () => {}).end();
   await eventually(() => expect(closed).toEqual(['closed by the peer']));
@@ -32,18 +32,18 @@ it('a peer that answers leaves no timer behind', async () => {
   peer.destroy();
 });
 
-it('an end before the start closes at once', async () => {
+it('ending a carrier before start() closes the connection at once', async () => {
   const [socket, peer] = await socketPair('plain');
   createCarrier(socket).end();
   expect(socket.destroyed).toBe(true);
   peer.destroy();
 });
 
-/** More than the kernel takes at once: the rest waits, for as long as nobody reads. */
+/** More bytes than the kernel takes at once: the rest stays queued until the peer reads. */
 const LARGE = Buffer.alloc(8 * 1024 * 1024, 1);
 const SMALL = Buffer.alloc(1000, 2);
 
-it.each(['plain', 'tls'] as const)('an end behind a write under way loses nothing of what waits, %s', async (kind) => {
+it.each(['plain', 'tls'] as const)('ending a carrier during a write sends all queued bytes first, %s', async (kind) => {
   const [receiving, sending] = await carrierPair(kind);
   const closed: string[] = [];
   const common = { onReady: () => {}, onClosed: (reason: string) => void closed.push(reason), report: rethrow };
@@ -53,7 +53,7 @@ it.each(['plain', 'tls'] as const)('an end behind a write under way loses nothin
   sending.send(SMALL);
   expect(sending.queuedBytes).toBeGreaterThan(SMALL.length);
   sending.end();
-  // As the answer to a ping that came too late: it is not sent, and breaks nothing.
+  // A frame sent after end(), such as a late PONG, is dropped without an error.
   sending.send(SMALL);
   let got = 0;
   let last = 0;
@@ -67,7 +67,7 @@ it.each(['plain', 'tls'] as const)('an end behind a write under way loses nothin
   expect([got, last]).toEqual([LARGE.length + SMALL.length, 2]);
 });
 
-it('a slow peer is not left behind while it takes what waits', async () => {
+it('an ended carrier stays open while a slow peer still takes queued bytes', async () => {
   const [socket, peer] = await socketPair('plain');
   const clock = new FakeClock();
   const carrier = createCarrier(socket);

@@ -1,4 +1,4 @@
-// One carrier with a raw peer at its end: what it may do wrong with datagrams, what it is told of those it sent, and what it costs when it stands still.
+// A carrier with a scripted peer: violations of the datagram rules, SEEN frames for sent datagrams, and the memory of a stalled carrier.
 
 import type * as net from 'node:net';
 import {
@@ -78,7 +78,7 @@ afterEach(() => {
   peer.destroy();
 });
 
-/** What our side has sent: datagrams as text, and the counts of SEEN. */
+/** Returns the frames sent by the session under test: datagrams as text, and the counts of SEEN frames. */
 const heard = (): { datagrams: string[]; seen: number[] } => {
   const datagrams: string[] = [];
   const seen: number[] = [];
@@ -96,13 +96,13 @@ const heard = (): { datagrams: string[]; seen: number[] } => {
   return { datagrams, seen };
 };
 
-/** All that was written to our side so far has been worked through. `mark`: eight characters. */
+/** Waits until the session has handled all frames written so far, by a PING with the eight characters of `mark`. */
 const answered = async (mark: string): Promise<void> => {
   peer.write(encodePing(FRAME.PING, Buffer.from(mark)));
   await eventually(() => expect(received.includes(mark.slice(0, 8))).toBe(true));
 };
 
-describe('a peer that breaks the rules of datagrams', () => {
+describe('a peer that violates the datagram rules', () => {
   beforeEach(() => start('client', ['datagram']));
 
   const OPEN_2 = encodeOpen(2, { ...HEAD, flow: 2 }, 0);
@@ -125,28 +125,28 @@ describe('a peer that breaks the rules of datagrams', () => {
     expect([session.state, session.liveStreams, session.flows?.size]).toEqual(['closed', 0, 0]);
   });
 
-  it('takes datagrams of a flow that is over for late, and a number that is free again for new', async () => {
+  it('may still send late datagrams of a closed flow, and its flow number can be used again', async () => {
     peer.write(Buffer.concat([OPEN_2, datagram(2, 'one')]));
     await eventually(() => expect(flows).toHaveLength(1));
     flows[0]?.reset({ code: 'cancelled', text: 'no more' });
     peer.write(Buffer.concat([datagram(2, 'late'), datagram(2, ''), encodeOpen(4, { ...HEAD, flow: 2 }, 0)]));
     await eventually(() => expect(flows).toHaveLength(2));
     expect(losses).toEqual([]);
-    // The sender counted the late ones, too, headers included; they are seen like all others.
+    // SEEN also counts late datagrams, including their frame headers, because the sender has counted them.
     now += DATAGRAM_SEEN_INTERVAL_MS;
     peer.write(datagram(4, ''));
     await eventually(() => expect(heard().seen.at(-1)).toBe(11 + 12 + 8 + 8));
   });
 });
 
-describe('a peer that did not agree on datagrams', () => {
+describe('a peer without the datagram capability', () => {
   beforeEach(() => start('client', []));
 
   it.each([
     ['OPEN in datagram mode', encodeOpen(2, { ...HEAD, flow: 2 }, 0), /datagrams were not agreed on/],
     ['a datagram', datagram(2, 'x'), /unknown frame type 11/],
     ['SEEN', encodeSeen(0), /unknown frame type 12/],
-  ])('%s is a violation', async (_, bytes, reason) => {
+  ])('%s is a protocol violation', async (_, bytes, reason) => {
     peer.write(bytes);
     await eventually(() =>
       expect(losses).toMatchObject([{ protocolViolation: true, reason: expect.stringMatching(reason) }]),
@@ -154,7 +154,7 @@ describe('a peer that did not agree on datagrams', () => {
   });
 });
 
-describe('the opener of a flow', () => {
+describe('the session that opens a flow', () => {
   beforeEach(() => start('edge', ['datagram']));
 
   it.each([
@@ -169,10 +169,10 @@ describe('the opener of a flow', () => {
   });
 });
 
-describe('SEEN', () => {
+describe('the SEEN frame', () => {
   beforeEach(() => start('client', ['datagram']));
 
-  it('is told at once, then at most every 10 ms, and never without news', async () => {
+  it('is sent at once, then at most every 10 ms, and only after new datagrams', async () => {
     peer.write(Buffer.concat([encodeOpen(2, { ...HEAD, flow: 2 }, 0), datagram(2, 'one'), datagram(2, 'two')]));
     await eventually(() => expect(heard().seen).toEqual([22]));
     const startedMs = performance.now();
@@ -180,7 +180,7 @@ describe('SEEN', () => {
       peer.write(datagram(2, 'more'));
       await new Promise(setImmediate);
     }
-    // Our clock stands still: what comes is told by a timer.
+    // The session's clock stands still, so a timer sends the SEEN frames.
     await eventually(() => expect(heard().seen.at(-1)).toBe(22 + 500 * 12));
     const told = heard().seen.length;
     expect(told).toBeLessThanOrEqual(2 + (performance.now() - startedMs) / DATAGRAM_SEEN_INTERVAL_MS);
@@ -189,7 +189,7 @@ describe('SEEN', () => {
     expect(heard().seen).toHaveLength(told);
   });
 
-  it('ends with its carrier', async () => {
+  it('is not sent after its carrier has ended', async () => {
     peer.write(Buffer.concat([encodeOpen(2, { ...HEAD, flow: 2 }, 0), datagram(2, 'one')]));
     await eventually(() => expect(heard().seen).toEqual([11]));
     peer.write(datagram(2, 'two'));
@@ -200,7 +200,7 @@ describe('SEEN', () => {
   });
 });
 
-describe('a carrier that stands still', () => {
+describe('a stalled carrier', () => {
   beforeEach(() => start('edge', ['datagram']));
 
   const flood = (stream: DatagramStream, count: number): { sent: number; behind: number } => {
@@ -214,7 +214,7 @@ describe('a carrier that stands still', () => {
     return outcome;
   };
 
-  it('costs its first window and not one datagram more, however long it is flooded', async () => {
+  it('accepts only its first window of datagrams, however long the flood', async () => {
     peer.pause();
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
     const before = process.memoryUsage().arrayBuffers;
@@ -229,7 +229,7 @@ describe('a carrier that stands still', () => {
     expect(losses).toEqual([]);
   });
 
-  it('takes nothing that is sent later than 100 ms and the round trip, and all as soon as it moves', async () => {
+  it('drops datagrams once it is 100 ms and a round trip behind, until the peer reads again', async () => {
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
     const send = (text: string): string => stream.send(Buffer.from(text), 0, text.length);
     const sentBytes = (texts: string[]): number => texts.reduce((sum, text) => sum + HEADER + text.length, 0);
@@ -253,7 +253,7 @@ describe('a carrier that stands still', () => {
     await eventually(() => expect(heard().datagrams.at(-1)).toBe('well'));
   });
 
-  it('is not judged before its answers are read, when it was we who stood still; those of one turn are all it gets', async () => {
+  it('is not considered late before queued SEEN frames are read, for at most one turn', async () => {
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
     const send = (text: string): string => stream.send(Buffer.from(text), 0, text.length);
     send('first');
@@ -263,7 +263,7 @@ describe('a carrier that stands still', () => {
     await answered('20 ms it took');
     for (const turn of [1, 2]) {
       expect(send('probe')).toBe('sent');
-      // Written while nothing is read here, as an answer is that comes while this process waits for its turn on a busy machine.
+      // Writes a SEEN frame before the session reads again, as happens when a busy machine delays the process.
       peer.write(encodeSeen(HEADER + 5 + (HEADER + 5) * (2 * turn - 1)));
       now += 500;
       expect([send('after'), session.takesFlows]).toEqual(['sent', false]);
@@ -278,7 +278,7 @@ describe('a carrier that stands still', () => {
     expect([send('late'), send('later')]).toEqual(['behind', 'behind']);
   });
 
-  it('takes no new flows in the second half of what it may be behind, while those that there are go on', async () => {
+  it('takes no new flows at half of its allowed delay, while existing flows continue', async () => {
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
     stream.send(Buffer.from('first'), 0, 5);
     await eventually(() => expect(heard().datagrams).toEqual(['first']));
@@ -288,7 +288,7 @@ describe('a carrier that stands still', () => {
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
     now += 20 + DATAGRAM_BEHIND_MS / 2 + 1;
-    // A few that wait are no flood.
+    // A few waiting datagrams do not count as a flood.
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
     expect([session.takesFlows, flood(stream, 1)]).toEqual([false, { sent: 1, behind: 0 }]);
@@ -299,7 +299,7 @@ describe('a carrier that stands still', () => {
     expect([session.takesFlows, flood(stream, 1)]).toEqual([false, { sent: 1, behind: 0 }]);
   });
 
-  it('holds up no other carrier', async () => {
+  it('does not delay other carriers', async () => {
     peer.pause();
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
     const [accepted, dialled] = await socketPair('plain');

@@ -1,4 +1,4 @@
-// A fault below each guard of datagrams: it costs one flow, or one carrier, and is told once.
+// Faults below every guard of the datagram code: a fault costs a single flow or carrier, and is reported once.
 
 import { FRAME } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
@@ -66,25 +66,28 @@ const open = async (): Promise<DatagramStream> => {
   return stream;
 };
 
-describe('a flow', () => {
+describe('a datagram flow', () => {
   it.each([
     ['onDatagram', 'datagrams.datagram', (far: DatagramStream) => far.send(Buffer.from('x'), 0, 1)],
     ['onReset', 'datagrams.reset', (far: DatagramStream) => far.reset(BYE)],
-  ] as const)('whose %s throws is reset; its neighbours and its carrier live', async (method, where, act) => {
-    const neighbour = await open();
-    neighbour.read(reader(null));
-    const stream = await open();
-    stream.read(reader(method));
-    act(accepted[1] as DatagramStream);
-    await eventually(() => expect(told).toEqual([where]));
-    await eventually(() => expect([stream.state, accepted[1]?.state]).toEqual(['closed', 'closed']));
-    expect([neighbour.state, pair.edge.liveCarriers, pair.edge.liveStreams, reports]).toEqual(['open', 2, 1, []]);
-  });
+  ] as const)(
+    'is reset when %s of its reader throws, while other flows and the carrier stay open',
+    async (method, where, act) => {
+      const neighbour = await open();
+      neighbour.read(reader(null));
+      const stream = await open();
+      stream.read(reader(method));
+      act(accepted[1] as DatagramStream);
+      await eventually(() => expect(told).toEqual([where]));
+      await eventually(() => expect([stream.state, accepted[1]?.state]).toEqual(['closed', 'closed']));
+      expect([neighbour.state, pair.edge.liveCarriers, pair.edge.liveStreams, reports]).toEqual(['open', 2, 1, []]);
+    },
+  );
 
   it.each([
     ['onOpened', 'datagrams.opened'],
     ['onRefused', 'datagrams.refused'],
-  ] as const)('whose %s throws costs nothing else', async (method, where) => {
+  ] as const)('affects no other flow when %s throws', async (method, where) => {
     if (method === 'onRefused') onFlow = (stream) => stream.refuse(BYE);
     pair.edge.openDatagrams(HEAD, answer(method));
     await eventually(() => expect(told).toEqual([where]));
@@ -92,7 +95,7 @@ describe('a flow', () => {
     expect([pair.edge.liveCarriers, pair.edge.flows?.size, reports]).toEqual([2, 0, []]);
   });
 
-  it('whose reader cannot even let go is told of by its session', async () => {
+  it('is reported through its session when abandon() throws', async () => {
     const stream = await open();
     stream.read({ ...reader('onDatagram'), abandon: raise });
     accepted[0]?.send(Buffer.from('x'), 0, 1);
@@ -100,7 +103,7 @@ describe('a flow', () => {
     expect([stream.state, pair.edge.liveCarriers]).toEqual(['closed', 2]);
   });
 
-  it('whose datagram comes by the path is guarded likewise', async () => {
+  it('is reset when its reader throws for a datagram from the UDP path', async () => {
     const stream = await open();
     stream.read(reader('onDatagram'));
     expect(pair.edge.deliverDatagram(stream.flow, Buffer.from('x'), 0, 1)).toBe(true);
@@ -108,14 +111,14 @@ describe('a flow', () => {
   });
 });
 
-describe('a carrier', () => {
-  it('that throws when it says what it has seen goes alone, and is told of once', async () => {
+describe('a datagram carrier', () => {
+  it('that throws while sending SEEN is closed alone, and the error is reported once', async () => {
     const [edge, client] = await socketPair('plain');
     const faulty: Carrier = createCarrier(client);
     const before = pair.client.openCarriers;
     pair.edge.addCarrier(createCarrier(edge));
     pair.client.addCarrier(faulty);
-    // The youngest carrier is as empty as the others: those are closed first, so that flows go to it.
+    // Closes the older carriers first, so that new flows use the faulty carrier; all carriers are equally empty.
     for (const carrier of pair.carriers) carrier.destroy('cut');
     await eventually(() => expect([pair.client.openCarriers, pair.edge.openCarriers]).toEqual([1, 1]));
     const stream = await open();
@@ -123,7 +126,8 @@ describe('a carrier', () => {
     let answers = 0;
     faulty.send = (frame) => {
       if (frame[0] === FRAME.SEEN) answers += 1;
-      // The first is told at once, below the guard of what is read; the next one by a timer, as no time passes here.
+      // The first SEEN frame is sent during the read, below the guard of reads. Later SEEN frames are sent by a timer, because the clock
+      // stands still.
       if (answers > 1) raise();
       send(frame);
     };

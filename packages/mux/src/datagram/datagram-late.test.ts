@@ -1,5 +1,6 @@
-// Late is worse than lost, with the buffers of a real kernel in between: a link that stands still, and one that bears a fifth of what is sent.
-// Time is in the hands of the test: each 5 ms wait until all bytes that the link passed have been read, however long the machine takes.
+// Datagrams are dropped rather than delivered late, even with the buffers of a real kernel in between: on a stalled link, and on a link
+// with a fifth of the required capacity. The test controls time: every 5 ms step waits until all bytes passed by the link have been read,
+// however slow the machine is.
 
 import * as net from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -24,7 +25,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** [dialled, accepted] */
+/** Returns the two ends of a new loopback connection: [dialed, accepted]. */
 const sockets = async (): Promise<[net.Socket, net.Socket]> => {
   const server = net.createServer({ noDelay: true, pauseOnConnect: true });
   const accepted = new Promise<net.Socket>((resolve) => server.once('connection', resolve));
@@ -40,12 +41,12 @@ const sockets = async (): Promise<[net.Socket, net.Socket]> => {
 };
 
 interface LinkRules {
-  /** From the edge to the client, in each 5 ms. An idle link saves nothing up. */
+  /** Capacity from the edge to the client in bytes per 5 ms. Unused capacity is not saved up. */
   readonly bytesPerTick: number;
   readonly delayMs: number;
 }
 
-/** Passes bytes between the sockets of an edge and a client when it is told to. */
+/** A simulated link between the sockets of an edge and a client. Bytes move only when the test calls pass(). */
 class Link {
   isStalled = false;
   readonly edge: net.Socket;
@@ -97,7 +98,7 @@ interface Arrival {
   readonly arrivedMs: number;
 }
 
-/** One flow of an edge to a client: the edge's end, and what arrives at the client of it. */
+/** A datagram flow from an edge to a client: the edge sends, and the arrivals at the client are recorded. */
 class Flow {
   readonly arrivals: Arrival[] = [];
   behind = 0;
@@ -142,7 +143,7 @@ class Flow {
     );
   }
 
-  /** Sends datagrams of 1,200 bytes that carry their time, for so long. */
+  /** Sends datagrams of 1,200 bytes for `ms` milliseconds. A datagram starts with its time of sending. */
   async send(ms: number): Promise<void> {
     const bytes = Buffer.alloc(1200);
     let sentBytes = 0;
@@ -161,7 +162,7 @@ class Flow {
   }
 }
 
-it('nothing that is sent after the first 200 ms of a stall of 2 s arrives, and all goes well at once when it ends', async () => {
+it('datagrams sent after the first 200 ms of a 2 s stall are dropped, and later ones arrive again', async () => {
   const link = await Link.open({ bytesPerTick: Number.POSITIVE_INFINITY, delayMs: 10 });
   const flow = new Flow(link, 12_000);
   await flow.open();
@@ -180,7 +181,7 @@ it('nothing that is sent after the first 200 ms of a stall of 2 s arrives, and a
   expect(after.length).toBeGreaterThan(100);
 });
 
-it('at five times of what a link bears, what arrives is little more than 100 ms late', async () => {
+it('at five times the capacity of a link, datagrams arrive little more than 100 ms late', async () => {
   const bearsPerTick = 12_500;
   const flow = new Flow(await Link.open({ bytesPerTick: bearsPerTick, delayMs: 0 }), 5 * bearsPerTick);
   await flow.open();
@@ -192,7 +193,7 @@ it('at five times of what a link bears, what arrives is little more than 100 ms 
   const at = (share: number): number => late[Math.floor(late.length * share)] ?? Number.NaN;
   expect(late.length).toBeGreaterThan(2000);
   expect(flow.behind).toBeGreaterThan(late.length);
-  // Without the rule the kernel's buffers alone would make it seconds.
+  // Without the rule, the kernel's buffers would delay datagrams by seconds.
   expect(at(0.5)).toBeLessThan(150);
   expect(at(0.95)).toBeLessThan(200);
 });

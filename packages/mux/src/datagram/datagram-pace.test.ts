@@ -9,7 +9,7 @@ import {
 
 const KiB = 1024;
 
-/** A path that bears so many bytes a millisecond and takes so long there and back; the receiver answers at most every 10 ms. */
+/** A simulated path with a capacity in bytes per millisecond and a round-trip time. The receiver acknowledges at most every 10 ms. */
 class SimulatedPath {
   readonly pace: DatagramPace;
   readonly delaysMs: number[] = [];
@@ -17,7 +17,7 @@ class SimulatedPath {
   roundTripMs: number;
   sent = 0;
   dropped = 0;
-  /** What lies before the narrow place, and what has passed it. */
+  /** Datagrams in front of the bottleneck. */
   readonly #queue: { bytes: number; atMs: number }[] = [];
   #passing = 0;
   #taken = 0;
@@ -44,7 +44,7 @@ class SimulatedPath {
     return true;
   }
 
-  /** One millisecond passes. */
+  /** Simulates one millisecond. */
   step(): void {
     this.nowMs += 1;
     if (!this.isStalled) this.#passing += this.bytesPerMs;
@@ -65,7 +65,7 @@ class SimulatedPath {
     }
   }
 
-  /** So many bytes a millisecond are offered, in datagrams of 1,200. */
+  /** Offers `offeredPerMs` bytes per millisecond, in datagrams of 1,200 bytes. */
   run(ms: number, offeredPerMs: number): void {
     let owed = 0;
     for (let i = 0; i < ms; i++) {
@@ -83,9 +83,9 @@ describe('DatagramPace', () => {
     ['100 Mbit/s, 20 ms', 12_500, 20],
     ['8 Mbit/s, 60 ms', 1000, 60],
     ['400 Mbit/s, 150 ms', 50_000, 150],
-  ])('drops nothing of what a path bears: %s', (_, bytesPerMs, roundTripMs) => {
+  ])('drops nothing within the capacity of the path: %s', (_, bytesPerMs, roundTripMs) => {
     const path = new SimulatedPath(bytesPerMs, roundTripMs);
-    // Whoever sends begins slowly, as TCP itself does.
+    // The sender starts slowly, as TCP does.
     for (let share = 0.02; share < 0.9; share *= 1.3) path.run(2 * roundTripMs + 20, bytesPerMs * share);
     path.run(3000, bytesPerMs * 0.9);
     expect(path.dropped).toBe(0);
@@ -96,26 +96,23 @@ describe('DatagramPace', () => {
     ['100 Mbit/s, 20 ms', 12_500, 20],
     ['8 Mbit/s, 60 ms', 1000, 60],
     ['2 Mbit/s, 30 ms', 250, 30],
-  ])(
-    'keeps the delay of what arrives near 100 ms at five times what a path bears: %s',
-    (_, bytesPerMs, roundTripMs) => {
-      const path = new SimulatedPath(bytesPerMs, roundTripMs);
-      path.run(1000, 5 * bytesPerMs);
-      path.delaysMs.length = 0;
-      path.run(30_000, 5 * bytesPerMs);
-      expect(worst(path.delaysMs)).toBeLessThan(roundTripMs + 150);
-      // Nearly all of the path is used all the same.
-      expect(path.delaysMs.length * 1200).toBeGreaterThan(0.9 * 30_000 * bytesPerMs);
-    },
-  );
+  ])('keeps the delay near 100 ms at five times the capacity of the path: %s', (_, bytesPerMs, roundTripMs) => {
+    const path = new SimulatedPath(bytesPerMs, roundTripMs);
+    path.run(1000, 5 * bytesPerMs);
+    path.delaysMs.length = 0;
+    path.run(30_000, 5 * bytesPerMs);
+    expect(worst(path.delaysMs)).toBeLessThan(roundTripMs + 150);
+    // At least 90 % of the path's capacity is used.
+    expect(path.delaysMs.length * 1200).toBeGreaterThan(0.9 * 30_000 * bytesPerMs);
+  });
 
-  it('has no worse start than its first window on a path that is overloaded from the first byte on', () => {
+  it('sends at most its first window into a path that is overloaded from the start', () => {
     const path = new SimulatedPath(2500, 1);
     path.run(2000, 12_500);
     expect(worst(path.delaysMs)).toBeLessThan(151);
   });
 
-  it('takes nothing that is sent more than 100 ms after a link began to stand still, and all at once when it moves', () => {
+  it('drops datagrams once a link has stalled for 100 ms, and sends again when it recovers', () => {
     const path = new SimulatedPath(12_500, 10);
     path.run(1000, 1000);
     path.isStalled = true;
@@ -132,7 +129,7 @@ describe('DatagramPace', () => {
     expect(path.dropped).toBe(dropped);
   });
 
-  it('passes a burst again and again on a path that is idle in between', () => {
+  it('admits repeated bursts on a path that is idle in between', () => {
     const path = new SimulatedPath(12_500, 20);
     for (let second = 0; second < 20; second++) {
       for (let i = 0; i < 150; i++) path.send(1200);
@@ -141,7 +138,7 @@ describe('DatagramPace', () => {
     expect(path.dropped).toBe(0);
   });
 
-  it('lets a lone datagram pass, however large and whatever is known', () => {
+  it('admits a single datagram of any size when nothing else is in flight', () => {
     const pace = new DatagramPace(0);
     expect(pace.admits(WINDOW * 2, 0)).toBe(true);
     pace.sent(WINDOW * 2, 0);
@@ -150,7 +147,7 @@ describe('DatagramPace', () => {
     expect(pace.admits(WINDOW * 2, 2)).toBe(true);
   });
 
-  it('believes a path that became longer, and then drops nothing', () => {
+  it('adapts to a path with a longer round trip, and then drops nothing', () => {
     const path = new SimulatedPath(12_500, 5);
     path.run(1000, 600);
     path.roundTripMs = 300;
@@ -160,7 +157,7 @@ describe('DatagramPace', () => {
     expect(path.dropped).toBe(dropped);
   });
 
-  it('does not take a lasting queue for a longer path', () => {
+  it('does not mistake a lasting queue for a longer path', () => {
     const path = new SimulatedPath(2500, 5);
     path.run(120_000, 7500);
     path.delaysMs.length = 0;
@@ -168,7 +165,7 @@ describe('DatagramPace', () => {
     expect(worst(path.delaysMs)).toBeLessThan(155);
   });
 
-  it('without a known round trip is bound by its first window alone', () => {
+  it('admits only the first window while the round trip is unknown', () => {
     const pace = new DatagramPace(null);
     for (let bytes = 0; bytes < WINDOW; bytes += KiB) {
       expect(pace.admits(KiB, bytes)).toBe(true);
@@ -178,7 +175,7 @@ describe('DatagramPace', () => {
     expect(pace.unseenBytes).toBe(WINDOW);
   });
 
-  it('refuses an answer of more than was sent, and of less than was seen', () => {
+  it('refuses a SEEN count above the sent bytes or below an earlier count', () => {
     const pace = new DatagramPace(1);
     pace.sent(100, 0);
     expect(pace.seen(101, 1)).toBe(false);
@@ -188,7 +185,7 @@ describe('DatagramPace', () => {
     expect(pace.unseenBytes).toBe(40);
   });
 
-  it('holds its bounds whatever happens, and is never stuck', () => {
+  it('keeps its bounds for random events, and always admits datagrams again', () => {
     let seed = 7;
     const random = (below: number): number => {
       seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;

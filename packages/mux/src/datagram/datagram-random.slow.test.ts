@@ -1,5 +1,5 @@
-// Random events on sessions with flows: every datagram that was sent arrives once, whole and in its order, or its flow was told to be over; every
-// other one was reported as dropped when it was offered. Nothing is left when all is over.
+// Random events on sessions with flows. A sent datagram arrives once, whole and in order, unless its flow was reported as closed; other
+// datagrams are reported as dropped when offered. At the end no flows are left.
 import type { StreamReason } from '@tunnel/protocol';
 import {
   carrierPair,
@@ -18,14 +18,14 @@ const HEAD = { tunnelId: 'tun_1', visitor: '203.0.113.7:4711' };
 const BYE: StreamReason = { code: 'cancelled', text: 'random' };
 const EVENTS = 3000;
 
-/** One direction of one flow. What is sent is numbered in its first four bytes; a shorter one is empty. */
+/** One direction of a flow. The first four bytes of a datagram are its number; shorter datagrams are empty. */
 class Direction implements DatagramReader {
   readonly sent: Buffer[] = [];
   readonly outcomes = new Map<DatagramOutcome, number>();
   offered = 0;
   arrived = 0;
   wrong: string | null = null;
-  /** Its reader was told. */
+  /** Whether the end of the flow was reported to the reader. */
   isOver = false;
 
   offer(stream: DatagramStream, bytes: Buffer): void {
@@ -63,7 +63,7 @@ let pair: SessionPair;
 afterEach(() => pair.close());
 
 describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
-  it.each([1, 2, 3])('deliver every datagram once, or report it (seed %i)', async (seed) => {
+  it.each([1, 2, 3])('deliver every datagram once, or report the drop (seed %i)', async (seed) => {
     const random = seededRandom(seed);
     const below = (limit: number): number => Math.floor(random() * limit);
     const flows = new Map<number, Flow>();
@@ -133,7 +133,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
         await addCarrier();
       } else await new Promise(setImmediate);
     }
-    // What is under way arrives; then flows that live have all that was sent.
+    // Waits for datagrams in flight, until open flows have received everything sent.
     await eventually(() => {
       const open = all.filter(({ near, far }) => near.state === 'open' && far?.state === 'open');
       for (const { toClient, toEdge } of open) {

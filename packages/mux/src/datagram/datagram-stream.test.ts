@@ -1,4 +1,4 @@
-// Flows between two sessions over real sockets: what passes, what does not, and what is left when something ends.
+// Datagram flows between two sessions over real sockets: delivery, drops, and cleanup at the end.
 
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
@@ -93,7 +93,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   const sendText = (stream: DatagramStream, text: string): string =>
     stream.send(Buffer.from(text), 0, Buffer.byteLength(text));
 
-  /** The session goes on: another flow works. */
+  /** Checks that the session still works by opening another flow. */
   const anotherWorks = async (): Promise<void> => {
     onFlow = (stream) => {
       stream.accept();
@@ -104,7 +104,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(readers.at(-1)?.texts).toEqual(['well']));
   };
 
-  it('carry datagrams both ways, whole and in order, the first ones before the answer', async () => {
+  it('carry whole datagrams in order in both directions, even before the response to OPEN', async () => {
     const { stream, answer } = open();
     const back = new RecordingDatagrams(stream);
     expect(['one', '', 'three'].map((text) => sendText(stream, text))).toEqual(['sent', 'sent', 'sent']);
@@ -115,13 +115,14 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(back.texts).toEqual(['back']));
   });
 
-  it('carry from 0 to 65,507 bytes and no more, never joined and never cut', async () => {
+  it('carry datagrams of 0 to 65,507 bytes, never joined or split', async () => {
     const { stream } = await opened();
     const sizes = [0, 1, 63, 1472, 16_384, WIRE_LIMITS.DATAGRAM_MAX_BYTES, 0, 30_000, 65_000, 7];
     const sent = sizes.map((size, index) => deterministicBytes(size, index));
     for (const bytes of sent) {
       expect(stream.send(bytes, 0, bytes.length)).toBe('sent');
-      // Each whole frame crosses blocks of 64 KiB and TLS records at another place; one at a time stays within the first window.
+      // Frames cross the 64 KiB blocks and TLS records at different places. Only one datagram at a time is in flight, to stay within the
+      // first window.
       await eventually(() => expect(readers[0]?.datagrams.length).toBe(sent.indexOf(bytes) + 1));
     }
     expect(readers[0]?.datagrams.every((bytes, index) => bytes.equals(sent[index] as Buffer))).toBe(true);
@@ -130,7 +131,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect(stream.send(large, 1, large.length)).toBe('sent');
   });
 
-  it('keep what comes before somebody reads, up to 8 datagrams or 16 KiB', async () => {
+  it('keep up to 8 datagrams or 16 KiB until there is a reader', async () => {
     onFlow = (stream) => stream.accept();
     const { stream } = open();
     for (let i = 0; i < 12; i++) sendText(stream, `${i}`);
@@ -147,7 +148,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     );
   });
 
-  it('say why they were refused, once, and carry nothing afterwards', async () => {
+  it('report the reason of a refusal once, and carry nothing afterwards', async () => {
     onFlow = (stream) => stream.refuse({ code: 'dial-refused', text: 'no socket' });
     const { stream, answer } = open();
     sendText(stream, 'early');
@@ -157,7 +158,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await anotherWorks();
   });
 
-  it('end by a reset on either side; what is under way to one that is over is ignored', async () => {
+  it('end with a reset from either side, and ignore datagrams still in flight', async () => {
     const { stream, far } = await opened();
     far.reset(UNWANTED);
     for (let i = 0; i < 20; i++) sendText(stream, 'into the void');
@@ -169,7 +170,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([pair.edge.liveStreams, pair.client.liveStreams, reported]).toEqual([1, 1, []]);
   });
 
-  it('cost their own stream when a reader throws, and no other', async () => {
+  it('reset only their own stream when a reader throws', async () => {
     const first = await opened();
     const second = await opened();
     (readers[0] as RecordingDatagrams).onEach = () => {
@@ -182,7 +183,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([readers[0]?.abandoned, pair.edge.liveStreams]).toEqual([['datagrams.datagram: Error: mine'], 1]);
   });
 
-  it('cost their own stream when the taker throws', async () => {
+  it('reset only their own stream when the handler of new flows throws', async () => {
     onFlow = () => {
       throw new Error('not today');
     };
@@ -192,7 +193,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await anotherWorks();
   });
 
-  it('are given up when nobody answers', async () => {
+  it('time out when the peer does not respond to OPEN', async () => {
     onFlow = () => {};
     const { answer } = open();
     passedMs += MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS;
@@ -201,7 +202,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(flows.map(({ state }) => state)).toEqual(['closed']));
   });
 
-  it('go by the path while it is up, once they are open, when they fit', async () => {
+  it('use the UDP path while it is up, for opened flows and datagrams that fit', async () => {
     const taken: [number, string][] = [];
     const path = {
       isUp: true,
@@ -228,7 +229,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     ]);
   });
 
-  it('take what comes by the path, also before the answer to OPEN, and never before they accepted', async () => {
+  it('accept datagrams from the UDP path before the response to OPEN, but not before accept()', async () => {
     const accepts: (() => void)[] = [];
     onFlow = (stream) => void accepts.push(() => stream.accept());
     const { stream } = open();
@@ -245,7 +246,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect(pair.edge.deliverDatagram(stream.flow, bytes, 1, 12)).toBe(false);
   });
 
-  it('have a carrier for themselves while another one takes byte streams', async () => {
+  it('have a separate carrier while another carrier takes byte streams', async () => {
     pair.close();
     await connect(3);
     pair.edge.reserveForDatagrams();
@@ -254,19 +255,19 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     for (let i = 0; i < 6; i++) pair.edge.open(HEAD, answer);
     await eventually(() => expect(byteStreams).toHaveLength(6));
     const second = await opened();
-    // Ids are the carrier's: the two flows are neighbours, and nothing else is there.
+    // Stream ids count per carrier: consecutive ids show that the two flows share a carrier with no byte stream in between.
     expect([first.stream.id, second.stream.id]).toEqual([2, 4]);
-    // The client keeps off the carrier that the edge has chosen, too.
+    // The client does not open byte streams on the carrier reserved by the edge either.
     const own = pair.client.open(HEAD, answer);
     await eventually(() => expect((own as MuxStream).state).toBe('closed'));
     expect([(own as MuxStream).id, pair.edge.liveStreams]).toEqual([1, 8]);
   });
 
-  it('are reset with their carrier, and go on with the next one', async () => {
+  it('are reset with their carrier, and new flows use the next carrier', async () => {
     pair.close();
     await connect(2);
     const { reader, stream } = await opened();
-    // The first of two idle carriers is the one.
+    // The flow uses the first of two idle carriers.
     pair.carriers[0]?.destroy('cut');
     expect([reader.reset?.code, stream.state, sendText(stream, 'late')]).toEqual(['carrier-lost', 'closed', 'away']);
     await eventually(() => expect(readers[0]?.reset?.code).toBe('carrier-lost'));
@@ -277,7 +278,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([pair.edge.liveStreams, pair.edge.flows?.size]).toEqual([0, 0]);
   });
 
-  it('leave a carrier that is being replaced, and stay on those of a session that drains', async () => {
+  it('are reset when their carrier is replaced, but continue while a session drains', async () => {
     const first = await opened();
     passedMs += CARRIER_ROTATE_AFTER_MS;
     pair.client.tick(performance.now() + passedMs);
@@ -299,7 +300,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect([pair.edge.liveStreams, pair.client.liveStreams]).toEqual([0, 0]));
   });
 
-  it('take no share of the memory that windows of bytes have', async () => {
+  it('use none of the memory budget of byte streams', async () => {
     const streams = Array.from({ length: 2000 }, () => open().stream);
     await eventually(() => expect(flows).toHaveLength(2000));
     expect([pair.edge.liveStreams, pair.edge.byteStreams, pair.edge.budget.committedBytes]).toEqual([2000, 0, 0]);
@@ -308,7 +309,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   });
 });
 
-describe('a session without the capability', () => {
+describe('a session without the datagram capability', () => {
   it('opens no flows', async () => {
     const pair = await sessionPair({ kind: 'plain', capabilities: ['p2p'] });
     pair.edge.reserveForDatagrams();

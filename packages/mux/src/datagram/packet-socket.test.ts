@@ -23,7 +23,7 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.close();
 });
 
-it('what one seals and sends another opens, whole, in its own memory', async () => {
+it('a sealed packet arrives whole at the other socket, even when send slots are reused', async () => {
   const opening = new OpeningKey(ID, KEY);
   const bodies: (Buffer | string)[] = [];
   const receiver = makeSocket((packet) => bodies.push(opening.open(packet)));
@@ -31,7 +31,7 @@ it('what one seals and sends another opens, whole, in its own memory', async () 
   const sender = makeSocket();
   await sender.connect(target);
   const key = new SealingKey(ID, KEY);
-  // More than there are slots: each is used again.
+  // Sends more packets than there are send slots, so that slots are reused.
   for (let i = 0; i < 3 * DATAGRAM_PATH_SEND_QUEUE_PACKETS; i += 1) {
     expect(sender.send(key, SEALED_KIND.PROBE, Buffer.from(`body ${i}`))).toBe(true);
     if (i % 50 === 0) await eventually(() => expect(bodies.length).toBe(i + 1));
@@ -40,7 +40,7 @@ it('what one seals and sends another opens, whole, in its own memory', async () 
   expect(bodies.map(String)).toEqual(bodies.map((_, i) => `body ${i}`));
 });
 
-it('a datagram of the largest payload fits, a longer body is dropped', async () => {
+it('a datagram of the largest payload is sent, and a longer one is dropped', async () => {
   const opening = new OpeningKey(ID, KEY);
   const bodies: Buffer[] = [];
   const receiver = makeSocket((packet) => bodies.push(opening.open(packet) as Buffer));
@@ -61,7 +61,7 @@ it('a datagram of the largest payload fits, a longer body is dropped', async () 
   ]);
 });
 
-it('a port that another has is refused, and a closed socket sends nothing', async () => {
+it('binding a port in use fails, and a closed socket sends nothing', async () => {
   const first = makeSocket();
   const { port } = await first.bind('127.0.0.1', 0);
   const second = makeSocket();
@@ -73,7 +73,7 @@ it('a port that another has is refused, and a closed socket sends nothing', asyn
   expect(key.sealed).toBe(0);
 });
 
-it('a peer that is gone is silence, not an error', async () => {
+it('a closed peer causes no error on the sending socket', async () => {
   const gone = makeSocket();
   const target = await gone.bind('127.0.0.1', 0);
   gone.close();
@@ -84,11 +84,11 @@ it('a peer that is gone is silence, not an error', async () => {
     sender.send(key, SEALED_KIND.PROBE, Buffer.alloc(8));
     await new Promise(setImmediate);
   }
-  // The ICMP answers have come by now, and the socket still works.
+  // The ICMP errors have arrived by now, and the socket still works.
   expect(sender.hasRoom).toBe(true);
 });
 
-it('a socket on all addresses of both families hears IPv4, and answers there', async ({ skip }) => {
+it('a dual-stack socket receives IPv4 packets and can respond to them', async ({ skip }) => {
   const key = new SealingKey(ID, KEY);
   const opening = new OpeningKey(ID, KEY);
   const both: PacketSocket = new PacketSocket({
@@ -107,7 +107,7 @@ it('a socket on all addresses of both families hears IPv4, and answers there', a
   await eventually(() => expect(bodies).toEqual(['back']));
 });
 
-it('what throws for one packet costs that packet', async () => {
+it('an error while handling one packet does not affect the next packet', async () => {
   const caught: string[] = [];
   const seen: string[] = [];
   const receiver = makeSocket(

@@ -1,4 +1,5 @@
-// Two machines at the ends of a link that is cut, opened, made deaf on one side and lossy at random, with timers that come late.
+// Two path machines at the ends of a simulated link that is cut, restored, blocked in one direction and lossy at random, with late
+// timers.
 import { seededRandom } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -24,7 +25,7 @@ interface Task {
 class Simulation {
   now = 0;
   readonly ends: readonly [End, End];
-  /** Which end's packets arrive. */
+  /** Whether packets of the first and of the second end arrive. */
   passes: readonly [boolean, boolean] = [true, true];
   lossOf: () => boolean = () => false;
   lateness: () => number = () => 0;
@@ -65,7 +66,7 @@ class End {
   probes: number[] = [];
   rounds = 0;
   answeredAt = Number.NEGATIVE_INFINITY;
-  /** Since when it sends and gets no answer; null: it does not. */
+  /** Time of the first send without a response, or null if no response is missing. */
   unansweredUseSince: number | null = null;
   readonly #simulation: Simulation;
   readonly #side: 0 | 1;
@@ -84,7 +85,7 @@ class End {
     if (state.kind === 'probing' && before.kind !== 'probing') this.rounds += 1;
     for (const effect of effects) {
       if (effect.kind === 'use') {
-        // Never with one direction alone: this very moment an answer came.
+        // A path is used only at the moment of a response, so both directions are proven.
         expect(this.answeredAt).toBe(simulation.now);
       } else if (effect.kind === 'wake') {
         this.#timer += 1;
@@ -118,13 +119,13 @@ class End {
     this.tell({ kind: 'heard', isAnswer: packet === 'answer' });
   }
 
-  /** What must hold after each step. */
+  /** Checks the invariants of an end; called after every step. */
   check(): void {
     if (!isPathUsed(this.state)) return;
     const { now } = this.#simulation;
     const unusedMs = now - this.answeredAt;
     const usedMs = this.unansweredUseSince === null ? 0 : now - Math.max(this.unansweredUseSince, this.answeredAt);
-    // No `expect` where nothing is wrong: it runs a million times.
+    // Returns before any call of `expect`, because this check runs a million times.
     if (unusedMs <= IDLE_LEAVES_WITHIN_MS && usedMs <= USED_LEAVES_WITHIN_MS) return;
     expect.fail(`still used ${unusedMs} ms after the last answer, ${usedMs} ms after a use without one`);
   }
@@ -139,7 +140,7 @@ const phase = fc.record({
   event: fc.constantFrom('none', 'none', 'addresses-0', 'addresses-1', 'started-0', 'off-on-1'),
 });
 
-it('a path is used with both directions proven alone, left in time when it is silent, and tried with bounded effort', () => {
+it('a path is used only if proven in both directions, left soon after silence, and probed within bounds', () => {
   fc.assert(
     fc.property(fc.array(phase, { maxLength: 12, size: 'max' }), fc.integer(), (phases, seed) => {
       const chance = seededRandom(seed);
@@ -166,7 +167,7 @@ it('a path is used with both directions proven alone, left in time when it is si
         }
       }
       for (const { probes, rounds } of simulation.ends) {
-        // A round is three tries of 20 probes, one that an event began anew counts again; and never more than one in 50 ms.
+        // A round is three attempts of 20 probes, and a restart by an event counts as another round. Probes are at least 50 ms apart.
         expect(probes.length).toBeLessThanOrEqual((rounds + restarts) * 60);
         expect(rounds).toBeLessThanOrEqual(restarts * 2 + simulation.now / 1000);
       }
@@ -175,7 +176,7 @@ it('a path is used with both directions proven alone, left in time when it is si
   );
 });
 
-it('a link that works again is used again, whatever happened before', () => {
+it('a recovered link is used again, whatever happened before', () => {
   fc.assert(
     fc.property(fc.array(phase, { maxLength: 6 }), fc.integer(), (phases, seed) => {
       const chance = seededRandom(seed);
@@ -188,14 +189,14 @@ it('a link that works again is used again, whatever happened before', () => {
       simulation.passes = [true, true];
       simulation.lossOf = () => chance() < 0.02;
       simulation.runUntil(simulation.now + 600_000 + 10_000);
-      // With some loss one may just be asking whether the other is still there; it is used meanwhile.
+      // Because of the packet loss, an end may be in doubt and pinging at this moment; the path is still used.
       for (const { state } of simulation.ends) expect(['up', 'doubtful']).toContain(state.kind);
     }),
     { numRuns: 25 },
   );
 });
 
-it('2 % of loss in each direction does not end a path that is in use for an hour', () => {
+it('2 % loss in each direction does not end a path that is used for an hour', () => {
   const chance = seededRandom(7);
   const simulation = new Simulation();
   for (const end of simulation.ends) end.tell({ kind: 'started', beginAfterMs: 0 });

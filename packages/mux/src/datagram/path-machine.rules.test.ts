@@ -11,7 +11,7 @@ import {
   wantsUse,
 } from './path-machine.rules.ts';
 
-/** A machine with its timer; what it does is kept with the time. */
+/** A path machine with its timer. Effects are recorded with their time. */
 class Driven {
   state: PathState = PATH_OFF;
   now = 1000;
@@ -24,7 +24,7 @@ class Driven {
     for (const effect of effects) this.#perform(effect);
   }
 
-  /** Every timer is on time. */
+  /** Runs the machine until `end`, with every timer on time. */
   runUntil(end: number): void {
     while (this.#wakeAt <= end) {
       this.now = this.#wakeAt;
@@ -56,8 +56,8 @@ const up = (): Driven => {
   return path;
 };
 
-describe('probing', () => {
-  it('sends dense probes for half a second, then thin ones to the end of the try, three times', () => {
+describe('probing a path', () => {
+  it('sends probes every 50 ms for half a second, then every 250 ms, in three attempts of 3 s', () => {
     const path = new Driven();
     path.tell(START);
     path.runUntil(1000 + 9000);
@@ -69,14 +69,14 @@ describe('probing', () => {
     expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['down', 'no-answer']);
   });
 
-  it('begins when both sides can begin together', () => {
+  it('starts after the delay that lets both sides start together', () => {
     const path = new Driven();
     path.tell({ kind: 'started', beginAfterMs: 40 });
     path.runUntil(1060);
     expect(path.of('send-probe')).toEqual([1040]);
   });
 
-  it('ends in use with an answer, and with nothing less', () => {
+  it('succeeds only with a response to a probe', () => {
     const path = new Driven();
     path.tell(START);
     path.runUntil(1200);
@@ -96,7 +96,7 @@ describe('probing', () => {
     expect(path.of('send-probe')).toEqual([1000, 1420, 1450, 1500]);
   });
 
-  it('is taken up again after 5 s, 30 s, 2 min, and every 10 min', () => {
+  it('is repeated after pauses of 5 s, 30 s, 2 min, and then 10 min', () => {
     const path = new Driven();
     path.tell(START);
     path.runUntil(4_000_000);
@@ -105,7 +105,7 @@ describe('probing', () => {
     expect(pauses.slice(0, 5)).toEqual([5000, 30_000, 120_000, 600_000, 600_000]);
   });
 
-  it('is taken up at once when an address changes, or the other side is heard', () => {
+  it('restarts at once when an address changes or a packet arrives', () => {
     for (const event of [{ kind: 'addresses-changed' }, ARRIVAL, ANSWER, START] as const) {
       const path = new Driven();
       path.tell(START);
@@ -118,7 +118,7 @@ describe('probing', () => {
 });
 
 describe('a path that is up', () => {
-  it('is asked every 10 s while idle', () => {
+  it('is pinged every 10 s while idle', () => {
     const path = up();
     path.runUntil(11_000);
     expect(path.of('send-ping')).toEqual([11_000]);
@@ -127,7 +127,7 @@ describe('a path that is up', () => {
     expect(path.of('send-ping')).toEqual([11_000]);
   });
 
-  it('is asked 2 s after the last answer while in use, at once when that is longer ago', () => {
+  it('is pinged 2 s after the last response while in use, or at once if that was longer ago', () => {
     const path = up();
     expect(wantsUse(path.state)).toBe(true);
     path.tell({ kind: 'used' });
@@ -143,7 +143,7 @@ describe('a path that is up', () => {
   it.each([
     ['in use', 3000, 5000],
     ['idle', 11_000, 13_000],
-  ])('%s is left after 2 s of pings that nothing answers', (use, asked, left) => {
+  ])('%s is left after 2 s of unanswered pings', (use, asked, left) => {
     const path = up();
     if (use === 'in use') path.tell({ kind: 'used' });
     path.runUntil(left - 1);
@@ -154,7 +154,7 @@ describe('a path that is up', () => {
     expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['down', 'went-silent']);
   });
 
-  it('is left too when it hears the other side and is not heard', () => {
+  it('is left even if packets arrive while pings get no response', () => {
     const path = up();
     path.tell({ kind: 'used' });
     for (let at = 1100; at <= 5000; at += 100) {
@@ -164,7 +164,7 @@ describe('a path that is up', () => {
     expect(path.of('leave:went-silent')).toEqual([5000]);
   });
 
-  it('is asked again no sooner because a timer comes early', () => {
+  it('is not pinged earlier because a timer fires early', () => {
     const path = up();
     path.tell({ kind: 'used' });
     for (let at = 1010; at < 5000; at += 10) {
@@ -177,7 +177,7 @@ describe('a path that is up', () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(MUX_LIMITS.PATH_DOUBT_PING_EVERY_MS);
   });
 
-  it('is in no doubt any more with one answer', () => {
+  it('is trusted again after one response', () => {
     const path = up();
     path.tell({ kind: 'used' });
     path.runUntil(4900);
@@ -187,13 +187,13 @@ describe('a path that is up', () => {
     expect(path.state.kind).toBe('up');
   });
 
-  it('is asked at once when an address of the machine changes', () => {
+  it('is pinged at once when an address of the computer changes', () => {
     const path = up();
     path.tell({ kind: 'addresses-changed' });
     expect(path.done).toEqual(['1000 send-ping']);
   });
 
-  it('is not left by a process that stood still: it asks once more before', () => {
+  it('is pinged once more before it is left when the process was suspended', () => {
     const path = up();
     path.now = 3_600_000;
     path.tell({ kind: 'tick' });
@@ -204,7 +204,7 @@ describe('a path that is up', () => {
     expect(path.state.kind).toBe('up');
   });
 
-  it('is left at once when it is switched off, and stays so', () => {
+  it('is left at once when switched off, and stays off', () => {
     const path = up();
     path.tell({ kind: 'switched-off' });
     path.tell(ANSWER);
@@ -214,7 +214,7 @@ describe('a path that is up', () => {
   });
 });
 
-describe('after silence', () => {
+describe('a path after silence', () => {
   const cutAfter = (heldMs: number): Driven => {
     const path = up();
     for (let at = path.now; at < 1000 + heldMs; at += 1000) {
@@ -226,7 +226,7 @@ describe('after silence', () => {
     return path;
   };
 
-  it('it is tried after 5 s, and says that it went silent until that has failed', () => {
+  it('is probed again after 5 s, and reports went-silent until that probing fails', () => {
     const path = cutAfter(20_000);
     const left = path.now;
     path.done.length = 0;
@@ -240,7 +240,7 @@ describe('after silence', () => {
     expect(pathReasonOf(path.state)).toBe('no-answer');
   });
 
-  it('one that never holds is tried ever more rarely, one that held begins anew', () => {
+  it('is probed less and less often if it never holds, and from the first pause if it did', () => {
     const path = cutAfter(1000);
     const pauses: number[] = [];
     for (let round = 0; round < 3; round += 1) {

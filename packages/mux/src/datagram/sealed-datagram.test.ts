@@ -43,7 +43,7 @@ const sealed = (key: SealingKey, kind: SealedKind, body: Buffer): Buffer => {
   return into;
 };
 
-/** A path's two halves, and packets 1 to `count` of it. */
+/** Creates the two keys of a path, and packets 1 to `count` sealed with them. */
 const packetsOf = (count: number): { opening: OpeningKey; packets: Buffer[] } => {
   const sealing = new SealingKey(PATH_ID, KEY);
   const packets = Array.from({ length: count }, (_, i) =>
@@ -52,7 +52,7 @@ const packetsOf = (count: number): { opening: OpeningKey; packets: Buffer[] } =>
   return { opening: new OpeningKey(PATH_ID, KEY), packets };
 };
 
-describe('the golden vectors', () => {
+describe('sealed golden vectors', () => {
   it.each(read<Vector>('sealed.json'))('$name', (vector) => {
     const opening = new OpeningKey(hex(vector.path_id), hex(vector.key));
     const packet = hex(vector.packet);
@@ -75,7 +75,7 @@ describe('the golden vectors', () => {
     }
   });
 
-  it('sealing gives the same bytes, counter for counter', () => {
+  it('sealing yields the same bytes for the same counters', () => {
     const inOrder = read<Vector>('sealed.json').filter(({ counter }) => counter < 2 ** 32);
     const key = new SealingKey(PATH_ID, KEY);
     const packets = inOrder.map(({ kind, body }) => sealed(key, SEALED_KIND[kind], hex(body)).toString('hex'));
@@ -92,8 +92,8 @@ describe('the golden vectors', () => {
   );
 });
 
-describe('the counter', () => {
-  it('never repeats under a key, whoever seals with it', () => {
+describe('sealing a packet', () => {
+  it('never repeats a counter under the same key', () => {
     const key = new SealingKey(PATH_ID, KEY);
     const seen = new Set<string>();
     for (let i = 0; i < 500; i += 1) {
@@ -104,7 +104,7 @@ describe('the counter', () => {
     expect(key.sealed).toBe(500);
   });
 
-  it('a packet is written where it is told to, and touches nothing beside', () => {
+  it('writes only to the given part of the target buffer', () => {
     const into = Buffer.alloc(100, 0xee);
     const end = new SealingKey(PATH_ID, KEY).seal(SEALED_KIND.PROBE, Buffer.from('abc'), into, 10);
     expect(end).toBe(10 + SEALED_OVERHEAD_BYTES + 3);
@@ -114,15 +114,15 @@ describe('the counter', () => {
   });
 });
 
-describe('replays', () => {
-  it('each packet opens once, in whatever order the network brings them', () => {
+describe('replay protection', () => {
+  it('opens each packet once, in any order of arrival', () => {
     const { opening, packets } = packetsOf(300);
     const order = packets.map((_, i) => (i * 7) % 300);
     for (const i of order) expect(opening.open(packets[i] as Buffer)).toEqual(Buffer.from([0, 0, 0, i & 255]));
     for (const packet of packets) expect(opening.open(packet)).toBe('replayed');
   });
 
-  it('one that more than the window has overtaken is as good as a replay', () => {
+  it('treats a packet older than the window as a replay', () => {
     const window = REPLAY_WINDOW_PACKETS;
     const { opening, packets } = packetsOf(window + 2);
     expect(opening.open(packets[window] as Buffer)).toBeInstanceOf(Buffer);
@@ -132,7 +132,7 @@ describe('replays', () => {
     expect(opening.open(packets[2] as Buffer)).toBeInstanceOf(Buffer);
   });
 
-  it('a forged packet takes no counter from the true one', () => {
+  it('lets the genuine packet pass after a forged packet with the same counter', () => {
     const { opening, packets } = packetsOf(3);
     const forged = Buffer.from(packets[2] as Buffer);
     forged[forged.length - 1] = (forged.at(-1) as number) ^ 1;
@@ -141,7 +141,7 @@ describe('replays', () => {
     expect(opening.open(packets[2] as Buffer)).toBeInstanceOf(Buffer);
   });
 
-  it('for any order with any gaps the window says what a plain list would say', () => {
+  it('decides like a plain list of counters for any order and gaps', () => {
     const window = REPLAY_WINDOW_PACKETS;
     const sealing = new SealingKey(PATH_ID, KEY);
     const packets = Array.from({ length: 4 * window }, () => sealed(sealing, SEALED_KIND.PING, Buffer.alloc(0)));
@@ -165,8 +165,8 @@ describe('replays', () => {
   });
 });
 
-describe('any bytes', () => {
-  it('open to nothing, and nothing throws', () => {
+describe('sealed packets under attack', () => {
+  it('random bytes never open and never throw', () => {
     const opening = new OpeningKey(PATH_ID, KEY);
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 1500 }), (bytes) => typeof opening.open(Buffer.from(bytes)) === 'string'),
@@ -174,7 +174,7 @@ describe('any bytes', () => {
     expect(opening.highest).toBe(0);
   });
 
-  it('a packet that is cut, joined or changed in any byte does not open, and the true one still does', () => {
+  it('a truncated, extended or altered packet does not open, and the genuine one still does', () => {
     const { packets } = packetsOf(1);
     const packet = packets[0] as Buffer;
     const change = fc.oneof(
@@ -196,7 +196,7 @@ describe('any bytes', () => {
     );
   });
 
-  it('bodies of PING and PONG are read or passed over', () => {
+  it('random PING and PONG bodies never throw', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         decodePing(Buffer.from(bytes));
@@ -206,7 +206,7 @@ describe('any bytes', () => {
   });
 });
 
-it('an address comes back as node writes it', () => {
+it('an address in a PONG reads as Node.js formats it', () => {
   const token = randomBytes(8);
   const told = (address: string): string | undefined => {
     const body = encodePong(token, address, 1);

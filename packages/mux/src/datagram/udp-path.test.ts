@@ -8,7 +8,7 @@ import { SEALED_KIND, SealingKey } from './sealed-datagram.ts';
 import { encodePing } from './sealed-ping.ts';
 import { type PathKeys, UdpPath, type UdpPathOptions } from './udp-path.ts';
 
-/** One end: its datagrams, the ways it went, and what it refused. */
+/** One end of a UDP path, with its received datagrams, reported paths and refused packets. */
 interface End {
   readonly path: UdpPath;
   readonly socket: PacketSocket;
@@ -72,18 +72,18 @@ afterEach(() => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-/** Real sockets answer while the fake clock stands still. */
+/** Starts the client's path and waits until both ends are up. Real sockets respond while the fake clock stands still. */
 const bothUp = async (): Promise<void> => {
   client.path.start();
   await eventually(() => expect([client.path.isUp, edge.path.isUp]).toEqual([true, true]));
 };
 
-/** Steps of the clock, with time for packets in between. */
+/** Advances the clock in steps of 100 ms, with time for packets in between. */
 const run = async (ms: number, each: () => void = () => {}): Promise<void> => {
   for (let passed = 0; passed < ms; passed += 100) {
     each();
     await clock.advance(100);
-    // What was sent crosses two sockets and the relay's two.
+    // Packets cross two sockets of the ends and two of the relay.
     for (let turn = 0; turn < 8; turn += 1) await new Promise(setImmediate);
   }
 };
@@ -93,8 +93,8 @@ const sendBothWays = (): void => {
   edge.path.send(1, hello, 2, 7);
 };
 
-describe('datagrams', () => {
-  it('go both ways, as parts of larger memory', async () => {
+describe('datagrams over a UDP path', () => {
+  it('travel in both directions from a part of a larger buffer', async () => {
     await bothUp();
     expect(client.path.send(7, hello, 2, 7)).toBe(true);
     await eventually(() => expect(edge.datagrams).toEqual(['7: hello']));
@@ -102,15 +102,15 @@ describe('datagrams', () => {
     await eventually(() => expect(client.datagrams).toEqual(['8: he']));
   });
 
-  it('of a flow that nobody knows are dropped', async () => {
+  it('of an unknown flow are dropped', async () => {
     await bothUp();
     client.path.send(404, hello, 0, 9);
     await eventually(() => expect(edge.refused).toEqual(['unopened']));
   });
 });
 
-describe('a path is up', () => {
-  it('when each end has heard an answer to its own PING', async () => {
+describe('a UDP path', () => {
+  it('is up once each end has received a response to its own PING', async () => {
     await bothUp();
     expect([client.ways, edge.ways]).toEqual([
       ['carrier probing', 'udp'],
@@ -118,15 +118,18 @@ describe('a path is up', () => {
     ]);
   });
 
-  it.each(['to-target', 'to-senders', 'everything'] as const)('at neither end while %s is blocked', async (block) => {
-    relay.block = block;
-    client.path.start();
-    await run(9500);
-    expect([client.path.way, edge.path.isUp]).toEqual([{ path: 'carrier', reason: 'udp-blocked' }, false]);
-    expect([...client.ways, ...edge.ways]).not.toContain('udp');
-  });
+  it.each(['to-target', 'to-senders', 'everything'] as const)(
+    'is up at neither end while %s is blocked',
+    async (block) => {
+      relay.block = block;
+      client.path.start();
+      await run(9500);
+      expect([client.path.way, edge.path.isUp]).toEqual([{ path: 'carrier', reason: 'udp-blocked' }, false]);
+      expect([...client.ways, ...edge.ways]).not.toContain('udp');
+    },
+  );
 
-  it('and stays so through hours of quiet, by a PING before any NAT forgets it', async () => {
+  it('stays up while idle, because PINGs keep the NAT mapping alive', async () => {
     await bothUp();
     let quietMs = 0;
     let last = relay.sent.length;
@@ -141,9 +144,9 @@ describe('a path is up', () => {
   });
 });
 
-describe('a path that falls silent', () => {
+describe('a UDP path that falls silent', () => {
   it.each(['to-target', 'to-senders', 'everything'] as const)(
-    'is left within 5 s at both ends when %s is blocked, and taken up again when it is open',
+    'is left within 5 s at both ends when %s is blocked, and used again once open',
     async (block) => {
       await bothUp();
       await run(12_000, sendBothWays);
@@ -159,7 +162,7 @@ describe('a path that falls silent', () => {
     },
   );
 
-  it('is tried again over whatever its owner opens for that', async () => {
+  it('calls onRetry before the next attempt, so that the owner can open another socket', async () => {
     let retries = 0;
     const other = makeEnd({ id, sealing: toEdge, opening: toClient }, { onRetry: () => (retries += 1) });
     other.path.route = { socket: client.socket };
@@ -173,7 +176,7 @@ describe('a path that falls silent', () => {
     other.socket.close();
   });
 
-  it('a path that was stopped is dead: nothing is opened or sent', async () => {
+  it('accepts and sends no datagrams once stopped', async () => {
     await bothUp();
     edge.path.stop();
     const refused = edge.refused.length;
@@ -185,7 +188,7 @@ describe('a path that falls silent', () => {
   });
 });
 
-it('what throws while a path is looked after costs that path', async () => {
+it('a UDP path is switched off when the onChange callback throws', async () => {
   const caught: string[] = [];
   const broken = makeEnd(
     { id, sealing: toEdge, opening: toClient },
@@ -206,13 +209,13 @@ it('what throws while a path is looked after costs that path', async () => {
 });
 
 describe('PING and PONG', () => {
-  it('have one size: no answer is larger than its question', async () => {
+  it('have equal sizes, so that no response is larger than its request', async () => {
     await bothUp();
     const sizes = new Set([...client.arrivals, ...edge.arrivals].map(({ length }) => length));
     expect(sizes.size).toBe(1);
   });
 
-  it('a PONG that nobody asked for proves nothing', async () => {
+  it('an unrequested PONG proves nothing', async () => {
     const sealing = new SealingKey(id, toClient);
     const into = Buffer.alloc(100);
     const end = sealing.seal(SEALED_KIND.PONG, Buffer.alloc(26, 1), into, 0);
@@ -222,7 +225,7 @@ describe('PING and PONG', () => {
     expect(client.path.isUp).toBe(false);
   });
 
-  it('are answered so many times a second and not more often', async () => {
+  it('responses are limited to a number per second', async () => {
     await bothUp();
     const most = 2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
     const answered = pongsAt(client);
@@ -241,8 +244,8 @@ describe('PING and PONG', () => {
   });
 });
 
-describe('addresses', () => {
-  it('the newest authenticated one is where the edge sends', async () => {
+describe('the remote address of a UDP path', () => {
+  it('is the address of the newest authenticated packet', async () => {
     await bothUp();
     const before = edge.path.route?.to?.port;
     relay.changeAddresses();
@@ -253,7 +256,7 @@ describe('addresses', () => {
     await eventually(() => expect(client.datagrams).toEqual(['2: ..hello..']));
   });
 
-  it('neither a replay, nor an old packet that comes late, nor a stranger moves it', async () => {
+  it('is not changed by a replay, a late old packet or a forged packet', async () => {
     await bothUp();
     const at = relay.sent.length;
     relay.block = 'to-target';
@@ -263,7 +266,7 @@ describe('addresses', () => {
     client.path.send(1, hello, 0, 9);
     await eventually(() => expect(edge.datagrams.length).toBe(1));
     const { route } = edge.path;
-    // Replayed, then late but true, then forged: each from an address of its own.
+    // Injects a replayed packet, a genuine late packet and a forged packet, from three different addresses.
     const forged = Buffer.from(relay.sent[at + 1] as Buffer);
     forged[15] = 0xff;
     for (const packet of [relay.sent[0] as Buffer, relay.sent[at] as Buffer, forged]) relay.inject(packet);
@@ -273,7 +276,7 @@ describe('addresses', () => {
   });
 });
 
-it('nothing that was not sealed is answered, and what says nothing to this path is dropped', async () => {
+it('gets no response to unsealed packets, and malformed packets are dropped', async () => {
   await bothUp();
   const { sealed } = edge.path.sealing;
   for (let i = 0; i < 50; i += 1) relay.inject(Buffer.concat([Buffer.from([i % 7]), id, randomBytes(i)]));

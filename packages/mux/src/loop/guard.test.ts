@@ -1,4 +1,4 @@
-// A fault below each guard of the mux: it costs one socket, one stream or one carrier, and is told once.
+// Faults below every guard of the mux: a fault costs a single socket, stream or carrier, and is reported once.
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { eventually, type SessionPair, sessionPair, socketPair } from '@tunnel/testkit';
@@ -24,7 +24,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
 
-/** Throws in one of its methods; what it is told of it. */
+/** Creates a reader with a `method` that throws, and records the calls of abandon() in `told`. */
 const faulty = (method: keyof ByteReader | null, told: string[]): ByteReader => ({
   onData: () => true,
   onDrain: () => {},
@@ -34,36 +34,39 @@ const faulty = (method: keyof ByteReader | null, told: string[]): ByteReader => 
   ...(method === null ? {} : { [method]: raise }),
 });
 
-/** Whoever is cut off in a test is none of its business. */
+/** Creates a pair of sockets that ignore errors, because these tests cut connections. */
 const quietPair = async (): ReturnType<typeof socketPair> => {
   const pair = await socketPair('plain');
   for (const socket of pair) socket.on('error', () => {});
   return pair;
 };
 
-describe('a socket', () => {
-  it.each(['static', 'chunk'] as const)('whose reader throws on %s data is abandoned, and lives', async (path) => {
-    const [accepted, dialled] = await quietPair();
-    const told: string[] = [];
-    const end = adoptSocket(accepted);
-    cleanups.push(
-      () => dialled.destroy(),
-      () => end.reset({ code: 'cancelled', text: '' }),
-    );
-    end.read(faulty('onData', told));
-    if (path === 'chunk') end.onChunk(Buffer.from('x'));
-    else dialled.write('x');
-    await eventually(() => expect(told).toEqual(['socket.data']));
-    // Its reader decides what becomes of it: an answer can still be given.
-    end.write(Buffer.from('sorry'), 0, 5, false);
-    dialled.resume();
-    expect(String((await once(dialled, 'data'))[0])).toBe('sorry');
-  });
+describe('a socket duplex', () => {
+  it.each(['static', 'chunk'] as const)(
+    'is abandoned but stays open when the reader throws on %s data',
+    async (path) => {
+      const [accepted, dialled] = await quietPair();
+      const told: string[] = [];
+      const end = adoptSocket(accepted);
+      cleanups.push(
+        () => dialled.destroy(),
+        () => end.reset({ code: 'cancelled', text: '' }),
+      );
+      end.read(faulty('onData', told));
+      if (path === 'chunk') end.onChunk(Buffer.from('x'));
+      else dialled.write('x');
+      await eventually(() => expect(told).toEqual(['socket.data']));
+      // The reader decides about the connection after an error, so a response can still be sent.
+      end.write(Buffer.from('sorry'), 0, 5, false);
+      dialled.resume();
+      expect(String((await once(dialled, 'data'))[0])).toBe('sorry');
+    },
+  );
 
   it.each([
     ['onEnd', 'socket.end', 'end'],
     ['onReset', 'socket.reset', 'resetAndDestroy'],
-  ] as const)('whose %s throws is abandoned', async (method, where, leave) => {
+  ] as const)('is abandoned when %s throws', async (method, where, leave) => {
     const [accepted, dialled] = await quietPair();
     const told: string[] = [];
     const end = adoptSocket(accepted);
@@ -73,7 +76,7 @@ describe('a socket', () => {
     await eventually(() => expect(told).toEqual([where]));
   });
 
-  it('whose reader cannot even let go is destroyed', async () => {
+  it('is destroyed when abandon() throws', async () => {
     const [accepted, dialled] = await quietPair();
     adoptSocket(accepted).read({ ...faulty('onData', []), abandon: raise });
     dialled.on('error', () => {});
@@ -82,7 +85,7 @@ describe('a socket', () => {
     dialled.destroy();
   });
 
-  it('whose reader throws at a drain or behind the last byte is abandoned', async () => {
+  it('is abandoned when the reader throws on drain or flush', async () => {
     const [accepted, dialled] = await quietPair();
     const told: string[] = [];
     const end = adoptSocket(accepted);
@@ -97,7 +100,7 @@ describe('a socket', () => {
   });
 });
 
-describe('a handle', () => {
+describe('a handle duplex', () => {
   const start = async (told: string[], method: keyof ByteReader | null) => {
     let take: (end: SocketEnd) => void = () => {};
     const accepted = new Promise<SocketEnd>((resolve) => {
@@ -122,7 +125,7 @@ describe('a handle', () => {
     return { end, peer, reader };
   };
 
-  it('whose reader throws on data is abandoned, and lives', async () => {
+  it('is abandoned but stays open when the reader throws on data', async () => {
     const told: string[] = [];
     const { end, peer, reader } = await start(told, 'onData');
     end.read(reader);
@@ -135,7 +138,7 @@ describe('a handle', () => {
   it.each([
     ['onEnd', 'socket.end', 'end'],
     ['onReset', 'socket.reset', 'resetAndDestroy'],
-  ] as const)('whose %s throws is abandoned', async (method, where, leave) => {
+  ] as const)('is abandoned when %s throws', async (method, where, leave) => {
     const told: string[] = [];
     const { end, peer, reader } = await start(told, method);
     end.read(reader);
@@ -143,7 +146,7 @@ describe('a handle', () => {
     await eventually(() => expect(told).toEqual([where]));
   });
 
-  it('whose reader cannot even let go is destroyed', async () => {
+  it('is destroyed when abandon() throws', async () => {
     const { end, peer, reader } = await start([], 'onData');
     end.read({ ...reader, abandon: raise });
     peer.write('x');
@@ -151,7 +154,7 @@ describe('a handle', () => {
     await eventually(() => expect(peer.destroyed || peer.readableEnded || end.hasLostPeer).toBe(true));
   });
 
-  it('whose reader throws at a drain or behind the last byte is abandoned', async () => {
+  it('is abandoned when the reader throws on drain or flush', async () => {
     const told: string[] = [];
     const { end, peer, reader } = await start(told, 'onDrain');
     end.read(reader);
@@ -200,13 +203,13 @@ const open = (pair: SessionPair, told: string[], method: keyof OpenAnswer | null
     });
   });
 
-describe('a stream', () => {
+describe('a byte stream', () => {
   it.each([
     ['onData', 'stream.data', (stream: MuxStream) => stream.write(Buffer.from('x'), 0, 1, false)],
     ['onEnd', 'stream.end', (stream: MuxStream) => stream.end()],
     ['onReset', 'stream.reset', (stream: MuxStream) => stream.reset({ code: 'cancelled', text: '' })],
   ] as const)(
-    'whose %s throws is reset; its carrier, its neighbours and its session live',
+    'is reset when %s throws, while the carrier, the session and other streams stay open',
     async (method, where, act) => {
       const accepted: MuxStream[] = [];
       const { pair, reports } = await startSession((stream) => {
@@ -226,7 +229,7 @@ describe('a stream', () => {
     },
   );
 
-  it('whose drain throws is reset', async () => {
+  it('is reset when onDrain throws', async () => {
     const accepted: MuxStream[] = [];
     const { pair } = await startSession((stream) => {
       stream.accept();
@@ -245,7 +248,7 @@ describe('a stream', () => {
   it.each([
     ['onOpened', 'stream.opened'],
     ['onRefused', 'stream.refused'],
-  ] as const)('whose %s throws costs nothing else', async (method, where) => {
+  ] as const)('affects no other stream when %s throws', async (method, where) => {
     const { pair } = await startSession((stream) =>
       method === 'onOpened' ? stream.accept() : stream.refuse({ code: 'dial-refused', text: '' }),
     );
@@ -255,14 +258,14 @@ describe('a stream', () => {
     await eventually(() => expect([pair.edge.liveStreams, pair.edge.liveCarriers]).toEqual([0, 2]));
   });
 
-  it('that nobody can take in is refused, and its session lives', async () => {
+  it('is refused when the handler throws, and the session stays open', async () => {
     const { pair, reports } = await startSession(raise);
     expect(await open(pair, [])).toBeNull();
     expect(reports.client).toEqual(['stream.offered']);
     expect([pair.client.liveCarriers, pair.client.liveStreams]).toEqual([2, 0]);
   });
 
-  it('whose reader cannot even let go is told of by its session', async () => {
+  it('is reported through the session when abandon() throws', async () => {
     const accepted: MuxStream[] = [];
     const { pair, reports } = await startSession((stream) => {
       stream.accept();
@@ -276,8 +279,8 @@ describe('a stream', () => {
   });
 });
 
-describe('a carrier', () => {
-  /** Raises once, in whichever of the two sessions comes by first. */
+describe('a faulty carrier', () => {
+  /** Makes the next call of `method` throw, in either of the two sessions. */
   const raiseOnce = (prototype: object, method: string): void => {
     vi.spyOn(prototype as Record<string, () => unknown>, method).mockImplementationOnce(raise);
   };
@@ -286,7 +289,7 @@ describe('a carrier', () => {
     ['carrier.data', FramedConnection.prototype, 'onBytes'],
     ['carrier.written', CarrierWriter.prototype, 'flush'],
     ['carrier.tick', FramedConnection.prototype, 'tick'],
-  ] as const)('that throws at %s goes alone, and is told of once', async (where, prototype, method) => {
+  ] as const)('that throws at %s is closed alone, and the error is reported once', async (where, prototype, method) => {
     const { pair, reports } = await startSession((stream) => stream.accept());
     await eventually(() => expect(pair.edge.liveCarriers).toBe(2));
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -298,7 +301,7 @@ describe('a carrier', () => {
     expect((await open(pair, []))?.state).toBe('open');
   });
 
-  it('whose end throws is gone all the same', async () => {
+  it('is removed even if the close handler throws', async () => {
     const { pair, reports } = await startSession((stream) => stream.accept());
     const told: string[] = [];
     (await open(pair, told))?.read(faulty(null, told));
@@ -306,7 +309,7 @@ describe('a carrier', () => {
     const passOn = function (this: FramedConnection, reason: string): void {
       real.call(this, reason);
     };
-    // The edge's own, and then the client's, which hears of it by 'end', 'close' or 'error'.
+    // The first call, at the edge, passes. The second call, at the client, throws during 'end', 'close' or 'error'.
     vi.spyOn(FramedConnection.prototype, 'onClosed').mockImplementationOnce(passOn).mockImplementationOnce(raise);
     pair.carriers[0]?.destroy('cut');
     await eventually(() => expect([...reports.edge, ...reports.client]).toHaveLength(1));
@@ -315,7 +318,7 @@ describe('a carrier', () => {
   });
 });
 
-it('a splice whose handler throws cuts both ends, and tells its handler once', async () => {
+it('a handler that throws makes a splice reset both ends and report the error once', async () => {
   const [accepted, dialled] = await quietPair();
   const [far, near] = await quietPair();
   const told: string[] = [];

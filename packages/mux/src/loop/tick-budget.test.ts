@@ -1,4 +1,4 @@
-// Turns by numbers: long while bulk is alone, short while small messages pass, long again behind them.
+// Read budgets per turn: large while only bulk data flows, small while small messages pass, and large again afterwards.
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
 import { SMALL_MESSAGES_FOR_MS, SmallMessages, TICK_READ_BYTES, TickReadBudget } from './tick-budget.ts';
@@ -13,7 +13,7 @@ describe('small messages', () => {
     }
   };
 
-  it('are about from the second one on, and for a while behind the last', () => {
+  it('count as a conversation from the second one on, and for a while after the last', () => {
     const small = new SmallMessages();
     expect(small.areAbout(1000)).toBe(false);
     passedAt(small, 1010, 1020);
@@ -22,7 +22,7 @@ describe('small messages', () => {
     expect(small.areAbout(1020 + SMALL_MESSAGES_FOR_MS)).toBe(false);
   });
 
-  it('are a conversation: one alone, or one now and then, leaves bulk as it is', () => {
+  it('that are single or rare do not slow down bulk transfers', () => {
     const small = new SmallMessages();
     for (let nowMs = 0; nowMs < 10 * SMALL_MESSAGES_FOR_MS; nowMs += SMALL_MESSAGES_FOR_MS) {
       passedAt(small, nowMs);
@@ -30,7 +30,7 @@ describe('small messages', () => {
     }
   });
 
-  it('are small: a file that comes in pieces of many kilobytes is none', () => {
+  it('do not include pieces of many kilobytes', () => {
     const small = new SmallMessages();
     for (const nowMs of [0, 1, 2]) {
       small.passed(16 * 1024);
@@ -39,14 +39,14 @@ describe('small messages', () => {
   });
 });
 
-describe('the turn of a reader', () => {
+describe('the read budget of a turn', () => {
   const turnOf = (turn: TickReadBudget, bytes: number, nowMs: number): number => {
     let read = bytes;
     while (turn.goesOn(bytes, nowMs)) read += bytes;
     return read;
   };
 
-  it('is long for bulk that is alone, and short while small messages pass', () => {
+  it('is large for bulk transfers, and small while small messages pass', () => {
     const small = new SmallMessages();
     const turn = new TickReadBudget(small);
     expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([TICK_READ_BYTES, false]);

@@ -1,4 +1,4 @@
-// Small frames leave once a turn, and never behind a piece of bulk that came after them.
+// Small frames are sent once per turn, and never behind bulk data that arrived later.
 import { expect, it } from 'vitest';
 import { TickFlush } from './tick-flush.ts';
 
@@ -19,7 +19,7 @@ const turns = () => {
   };
 };
 
-it('tells all that wait at the end of the turn, in order, and each once', () => {
+it('tickFlush calls all listeners once, in order, at the end of the turn', () => {
   const { tickFlush, told, listener, ...loop } = turns();
   tickFlush.tell(listener('a'));
   tickFlush.tell(listener('b'));
@@ -29,7 +29,7 @@ it('tells all that wait at the end of the turn, in order, and each once', () => 
   expect(told).toEqual(['a', 'b']);
 });
 
-it('tells them before bulk, and at the end only those that came behind it', () => {
+it('tickFlush calls waiting listeners before bulk, and only later ones at the end', () => {
   const { tickFlush, told, listener, ...loop } = turns();
   tickFlush.tell(listener('a'));
   tickFlush.beforeBulk();
@@ -41,7 +41,7 @@ it('tells them before bulk, and at the end only those that came behind it', () =
   expect(told).toEqual(['a', 'b']);
 });
 
-it('keeps for the next turn who asks while it tells', () => {
+it('tickFlush defers a listener that registers during the flush to the next turn', () => {
   const loop = turns();
   loop.tickFlush.tell({ onTickFlush: () => loop.tickFlush.tell(loop.listener('again')) });
   loop.end();

@@ -1,4 +1,4 @@
-// A connection on a bare handle at its edges: asked after its end, reset while a write waits, and with an owner that throws.
+// Edge cases of a connection on a bare handle: calls after its end, a reset during a pending write, and an owner that throws.
 import * as net from 'node:net';
 import { deterministicBytes, eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
 
-/** One accepted connection and its peer, which reads nothing. */
+/** Creates an accepted connection and a peer that reads nothing. */
 const connected = async (): Promise<{ duplex: HandleDuplex; peer: net.Socket }> => {
   const accepted: AcceptedSocket[] = [];
   const take = (socket: AcceptedSocket): void => void accepted.push(socket);
@@ -40,7 +40,7 @@ const readerInto = (told: string[], onData: ByteReader['onData'] = () => true): 
   abandon: (error) => void told.push((error as Error).message),
 });
 
-it('one that is over has no addresses and nothing queued, and another end, reset or write changes nothing', async () => {
+it('a destroyed handle has no addresses and ignores further ends, resets and writes', async () => {
   const { duplex, peer } = await connected();
   const told: string[] = [];
   duplex.heldBy({ onClosed: () => void told.push('closed'), onBecame: () => {} });
@@ -56,7 +56,7 @@ it('one that is over has no addresses and nothing queued, and another end, reset
   expect(told).toEqual(['closed']);
 });
 
-it('a second end is the first one', async () => {
+it('a second end() on a handle changes nothing', async () => {
   const { duplex, peer } = await connected();
   let flushed = 0;
   duplex.end(() => (flushed += 1));
@@ -65,10 +65,10 @@ it('a second end is the first one', async () => {
   await eventually(() => expect([peer.readableEnded, flushed]).toEqual([true, 1]));
 });
 
-it('a reset that comes while a write waits and nobody reads is told once, by the write', async () => {
+it('a reset during a pending write without a reader is reported once, by the write', async () => {
   const { duplex, peer } = await connected();
   const told: string[] = [];
-  // It takes one byte and reads no more: the kernel then tells of a reset by the write alone.
+  // The reader stops after one byte, so the kernel reports a reset only through the write.
   duplex.read(readerInto(told, () => false));
   peer.write('x');
   await eventually(() => expect(duplex.bytesRead).toBe(1));
@@ -81,7 +81,7 @@ it('a reset that comes while a write waits and nobody reads is told once, by the
   expect(duplex.queuedBytes).toBe(0);
 });
 
-it('a throw of whoever waits for the end costs the connection: of its reader where there is one', async () => {
+it('an end callback that throws destroys the connection, or abandons the reader if there is one', async () => {
   const fail = (): void => {
     throw new Error('raised on purpose');
   };

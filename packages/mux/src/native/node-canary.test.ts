@@ -1,5 +1,6 @@
-// Canaries: what we rely on of Node.js that its documents do not promise, one test for each part, on Node itself and not on our code.
-// One that fails says which part a new version changed; our code then takes its soft way back, or needs a new one.
+// Canaries for undocumented behavior of Node.js used by the mux, with a separate test for every part. The tests run against Node.js and
+// not against our code. A failure names the part changed by a new Node.js version; our code then uses its fallback, or needs a new
+// solution.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import * as http2 from 'node:http2';
@@ -36,7 +37,7 @@ const own = (socket: net.Socket): net.Socket => {
   return socket;
 };
 
-/** Both ends of a connection: `accepted` as the kernel gave it to us, paused. */
+/** Creates both ends of a connection; `accepted` is paused and otherwise as accepted from the kernel. */
 const plainPair = async (): Promise<{ accepted: Inside; peer: net.Socket }> => {
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true });
   const port = await listen(server);
@@ -78,8 +79,8 @@ const onreadSymbols = (): Record<'kBuffer' | 'kBufferCb' | 'kBufferGen', symbol>
   return { kBuffer: found('kBuffer'), kBufferCb: found('kBufferCb'), kBufferGen: found('kBufferGen') };
 };
 
-describe('reads into memory of our own', () => {
-  it('net.Socket keeps its option onread under the symbols kBuffer, kBufferCb and kBufferGen', () => {
+describe('Node.js internals for reads into our own memory', () => {
+  it('net.Socket keeps its onread option under the symbols kBuffer, kBufferCb and kBufferGen', () => {
     onreadSymbols();
   });
 
@@ -94,7 +95,7 @@ describe('reads into memory of our own', () => {
     },
   );
 
-  it.each(PAIRS)('%s: bytes come into the memory that the symbols and useUserBuffer() name', async (_, pair) => {
+  it.each(PAIRS)('%s: bytes arrive in the memory set through the symbols and useUserBuffer()', async (_, pair) => {
     const { accepted, peer } = await pair();
     const { kBuffer, kBufferCb, kBufferGen } = onreadSymbols();
     const first = Buffer.alloc(64);
@@ -119,7 +120,7 @@ describe('reads into memory of our own', () => {
     await eventually(() => expect(read).toEqual(['one']));
     expect(first.toString('latin1', 0, 3)).toBe('one');
     peer.write('two');
-    // The generator said null: the same memory again. The callback said false: no more until resume().
+    // The generator returned null, so the same memory is reused. The callback returned false, so reading stops until resume().
     await eventually(() => expect(read).toEqual(['one', 'two']));
     peer.write('three');
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -129,7 +130,7 @@ describe('reads into memory of our own', () => {
     expect(second.toString('latin1', 0, 5)).toBe('three');
   });
 
-  it('net.connect takes a function for onread.buffer, and null for the same memory again', async () => {
+  it('net.connect takes a function for onread.buffer, and null reuses the same memory', async () => {
     const server = net.createServer((socket) => own(socket).write('hello'));
     const port = await listen(server);
     const memory = Buffer.alloc(64);
@@ -147,7 +148,7 @@ describe('reads into memory of our own', () => {
     expect(memory.toString('latin1', 0, 5)).toBe('hello');
   });
 
-  it('what is buffered already comes with read() until it says null; `reading` and readStop() stop what read() began', async () => {
+  it('read() returns buffered bytes until null, and `reading` and readStop() stop what read() started', async () => {
     const { accepted, peer } = await plainPair();
     const handle = handleOf(accepted);
     accepted.on('readable', () => {});
@@ -158,7 +159,7 @@ describe('reads into memory of our own', () => {
     accepted.removeAllListeners('readable');
     accepted.pause();
     let taken = '';
-    // One chunk a call since Node.js 26, all of them before.
+    // Since Node.js 26, read() returns a single chunk; earlier versions returned all buffered chunks.
     while (accepted.readableLength > 0) taken += String(accepted.read());
     expect(taken).toBe('onetwo');
     expect(handle.reading, 'read() asks for more').toBe(true);
@@ -172,7 +173,7 @@ describe('reads into memory of our own', () => {
     await eventually(() => expect(accepted.readableLength).toBe(5));
   });
 
-  it('read() of a stream gives all that is buffered when it is called until null', () => {
+  it('read() of a stream returns all buffered bytes when called until null', () => {
     const stream = new PassThrough();
     stream.write('a');
     stream.write('b');
@@ -183,8 +184,8 @@ describe('reads into memory of our own', () => {
   });
 });
 
-describe('an end, or a reset that looks like one', () => {
-  it('_handle.getpeername() is 0 after an end of the peer, and not 0 after its reset', async () => {
+describe('Node.js internals that tell an end from a reset', () => {
+  it('_handle.getpeername() returns 0 after an end of the peer, and an error after its reset', async () => {
     const ended = await plainPair();
     const reset = await plainPair();
     for (const { accepted } of [ended, reset]) expect(handleOf(accepted).getpeername({})).toBe(0);
@@ -195,7 +196,7 @@ describe('an end, or a reset that looks like one', () => {
     expect(handleOf(ended.accepted).getpeername({})).toBe(0);
   });
 
-  it("a reset behind the last bytes is an error, or an 'end' after which _handle.readStart() makes it one", async () => {
+  it("a reset behind the last bytes is an error, or an 'end' that _handle.readStart() turns into an error", async () => {
     const { accepted, peer } = await plainPair();
     const handle = handleOf(accepted);
     peer.write('last bytes', () => peer.resetAndDestroy());
@@ -214,7 +215,7 @@ describe('an end, or a reset that looks like one', () => {
     expect(['', 'last bytes']).toContain(taken);
   });
 
-  it("with both directions ended Node calls the socket's own destroy() after the handlers of 'end'", async () => {
+  it("when both directions have ended, Node.js calls destroy() of the socket after the 'end' handlers", async () => {
     const { accepted, peer } = await plainPair();
     const calls: string[] = [];
     accepted.end();
@@ -230,8 +231,8 @@ describe('an end, or a reset that looks like one', () => {
   });
 });
 
-describe('what waits to be sent', () => {
-  it('_handle.writeQueueSize of a socket counts what the kernel has not taken', async () => {
+describe('Node.js internals that count unsent bytes', () => {
+  it('_handle.writeQueueSize of a socket counts bytes that the kernel has not taken', async () => {
     const { accepted } = await plainPair();
     const handle = handleOf(accepted);
     expect(handle.writeQueueSize, '_handle.writeQueueSize').toBe(0);
@@ -239,7 +240,7 @@ describe('what waits to be sent', () => {
     expect(handle.writeQueueSize).toBeGreaterThan(0);
   });
 
-  it('_handle.writeQueueSize is there for a socket under an HTTP/2 session, and outboundQueueSize of its state', async () => {
+  it('a socket under an HTTP/2 session has _handle.writeQueueSize, and its state has outboundQueueSize', async () => {
     const server = http2.createServer();
     const port = await listen(server);
     const connected = once(server, 'connection') as Promise<[net.Socket]>;

@@ -1,4 +1,5 @@
-// Which way is taken on the Node in use, and the way back where a part of Node is gone: a change inside Node must show here, not in a bill for CPU.
+// The choice between handles and sockets on the installed Node.js version, and the fallback for missing internals. A change inside
+// Node.js must fail these tests instead of raising the CPU cost unnoticed.
 
 import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
@@ -40,8 +41,8 @@ const listen = async (
 
 const real: Binding = (name) => (process as unknown as { binding: Binding }).binding(name);
 
-describe('which way is taken', () => {
-  it('accepted connections, and dialled ones of literal addresses, are on handles', async () => {
+describe('the choice between handles and sockets', () => {
+  it('uses handles for accepted connections and for dials to an IP address', async () => {
     expect(nodeHandles()).not.toBeNull();
     const { port, accepted } = await listen();
     const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock });
@@ -51,14 +52,14 @@ describe('which way is taken', () => {
     dialled.reset(CUT);
   });
 
-  it('a name keeps Node’s choice among its addresses', async () => {
+  it('uses Node.js sockets for host names, so that Node.js picks the address', async () => {
     const { port } = await listen();
     const dialled = await connectSocket({ host: 'localhost', port, timeoutMs: 5000, clock: systemClock });
     expect(dialled).toBeInstanceOf(SocketDuplex);
     dialled.reset(CUT);
   });
 
-  it('with static reads switched off everything is ordinary', async () => {
+  it('uses Node.js sockets everywhere when static reads are off', async () => {
     allowStaticReads(false);
     const { port, accepted } = await listen();
     const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock });
@@ -70,13 +71,13 @@ describe('which way is taken', () => {
 });
 
 describe('findHandles', () => {
-  it('finds them on a Node that was tried, and none on a newer one', () => {
+  it('finds handles on tested Node.js versions, and returns null on a newer version', () => {
     expect(findHandles(real)).not.toBeNull();
     expect(findHandles(real, '20.0.0')).not.toBeNull();
     expect(findHandles(real, '27.0.0')).toBeNull();
   });
 
-  it('finds none where there is no binding, or it throws', () => {
+  it('returns null without process bindings, or when they throw', () => {
     expect(findHandles(undefined)).toBeNull();
     expect(
       findHandles(() => {
@@ -86,13 +87,13 @@ describe('findHandles', () => {
   });
 
   it.each(['WriteWrap', 'ShutdownWrap', 'streamBaseState', 'kReadBytesOrError', 'TCP', 'TCPConnectWrap', 'constants'])(
-    'finds none without %s',
+    'returns null without %s',
     (part) => {
       expect(findHandles((name) => ({ ...real(name), [part]: undefined }))).toBeNull();
     },
   );
 
-  it.each(['useUserBuffer', 'writeBuffer', 'shutdown', 'reset', 'connect6'])('finds none without %s()', (method) => {
+  it.each(['useUserBuffer', 'writeBuffer', 'shutdown', 'reset', 'connect6'])('returns null without %s()', (method) => {
     const TCP = class {};
     const tcp = real('tcp_wrap')['TCP'] as { prototype: object };
     Object.setPrototypeOf(TCP.prototype, tcp.prototype);
@@ -102,8 +103,8 @@ describe('findHandles', () => {
   });
 });
 
-describe('accepting', () => {
-  it('knows whose each is and what it reached, over IPv4 and IPv6', async () => {
+describe('an accepted connection on a handle', () => {
+  it('knows its remote and local address, over IPv4 and IPv6', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const { port, accepted } = await listen(host);
       const peer = net.connect({ host, port });
@@ -114,26 +115,23 @@ describe('accepting', () => {
     }
   });
 
-  it.skipIf(process.platform !== 'linux')(
-    'they have what was set of their listener: the kernel looks after them',
-    async () => {
-      const { port, accepted } = await listen();
-      const peer = net.connect({ host: '127.0.0.1', port });
-      cleanups.push(() => peer.destroy());
-      await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
-      const hex = (value: number): string => value.toString(16).toUpperCase().padStart(4, '0');
-      const row = `0100007F:${hex(port)} 0100007F:${hex(peer.localPort ?? 0)} 01`;
-      // The sixth column: which timer runs, and for how long. 02 is the one of keep-alive.
-      await eventually(() => {
-        const line = readFileSync('/proc/net/tcp', 'latin1')
-          .split('\n')
-          .find((found) => found.includes(row));
-        expect(line?.trim().split(/\s+/)[5]).toMatch(/^02:/);
-      });
-    },
-  );
+  it.skipIf(process.platform !== 'linux')('uses TCP keep-alive as its listener is configured', async () => {
+    const { port, accepted } = await listen();
+    const peer = net.connect({ host: '127.0.0.1', port });
+    cleanups.push(() => peer.destroy());
+    await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
+    const hex = (value: number): string => value.toString(16).toUpperCase().padStart(4, '0');
+    const row = `0100007F:${hex(port)} 0100007F:${hex(peer.localPort ?? 0)} 01`;
+    // The sixth column of /proc/net/tcp holds the active timer and its remaining time; 02 is the keep-alive timer.
+    await eventually(() => {
+      const line = readFileSync('/proc/net/tcp', 'latin1')
+        .split('\n')
+        .find((found) => found.includes(row));
+      expect(line?.trim().split(/\s+/)[5]).toMatch(/^02:/);
+    });
+  });
 
-  it('one that throws costs that connection, and is reported', async () => {
+  it('is closed when its handler throws, and the error is reported', async () => {
     const told: string[] = [];
     const server = acceptingServer({
       keepAliveMs: 60_000,
@@ -155,7 +153,7 @@ describe('accepting', () => {
     expect(told).toEqual(['tcp.connection']);
   });
 
-  it('an accept that fails is the server’s error', async () => {
+  it('emits an error on the server when accept fails', async () => {
     const { server } = await listen();
     const errors: string[] = [];
     server.on('error', (error: NodeJS.ErrnoException) => errors.push(`${error.code} ${error.message}`));
@@ -164,7 +162,7 @@ describe('accepting', () => {
     expect(errors).toEqual(['EMFILE accept EMFILE']);
   });
 
-  it('a server that is closed leaves its connections alone, and does not wait for them', async () => {
+  it('stays open when its server closes, and does not delay that close', async () => {
     const { port, accepted, server } = await listen();
     const peer = net.connect({ host: '127.0.0.1', port });
     cleanups.push(() => peer.destroy());
@@ -176,8 +174,8 @@ describe('accepting', () => {
   });
 });
 
-describe('dialling', () => {
-  it('IPv6 and a half-close', async () => {
+describe('a dial on a handle', () => {
+  it('connects to an IPv6 address', async () => {
     const { port, accepted } = await listen('::1');
     const dialled = await connectSocket({ host: '::1', port, timeoutMs: 5000, clock: systemClock });
     await eventually(() => expect(accepted).toHaveLength(1));
@@ -185,7 +183,7 @@ describe('dialling', () => {
     dialled.reset(CUT);
   });
 
-  it('fails with the words and fields of Node’s own', async () => {
+  it('fails with the same message and fields as a Node.js socket', async () => {
     const { port, server } = await listen();
     await new Promise((resolve) => server.close(resolve));
     const failure = (): Promise<object> =>
@@ -206,7 +204,7 @@ describe('dialling', () => {
     expect(onHandle).toMatchObject({ code: 'ECONNREFUSED', port });
   });
 
-  /** Handles that connect when they are told to. */
+  /** Creates dials on fake handles; a dial completes only when the test answers its connect request. */
   const silent = () => {
     const requests: HandleRequest[] = [];
     let closed = 0;
@@ -229,7 +227,7 @@ describe('dialling', () => {
     return { clock, dial, requests, closed: () => closed };
   };
 
-  it('gives up each in its own time, closes its handle once, and forgets an answer that comes late', async () => {
+  it('times out on its own, closes its handle once, and ignores a late result', async () => {
     const { clock, dial, requests, closed } = silent();
     const slow = dial(60_000);
     const failed: string[] = [];

@@ -1,5 +1,5 @@
-// What of Node's private parts is found on the Node in use: a change inside Node must show here, not in a bill for CPU, a transfer
-// that looks complete, or a descriptor that stays open. And what is done where a part is gone.
+// Private parts of Node.js found in the installed version, and the fallbacks for missing parts. A change inside Node.js must fail these
+// tests instead of causing CPU cost, a truncated transfer or a leaked descriptor.
 import { once } from 'node:events';
 import type * as net from 'node:net';
 import { carrierPair, endPair, eventually, socketPair } from '@tunnel/testkit';
@@ -29,7 +29,7 @@ const pair = async (kind: 'plain' | 'tls' = 'plain'): Promise<[net.Socket, net.S
   return sockets;
 };
 
-/** The handle with one of its parts gone, as on a Node that has changed inside. */
+/** Removes a part of the socket's handle, as in a changed Node.js version. */
 const without = (socket: net.Socket, part: string): void => {
   const handle = (socket as unknown as { _handle: object })._handle;
   Object.defineProperty(handle, part, { value: undefined, configurable: true });
@@ -38,7 +38,7 @@ const without = (socket: net.Socket, part: string): void => {
 class Collector implements StaticReader {
   readonly memory = Buffer.alloc(1024);
   text = '';
-  /** How it came: into our memory, or as chunks of Node's. */
+  /** How bytes arrived: in our own memory, or as chunks from Node.js. */
   readonly ways = new Set<string>();
 
   nextView(): Buffer {
@@ -59,7 +59,7 @@ class Collector implements StaticReader {
 }
 
 describe('static reads', () => {
-  it('are active for accepted and for dialled sockets', async () => {
+  it('are active for accepted and for dialed sockets', async () => {
     const { a, b, close } = await endPair('socket');
     expect([(a as SocketDuplex).readPath, (b as SocketDuplex).readPath]).toEqual(['static', 'static']);
     close();
@@ -72,7 +72,7 @@ describe('static reads', () => {
     dialled.destroy('');
   });
 
-  it.each(['plain', 'tls'] as const)('bring the bytes of a %s socket into our own memory', async (kind) => {
+  it.each(['plain', 'tls'] as const)('deliver the bytes of a %s socket in our own memory', async (kind) => {
     const [accepted, dialled] = await pair(kind);
     const reader = new Collector();
     expect(readStatically(accepted, reader)).toBe('static');
@@ -82,7 +82,7 @@ describe('static reads', () => {
     expect([...reader.ways]).toEqual(['memory']);
   });
 
-  it('lose nothing that Node had read before', async () => {
+  it('lose no bytes that Node.js had read before', async () => {
     const [accepted, dialled] = await pair();
     accepted.unshift(Buffer.from('before '));
     const reader = new Collector();
@@ -93,7 +93,7 @@ describe('static reads', () => {
     expect([...reader.ways]).toEqual(['chunk', 'memory']);
   });
 
-  it('stop where the reader says so, and go on with resume()', async () => {
+  it('stop when the reader asks, and continue with resume()', async () => {
     const [accepted, dialled] = await pair();
     const reader = new Collector();
     let stop = true;
@@ -114,7 +114,7 @@ describe('static reads', () => {
     await eventually(() => expect(reader.text).toBe(`${'x'.repeat(1024)}y`));
   });
 
-  it('give way to ordinary reads where they are not to be had', async () => {
+  it('fall back to ordinary reads when Node.js internals are missing', async () => {
     const [accepted, dialled] = await pair();
     without(accepted, 'useUserBuffer');
     const reader = new Collector();
@@ -125,7 +125,7 @@ describe('static reads', () => {
     expect([...reader.ways]).toEqual(['chunk']);
   });
 
-  it('give way where they are switched off', async () => {
+  it('fall back to ordinary reads when switched off', async () => {
     allowStaticReads(false);
     const [accepted, dialled] = await pair();
     expect(adoptSocket(accepted).readPath).toBe('fallback');
@@ -137,14 +137,14 @@ describe('static reads', () => {
 });
 
 describe('confirmEnd', () => {
-  /** What the accepted side is told when the other one has sent `bytes` and then ends or resets. */
+  /** Sends some bytes and then calls `finish` on the dialed side. Returns the events of the accepted side. */
   const outcome = async (finish: (socket: net.Socket) => void, prepare?: (socket: net.Socket) => void) => {
     const [accepted, dialled] = await pair();
     prepare?.(accepted);
     const told: string[] = [];
     accepted.on('end', () => confirmEnd(accepted, () => told.push('end')));
     accepted.on('error', (error: NodeJS.ErrnoException) => told.push(error.code ?? '?'));
-    // Unread until the hang-up has arrived behind it: this is when libuv takes one for the other.
+    // Leaves the bytes unread until the hang-up has arrived, the situation in which libuv mistakes a reset for an end.
     dialled.write('last words', () => finish(dialled));
     await new Promise((resolve) => setTimeout(resolve, 30));
     accepted.resume();
@@ -160,7 +160,7 @@ describe('confirmEnd', () => {
     expect(await outcome((socket) => socket.resetAndDestroy())).toEqual(['ECONNRESET']);
   });
 
-  it('believes the end where the kernel cannot be asked', async () => {
+  it('trusts the end when the kernel cannot be queried', async () => {
     const told = await outcome(
       (socket) => socket.end(),
       (socket) => without(socket, 'getpeername'),
@@ -184,7 +184,7 @@ describe('resetSafely', () => {
     expect(await seen).toBe('ECONNRESET');
   });
 
-  it('closes one whose own end is on its way: no descriptor stays behind', async () => {
+  it('closes the descriptor of a connection that has already sent an end', async () => {
     const [accepted, dialled] = await pair();
     dialled.resume();
     const handle = (accepted as unknown as { _handle: { fd: number } })._handle;
@@ -196,7 +196,7 @@ describe('resetSafely', () => {
     await eventually(() => expect(handle.fd).toBeLessThan(0));
   });
 
-  it('destroys below TLS, where there is no reset', async () => {
+  it('destroys a TLS connection, which cannot be reset', async () => {
     const [accepted, dialled] = await pair('tls');
     const seen = errorAt(dialled);
     resetSafely(accepted);
@@ -207,7 +207,7 @@ describe('resetSafely', () => {
 
 describe('takenBytes', () => {
   it.each(['plain', 'tls'] as const)(
-    '%s: grows with what the peer takes of one write, and stands still with it',
+    '%s: grows with the bytes that the peer takes of one write, and stops with the peer',
     async (kind) => {
       const [accepted, dialled] = await pair(kind);
       accepted.write(Buffer.alloc(32 * 1024 * 1024));
@@ -229,7 +229,7 @@ describe('takenBytes', () => {
     },
   );
 
-  it('counts whole writes where the rest is not told', async () => {
+  it('is 0 for a destroyed socket', async () => {
     const [accepted] = await pair();
     accepted.destroy();
     expect(takenBytes(accepted)).toBe(0);
@@ -237,14 +237,14 @@ describe('takenBytes', () => {
 });
 
 describe('unsentBytes', () => {
-  it('counts what the kernel has not taken, and nothing else', async () => {
+  it('counts only bytes that the kernel has not taken', async () => {
     const [accepted] = await pair();
     expect(unsentBytes(accepted)).toBe(0);
     accepted.write(Buffer.alloc(32 * 1024 * 1024));
     expect(unsentBytes(accepted)).toBeGreaterThan(0);
   });
 
-  it('is 0 where it is not told, and without a handle', async () => {
+  it('is 0 without a handle, or when Node.js does not report the queue', async () => {
     const [accepted] = await pair();
     accepted.write(Buffer.alloc(32 * 1024 * 1024));
     without(accepted, 'writeQueueSize');

@@ -1,4 +1,4 @@
-// TLS on a bare handle whose peer reads nothing: whatever waits below it, a connection that is cut off gives its descriptor back.
+// TLS on a bare handle with a peer that reads nothing: a cut connection closes its descriptor, whatever is still queued.
 import { endPair, eventually, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HandleDuplex } from './handle-duplex.ts';
@@ -6,7 +6,7 @@ import { nodeHandles } from './node-handles.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
 
-describe('one that ends while the kernel takes nothing', () => {
+describe('a TLS handle with an end behind unsent bytes', () => {
   let end: HandleDuplex;
   let closes: number;
   let close: () => void;
@@ -20,26 +20,26 @@ describe('one that ends while the kernel takes nothing', () => {
     new RecordingReader(end);
     fill(end);
     end.end();
-    // Its closing alert waits behind all that.
+    // The closing TLS alert is queued behind the filled buffers.
     for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(closes).toBe(0);
   });
   afterEach(() => close());
 
-  it.each(['reset', 'destroy'] as const)('is gone after %s', async (how) => {
+  it.each(['reset', 'destroy'] as const)('is closed after %s', async (how) => {
     if (how === 'reset') end.reset(CUT);
     else end.destroy();
     await eventually(() => expect(closes).toBe(1));
   });
 
-  it('is gone when it is destroyed behind a reset', async () => {
+  it('is closed when destroyed after a reset', async () => {
     end.reset(CUT);
     end.destroy();
     await eventually(() => expect(closes).toBe(1));
   });
 });
 
-/** Below TLS, until libuv has to keep a part of it. Nobody reads it. */
+/** Fills the connection below TLS until libuv has to queue bytes. The peer does not read. */
 const fill = ({ wire }: HandleDuplex): void => {
   const node = nodeHandles();
   if (node === null) throw new Error('there are no handles');

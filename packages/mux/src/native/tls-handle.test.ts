@@ -1,4 +1,4 @@
-// Which way is taken on the Node in use, and the way back where a part of Node is gone.
+// The choice of TLS handles on the installed Node.js version, and the fallback for missing internals.
 import { afterEach, expect, it } from 'vitest';
 import type { Binding } from './node-handles.ts';
 import { allowStaticReads } from './node-internals.ts';
@@ -8,23 +8,23 @@ afterEach(() => allowStaticReads(true));
 
 const real: Binding = (name) => (process as unknown as { binding: Binding }).binding(name);
 
-it('is to be had on this Node', () => {
+it('TLS handles are available on this Node.js version', () => {
   expect(hasTlsHandles()).toBe(true);
 });
 
-it('is off together with static reads', () => {
+it('TLS handles are off when static reads are off', () => {
   allowStaticReads(false);
   expect(hasTlsHandles()).toBe(false);
 });
 
-it.each(['receive', 'destroySSL', 'getpeername'])('goes without where Node has no %s', (missing) => {
+it.each(['receive', 'destroySSL', 'getpeername'])('TLS handles are not used when Node.js has no %s', (missing) => {
   const parts = real('tls_wrap');
   const { prototype } = parts['TLSWrap'] as { prototype: object };
   const without = Object.create(prototype, { [missing]: { value: undefined } }) as object;
   expect(findTlsWrap(() => ({ ...parts, TLSWrap: { prototype: without } }))).toBeNull();
 });
 
-it('goes without where there is no such part, and where Node refuses', () => {
+it('TLS handles are not used when the binding is missing or access to it is denied', () => {
   expect(findTlsWrap(undefined)).toBeNull();
   expect(findTlsWrap(() => ({}))).toBeNull();
   const refuse = (): never => {
@@ -33,6 +33,6 @@ it('goes without where there is no such part, and where Node refuses', () => {
   expect(findTlsWrap(refuse)).toBeNull();
 });
 
-it('writes protocols as a handshake has them', () => {
+it('alpnBytes encodes protocols as a TLS handshake does', () => {
   expect(alpnBytes(['h2', 'http/1.1']).toString('latin1')).toBe('\x02h2\x08http/1.1');
 });

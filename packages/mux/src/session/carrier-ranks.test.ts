@@ -46,7 +46,7 @@ const add = async (rank: number): Promise<Carrier> => {
   return dialled;
 };
 
-/** Which of the carriers gets the OPEN. Their bytes would not tell: pings pass on all of them. */
+/** Returns the index of the carrier with the OPEN frame. Byte counts would not tell, because pings pass on every carrier. */
 const opensOn = async (carriers: readonly Carrier[], open: () => unknown): Promise<number> => {
   [opens, isOpened] = [[], false];
   expect(open()).not.toBeNull();
@@ -66,14 +66,14 @@ const openStream = (): unknown => one.open(HEAD, answer);
 const openFlow = (): unknown => one.openDatagrams(HEAD, { ...answer, onRefused: () => {} });
 
 describe('carriers of two ranks', () => {
-  it('new streams take the higher one, however many it has; when it is gone, the lower one', async () => {
+  it('new streams use the higher carrier, however busy, and the lower one when it is lost', async () => {
     const carriers = [await add(0), await add(1)] as const;
     for (let i = 0; i < 5; i += 1) expect(await opensOn(carriers, openStream)).toBe(1);
     carriers[1].destroy('cut');
     expect(await opensOn(carriers, openStream)).toBe(0);
   });
 
-  it('a stream that began on the lower one stays there', async () => {
+  it('a stream opened on the lower carrier stays there', async () => {
     const lower = await add(0);
     let opened: MuxStream | null = null;
     one.open(HEAD, { onOpened: (stream) => (opened = stream), onRefused: () => {}, abandon: rethrow });
@@ -85,7 +85,7 @@ describe('carriers of two ranks', () => {
     await eventually(() => expect(lower.bytesSent).toBeGreaterThan(before + 1000));
   });
 
-  it('new flows take the higher one as soon as it is there', async () => {
+  it('new flows use the higher carrier as soon as it exists', async () => {
     const lower = await add(0);
     expect(await opensOn([lower], openFlow)).toBe(0);
     const carriers = [lower, await add(1)] as const;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Carrier } from '../carrier/carrier.ts';
 import { FrameSender } from './frame-sender.ts';
 
-it('leaves nothing of a visitor in the memory that all frames share', () => {
+it('the shared frame buffer keeps no address of a visitor after the frame is sent', () => {
   const sent: string[] = [];
   let shared = new Uint8Array();
   const carrier = {

@@ -1,4 +1,4 @@
-// What a peer may do wrong, frame by frame: the session is closed with a clear reason and the process lives.
+// Protocol violations of a peer, frame by frame: the session closes with a clear reason and the process keeps running.
 
 import type * as net from 'node:net';
 import {
@@ -30,7 +30,7 @@ const data = (streamId: number, bytes: number): Buffer => {
   return frame;
 };
 
-describe('a client session that meets a raw peer', () => {
+describe('a client session with a scripted peer', () => {
   let peer: net.Socket;
   let received: Buffer;
   let session: MuxSession;
@@ -80,51 +80,51 @@ describe('a client session that meets a raw peer', () => {
     return losses[0]?.reason ?? '';
   };
 
-  it('refuses more data than its credit', async () => {
+  it('closes on data beyond the granted credit', async () => {
     peer.write(encodeOpen(2, HEAD, 1000));
     await eventually(() => expect(streams).toHaveLength(1));
     for (let i = 0; i < 5; i++) peer.write(data(2, 64 * 1024));
     expect(await reason()).toMatch(/without credit/);
   });
 
-  it('refuses data before it accepted the stream', async () => {
+  it('closes on data for a stream that was never opened', async () => {
     peer.write(data(4, 10));
     expect(await reason()).toMatch(/never open/);
   });
 
-  it('refuses an id that was opened before, and one of its own kind', async () => {
+  it('closes on a stream id that was opened before', async () => {
     peer.write(Buffer.concat([encodeOpen(6, HEAD, 0), encodeOpen(6, HEAD, 0)]));
     expect(await reason()).toMatch(/opened before/);
   });
 
-  it('refuses an odd id from the edge', async () => {
+  it('closes on an odd stream id from the edge', async () => {
     peer.write(encodeOpen(7, HEAD, 0));
     expect(await reason()).toMatch(/opened before/);
   });
 
-  it('refuses a frame type it does not know', async () => {
+  it('closes on an unknown frame type', async () => {
     peer.write(Buffer.from('ff00000000000002', 'hex'));
     expect(await reason()).toMatch(/unknown frame type/);
   });
 
-  it('refuses credit beyond every window', async () => {
+  it('closes on credit beyond the largest window', async () => {
     peer.write(
       Buffer.concat([encodeOpen(2, HEAD, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES), encodeCredit(FRAME.WINDOW, 2, 1)]),
     );
     expect(await reason()).toMatch(/does not fit/);
   });
 
-  it('refuses a second FIN and an answer to its own answer', async () => {
+  it('closes on a second FIN', async () => {
     peer.write(Buffer.concat([encodeOpen(2, HEAD, 0), encodeFin(2), encodeFin(2)]));
     expect(await reason()).toMatch(/does not fit/);
   });
 
-  it('refuses data behind a FIN', async () => {
+  it('closes on data behind a FIN', async () => {
     peer.write(Buffer.concat([encodeOpen(2, HEAD, 1000), encodeFin(2), data(2, 10)]));
     expect(await reason()).toMatch(/without credit/);
   });
 
-  it('ignores late frames of a stream that is over', async () => {
+  it('ignores late frames of a closed stream', async () => {
     peer.write(encodeOpen(2, HEAD, 0));
     await eventually(() => expect(streams).toHaveLength(1));
     streams[0]?.reset({ code: 'cancelled', text: 'no more' });
@@ -134,7 +134,7 @@ describe('a client session that meets a raw peer', () => {
     expect(losses).toEqual([]);
   });
 
-  it('measures the path by several pings at the start, each behind the answer to the last, and then by one at each interval', async () => {
+  it('measures the round trip with several pings at the start, then with one ping per interval', async () => {
     let answered = 0;
     const answerAll = (): void => {
       for (; received.length >= 16 * (answered + 1); answered++) {
@@ -155,7 +155,7 @@ describe('a client session that meets a raw peer', () => {
     await eventually(() => expect(received.length).toBe(16 * (CARRIER_FIRST_PINGS + 2)));
   });
 
-  it('gives a new reader of a stream no larger window for what the one before it has read', async () => {
+  it('does not enlarge the window of a new reader because of data read by the previous reader', async () => {
     const reading = (): { bytes: number } & ByteReader => ({
       bytes: 0,
       onData(_bytes, start, end) {
@@ -189,7 +189,7 @@ describe('a client session that meets a raw peer', () => {
     expect([stream?.hasGrown, losses]).toEqual([false, []]);
   });
 
-  it('gives a carrier up that is silent for 25 s, and pings it before', async () => {
+  it('pings a silent carrier, and drops the carrier after 25 s', async () => {
     now += CARRIER_PING_INTERVAL_MS;
     session.tick(now);
     await eventually(() => expect(received.length).toBe(32));
@@ -211,14 +211,14 @@ describe('a client session that meets a raw peer', () => {
     await eventually(() => expect(session.openCarriers).toBe(0));
   });
 
-  it('takes no new streams after a go-away and tells its owner unless the edge shuts down', async () => {
+  it('retires a carrier after GO_AWAY and reports the reason to the owner', async () => {
     peer.write(encodeReason(FRAME.GO_AWAY, 0, { code: 'cancelled', text: 'rotated' }));
     await eventually(() => expect(losses).toMatchObject([{ reason: 'rotated', liveCarriers: 0 }]));
   });
 });
 
-describe('an edge session that waits for an answer', () => {
-  it('gives up after 15 s and tells the peer', async () => {
+describe('an edge session that opens a stream', () => {
+  it('times out after 15 s and notifies the peer', async () => {
     const [accepted, dialled] = await socketPair('plain');
     let now = 0;
     const handlers = { onCarrierLost: () => {}, report: rethrow };
@@ -250,7 +250,7 @@ describe('an edge session that waits for an answer', () => {
   it.each([
     ['data', (streamId: number) => data(streamId, 10)],
     ['credit', (streamId: number) => encodeCredit(FRAME.WINDOW, streamId, 10)],
-  ])('refuses %s before the answer', async (_, frame) => {
+  ])('refuses %s that arrives before the response to OPEN', async (_, frame) => {
     const [accepted, dialled] = await socketPair('plain');
     dialled.on('error', () => {});
     const losses: CarrierLoss[] = [];
@@ -267,7 +267,7 @@ describe('an edge session that waits for an answer', () => {
     dialled.destroy();
   });
 
-  it('waits a little for a carrier, then gives up', async () => {
+  it('waits briefly for a carrier, then fails', async () => {
     let now = 0;
     const handlers = { onCarrierLost: () => {}, report: rethrow };
     const session = new MuxSession({

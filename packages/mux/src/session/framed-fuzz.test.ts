@@ -1,4 +1,4 @@
-// Any frames in any order from a peer: nothing throws, whatever breaks the rules ends the session, and nothing is left of it.
+// Random frames of a peer in any order: nothing throws, a violation ends the session, and no stream or memory is left.
 
 import {
   CAPABILITIES,
@@ -25,7 +25,7 @@ const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const HEAD = { tunnelId: 't', visitor: 'v' };
 const REASON = { code: 'cancelled', text: '' } as const;
 
-/** Takes everything, and counts what a peer would see. */
+/** A test carrier that accepts every frame, and counts the bytes as a peer would. */
 class CountingCarrier implements Carrier {
   readonly kind = 'plain';
   readonly readPath = 'chunk' as Carrier['readPath'];
@@ -71,7 +71,7 @@ const withPayload = (type: typeof FRAME.DATA | typeof FRAME.DATAGRAM, id: number
   return frame;
 };
 
-/** Few ids and numbers, so that they meet. */
+/** Only a few stream ids and numbers, so that collisions are frequent. */
 const id = fc.integer({ min: 1, max: 9 });
 const frame: fc.Arbitrary<Uint8Array> = fc.oneof(
   fc.tuple(id, fc.nat(8)).map(([streamId, flow]) => encodeOpen(streamId, { ...HEAD, flow }, 0)),
@@ -88,7 +88,7 @@ const frame: fc.Arbitrary<Uint8Array> = fc.oneof(
   fc.constant(encodeReason(FRAME.GO_AWAY, 0, REASON)),
 );
 
-/** What our own side does in between; and what of a peer must be right to get anywhere. */
+/** Actions of our own side between frames, and valid actions of a peer, without which most frames would be rejected early. */
 const act = fc.constantFrom(
   ...['open', 'open-flow', 'send', 'reset', 'refuse-next', 'throw-next', 'tick'],
   ...['peer-opens', 'peer-opens-flow', 'peer-sends', 'peer-resets'],
@@ -160,7 +160,7 @@ it.each([
   ['edge', CAPABILITIES],
   ['client', CAPABILITIES],
   ['client', []],
-] as const)('an %s that agreed on %j bears any frames in any order', (role, capabilities) => {
+] as const)('the %s session with capabilities %j survives random frames in any order', (role, capabilities) => {
   const events = fc.array(fc.oneof({ weight: 1, arbitrary: frame }, { weight: 6, arbitrary: act }), { maxLength: 40 });
   fc.assert(
     fc.property(events, (list) => run(role, capabilities, list)),

@@ -1,4 +1,4 @@
-// A whole path, visitor socket to local socket, over real carriers: byte-exact, isolated, and cut in the middle.
+// A complete path from visitor socket to local socket over real carriers: unchanged bytes, isolated streams, and cuts in the middle.
 
 import * as net from 'node:net';
 import { systemClock } from '@tunnel/runtime';
@@ -31,7 +31,7 @@ interface Path extends SessionPair {
   readonly resets: number;
 }
 
-/** A listener in front of the edge's session, and a local service behind the client's. */
+/** Starts a listener in front of the edge's session, and connects the client's session to a local service. */
 const startPath = async (kind: PairKind, carriers: number, localPort: number): Promise<Path> => {
   const dial = (stream: MuxStream): void => {
     connectSocket({ host: '127.0.0.1', port: localPort, timeoutMs: 5000, clock: systemClock }).then(
@@ -69,7 +69,7 @@ const startPath = async (kind: PairKind, carriers: number, localPort: number): P
   });
 };
 
-/** Sends and hashes what comes back; half-closes when all was sent. */
+/** Sends the bytes, half-closes, and returns the hash of the received bytes. */
 const roundTrip = (port: number, bytes: Buffer): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
@@ -86,7 +86,7 @@ describe.each([
   { kind: 'tls', reads: 'static' },
   { kind: 'tls', reads: 'fallback' },
 ] as const)('a session over $kind carriers with $reads reads', ({ kind, reads }) => {
-  it('carries 40 echo streams at once, byte-exact, and forgets them', async () => {
+  it('carries 40 echo streams at once without a change, and then holds no streams', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -98,7 +98,7 @@ describe.each([
     expect([path.edge.budget.committedBytes, path.client.budget.committedBytes]).toEqual([0, 0]);
   });
 
-  it('keeps other streams moving while some readers stall, within bounded memory', async () => {
+  it('keeps other streams moving within bounded memory while some readers stall', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -118,7 +118,7 @@ describe.each([
     expect(path.edge.budget.committedBytes).toBeLessThanOrEqual(path.edge.budget.limitBytes);
   });
 
-  it('resets the streams of a carrier that is cut, and only those', async () => {
+  it('resets only the streams of a carrier that was cut', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -140,7 +140,7 @@ describe.each([
     expect([path.edge.liveCarriers, path.client.liveCarriers]).toEqual([1, 1]);
   });
 
-  it('passes resets through in both directions as resets', async () => {
+  it('passes resets through in both directions', async () => {
     allowStaticReads(reads === 'static');
     const seen: string[] = [];
     const locals: net.Socket[] = [];
@@ -163,7 +163,7 @@ describe.each([
     await eventually(() => expect(seen).toEqual(['local ECONNRESET', 'visitor ECONNRESET']));
   });
 
-  it('says that the local service could not be reached', async () => {
+  it('resets the visitor when the local service cannot be reached', async () => {
     allowStaticReads(reads === 'static');
     const path = await startPath(kind, 1, 1);
     const error = await new Promise<NodeJS.ErrnoException>((resolve) => {

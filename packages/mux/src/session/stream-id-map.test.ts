@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { StreamIdMap } from './stream-id-map.ts';
 
-it('is what a Map is, whatever comes and goes, also where ids meet', () => {
-  // Some of them 64 and 128 slots apart, and odd ones beside even ones.
+it('StreamIdMap behaves like a Map for any operations, even with colliding ids', () => {
+  // Ids 64 and 128 slots apart, to cause collisions, and odd ids beside even ids.
   const id = fc.tuple(
     fc.integer({ min: 0, max: 5 }),
     fc.constantFrom(0, 128, 256, 1024),
@@ -29,7 +29,7 @@ it('is what a Map is, whatever comes and goes, also where ids meet', () => {
   );
 });
 
-it('grows with a flood and is small again behind it', () => {
+it('StreamIdMap grows during a flood and shrinks afterwards', () => {
   const table = new StreamIdMap<{ id: number }>();
   for (let id = 2; id <= 8000; id += 2) table.add({ id });
   expect([table.size, table.get(7998)?.id, table.get(3)]).toEqual([4000, 7998, undefined]);

@@ -27,7 +27,7 @@ const dial = (port: number, options: { host?: string; verify?: boolean; timeoutM
 describe('connectTlsSocket', () => {
   it('carries bytes both ways and passes a half-close on', async () => {
     const port = await secure((socket) => {
-      // Said before anybody reads: it must not be lost.
+      // The greeting is sent before the client has a reader, and must not be lost.
       socket.write('welcome ');
       socket.on('data', (chunk: Buffer) => socket.write(chunk));
       socket.on('end', () => socket.end(' bye'));
@@ -40,7 +40,7 @@ describe('connectTlsSocket', () => {
     expect(reader.bytes).toBe('welcome hello bye'.length);
   });
 
-  it('names the host in SNI, and never an address', async () => {
+  it('sends a host name in SNI, but never an IP address', async () => {
     const names: unknown[] = [];
     const port = await secure((socket) => names.push((socket as { servername?: unknown }).servername));
     const ends = [await dial(port, { host: 'localhost' }), await dial(port)];
@@ -48,11 +48,11 @@ describe('connectTlsSocket', () => {
     for (const end of ends) end.reset({ code: 'cancelled', text: '' });
   });
 
-  it('refuses a certificate that is not trusted when asked to look', async () => {
+  it('refuses an untrusted certificate when verification is on', async () => {
     await expect(dial(await secure(), { verify: true })).rejects.toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
   });
 
-  it('says what is wrong with a server that is not there, silent, or does not speak TLS', async () => {
+  it('tells a closed port, a silent server and a server without TLS apart', async () => {
     const closed = createTcpServer();
     const gone = await listen(closed);
     await new Promise((resolve) => closed.close(resolve));
@@ -67,8 +67,8 @@ describe('connectTlsSocket', () => {
   });
 });
 
-describe('a Unix socket', () => {
-  it.each([true, false])('carries bytes both ways, with half-close and a cut; static reads: %s', async (isStatic) => {
+describe('a Unix socket connection', () => {
+  it.each([true, false])('carries bytes both ways with half-close and reset; static reads: %s', async (isStatic) => {
     allowStaticReads(isStatic);
     const directory = await temporaryDirectory();
     const path = join(directory.path, 'echo.sock');
@@ -90,7 +90,7 @@ describe('a Unix socket', () => {
     const second = await connectSocket({ path, timeoutMs: 5000, clock: systemClock });
     const before = cut;
     second.read(new RecordingReader(second));
-    // It has no reset to give, and must not throw for it.
+    // A Unix socket cannot be reset; reset() must close the socket without an error.
     second.reset({ code: 'cancelled', text: '' });
     await eventually(() => expect(cut).toBeGreaterThan(before));
     await expect(connectSocket({ path: `${path}-gone`, timeoutMs: 5000, clock: systemClock })).rejects.toMatchObject({

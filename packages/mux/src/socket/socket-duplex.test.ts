@@ -1,4 +1,4 @@
-// The two ends of a socket, on a bare handle and on a net.Socket: what they promise beyond a ByteDuplex. Descriptors, memory, and being given away.
+// Guarantees of a socket's duplex beyond ByteDuplex, on a bare handle and on a net.Socket: descriptors, memory and release.
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
@@ -10,7 +10,7 @@ import { adoptSocket } from './socket-duplex.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
 
-describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind) => {
+describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (kind) => {
   let server: Server;
   let accepted: AcceptedSocket;
   let peer: Socket;
@@ -19,7 +19,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   let became: Socket | null;
 
   beforeEach(async () => {
-    // Handles or not is asked when the server listens, how a socket is read when it is adopted.
+    // Handles are chosen when the server starts to listen; the kind of reads is chosen when a socket is adopted.
     allowStaticReads(kind === 'handle');
     let take: (socket: AcceptedSocket) => void = () => {};
     const arrival = new Promise<AcceptedSocket>((resolve) => {
@@ -61,11 +61,11 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     server.close();
   });
 
-  /** A net.Socket may say so twice. */
+  /** Waits until the descriptor is closed. A net.Socket may report the close twice. */
   const descriptorIsGivenBack = () =>
     eventually(() => expect([closes > 0, kind !== 'handle' || closes === 1]).toEqual([true, true]));
 
-  it('a reset right behind an end gives the descriptor back, and the peer sees that it was cut off', async () => {
+  it('closes the descriptor for a reset right behind an end, which the peer sees as a reset', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.end();
@@ -76,7 +76,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(peerErrors[0]).toMatch(/^(ECONNRESET|EPIPE)$/);
   });
 
-  it('so does one behind an end that still has bytes to send', async () => {
+  it('closes the descriptor for a reset behind an end with unsent bytes', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.write(Buffer.alloc(100), 0, 100, true);
@@ -85,7 +85,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     await descriptorIsGivenBack();
   });
 
-  it('so does one that comes while the end of the other side does', async () => {
+  it('closes the descriptor for a reset that coincides with the end of the peer', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.end();
@@ -95,7 +95,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     await descriptorIsGivenBack();
   });
 
-  it.each(['we', 'the peer'])('both directions that have ended give it back, %s first', async (first) => {
+  it.each(['we', 'the peer'])('closes the descriptor once both directions have ended, %s first', async (first) => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     let flushed = 0;
@@ -115,7 +115,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(peerErrors).toEqual([]);
   });
 
-  it('a peer that is gone while we write is told as a reset, once, and not within the write', async () => {
+  it('reports a peer that vanished during writes as one reset, after the write call', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     reader.stalled = true;
@@ -131,7 +131,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(end.write(Buffer.from('to nobody'), 0, 9, false)).toBe(true);
   });
 
-  it('what waits is counted, and what the kernel takes of it', async () => {
+  it('counts queued bytes and the bytes that the kernel has taken', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     peer.pause();
@@ -147,7 +147,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     end.reset(CUT);
   });
 
-  it('one that is reset while bytes wait asks for no more of them', async () => {
+  it('does not ask for more bytes after a reset with unsent bytes', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.pause();
@@ -158,7 +158,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect([reader.drains, reader.reset]).toEqual([0, null]);
   });
 
-  it('one that is let go delivers what was said', async () => {
+  it('delivers all written bytes when detached', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     const bytes = deterministicBytes(100_000, 2);
@@ -174,7 +174,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it.skipIf(kind === 'fallback').each(['at once', 'later'])(
-    'memory that is left %s to who uses it is not read into again',
+    'does not read again into memory that its reader keeps (released %s)',
     async (when) => {
       const end = adoptAccepted(accepted);
       const sent = deterministicBytes(8 << 20, 5);
@@ -184,7 +184,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
       end.read({
         onData: (bytes, start, to, borrowed) => {
           const piece = bytes.subarray(start, to);
-          // One that is not borrowed has to be copied in any case.
+          // Bytes that are not borrowed must be copied in any case.
           kept.push(borrowed ? piece : Buffer.from(piece));
           keptBytes += piece.length;
           if (!borrowed) return true;
@@ -212,7 +212,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     },
   );
 
-  it('one that is given away reads as any stream does, and again statically', async () => {
+  it('reads like an ordinary stream after release(), and statically once adopted again', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.write('first');
@@ -229,7 +229,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     };
     socket.on('data', hear).resume();
     await eventually(() => expect(heard).toBe('kept, then second'));
-    // In its turn, and not sooner.
+    // The third piece arrives after the socket is adopted again, in order.
     socket.pause();
     peer.write('third');
     socket.off('data', hear);

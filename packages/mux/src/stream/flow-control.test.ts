@@ -1,4 +1,4 @@
-// The credit rules by numbers: growth with use, the budget's stop, the way back to the fair share.
+// Flow control in numbers: window growth with use, the limit of the memory budget, and the return to the fair share.
 
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
@@ -17,7 +17,7 @@ import {
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-describe('the first window', () => {
+describe('the initial window', () => {
   it('is 256 KiB for few streams, smaller for many, and never below the floor', () => {
     const budget = new MemoryBudget(64 * MiB);
     expect(initialWindow(budget, 0)).toBe(256 * KiB);
@@ -28,7 +28,7 @@ describe('the first window', () => {
 });
 
 describe('a receive window', () => {
-  it('doubles while it is used up within two round trips, up to the largest', () => {
+  it('doubles while used up within two round trips, up to the largest size', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     let now = 0;
     for (let i = 0; i < 20; i++) {
@@ -41,7 +41,7 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
   });
 
-  it('stays smaller on a short path, where more would only be a queue', () => {
+  it('stays smaller on a short path, where a larger window would only queue bytes', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     for (let now = 1; now < 100; now++) {
       const half = window.windowBytes / 2;
@@ -52,7 +52,7 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
-  it('gives back what is over a small window while small messages pass, and grows again behind them', () => {
+  it('shrinks while small messages pass, and grows again afterwards', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     let now = 0;
     const pass = (isShared: boolean, shortestMs = 0): void => {
@@ -68,12 +68,12 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHARED_BYTES);
     pass(false);
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
-    // Where the path has a length, that much has to be in flight.
+    // A path with a round trip of 2 ms needs a full window of bytes in flight.
     pass(true, 2);
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
-  it('does not grow on a short path before more has passed than the kernel takes for one that never reads', () => {
+  it('grows on a short path only after more bytes than the kernel buffers for a stalled reader', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     let passed = 0;
     for (let now = 1; window.windowBytes === 256 * KiB; now++) {
@@ -85,21 +85,21 @@ describe('a receive window', () => {
     expect(passed).toBe(STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
   });
 
-  it('does not grow for a new reader because of what the one before it has read', () => {
+  it('does not grow for a new reader because of bytes read by the previous reader', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     const pass = (nowMs: number): void => {
       window.take(128 * KiB);
       window.consume(128 * KiB);
       window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs });
     };
-    // Slowly: it is not used up, so it stays.
+    // Reads so slowly that the window is never used up and keeps its size.
     for (let at = 1; at <= 100; at++) pass(at * 1000);
     window.onNewReader();
     for (let at = 1; at <= 30; at++) pass(100_000 + at);
     expect(window.windowBytes).toBe(256 * KiB);
   });
 
-  it('stays as it is on a stream that takes its time', () => {
+  it('keeps its size on a slow stream', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     window.take(200 * KiB);
     window.consume(200 * KiB);
@@ -109,7 +109,7 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(256 * KiB);
   });
 
-  it('does not grow past the budget of the session or of the process', () => {
+  it('does not grow past the memory budget of the session or of the process', () => {
     const process = new MemoryBudget(300 * KiB);
     const window = new ReceiveWindow(new MemoryBudget(64 * MiB, process), 256 * KiB, 0);
     window.take(128 * KiB);
@@ -120,7 +120,7 @@ describe('a receive window', () => {
     expect(process.committedBytes).toBe(256 * KiB);
   });
 
-  it('gives the excess over its fair share back while the budget is exceeded', () => {
+  it('shrinks to its fair share while the memory budget is exceeded', () => {
     const budget = new MemoryBudget(1 * MiB);
     const large = new ReceiveWindow(budget, 1 * MiB, 0);
     budget.commit(256 * KiB);
@@ -131,7 +131,7 @@ describe('a receive window', () => {
     expect(budget.exceeded).toBe(false);
   });
 
-  it('never lets the peer have more than the window, whatever the order of events', () => {
+  it('never grants the peer more credit than its size, whatever the order of events', () => {
     const step = fc.record({
       take: fc.integer({ min: 0, max: 600_000 }),
       pass: fc.integer({ min: 0, max: 600_000 }),
@@ -181,8 +181,8 @@ describe('a receive window', () => {
   });
 });
 
-describe('the round trip of a path', () => {
-  it('is the least of several: one answer alone may be late because the machine is busy', () => {
+describe('the measured round trip of a path', () => {
+  it('is the shortest of several, because a busy machine can delay a single response', () => {
     const path = new RoundTrip();
     const said = [41, 35, 60, 2, 90, 33, 21].map((elapsedMs) => path.measured(elapsedMs));
     expect([said.includes(true), path.shortestMs]).toEqual([false, 0]);

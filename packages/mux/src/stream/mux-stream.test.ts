@@ -1,4 +1,4 @@
-// What a stream owes to memory and credit when its reader goes in the midst of a delivery, as at the end of a response.
+// Memory and credit of a stream when its reader changes during a delivery, as at the end of a response.
 import { rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { ByteReader } from '../bytes/byte-duplex.ts';
@@ -35,7 +35,7 @@ const openedStream = () => {
   return { stream, seen, sent };
 };
 
-/** Keeps what it gets, and does `act` before it says so. */
+/** Creates a reader: onData calls `act`, and returns false to keep the bytes. */
 const keeping = (act: () => void): ByteReader => ({
   onData: () => {
     act();
@@ -49,14 +49,14 @@ const keeping = (act: () => void): ByteReader => ({
 
 const deliver = (stream: MuxStream, bytes: number): boolean => stream.handleData(Buffer.alloc(bytes), 0, bytes, true);
 
-it('memory that its reader keeps is not free because the stream ended meanwhile', () => {
+it('memory kept by a reader stays kept when the stream ends in the meantime', () => {
   const { stream, seen } = openedStream();
   stream.read(keeping(() => stream.reset(REASON)));
   expect(deliver(stream, 10)).toBe(true);
   expect([stream.state, seen]).toEqual(['closed', { keptReferences: 1, pins: 0, grantedBytes: 0 }]);
 });
 
-it('a reader that follows in the midst of it has the whole credit for itself', () => {
+it('a reader that replaces another during a read gets the full credit', () => {
   const { stream, seen } = openedStream();
   let isLast = false;
   stream.read(
@@ -71,7 +71,7 @@ it('a reader that follows in the midst of it has the whole credit for itself', (
   expect(seen).toEqual({ keptReferences: 1, pins: 0, grantedBytes: WINDOW_BYTES });
 });
 
-/** As a carrier does it: a block of the pool is handed on, and left behind when somebody keeps a part of it. */
+/** Delivers a pooled block to a stream as a carrier does: the block returns to the pool unless a reader keeps a part. */
 const handOn = (stream: MuxStream): ReadBlock => {
   const block = readBuffers.borrow() as ReadBlock;
   readBuffers.handing = block;
@@ -81,14 +81,14 @@ const handOn = (stream: MuxStream): ReadBlock => {
   return block;
 };
 
-/** Whether the pool hands it out next: it gives what came last. */
+/** Returns whether the block is free in the pool, which lends the block returned last. */
 const isFree = (block: ReadBlock): boolean => {
   const next = readBuffers.borrow() as ReadBlock;
   readBuffers.giveBack(next, true);
   return next === block;
 };
 
-it('memory that a splice keeps is used again when it resumes, and not before', () => {
+it('memory kept by a splice is reused only after the splice resumes', () => {
   const { stream, seen } = openedStream();
   stream.read({ ...keeping(() => {}), isFreeOnResume: true });
   const block = handOn(stream);
@@ -97,7 +97,7 @@ it('memory that a splice keeps is used again when it resumes, and not before', (
   expect([isFree(block), seen.pins]).toEqual([true, 0]);
 });
 
-it('memory that a splice keeps is never used again when the stream ends first: a socket may still write it', () => {
+it('memory kept by a splice is never reused if the stream ends first, because a socket may still write it', () => {
   const { stream, seen } = openedStream();
   stream.read({ ...keeping(() => {}), isFreeOnResume: true });
   const block = handOn(stream);
@@ -106,7 +106,7 @@ it('memory that a splice keeps is never used again when the stream ends first: a
   expect([isFree(block), seen.pins]).toEqual([false, 0]);
 });
 
-it('a block of which two streams keep a part is free with the second', () => {
+it('a block shared by two streams is reused after both have resumed', () => {
   const both = [openedStream().stream, openedStream().stream];
   for (const stream of both) stream.read({ ...keeping(() => {}), isFreeOnResume: true });
   const block = readBuffers.borrow() as ReadBlock;
@@ -121,7 +121,7 @@ it('a block of which two streams keep a part is free with the second', () => {
   expect(free).toEqual([false, true]);
 });
 
-it('memory that is not the block which is being handed on is kept as before: a sealed carrier opens its frames elsewhere', () => {
+it('memory outside the current read block is kept by reference, as for a sealed carrier', () => {
   const { stream, seen } = openedStream();
   stream.read({ ...keeping(() => {}), isFreeOnResume: true });
   const block = readBuffers.borrow() as ReadBlock;
@@ -132,7 +132,7 @@ it('memory that is not the block which is being handed on is kept as before: a s
   expect([seen.keptReferences, block.pins]).toEqual([1, 0]);
 });
 
-it('one that is cut tells the peer and its reader, once', () => {
+it('cutting a stream notifies the peer and the reader once', () => {
   const { stream, sent } = openedStream();
   const heard: string[] = [];
   stream.read({ ...keeping(() => {}), onReset: ({ text }) => void heard.push(text) });

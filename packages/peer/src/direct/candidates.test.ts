@@ -18,25 +18,25 @@ const INTERFACES = {
   gone: undefined,
 };
 
-describe('the own addresses', () => {
-  it('IPv4 and global IPv6; nothing that is of this machine or this link alone', () => {
+describe('the own addresses of a peer', () => {
+  it('include IPv4 and global IPv6 addresses, but no loopback or link-local addresses', () => {
     expect(ownAddresses(false, INTERFACES)).toEqual(['192.168.1.20', '2001:db8::20']);
   });
 
-  it('loopback addresses too, when the edge is on this machine', () => {
+  it('include loopback addresses when the edge is on the same computer', () => {
     expect(ownAddresses(true, INTERFACES)).toEqual(['127.0.0.1', '::1', '192.168.1.20', '2001:db8::20']);
   });
 
-  it('of this machine can be read', () => {
+  it('can be read on this computer', () => {
     expect(ownAddresses(true)).toContain('127.0.0.1');
     expect(ownAddresses(false)).not.toContain('127.0.0.1');
   });
 });
 
-describe('candidates', () => {
+describe('the address candidates', () => {
   const seen = { host: '203.0.113.5', port: 61_000 };
 
-  it('are what the world sees, then what the machine has, each once', () => {
+  it('list observed addresses first, then own addresses, without duplicates', () => {
     const observed = { addresses: [seen, seen, { host: '192.168.1.20', port: 4000 }], ports: 'consistent' } as const;
     expect(listCandidates(['192.168.1.20', '2001:db8::20'], 4000, observed)).toEqual([
       seen,
@@ -45,7 +45,7 @@ describe('candidates', () => {
     ]);
   });
 
-  it('are bounded, and what the world sees is kept', () => {
+  it('are limited in number, and observed addresses are kept', () => {
     const own = Array.from({ length: 20 }, (_, i) => `10.0.0.${i + 1}`);
     const candidates = listCandidates(own, 4000, { addresses: [seen], ports: 'consistent' });
     expect(candidates).toHaveLength(PEER_LIMITS.PEER_CANDIDATES_MAX);

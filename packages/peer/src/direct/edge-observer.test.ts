@@ -27,8 +27,8 @@ const ask = async (
   return { query, port: socket.port };
 };
 
-describe('what the edge sees of a socket', () => {
-  it('without a NAT: its own port, consistent', async () => {
+describe('the address that the edge observes for a socket', () => {
+  it('is the own port, consistent, without a NAT', async () => {
     const { query, port } = await ask((transport) => transport);
     expect(await query.result).toEqual({ ports: 'consistent', addresses: [{ host: '127.0.0.1', port }] });
   });
@@ -37,7 +37,7 @@ describe('what the edge sees of a socket', () => {
     ['moderate', 'consistent', 1],
     ['strict', 'random', 2],
     ['blocked', 'none', 0],
-  ] as const)('behind a %s NAT: %s', async (kind, ports, count) => {
+  ] as const)('behind a %s NAT has ports: %s', async (kind, ports, count) => {
     const nat = await startUserSpaceNat(kind);
     closing.push(nat.close);
     const { query } = await ask((transport) => nat.behind(transport));
@@ -46,7 +46,7 @@ describe('what the edge sees of a socket', () => {
     expect(new Set(observed.addresses.map(({ port }) => port))).toEqual(new Set(nat.outerPorts.slice(0, count)));
   });
 
-  it('what is no answer to it is not taken, and a silent edge ends it in time', async () => {
+  it('ignores invalid responses, and times out when the edge is silent', async () => {
     const edge = await startObservingPorts();
     closing.push(edge.close);
     const clock = new FakeClock();
@@ -64,7 +64,7 @@ describe('what the edge sees of a socket', () => {
     expect([sent.length, clock.pendingTimers]).toEqual([2 * PEER_OBSERVE_PINGS, 0]);
   });
 
-  it('many sockets that ask at once ask no more than the edge answers, and each gets its turn', async () => {
+  it('is requested at the rate that the edge answers, and every one of 100 sockets gets a turn', async () => {
     const edge = await startObservingPorts();
     closing.push(edge.close);
     const clock = new FakeClock();

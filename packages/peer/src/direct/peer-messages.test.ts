@@ -32,14 +32,14 @@ const MESSAGES: readonly PeerMessage[] = [
   { type: 'bye', reason: 'dismissed' },
 ];
 
-describe('words between peers', () => {
-  it.each(MESSAGES)('$type is read as it was said', (message) => {
+describe('a message between peers', () => {
+  it.each(MESSAGES)('$type survives encoding and decoding', (message) => {
     const bytes = encodeMessage(message);
     expect(bytes.length).toBeLessThan(PEER_MESSAGE_MAX_BYTES);
     expect(decodeMessage(bytes)).toEqual(message);
   });
 
-  it('one that later versions say is passed over', () => {
+  it('of a later version is ignored as unknown', () => {
     expect(decodeMessage(Buffer.from('{"type":"rekey"}'))).toBe('unknown');
   });
 
@@ -69,11 +69,11 @@ describe('words between peers', () => {
       JSON.stringify({ type: 'offer', ...offered, keys: { id: '00', to_publisher: '', to_subscriber: '' } }),
     ],
     ['more than a message may be', JSON.stringify({ type: 'bye', reason: 'x'.repeat(PEER_MESSAGE_MAX_BYTES) })],
-  ])('%s is not readable', (_what, text) => {
+  ])('with %s does not decode', (_what, text) => {
     expect(decodeMessage(Buffer.from(text))).toBeNull();
   });
 
-  it('any bytes and any values: an answer, never a throw', () => {
+  it('of random bytes or values never makes the decoder throw', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -99,7 +99,7 @@ describe('words between peers', () => {
 });
 
 describe('the hello of a handshake', () => {
-  it.each([{}, { program: '0f'.repeat(16) }])('is read as it was said: %o', (more) => {
+  it.each([{}, { program: '0f'.repeat(16) }])('survives encoding and decoding: %o', (more) => {
     const hello = { version: PEER_VERSION, service: 'udp' as const, ...more };
     expect(decodeHandshakeHello(encodeHandshakeHello(hello))).toEqual(hello);
   });
@@ -110,7 +110,7 @@ describe('the hello of a handshake', () => {
     '{"version":2,"service":"tcp"}',
     '{"version":1,"service":"sctp"}',
     '{"version":1,"service":"tcp","program":1}',
-  ])('%s is none', (text) => {
+  ])('does not decode from %s', (text) => {
     expect(decodeHandshakeHello(Buffer.from(text))).toBeNull();
   });
 });

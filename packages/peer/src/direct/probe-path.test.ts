@@ -51,8 +51,8 @@ beforeEach(() => {
   b = makeEnd('10.0.0.2', other, one);
 });
 
-describe('probes', () => {
-  it('an answer proves the way there and back, and takes as long as it does', async () => {
+describe('probes between peers', () => {
+  it('prove a path in both directions and measure the round trip', async () => {
     a.path.tryAt([{ host: '10.0.0.9', port: 1 }, b.address]);
     a.path.probeAll();
     await clock.advance(20);
@@ -60,7 +60,7 @@ describe('probes', () => {
     expect([a.path.remote, a.path.rttMs]).toEqual([b.address, 10]);
   });
 
-  it('the address that a probe came from is one to be tried: b knew of none', async () => {
+  it('add the address from which they arrive to the addresses to try', async () => {
     a.path.tryAt([b.address]);
     a.path.probeAll();
     await clock.advance(20);
@@ -68,7 +68,7 @@ describe('probes', () => {
     expect(b.path.remote).toEqual(a.address);
   });
 
-  it('no answer is longer than its question', async () => {
+  it('have the same size as their responses', async () => {
     a.path.tryAt([b.address]);
     a.path.probeAll();
     await clock.advance(20);
@@ -76,7 +76,7 @@ describe('probes', () => {
     expect(new Set(sizes).size).toBe(1);
   });
 
-  it('what is replayed, forged, cut or from elsewhere is not heard, not answered, and moves nothing', async () => {
+  it('are ignored and not answered when replayed, forged, truncated or sent by a stranger', async () => {
     a.path.tryAt([b.address]);
     a.path.probeAll();
     await clock.advance(20);
@@ -97,7 +97,7 @@ describe('probes', () => {
     expect(b.path.remote).toEqual(a.address);
   });
 
-  it('pings from an address that was never tried tell that the other side has moved', async () => {
+  it('report that the peer has moved when a ping arrives from a new address', async () => {
     a.path.tryAt([b.address]);
     a.path.probeAll();
     await clock.advance(20);
@@ -105,13 +105,13 @@ describe('probes', () => {
     a.path.ping();
     await clock.advance(20);
     expect(b.heard).not.toContain('moved');
-    // The same ping by way of another NAT.
+    // The same ping arrives from the address of another NAT.
     network.deliver = (bytes) => void b.path.receive(bytes, { host: '10.0.0.77', port: 7 });
     a.path.ping();
     expect(b.heard).toContain('moved');
   });
 
-  it('tries no more addresses than its bound, however many probes come from elsewhere', async () => {
+  it('go to a limited number of addresses, however many are offered', async () => {
     a.path.tryAt(Array.from({ length: 100 }, (_, i) => ({ host: `10.1.0.${i}`, port: 1 })));
     let sent = 0;
     network.deliver = () => {
@@ -122,8 +122,8 @@ describe('probes', () => {
   });
 });
 
-describe('datagrams', () => {
-  it('go both ways once there is a way, whole, with their flow', async () => {
+describe('datagrams between peers', () => {
+  it('travel both ways with their flow number once the path is proven', async () => {
     expect(a.path.send(7, Buffer.from('..early..'), 2, 7)).toBe(false);
     a.path.tryAt([b.address]);
     a.path.probeAll();

@@ -3,7 +3,7 @@ import { outcomeForReason, type RelayFacts, relayReasonOf } from './relay-reason
 
 const facts = (changes: Partial<RelayFacts>): RelayFacts => ({ unable: null, ports: [], verdict: null, ...changes });
 
-describe('the reason of the relay', () => {
+describe('the reason for staying on the relay', () => {
   it.each([
     ['punching', {}],
     ['punching', { ports: ['consistent', 'consistent'] }],
@@ -25,7 +25,7 @@ describe('the reason of the relay', () => {
     ['no-answer', 'went-silent'],
     ['udp-blocked', 'udp-blocked'],
     ['random-ports', 'random-ports'],
-  ] as const)('a round in vain counts as %s after %s', (outcome, reason) => {
+  ] as const)('after a failed round counts as %s when it was %s', (outcome, reason) => {
     expect(outcomeForReason(reason)).toBe(outcome);
   });
 });

@@ -25,12 +25,12 @@ const shake = (initiator: NoiseHandshake, responder: NoiseHandshake): readonly [
   return [initiator.result(), responder.result()];
 };
 
-describe('the handshake', () => {
+describe('the Noise handshake', () => {
   const { vectors } = JSON.parse(readFileSync(new URL('../../vectors/noise.json', import.meta.url), 'utf8')) as {
     readonly vectors: readonly Vector[];
   };
 
-  it.each(vectors)('gives the bytes of the published vectors, in both roles', (vector) => {
+  it.each(vectors)('produces the bytes of the published vectors in both roles', (vector) => {
     const common = { psk: hex(vector.init_psks[0]), prologue: hex(vector.init_prologue) };
     const initiator = new NoiseHandshake({
       role: 'initiator',
@@ -61,7 +61,7 @@ describe('the handshake', () => {
     }
   });
 
-  it('ends with the same hash and crossed keys, and never twice with the same', () => {
+  it('ends with equal hashes and crossed keys, which differ for every handshake', () => {
     const [one, two] = shake(party('initiator'), party('responder'));
     expect(one.handshakeHash).toEqual(two.handshakeHash);
     expect(one.sendKey).toEqual(two.receiveKey);
@@ -76,12 +76,12 @@ describe('the handshake', () => {
     ['another secret', { psk: derivePsk('incorrect horse battery', 'office-db') }],
     ['the same secret for another name', { psk: derivePsk('correct horse battery staple', 'their-db') }],
     ['another prologue', { prologue: Buffer.from('tunnel-p2p/1their-db') }],
-  ])('%s fails at the first message', (_what, changes) => {
+  ])('with %s fails at the first message', (_what, changes) => {
     const responder = party('responder', changes);
     expect(() => responder.read(party('initiator').write(Buffer.alloc(0)))).toThrow(NoiseFailure);
   });
 
-  it('a message that was cut or altered anywhere does not open', () => {
+  it('rejects a message that was truncated or altered anywhere', () => {
     const first = party('initiator').write(Buffer.from('payload'));
     for (let at = 0; at < first.length; at += 1) {
       const altered = Buffer.from(first);
@@ -91,7 +91,7 @@ describe('the handshake', () => {
     }
   });
 
-  it('an answer to another handshake does not open', () => {
+  it('rejects a response to another handshake', () => {
     const initiator = party('initiator');
     const other = party('initiator');
     const responder = party('responder');
@@ -108,13 +108,13 @@ describe('the handshake', () => {
     'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
     'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
     'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
-  ])('the point of low order %s ends it', (point) => {
+  ])('rejects the low-order point %s', (point) => {
     const initiator = party('initiator');
     initiator.write(Buffer.alloc(0));
     expect(() => initiator.read(Buffer.concat([hex(point), Buffer.alloc(16)]))).toThrow(NoiseFailure);
   });
 
-  it('nothing is read or written out of turn, nor after a failure', () => {
+  it('rejects reads and writes out of turn or after a failure', () => {
     const initiator = party('initiator');
     expect(() => initiator.read(Buffer.alloc(48))).toThrow(NoiseFailure);
     expect(() => initiator.result()).toThrow(NoiseFailure);
@@ -125,8 +125,8 @@ describe('the handshake', () => {
   });
 });
 
-describe('the key of a secret', () => {
-  it('hangs on the secret and on the name, and is not the hash that the edge knows', () => {
+describe('the pre-shared key', () => {
+  it('has a fixed value for secret and name, and differs for another name', () => {
     expect(PSK).toHaveLength(32);
     expect(PSK.toString('hex')).toBe('7a5086ccadb4afcab45ed0738e81484101dec6065f4656fa6d894c9a63571044');
     expect(derivePsk('correct horse battery staple', 'b')).not.toEqual(PSK);

@@ -25,7 +25,7 @@ beforeEach(() => {
 
 const record = (text: string) => Buffer.from(`0${text}`);
 
-it('a record that came alone is handed on where it lies', () => {
+it('a single opened record is passed on without a copy', () => {
   const frames = new OpenedFrames();
   const alone = record('alone');
   frames.add(alone, 1, receiver);
@@ -35,7 +35,7 @@ it('a record that came alone is handed on where it lies', () => {
   expect(handed[0]?.memory).toBe(alone);
 });
 
-it('several are handed on at once, in order, and nothing twice', () => {
+it('several opened records are passed on together, in order and once', () => {
   const frames = new OpenedFrames();
   for (const text of ['one ', 'two ', 'three']) frames.add(record(text), 1, receiver);
   frames.handOn(receiver);
@@ -45,7 +45,7 @@ it('several are handed on at once, in order, and nothing twice', () => {
   expect(handed.map(({ text }) => text)).toEqual(['one two three', 'four']);
 });
 
-it('memory that was kept is never written again; other memory is', () => {
+it('memory that the receiver kept is not written again, and other memory is reused', () => {
   const both = (keep: boolean): void => {
     const frames = new OpenedFrames();
     keeps = keep;
@@ -59,7 +59,7 @@ it('memory that was kept is never written again; other memory is', () => {
   expect(handed[2]?.memory).not.toBe(handed[1]?.memory);
 });
 
-it('more than a block holds leaves in pieces, whole', () => {
+it('more bytes than fit a block are passed on in several whole pieces', () => {
   const frames = new OpenedFrames();
   const records = Array.from({ length: 9 }, (_, index) => Buffer.from(deterministicBytes(RECORD, index)));
   for (const plain of records) frames.add(plain, 1, receiver);
@@ -68,7 +68,7 @@ it('more than a block holds leaves in pieces, whole', () => {
   expect(handed.map(({ text }) => text).join('')).toBe(records.map((plain) => plain.toString('latin1', 1)).join(''));
 });
 
-it('what is forgotten is not handed on', () => {
+it('forgotten records are not passed on', () => {
   const frames = new OpenedFrames();
   frames.add(record('late'), 1, receiver);
   frames.forget();

@@ -20,26 +20,26 @@ const sealed = (sealer: RecordSealer, plain: Buffer): Buffer => {
 
 const open = (opener: RecordOpener, record: Buffer): Buffer => opener.open(record, 0, record.length);
 
-describe('records', () => {
-  it.each([0, 1, 1000, RECORD_PLAIN_MAX_BYTES])('of %i bytes open as what they were', (bytes) => {
+describe('sealed records', () => {
+  it.each([0, 1, 1000, RECORD_PLAIN_MAX_BYTES])('of %i bytes open to the original bytes', (bytes) => {
     const plain = Buffer.from(deterministicBytes(bytes, 2));
     const sealer = new RecordSealer(KEY);
     const opener = new RecordOpener(KEY);
     for (let round = 0; round < 3; round += 1) expect(open(opener, sealed(sealer, plain)).equals(plain)).toBe(true);
   });
 
-  it('a record of two parts opens as one', () => {
+  it('sealed from two parts open as one', () => {
     const target = Buffer.alloc(100);
     const end = new RecordSealer(KEY).seal(Buffer.from('head '), Buffer.from('a body b'), 2, 6, target, 0);
     expect(new RecordOpener(KEY).open(target, LENGTH_BYTES, end).toString()).toBe('head body');
   });
 
-  it('equal bytes never look alike', () => {
+  it('of equal bytes differ', () => {
     const sealer = new RecordSealer(KEY);
     expect(sealed(sealer, Buffer.from('again'))).not.toEqual(sealed(sealer, Buffer.from('again')));
   });
 
-  it('one byte over the bound is refused before a nonce is used', () => {
+  it('one byte over the maximum are refused before a nonce is used', () => {
     const sealer = new RecordSealer(KEY);
     const opener = new RecordOpener(KEY);
     const target = Buffer.alloc(70_000);
@@ -47,7 +47,7 @@ describe('records', () => {
     expect(open(opener, sealed(sealer, Buffer.from('well'))).toString()).toBe('well');
   });
 
-  it('a repeated, a missing and a moved record do not open', () => {
+  it('do not open when repeated or when an earlier record is missing', () => {
     const sealer = new RecordSealer(KEY);
     const first = sealed(sealer, Buffer.from('one'));
     const second = sealed(sealer, Buffer.from('two'));
@@ -57,7 +57,7 @@ describe('records', () => {
     expect(() => open(new RecordOpener(KEY), second)).toThrow(NoiseFailure);
   });
 
-  it('an altered or cut record does not open', () => {
+  it('do not open when altered or truncated', () => {
     const record = sealed(new RecordSealer(KEY), Buffer.from('plain'));
     for (let at = 0; at < record.length; at += 1) {
       const altered = Buffer.from(record);

@@ -26,8 +26,8 @@ const framed = (record: Uint8Array): Buffer => {
   return bytes;
 };
 
-describe('records in a byte stream', () => {
-  it('come out whole and in order, whatever pieces they come in', () => {
+describe('the reader of records in a byte stream', () => {
+  it('returns records whole and in order, however the stream is split', () => {
     const records = fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 20 });
     fc.assert(
       fc.property(
@@ -51,13 +51,13 @@ describe('records in a byte stream', () => {
   it.each([
     ['refusal', Buffer.from([0, 0, 9, 9])],
     ['oversize 301', Buffer.from([1, 45, 9, 9])],
-  ])('%s ends the reading', (told, bytes) => {
+  ])('stops at %s', (told, bytes) => {
     const handler = new Recording();
     new RecordReader(handler, 300).push(bytes, 0, bytes.length);
     expect(handler.told).toEqual([told]);
   });
 
-  it('a handler that has had enough gets no more of this piece', () => {
+  it('stops inside a piece when its handler asks', () => {
     const handler = new Recording();
     const reader = new RecordReader(
       { ...bound(handler), onRecord: (...args) => handler.onRecord(...args) && false },

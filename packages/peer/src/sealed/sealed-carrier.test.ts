@@ -51,7 +51,7 @@ const ends = async (): Promise<{ a: ByteDuplex; b: ByteDuplex; close(): void }> 
 };
 
 describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carrier over a %s', (kind) => {
-  it('carries streams both ways, whole, with half-close', async () => {
+  it('carries streams both ways unchanged, with half-close', async () => {
     const bytes = Buffer.from(deterministicBytes(5 * MiB, 3));
     let accepted: MuxStream | null = null;
     let atPublisher: RecordingReader | null = null;
@@ -72,7 +72,7 @@ describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carri
     expect(atSubscriber.digest()).toBe(hashOf(bytes.subarray(100, 1 * MiB)));
   });
 
-  it('carries small frames and large ones in the order they were sent', async () => {
+  it('carries small and large frames in the order of sending', async () => {
     const bytes = Buffer.from(deterministicBytes(3 * MiB, 4));
     let atPublisher: RecordingReader | null = null;
     const pair = await sessions(kind, (stream) => {
@@ -92,7 +92,7 @@ describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carri
     expect(atPublisher!.digest()).toBe(hashOf(bytes));
   });
 
-  it('a reader that stands still stops its own stream and no other, and no memory piles up', async () => {
+  it('stops only the stream of a stalled reader, within bounded memory', async () => {
     const readers: RecordingReader[] = [];
     const pair = await sessions(kind, (stream) => {
       stream.accept();
@@ -117,8 +117,8 @@ describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carri
   });
 });
 
-describe('the handshake over a duplex', () => {
-  it('tells both sides what the other said, and words go between the frames', async () => {
+describe('the handshake of a sealed carrier', () => {
+  it('passes a hello to each side, and messages can follow between frames', async () => {
     const pair = await sessions('stream-plain', () => {});
     await eventually(() => expect(pair.owners[1].proven).toBe('hello of the initiator'));
     expect(pair.owners[0].proven).toBe('hello of the responder');
@@ -128,7 +128,7 @@ describe('the handshake over a duplex', () => {
     await eventually(() => expect(pair.owners.map(({ messages }) => messages)).toEqual([['another'], ['a word']]));
   });
 
-  it('another secret fails at both ends, and the wrong side learns nothing but that', async () => {
+  it('fails at both ends when the secrets differ, and reveals nothing else', async () => {
     const { a, b } = await ends();
     const one = new RecordingOwner();
     const two = new RecordingOwner();
@@ -138,7 +138,7 @@ describe('the handshake over a duplex', () => {
     expect([one.proven, two.proven]).toEqual([null, null]);
   });
 
-  it('an answer that was altered fails at both ends', async () => {
+  it('fails at both ends when the response was altered', async () => {
     const { a, b } = await ends();
     const one = new RecordingOwner();
     const two = new RecordingOwner();
@@ -148,7 +148,7 @@ describe('the handshake over a duplex', () => {
     expect(two.proven).toBeNull();
   });
 
-  it('a recorded first message proves nothing', async () => {
+  it('cannot be completed by replaying a recorded first message', async () => {
     const first = await ends();
     const recorded: Buffer[] = [];
     first.b.read({
@@ -179,18 +179,18 @@ describe('the handshake over a duplex', () => {
     ['a length over the bound of a handshake', Buffer.from([0xff, 0xff, 1, 2, 3])],
     ['a message that is too short', Buffer.from([0, 3, 1, 2, 3])],
     ['a refusal', Buffer.from([0, 0])],
-  ])('%s ends it', async (_what, bytes) => {
+  ])('fails on %s', async (_what, bytes) => {
     const { a, b } = await ends();
     const owner = new RecordingOwner();
     sealedEnd(b, 'responder', owner);
     new RecordingReader(a);
     a.write(bytes, 0, bytes.length, false);
-    // What looks like a long message waits for its end.
+    // Ends the connection, because the responder would wait for the rest of a long message.
     a.end();
     await eventually(() => expect(owner.failed).not.toBeNull());
   });
 
-  it('nobody there: it ends with its time, and no timer is left', async () => {
+  it('times out when the peer is silent, and leaves no timer behind', async () => {
     const clock = new FakeClock();
     const { a } = await ends();
     const owner = new RecordingOwner();
@@ -202,31 +202,28 @@ describe('the handshake over a duplex', () => {
   });
 });
 
-describe('whoever is between', () => {
-  it.each([0, 1, 5_000])(
-    'alters byte %i behind the handshake: the carrier ends, no altered byte is handed on',
-    async (offset) => {
-      let atPublisher: RecordingReader | null = null;
-      // Two messages of the handshake come first.
-      const pair = await sessions(
-        'stream-plain',
-        (stream) => {
-          stream.accept();
-          atPublisher = new RecordingReader(stream);
-          const bytes = Buffer.alloc(100_000, 'x');
-          stream.write(bytes, 0, bytes.length, false);
-        },
-        (duplex) => altering(duplex, 2 + 48 + 'hello of the responder'.length + 200 + offset),
-      );
-      const stream = await open(pair).catch(() => null);
-      const reader = stream === null ? null : new RecordingReader(stream);
-      await eventually(() => expect([pair.subscriber.openCarriers, pair.publisher.openCarriers]).toEqual([0, 0]));
-      if (reader !== null) expect(reader.digest()).toBe(hashOf(Buffer.alloc(reader.bytes, 'x')));
-      expect(atPublisher === null || (atPublisher as RecordingReader).reset !== null).toBe(true);
-    },
-  );
+describe('a relay that tampers with a sealed carrier', () => {
+  it.each([0, 1, 5_000])('and alters byte %i ends the carrier, and no altered byte is passed on', async (offset) => {
+    let atPublisher: RecordingReader | null = null;
+    // The altered byte lies behind the two handshake messages.
+    const pair = await sessions(
+      'stream-plain',
+      (stream) => {
+        stream.accept();
+        atPublisher = new RecordingReader(stream);
+        const bytes = Buffer.alloc(100_000, 'x');
+        stream.write(bytes, 0, bytes.length, false);
+      },
+      (duplex) => altering(duplex, 2 + 48 + 'hello of the responder'.length + 200 + offset),
+    );
+    const stream = await open(pair).catch(() => null);
+    const reader = stream === null ? null : new RecordingReader(stream);
+    await eventually(() => expect([pair.subscriber.openCarriers, pair.publisher.openCarriers]).toEqual([0, 0]));
+    if (reader !== null) expect(reader.digest()).toBe(hashOf(Buffer.alloc(reader.bytes, 'x')));
+    expect(atPublisher === null || (atPublisher as RecordingReader).reset !== null).toBe(true);
+  });
 
-  it('cuts the connection: nothing looks like an end', async () => {
+  it('and cuts the connection causes resets, not ends', async () => {
     let atPublisher: RecordingReader | null = null;
     const pair = await sessions('stream-plain', (stream) => {
       stream.accept();
@@ -243,7 +240,7 @@ describe('whoever is between', () => {
   });
 });
 
-/** Flips one bit of what is read, at this byte of all. */
+/** Wraps a duplex and flips one bit of the received byte with the index `at`. */
 const altering = (duplex: ByteDuplex, at: number): ByteDuplex => {
   let seen = 0;
   return {

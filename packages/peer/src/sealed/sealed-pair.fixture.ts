@@ -1,4 +1,4 @@
-// Two ends of one sealed carrier over a duplex of tests, proven or not, and two sessions on it.
+// Two ends of a sealed carrier over a test duplex, proven or not, and two sessions on top.
 import { type ByteDuplex, MemoryBudget, type MuxHandlers, MuxSession } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
 import { type EndKind, endPair, rethrow } from '@tunnel/testkit';

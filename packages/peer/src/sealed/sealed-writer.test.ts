@@ -1,4 +1,4 @@
-// What leaves a sealed carrier: how much at once, in which order, and from memory that nobody touches until it has left.
+// Output of the sealed writer: sizes of writes, their order, and unchanged memory until a write has completed.
 import { randomBytes } from 'node:crypto';
 import { type ByteDuplex, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FrameParser, WIRE_LIMITS } from '@tunnel/protocol';
@@ -11,7 +11,7 @@ import { PEER_SEND_QUEUE_BYTES, RECORD_KIND, SealedWriter } from './sealed-write
 const BLOCK = WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Takes writes as a slow socket does: memory is in use until it drains. */
+/** A duplex that behaves like a slow socket: the memory of a write is in use until drain(). */
 class SlowDuplex implements ByteDuplex {
   readonly written: Buffer[] = [];
   isSlow = false;
@@ -27,7 +27,7 @@ class SlowDuplex implements ByteDuplex {
     return !this.isSlow;
   }
 
-  /** false: nothing was under way. */
+  /** Completes the pending write. Returns false if there was none. */
   drain(): boolean {
     if (this.#inUse === null) return false;
     expect(this.#inUse.view.equals(this.#inUse.before)).toBe(true);
@@ -48,7 +48,10 @@ const begin = () => {
   return { key, duplex, writer: new SealedWriter(duplex, new RecordSealer(key), events) };
 };
 
-/** What the other side reads: the bytes of the DATA frames, and the words, with how many of those bytes came before each. */
+/**
+ * Opens the written records as the peer does. Returns the bytes of the DATA frames, and the messages with the number of bytes before
+ * them.
+ */
 const opened = (key: Buffer, written: readonly Buffer[]) => {
   const opener = new RecordOpener(key);
   const data: Buffer[] = [];
@@ -79,7 +82,7 @@ const opened = (key: Buffer, written: readonly Buffer[]) => {
   return { data: Buffer.concat(data), words };
 };
 
-it('is full while more waits than its bound, also for a small frame, and sends nothing while a write is under way', () => {
+it('the writer is full above its queue limit, even for a small frame, and never starts two writes at once', () => {
   const { key, duplex, writer } = begin();
   duplex.isSlow = true;
   const bytes = Buffer.from(deterministicBytes(BLOCK, 3));
@@ -100,8 +103,8 @@ it('is full while more waits than its bound, also for a small frame, and sends n
   expect(opened(key, duplex.written).data).toHaveLength(sent * bytes.length);
 });
 
-describe('bulk', () => {
-  it('each full read leaves in one write that fits one frame of the relay; what is over leaves with the next', async () => {
+describe('bulk data', () => {
+  it('leaves in one write per full read, sized for one relay frame, and the rest with the next', async () => {
     const { key, duplex, writer } = begin();
     const bytes = Buffer.from(deterministicBytes(BLOCK, 1));
     for (let count = 0; count < 20; count += 1) writer.sendData(3, bytes, 0, bytes.length);
@@ -113,7 +116,7 @@ describe('bulk', () => {
     expect(hashOf(data)).toBe(hashOf(Buffer.concat(Array.from({ length: 20 }, () => bytes))));
   });
 
-  it('small frames of the same turn share its first record', () => {
+  it('shares its first record with small frames of the same turn', () => {
     const { key, duplex, writer } = begin();
     const bytes = Buffer.from(deterministicBytes(20_000, 2));
     writer.sendData(3, bytes, 0, 100);
@@ -125,7 +128,7 @@ describe('bulk', () => {
 });
 
 it.each(Array.from({ length: 20 }, (_, run) => run))(
-  'run %i: whatever is sent, and however slowly it is taken, all of it arrives in order',
+  'run %i: all bytes arrive in order, whatever is sent and however slow the duplex is',
   async (run) => {
     const random = seededRandom(run);
     const { key, duplex, writer } = begin();
@@ -142,7 +145,7 @@ it.each(Array.from({ length: 20 }, (_, run) => run))(
       } else {
         const length = kind < 0.5 ? Math.floor(random() * 3000) : Math.floor(random() * BLOCK) + 1;
         const start = Math.floor(random() * (source.length - length));
-        // Theirs again as soon as it returns.
+        // The caller may reuse its memory as soon as sendData() returns, so the test overwrites the bytes.
         const memory = Buffer.from(source.subarray(start, start + length));
         writer.sendData(7, memory, 0, length);
         memory.fill(0);

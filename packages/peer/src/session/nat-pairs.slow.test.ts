@@ -1,5 +1,5 @@
-// Two peers with the real udx over loopback, each behind a NAT in user space: where a direct way exists it is found, and where none does the
-// reason is said. The matrix with the kernel's NATs is `npm run test:nat`.
+// Two peers with the real udx over loopback, behind NATs in user space. A direct path is found where possible, and otherwise the reason
+// is reported. The same matrix with kernel NATs is `npm run test:nat`.
 import { MemoryBudget, type MuxStream } from '@tunnel/mux';
 import { Secret } from '@tunnel/runtime';
 import {
@@ -25,7 +25,7 @@ import type { PeerSettings } from './peer-session.ts';
 import { PeerSubscriber } from './peer-subscriber.ts';
 
 const MiB = 1024 * 1024;
-/** Fast enough that a silent way is given up soon, and slow enough for packets on a busy machine. */
+/** A clock five times as fast as real time: silent paths time out soon, but packets on a busy machine still arrive in time. */
 const clock = new FastClock(5);
 const closing: (() => void)[] = [];
 afterEach(() => {
@@ -45,7 +45,7 @@ const networkAt = async (location: Location): Promise<PeerNetwork & { breakAt(ki
   return {
     loadTransport: () => Promise.resolve(nat?.behind(udx) ?? alone),
     observer: () => observer,
-    // Behind a NAT the machine's own address leads nowhere.
+    // Behind a NAT the computer's own address is unreachable.
     ownAddresses: () => (nat === null ? ['127.0.0.1'] : []),
     breakAt: (kind) => {
       if (nat !== null) nat.kind = kind;
@@ -121,7 +121,7 @@ const pairAt = async (one: Location, other: Location): Promise<Pair> => {
   };
 };
 
-/** There and back, whole. */
+/** Sends bytes through a new stream, and expects the same bytes back. */
 const echoes = async (pair: Pair, bytes: Buffer): Promise<void> => {
   const stream = await pair.open();
   const reader = new RecordingReader(stream);
@@ -131,14 +131,14 @@ const echoes = async (pair: Pair, bytes: Buffer): Promise<void> => {
   expect(reader.digest()).toBe(hashOf(bytes));
 };
 
-describe('two peers', () => {
+describe('two peers behind NATs', () => {
   it.each<[Location, Location]>([
     ['none', 'none'],
     ['moderate', 'moderate'],
     ['open', 'strict'],
     ['strict', 'open'],
     ['none', 'strict'],
-  ])('%s and %s go direct, and what they send is whole', async (one, other) => {
+  ])('%s and %s connect directly and transfer bytes unchanged', async (one, other) => {
     const pair = await pairAt(one, other);
     await echoes(pair, Buffer.from('through the relay, at once'));
     await eventually(() => expect(pair.paths()).toEqual(['direct', 'direct']));
@@ -157,7 +157,7 @@ describe('two peers', () => {
     expect(pair.subscriber.bytes.directBytes).toBe(0);
   });
 
-  it('a direct path that is cut is left, and streams go through the relay', async () => {
+  it('fall back to the relay when their direct path is cut', async () => {
     const pair = await pairAt('moderate', 'moderate');
     await eventually(() => expect(pair.paths()).toEqual(['direct', 'direct']));
     const stream = await pair.open();

@@ -5,7 +5,7 @@ import { Harness, HEAD, type SideOptions, type SubscriberSide } from './peer-pai
 let harness: Harness;
 let subscriber: SubscriberSide;
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 
 const begin = async (one: SideOptions = {}, other: SideOptions = {}): Promise<void> => {
@@ -18,8 +18,8 @@ beforeEach(() => {
   harness = new Harness();
 });
 
-describe('a udp service', () => {
-  it('flows begin on the relay and go direct when it is there', async () => {
+describe('the flows of a udp service', () => {
+  it('start on the relay and switch to the direct path once it is up', async () => {
     await begin({ service: 'udp', direct: false }, { service: 'udp' });
     const answers: string[] = [];
     const flow = subscriber.side.openDatagrams(HEAD, {
@@ -38,7 +38,7 @@ describe('a udp service', () => {
     expect(subscriber.side.bytes.directBytes).toBe(0);
   });
 
-  it('sealed datagrams on the direct path: small ones do not touch any carrier', async () => {
+  it('use sealed datagrams on the direct path, and no carrier for small datagrams', async () => {
     await begin({ service: 'udp' }, { service: 'udp' });
     expect(subscriber.path).toBe('direct');
     const answers: string[] = [];
@@ -60,7 +60,7 @@ describe('a udp service', () => {
     await harness.clock.advance(50);
     expect(answers[1]).toBe('x'.repeat(1000));
     expect(subscriber.side.bytes.directBytes - before).toBeLessThan(2200);
-    // It is lost with the path, as a datagram is; the next flow goes through the relay.
+    // A datagram on a failed path is lost and its flow is reset; a new flow would use the relay.
     harness.cut();
     flow?.send(Buffer.from('lost'), 0, 4);
     await harness.clock.advance(15_000);

@@ -1,5 +1,4 @@
-// A subscriber and a publisher over networks in memory: relay streams that stand for the edge's, and the network between the two, with time that
-// tests move.
+// A subscriber and a publisher over in-memory networks, with a simulated edge relay, a network between the peers, and a fake clock.
 import { type ByteDuplex, MemoryBudget, type MuxStream } from '@tunnel/mux';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, MemoryNetwork, RecordingReader, rethrow } from '@tunnel/testkit';
@@ -18,11 +17,11 @@ export interface SideOptions {
   readonly ports?: ObservedAddresses['ports'];
   readonly transport?: PeerTransport | null;
   readonly observer?: AddressObserver | null;
-  /** Beside the one that the network has. */
+  /** Addresses of the peer in addition to the address in the network. */
   readonly moreAddresses?: string[];
 }
 
-/** What one side of the network sees, and what it was told, in words. */
+/** The simulated networks, clock and relay of a subscriber and a publisher. */
 export class Harness {
   readonly clock = new FakeClock();
   readonly network = new MemoryNetwork(this.clock);
@@ -39,14 +38,14 @@ export class Harness {
     this.network.cut(this.#hosts.subscriber, this.#hosts.publisher);
   }
 
-  /** Only what the one side sends is lost. */
+  /** Drops all packets of one side; packets of the opposite side still arrive. */
   blockFrom(side: 'subscriber' | 'publisher'): void {
     const { subscriber, publisher } = this.#hosts;
     if (side === 'subscriber') this.network.block(subscriber, publisher);
     else this.network.block(publisher, subscriber);
   }
 
-  /** Both ends of one relay stream, joined as an edge does. */
+  /** Creates both ends of a relay stream, joined as by an edge. */
   relay(): { readonly subscriber: ByteDuplex; readonly publisher: ByteDuplex } {
     const quiet = { onDatagram: () => {}, abandon: rethrow };
     const one = this.relays.transport('s').open(quiet);
@@ -147,7 +146,7 @@ export class OpenedStream {
   }
 }
 
-/** A publisher whose service sends back what it gets. */
+/** A publisher with an echo service. */
 export class PublisherSide {
   readonly side: PeerPublisher;
   readonly told: string[] = [];

@@ -11,7 +11,7 @@ let subscriber: SubscriberSide;
 let publisher: PublisherSide;
 let relay: { cut(): void };
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 
 const begin = async (one: SideOptions = {}, other: SideOptions = {}): Promise<void> => {
@@ -33,21 +33,21 @@ const echo = async (text: string): Promise<{ bytes: number | undefined }> => {
   return { bytes: opened.reader?.bytes };
 };
 
-describe('who is at the other end', () => {
-  it('another secret: both sides say that it was not proven', async () => {
+describe('the identity of a peer', () => {
+  it('is not proven with a wrong secret, which both sides report', async () => {
     await begin({ secret: 'not the secret of tests' });
     expect(subscriber.told).toEqual(['P2P_PROOF_FAILED']);
     expect(publisher.told).toEqual(['P2P_PROOF_FAILED peer_1']);
     expect(publisher.side.peers).toHaveLength(0);
   });
 
-  it('another kind of service: the subscriber says so, and nobody has joined', async () => {
+  it('with another kind of service is reported by the subscriber, and no peer joins', async () => {
     await begin({ service: 'udp' });
     expect(subscriber.told).toEqual(['P2P_SERVICE_MISMATCH']);
     expect(publisher.told).toEqual([]);
   });
 
-  it('bytes that came before anybody reads them are read all the same: garbage is refused', async () => {
+  it('is refused for garbage that arrived before the first read', async () => {
     subscriber = harness.subscriber();
     publisher = harness.publisher();
     const one = harness.relay();
@@ -61,7 +61,7 @@ describe('who is at the other end', () => {
     expect([subscriber.told, publisher.told]).toEqual([['P2P_PROOF_FAILED'], ['P2P_PROOF_FAILED peer_1']]);
   });
 
-  it('streams swapped between two pairs come to nothing', async () => {
+  it('cannot be faked by swapping the streams of two pairs', async () => {
     const others = { subscriber: harness.subscriber({ secret: 'the other secret' }) };
     subscriber = harness.subscriber();
     publisher = harness.publisher();
@@ -73,7 +73,7 @@ describe('who is at the other end', () => {
     expect([publisher.peers, theirs.peers]).toEqual([[], []]);
   });
 
-  it('a publisher that was replaced: what runs to the old one ends, and new streams go to the new one', async () => {
+  it('of a publisher can change: old streams are reset, and new streams use the new publisher', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
@@ -88,7 +88,7 @@ describe('who is at the other end', () => {
     expect(successor.streams).toHaveLength(1);
   });
 
-  it('two subscribers are two peers, each with its own direct path', async () => {
+  it('differs for two subscribers, which get separate direct paths', async () => {
     await begin();
     const second = harness.subscriber();
     harness.join(second, publisher, 'peer_2');
@@ -100,7 +100,7 @@ describe('who is at the other end', () => {
   });
 });
 
-it('one join is one program: another one in its name takes its place', async () => {
+it('a second program with the same peer id replaces the first one', async () => {
   await begin();
   const successor = harness.subscriber();
   harness.join(successor, publisher, 'peer_1');
@@ -110,8 +110,8 @@ it('one join is one program: another one in its name takes its place', async () 
   expect(subscriber.side.isConnected).toBe(false);
 });
 
-describe('whoever is between', () => {
-  it('sees neither the secret, nor what is said, nor an address', async () => {
+describe('a relay between peers', () => {
+  it('sees neither the secret nor messages nor addresses', async () => {
     subscriber = harness.subscriber();
     publisher = harness.publisher();
     const seen: Buffer[] = [];
@@ -141,8 +141,8 @@ describe('whoever is between', () => {
   });
 });
 
-describe('a program that breaks the rules', () => {
-  it('loses all that it has, and is met afresh when it comes back', async () => {
+describe('a peer that violates the protocol', () => {
+  it('loses the session, and gets a new session on return', async () => {
     publisher = harness.publisher();
     const session = 'ab'.repeat(16);
     const join = (): SealedCarrier => {
@@ -168,7 +168,7 @@ describe('a program that breaks the rules', () => {
     const bad = join();
     await harness.clock.advance(200);
     expect(bad.isClosed).toBe(false);
-    // DATA on a stream that was never open.
+    // A violation of the protocol: DATA on a stream that was never opened.
     bad.sendData(77, Buffer.from('x'), 0, 1);
     await harness.clock.advance(200);
     expect(bad.isClosed).toBe(true);
@@ -179,8 +179,8 @@ describe('a program that breaks the rules', () => {
   });
 });
 
-describe('the end of permission', () => {
-  it('a dismissed peer loses its direct streams within 2 s', async () => {
+describe('the end of a join', () => {
+  it('resets direct streams within 2 s when the publisher dismisses the peer', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
@@ -192,13 +192,13 @@ describe('the end of permission', () => {
     expect(subscriber.side.isConnected).toBe(false);
   });
 
-  it('what the subscriber is told by the edge ends its direct streams, and another join may follow', async () => {
+  it('resets direct streams when the edge revokes it, and another join can follow', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
     subscriber.side.disconnect('revoked');
     expect(opened.reader?.reset).not.toBeNull();
-    // Nothing has fallen silent: it was ended.
+    // The path was closed on purpose, so went-silent is not reported.
     expect(subscriber.paths).not.toContain('relay (went-silent)');
     await harness.clock.advance(2000);
     expect(publisher.told).toContain('stream reset');
@@ -207,7 +207,7 @@ describe('the end of permission', () => {
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
   });
 
-  it('whoever leaves says so; no timer, no socket is left behind', async () => {
+  it('is announced to the other side, and leaves no timer behind', async () => {
     await begin();
     subscriber.side.close({ code: 'cancelled', text: 'stopped' });
     await harness.clock.advance(SOON_MS);
@@ -217,7 +217,7 @@ describe('the end of permission', () => {
     expect(harness.clock.pendingTimers).toBe(0);
   });
 
-  it('a publisher that stops without an edge is heard on the direct path', async () => {
+  it('is announced on the direct path when the edge is away', async () => {
     await begin();
     relay.cut();
     await harness.clock.advance(100);

@@ -1,5 +1,5 @@
-// Two peers and whatever may happen to them, in any order: networks that are cut one way or both, edges that are lost, publishers that are
-// replaced. What must hold after each run does, whatever came before.
+// Two peers under random events in any order: networks cut in one or both directions, lost edges and replaced publishers. The invariants
+// must hold after every run.
 
 import { deterministicBytes, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -53,7 +53,7 @@ class Run {
     }
   }
 
-  /** Whatever has happened: once the network and the edge are well, both are direct again, and streams pass. */
+  /** Restores the network and the edge, and checks that both peers are direct again and streams work. */
   async recover(): Promise<void> {
     this.#harness.network.restore();
     this.#harness.network.lossShare = 0;
@@ -65,7 +65,7 @@ class Run {
     last.opened.write('well');
     await this.#harness.clock.advance(1000);
     expect(last.opened.reader?.bytes).toBe(4);
-    // Those that live have been given all that they asked for.
+    // Open streams have received an echo of all written bytes.
     for (const { opened, written } of this.#streams) {
       if (opened.stream?.state === 'open') expect(opened.reader?.bytes).toBe(written);
     }
@@ -81,7 +81,7 @@ class Run {
     for (const { opened } of this.#streams) expect(opened.stream?.state ?? 'closed').toBe('closed');
   }
 
-  /** What comes back is what was sent, from its beginning on, and it never ends by itself. */
+  /** Checks that no stream returns more bytes than written, and that no stream ends unasked. */
   #checkStreams(): void {
     for (const { opened, written } of this.#streams) {
       if (opened.reader === null) continue;
@@ -90,7 +90,7 @@ class Run {
     }
   }
 
-  /** Each stream's bytes once: a digest is taken once. */
+  /** Checks the bytes of every stream. Called once, because a digest can be taken only once. */
   checkBytes(): void {
     for (const { opened } of this.#streams) {
       if (opened.reader !== null) expect(opened.reader.digest()).toBe(hashOf(BYTES.subarray(0, opened.reader.bytes)));
@@ -116,7 +116,7 @@ class Run {
   }
 
   #replacePublisher(): void {
-    // It was killed: it says nothing.
+    // The relay is cut first, so that the old publisher cannot announce its end, as after a kill.
     this.#loseRelay();
     this.#publisher.side.close({ code: 'cancelled', text: 'killed' });
     this.#publisher = this.#harness.publisher();
@@ -125,7 +125,7 @@ class Run {
 }
 
 it.each(Array.from({ length: RUNS }, (_, seed) => [seed]))(
-  'run %i: streams are whole or reset, and the peers find each other again',
+  'run %i: streams arrive whole or are reset, and the peers reconnect',
   async (seed) => {
     const run = new Run(seed);
     await run.play();

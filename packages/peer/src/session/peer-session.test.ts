@@ -10,7 +10,7 @@ let subscriber: SubscriberSide;
 let publisher: PublisherSide;
 let relay: { cut(): void };
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 const ROUND_MS = MUX_LIMITS.PATH_TRIES * MUX_LIMITS.PATH_TRY_MS;
 
@@ -33,13 +33,13 @@ const echo = async (text: string): Promise<{ bytes: number | undefined }> => {
   return { bytes: opened.reader?.bytes };
 };
 
-describe('the relay first', () => {
-  it('a stream opens over the relay at once, while the direct path is looked for', async () => {
+describe('a peer session that starts on the relay', () => {
+  it('opens a stream over the relay at once, while the direct path is probed', async () => {
     subscriber = harness.subscriber();
     publisher = harness.publisher();
     harness.join(subscriber, publisher);
     const opened = subscriber.open();
-    // Two messages of the handshake, OPEN and its answer.
+    // Four relay delays: two handshake messages, OPEN and its response.
     await harness.clock.advance(4 * 20 + 5);
     expect(opened.stream?.state).toBe('open');
     expect([subscriber.told, publisher.told]).toEqual([['ready'], ['joined peer_1']]);
@@ -49,7 +49,7 @@ describe('the relay first', () => {
     expect(opened.reader?.bytes).toBe(5);
   });
 
-  it('then new streams go direct, and one that began on the relay ends there', async () => {
+  it('opens new streams directly later, and finishes older streams on the relay', async () => {
     await begin({ ports: 'none' }, {});
     const before = subscriber.open();
     await harness.clock.advance(200);
@@ -66,7 +66,7 @@ describe('the relay first', () => {
     expect(publisher.side.peers[0]?.bytes.directBytes).toBe(subscriber.side.bytes.directBytes);
   });
 
-  it('a relay whose round trip takes no time leads to a direct path like any other', async () => {
+  it('finds a direct path even if the relay has no delay', async () => {
     harness.relays.delayMs = 0;
     subscriber = harness.subscriber();
     publisher = harness.publisher();
@@ -76,21 +76,21 @@ describe('the relay first', () => {
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
   });
 
-  it('only the subscriber opens streams', async () => {
+  it('lets only the subscriber open streams', async () => {
     await begin();
     expect(subscriber.open().refused).toBeNull();
     expect('open' in publisher.side).toBe(false);
   });
 });
 
-describe('no direct path', () => {
+describe('a peer session without a direct path', () => {
   it.each([
     ['off', { direct: false }, {}],
     ['off', {}, { direct: false }],
     ['off', { observer: null }, {}],
     ['no-transport', { transport: null }, {}],
     ['no-transport', {}, { transport: null }],
-  ] as const)('%s: both sides say so, and streams go through the relay', async (reason, one, other) => {
+  ] as const)('reports %s at both sides and uses the relay', async (reason, one, other) => {
     await begin(one, other);
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
@@ -98,7 +98,7 @@ describe('no direct path', () => {
     expect(publisher.attempts).toEqual(reason === 'off' ? [] : ['no-transport']);
   });
 
-  it('one that must not go direct never says that it tries', async () => {
+  it('never reports an attempt when direct paths are off', async () => {
     await begin({ direct: false }, { direct: false });
     expect([subscriber.paths, publisher.paths]).toEqual([['relay (off)'], ['relay (off)']]);
   });
@@ -109,7 +109,7 @@ describe('no direct path', () => {
     ['random-ports', 'random', 'random'],
     ['punching', 'random', 'consistent'],
     ['punching', 'consistent', 'consistent'],
-  ] as const)('%s is said at once for %s and %s ports', async (reason, one, other) => {
+  ] as const)('reports %s at once for %s and %s ports', async (reason, one, other) => {
     harness.cut();
     await begin({ ports: one }, { ports: other });
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
@@ -118,19 +118,19 @@ describe('no direct path', () => {
   it.each([
     ['no-answer', 'consistent'],
     ['random-ports', 'random'],
-  ] as const)('%s when nobody has answered, with %s ports on one side', async (reason, ports) => {
+  ] as const)('reports %s after a round without a response, with %s ports on one side', async (reason, ports) => {
     harness.cut();
     await begin({ ports });
     await harness.clock.advance(ROUND_MS);
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
     expect(publisher.attempts).toEqual([reason]);
-    // Each round counts once, however often the publisher looks by itself.
+    // A round counts once, even if the publisher starts further attempts.
     await harness.clock.advance(MUX_LIMITS.PATH_RETRY_FIRST_MS + 2 * SOON_MS + ROUND_MS);
     expect(publisher.attempts).toEqual([reason, reason]);
   });
 
-  it.each(['subscriber', 'publisher'] as const)('what the %s sends is lost: neither side calls it up', async (side) => {
+  it.each(['subscriber', 'publisher'] as const)('uses the relay while packets of the %s are lost', async (side) => {
     harness.blockFrom(side);
     await begin();
     await harness.clock.advance(2 * ROUND_MS);
@@ -139,7 +139,7 @@ describe('no direct path', () => {
   });
 
   it.each(['subscriber', 'publisher'] as const)(
-    'a slow network that is open one way, not from the %s: the pauses between rounds grow',
+    'waits longer after each round on a slow network that blocks the %s',
     async (side) => {
       harness.network.delayMs = 300;
       harness.blockFrom(side);
@@ -149,7 +149,7 @@ describe('no direct path', () => {
     },
   );
 
-  it('is tried again, and found when the way is open', async () => {
+  it('tries again, and finds the path once it is open', async () => {
     harness.cut();
     await begin();
     await harness.clock.advance(ROUND_MS);
@@ -161,7 +161,7 @@ describe('no direct path', () => {
   });
 
   it.each(['subscriber', 'publisher'] as const)(
-    'an address of the %s changes: it is tried at once, whatever the pause',
+    'tries at once when an address of the %s changes, whatever the pause',
     async (side) => {
       const moreAddresses: string[] = [];
       harness.cut();
@@ -175,7 +175,7 @@ describe('no direct path', () => {
     },
   );
 
-  it('a third of all packets lost: it takes longer, and is found', async () => {
+  it('finds a path even if a third of all packets is lost', async () => {
     harness.network.lossShare = 1 / 3;
     await begin();
     await harness.clock.advance(2 * SOON_MS);
@@ -184,7 +184,7 @@ describe('no direct path', () => {
 });
 
 describe('a direct path that goes silent', () => {
-  it('in use: its streams are reset within 5 s on both sides, and new ones go through the relay', async () => {
+  it('resets its streams within 5 s on both sides while in use, and new streams use the relay', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
@@ -199,21 +199,24 @@ describe('a direct path that goes silent', () => {
     expect((await echo('well')).bytes).toBe(4);
   });
 
-  it('idle: left within 15 s', async () => {
+  it('is left within 15 s while idle', async () => {
     await begin();
     harness.cut();
     await harness.clock.advance(15_000);
     expect([subscriber.path, publisher.path]).toEqual(['relay (went-silent)', 'relay (went-silent)']);
   });
 
-  it.each(['subscriber', 'publisher'] as const)('one way alone, from the %s: both leave it', async (side) => {
-    await begin();
-    harness.blockFrom(side);
-    await harness.clock.advance(15_000);
-    expect([subscriber.path, publisher.path]).toEqual(['relay (went-silent)', 'relay (went-silent)']);
-  });
+  it.each(['subscriber', 'publisher'] as const)(
+    'is left by both sides even if only packets of the %s are lost',
+    async (side) => {
+      await begin();
+      harness.blockFrom(side);
+      await harness.clock.advance(15_000);
+      expect([subscriber.path, publisher.path]).toEqual(['relay (went-silent)', 'relay (went-silent)']);
+    },
+  );
 
-  it('comes back when the network does', async () => {
+  it('is used again when the network recovers', async () => {
     await begin();
     harness.cut();
     await harness.clock.advance(15_000);
@@ -223,7 +226,7 @@ describe('a direct path that goes silent', () => {
     expect((await echo('direct again')).bytes).toBe(12);
   });
 
-  it('2 % of loss for five minutes does not leave it', async () => {
+  it('is kept despite 2 % loss for five minutes', async () => {
     await begin();
     harness.network.lossShare = 0.02;
     await harness.clock.advance(300_000);
@@ -232,8 +235,8 @@ describe('a direct path that goes silent', () => {
   });
 });
 
-describe('an edge that is lost', () => {
-  it('costs nothing that runs direct; the relay comes back to the same session', async () => {
+describe('a lost edge', () => {
+  it('does not disturb direct streams, and the session continues on the next relay', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
@@ -253,7 +256,7 @@ describe('an edge that is lost', () => {
     expect([opened.reader?.bytes, subscriber.path]).toEqual([19, 'direct']);
   });
 
-  it('in the moment in which only the subscriber calls the direct path proven: it is not lost', async () => {
+  it('does not end a direct path that only the subscriber considers proven yet', async () => {
     subscriber = harness.subscriber();
     publisher = harness.publisher();
     relay = harness.join(subscriber, publisher);
@@ -265,7 +268,7 @@ describe('an edge that is lost', () => {
     expect((await echo('well')).bytes).toBe(4);
   });
 
-  it('after its return a direct path that dies is found again, bound to the new relay', async () => {
+  it('does not prevent a failed direct path from being found again over the new relay', async () => {
     await begin();
     relay.cut();
     await harness.clock.advance(1000);
@@ -279,7 +282,7 @@ describe('an edge that is lost', () => {
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
   });
 
-  it('addresses that were asked for before it, and are answered after its return, disturb nothing', async () => {
+  it('does not let late observed addresses from before the loss disturb the new path', async () => {
     const answers: ((found: ObservedAddresses) => void)[] = [];
     const ask = () => ({
       onDatagram: () => false,
@@ -300,7 +303,7 @@ describe('an edge that is lost', () => {
     expect([subscriber.path, publisher.path, publisher.attempts]).toEqual(['direct', 'direct', ['direct']]);
   });
 
-  it('with no direct path the publisher waits for the peer, and then lets it go', async () => {
+  it('without a direct path makes the publisher wait for the peer, and then drop it', async () => {
     await begin({ direct: false });
     relay.cut();
     await harness.clock.advance(PEER_ABSENT_MS - 1000);
@@ -310,7 +313,7 @@ describe('an edge that is lost', () => {
     expect(publisher.side.peers).toHaveLength(0);
   });
 
-  it('an opening waits a little for the next relay', async () => {
+  it('delays a new stream briefly until the next relay', async () => {
     await begin({ direct: false });
     relay.cut();
     await harness.clock.advance(100);

@@ -1,4 +1,4 @@
-// One suite for every PeerTransport: datagrams beside a reliable connection on one socket.
+// A common test suite for every PeerTransport: datagrams beside a reliable connection on the same socket.
 import type { ByteDuplex } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import type { PeerAddress, PeerSocket, PeerTransport } from './peer-transport.ts
 const MiB = 1024 * 1024;
 
 export interface TransportUnderTest {
-  /** Two machines that reach each other; each with the address that the other one uses. */
+  /** Two computers in the same network, with the addresses under which they reach each other. */
   readonly machines: readonly [Machine, Machine];
 }
 
@@ -51,7 +51,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     b.socket.connect({ own: 22, theirs: 11 }, a.address),
   ];
 
-  it('passes datagrams both ways, each whole, with the address it came from', async () => {
+  it('carries datagrams both ways, whole and with the address of the sender', async () => {
     const large = 'x'.repeat(1400);
     a.socket.send(Buffer.from('one'), b.address);
     a.socket.send(Buffer.from(large), b.address);
@@ -63,14 +63,14 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     await eventually(() => expect(a.socket.queuedDatagrams).toBe(0));
   });
 
-  it('a datagram to nobody, or to no address of this machine, harms nothing', async () => {
+  it('ignores datagrams to a closed port or an unreachable address', async () => {
     a.socket.send(Buffer.from('lost'), { host: a.address.host, port: 9 });
     a.socket.send(Buffer.from('lost'), { host: '2001:db8::1', port: 9 });
     a.socket.send(Buffer.from('well'), b.address);
     await eventually(() => expect(b.heard.map(({ text }) => text)).toEqual(['well']));
   });
 
-  it('a connection carries bytes both ways, whole and in order, with half-close', async () => {
+  it('carries bytes of a connection both ways, whole and in order, with half-close', async () => {
     const [one, two] = connected();
     const atOne = new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -90,7 +90,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect([atOne.digest(), atOne.reset]).toEqual([hashOf(bytes.subarray(0, 1 * MiB)), null]);
   });
 
-  it('the memory of a write is free when the writer may go on', async () => {
+  it('no longer needs the memory of a write once the writer may continue', async () => {
     const [one, two] = connected();
     const atTwo = new RecordingReader(two);
     const atOne = new RecordingReader(one);
@@ -108,7 +108,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect(atTwo.digest()).toBe(hashOf(all));
   });
 
-  it('tells a fast writer to wait, and then to go on', async () => {
+  it('tells a fast writer to wait, and later to continue', async () => {
     const [one, two] = connected();
     const atOne = new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -119,7 +119,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     await eventually(() => expect([atOne.drains, atTwo.bytes]).toEqual([1, written + bytes.length]));
   });
 
-  it('a reader that stops gets the rest when it goes on, the end included', async () => {
+  it('delivers the rest and the end when a stalled reader continues', async () => {
     const [one, two] = connected();
     new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -136,7 +136,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect(atTwo.digest()).toBe(hashOf(bytes));
   });
 
-  it('a reader that never goes on is cut off at a bound', async () => {
+  it('cuts a connection when a stalled reader exceeds the limit', async () => {
     const [one, two] = connected();
     const atOne = new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -146,7 +146,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     await eventually(() => expect([atOne.reset, atTwo.reset]).not.toContain(null));
   });
 
-  it('whoever connects later finds what was sent before', async () => {
+  it('keeps early bytes for a peer that connects later', async () => {
     const one = a.socket.connect({ own: 11, theirs: 22 }, b.address);
     const atOne = new RecordingReader(one);
     one.write(Buffer.from('early'), 0, 5, false);
@@ -157,7 +157,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect([atOne.reset, b.heard.length]).toEqual([null, 1]);
   });
 
-  it('a reset is seen as a reset at the other side', async () => {
+  it('reports a reset as a reset to the other side', async () => {
     const [one, two] = connected();
     const atOne = new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -168,7 +168,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect([atOne.reset, atTwo.ended]).toEqual([null, false]);
   });
 
-  it('what a socket has goes with it, and nothing is told of it', async () => {
+  it('closes every connection of a closed socket without further events', async () => {
     const [one, two] = connected();
     const atOne = new RecordingReader(one);
     const atTwo = new RecordingReader(two);
@@ -181,7 +181,7 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
     expect([atOne.reset, b.heard.length, a.heard.length]).toEqual([null, 0, 0]);
   });
 
-  it('two connections on one socket are two', async () => {
+  it('keeps connections on the same socket apart', async () => {
     const [one, two] = connected();
     const [, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
     const other = a.socket.connect({ own: 12, theirs: 23 }, b.address);

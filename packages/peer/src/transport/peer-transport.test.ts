@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { peerTransportConformance } from './peer-transport.conformance.ts';
 import { loadUdxTransport } from './udx-transport.ts';
 
-describe('udx', () => {
+describe('the udx transport', () => {
   peerTransportConformance(async () => {
     const transport = await loadUdxTransport();
     if (transport === null) throw new Error('udx-native has a build for every machine that runs these tests');
@@ -16,7 +16,7 @@ describe('udx', () => {
   });
 });
 
-describe('the network in memory', () => {
+describe('the in-memory transport', () => {
   peerTransportConformance(async () => {
     const network = new MemoryNetwork();
     return {

@@ -6,7 +6,7 @@ import { temporaryDirectory } from '@tunnel/testkit';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 
-/** A bundle as ours are, in a folder from where `udx-native` is what the test puts there. */
+/** Bundles the transport like a release, and loads the bundle in a folder where `prepare` provides `udx-native` or not. */
 const loadIn = async (prepare: (folder: string) => void): Promise<string> => {
   const folder = await temporaryDirectory();
   try {
@@ -28,11 +28,11 @@ const loadIn = async (prepare: (folder: string) => void): Promise<string> => {
   }
 };
 
-it('where it is not installed there is no transport, and nothing else happens', async () => {
+it('loadUdxTransport returns null when udx-native is not installed', async () => {
   expect(await loadIn(() => {})).toBe('null');
 });
 
-it('where it is installed and cannot be loaded there is none, either', async () => {
+it('loadUdxTransport returns null when udx-native cannot be loaded', async () => {
   const breakIt = (folder: string): void => {
     mkdirSync(join(folder, 'node_modules/udx-native'), { recursive: true });
     writeFileSync(join(folder, 'node_modules/udx-native/index.js'), "throw new Error('no build for this machine');");

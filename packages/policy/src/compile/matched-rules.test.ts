@@ -22,7 +22,7 @@ const asked = (path: string): PolicyStep => begin(LISTS, requestOf({ path }), 0)
 const matchedOf = (step: PolicyStep): number[] =>
   step.kind === 'effect' ? [] : step.matched.map(({ index }) => index);
 
-it('each request has the rules that matched it, whatever the one before had', () => {
+it('each request lists the rules that matched it, independent of the previous request', () => {
   const expected: [string, number[]][] = [
     ['/a/b', [1, 3]],
     ['/a/b', [1, 3]],
@@ -37,7 +37,7 @@ it('each request has the rules that matched it, whatever the one before had', ()
   expect(kept.map(matchedOf)).toEqual(expected.map(([, matched]) => matched));
 });
 
-it('requests that pass while one waits change nothing of its rules', () => {
+it('requests that pass while another request waits do not change its list of matched rules', () => {
   asked('/x/b');
   const waiting = asked('/limited/b');
   expect(matchedOf(asked('/a/b'))).toEqual([1, 3]);
@@ -46,7 +46,7 @@ it('requests that pass while one waits change nothing of its rules', () => {
   expect(matchedOf(asked('/a/b'))).toEqual([1, 3]);
 });
 
-it('requests that are alike share one list', () => {
+it('requests that match the same rules share one list object', () => {
   const one = asked('/a/b');
   const two = asked('/a/b');
   if (one.kind === 'effect' || two.kind === 'effect') throw new Error('they wait');

@@ -69,7 +69,7 @@ export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null):
   const { fault, status, headers, retryAfterSecs } = answer;
   const { code, message, next } = fault;
   // A visitor who is signed in with the wrong account needs a way to sign out.
-  const button = code === 'POLICY_LOGIN_REFUSED' ? { action: LOGOUT_PATH, label: 'Log out' } : undefined;
+  const button = code === 'POLICY_LOGIN_REFUSED' ? { action: LOGOUT_PATH, label: 'Sign out' } : undefined;
   const page = renderError({ code, status, message, next, accept, retryAfterSecs, button });
   return { status: page.status, headers: [...page.headers, ...headers], body: page.body };
 };
@@ -127,7 +127,7 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
       : {
           heading: `you are signed in as ${user}`,
           text: 'Signing out ends the session for this address only. You stay signed in at your sign-in provider.',
-          button: { action: LOGOUT_PATH, label: 'Log out' },
+          button: { action: LOGOUT_PATH, label: 'Sign out' },
         };
   return own(
     200,
@@ -139,6 +139,6 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
       // redirects: the form redirects to `/`, and `/` redirects to the provider.
       ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"],
     ],
-    pageText({ title: 'Log out', ...words }),
+    pageText({ title: 'Sign out', ...words }),
   );
 };

@@ -23,18 +23,18 @@ const parsed = (...lines: string[]): RequestHead => {
   return head;
 };
 
-/** The lines that the service gets, without those of the edge. */
+/** Returns the header lines for the service, without lines added by the edge. */
 const seen = (head: RequestHead): string[] =>
   requestHeadFor(head, VISITOR)
     .split('\r\n')
     .filter((line) => line !== '' && !/^(?:X-Forwarded|X-Real-IP|Host)/.test(line));
 
-it('the same head where nothing of it changes', () => {
+it('a request head without changes stays the same object', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a');
   expect(applyRequestChanges(head, { ...NO_CHANGES, service: 'api', maxBody: 5 })).toBe(head);
 });
 
-it('fields go, come and are replaced, and the path is another one', () => {
+it('request headers are removed, set and added, and the path is replaced', () => {
   const head = parsed('GET /old HTTP/1.1', 'Host: a', 'X-A: 1', 'x-a: 2', 'X-B: 3', 'Accept:*/*');
   const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
@@ -47,7 +47,7 @@ it('fields go, come and are replaced, and the path is another one', () => {
   expect(changed.text).toBe('GET /new?q HTTP/1.1\r\nHost: a\r\nAccept:*/*\r\nX-A: ours\r\nAccept: text/html\r\n\r\n');
 });
 
-it("a visitor's own word about who it is goes in every spelling", () => {
+it("a visitor's own X-Tunnel-User header is removed in every spelling", () => {
   const head = parsed(
     'GET / HTTP/1.1',
     'Host: a',
@@ -64,7 +64,7 @@ it("a visitor's own word about who it is goes in every spelling", () => {
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X-Tunnel: 1', 'X-Tunnel-User: anna']);
 });
 
-it("what a rule sets or removes is the visitor's in no spelling either", () => {
+it('a header that a rule sets or removes does not reach the service in another spelling from the visitor', () => {
   const head = parsed(
     'GET / HTTP/1.1',
     'Host: a',
@@ -85,7 +85,7 @@ it("what a rule sets or removes is the visitor's in no spelling either", () => {
   expect(seen(underscored)).toContain('x-User: root');
 });
 
-it('what a rule has set cannot be removed by naming it in Connection, here or in a replay', () => {
+it('a visitor cannot remove a header that a rule has set by naming it in Connection, here or in a replay', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: X-Tunnel-User, x-a, close', 'X-A: 1', 'X-B: 2');
   const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
@@ -98,14 +98,14 @@ it('what a rule has set cannot be removed by naming it in Connection, here or in
   expect(again.kind === 'request' ? seen(again) : again).toEqual(seen(changed));
 });
 
-it('an upgrade stays one', () => {
+it('an upgrade request stays an upgrade request', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: Upgrade, x-a', 'Upgrade: websocket', 'x-a: 1');
   const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x-b'] });
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'Connection: Upgrade', 'Upgrade: websocket']);
   expect(changed.text).toContain('Connection: Upgrade\r\nUpgrade: websocket\r\n');
 });
 
-it('several Cookie fields become one, or none', () => {
+it('several Cookie headers become one, or none if no cookie is left', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Cookie: a=1', 'X: 1', 'Cookie: b=2');
   expect(seen(applyRequestChanges(head, { ...NO_CHANGES, cookie: 'a=1; b=2' }))).toEqual([
     'GET / HTTP/1.1',
@@ -115,21 +115,21 @@ it('several Cookie fields become one, or none', () => {
   expect(seen(applyRequestChanges(head, { ...NO_CHANGES, cookie: '' }))).toEqual(['GET / HTTP/1.1', 'X: 1']);
 });
 
-it('a target that names its host keeps it', () => {
+it('a request target with a host keeps that host', () => {
   const head = parsed('GET http://b/x HTTP/1.1', 'Host: a', 'X: 1');
   const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x'] });
   expect(changed.text).toBe('GET /x HTTP/1.1\r\nHost: b\r\n\r\n');
   expect(requestHeadFor(changed, VISITOR)).toContain('Host: b\r\n');
 });
 
-it('a body keeps its framing', () => {
+it('a request body keeps its framing', () => {
   const head = parsed('POST / HTTP/1.1', 'Host: a', 'Content-Length: 0005', 'X: 1');
   const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x', 'content-length'] });
   expect(changed.framing).toEqual({ kind: 'length', length: 5 });
   expect(seen(changed)).toEqual(['POST / HTTP/1.1', 'Content-Length: 5']);
 });
 
-it('a head of HTTP/2 changes in the same way', () => {
+it('an HTTP/2 request head is changed in the same way', () => {
   const head = headOf(
     requestOf({
       path: '/x',
@@ -170,7 +170,7 @@ it.each([
     'x_client_ip',
   ],
   ...['Sec-WebSocket-Protocol', 'X-Request-Id', 'User-Agent', 'Content-Type'],
-])('what a rule may set arrives: %s', (name) => {
+])('a header that a rule may set reaches the service: %s', (name) => {
   expect(isChangeableHeader(name)).toBe(true);
   const head = parsed('GET / HTTP/1.1', 'Host: a', `${name}: of the visitor`, `Connection: ${name}`);
   expect(seen(applyRequestChanges(head, { ...NO_CHANGES, set: [[name, 'of the rule']] }))).toEqual([
@@ -179,7 +179,7 @@ it.each([
   ]);
 });
 
-it('what the edge writes itself, or drops, no rule may name', () => {
+it('a rule cannot set a header that the edge writes or drops', () => {
   const names = [
     'X-Real-IP',
     'X_Real_IP',

@@ -16,7 +16,7 @@ const preflight = (rule: Cors, origin: string): readonly HeaderPair[] => {
   return response.headers;
 };
 
-it('a preflight of a known origin hears what it may', () => {
+it('a preflight from an allowed origin gets the allowed methods, headers and max-age', () => {
   const headers = preflight(RULE, 'https://app.example');
   expect(headerOf(headers, 'access-control-allow-origin')).toBe('https://app.example');
   expect(headerOf(headers, 'access-control-allow-credentials')).toBe('true');
@@ -26,31 +26,31 @@ it('a preflight of a known origin hears what it may', () => {
   expect(headerOf(headers, 'vary')).toContain('Origin');
 });
 
-it('what the rule names counts, not what was asked for', () => {
+it('the methods and headers of the rule are sent, instead of the requested values', () => {
   const headers = preflight({ ...RULE, methods: ['GET'], headers: ['x-c'] }, 'https://app.example');
   expect(headerOf(headers, 'access-control-allow-methods')).toBe('GET');
   expect(headerOf(headers, 'access-control-allow-headers')).toBe('x-c');
 });
 
-it('a preflight of another origin hears nothing', () => {
+it('a preflight from another origin gets no CORS headers', () => {
   for (const origin of ['https://evil.example', 'null', 'https://app.example.evil.example', 'http://app.example']) {
     expect(preflight(RULE, origin).map(([name]) => name)).toEqual(['vary']);
   }
 });
 
-it('every origin may where the rule says so, and never with credentials', () => {
+it('a rule with origin * allows every origin, but never with credentials', () => {
   const open: Cors = { ...RULE, origins: ['*'], credentials: false };
   expect(headerOf(preflight(open, 'https://x'), 'access-control-allow-origin')).toBe('*');
   expect(headerOf(preflight({ ...open, credentials: true }, 'https://x'), 'access-control-allow-origin')).toBeNull();
 });
 
-it('only OPTIONS with an origin and a method to come is a preflight', () => {
+it('only OPTIONS with Origin and Access-Control-Request-Method is a preflight', () => {
   expect(isPreflight(requestOf({ method: 'OPTIONS', headers: from('https://x') }))).toBe(true);
   expect(isPreflight(requestOf({ method: 'GET', headers: from('https://x') }))).toBe(false);
   expect(isPreflight(requestOf({ method: 'OPTIONS', headers: [['origin', 'https://x']] }))).toBe(false);
 });
 
-it('an answer to a known origin says so, one to any other says nothing', () => {
+it('a response to an allowed origin gets CORS headers, a response to another origin gets none', () => {
   const edit = (origin: string) =>
     corsEdit({ ...RULE, expose: ['x-total'] }, requestOf({ headers: [['origin', origin]] }));
   expect(edit('https://app.example')).toEqual({

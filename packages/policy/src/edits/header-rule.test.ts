@@ -7,14 +7,14 @@ const room = (fillLeft: number = POLICY_FILLED_MAX_CHARS) => ({ fillLeft });
 const ann = requestOf({ address: '192.0.2.1', path: '/a' });
 const bob = requestOf({ address: '192.0.2.2', path: '/b' });
 
-it('fields without placeholders are the same object for everybody', () => {
+it('headers without placeholders are one object shared by all visitors', () => {
   const rule = new HeaderRule({ set: { 'X-Env': 'ü' }, remove: ['Server'] });
   const first = rule.filledFor(ann, '', room());
   expect(first).toEqual({ kind: 'headers', set: [['X-Env', '\xc3\xbc']], add: [], remove: ['server'] });
   expect(rule.filledFor(bob, 'bob', room())).toBe(first);
 });
 
-it('fields of a visitor are the same object for its next request, and other ones for the next visitor', () => {
+it("headers that depend on the visitor are reused for the visitor's next request, and rebuilt for another visitor", () => {
   const rule = new HeaderRule({ set: { 'X-Who': '{user} at {address}' } });
   const first = rule.filledFor(ann, 'ann', room());
   expect(first?.set).toEqual([['X-Who', 'ann at 192.0.2.1']]);
@@ -23,13 +23,13 @@ it('fields of a visitor are the same object for its next request, and other ones
   expect(rule.filledFor(bob, 'bob', room())?.set).toEqual([['X-Who', 'bob at 192.0.2.2']]);
 });
 
-it('fields of a request are made for each', () => {
+it('headers that depend on the request are rebuilt for each request', () => {
   const rule = new HeaderRule({ add: { 'X-Path': '{path}' } });
   expect(rule.filledFor(ann, '', room())?.add).toEqual([['X-Path', '/a']]);
   expect(rule.filledFor(bob, '', room())?.add).toEqual([['X-Path', '/b']]);
 });
 
-it('what is remembered takes as much of the room as what is made', () => {
+it('cached headers use up as much of the placeholder budget as rebuilt headers', () => {
   const rule = new HeaderRule({ set: { 'X-Who': '{address}{address}' } });
   const shared = room(40);
   expect(rule.filledFor(ann, '', shared)).not.toBeNull();

@@ -7,7 +7,7 @@ const room = (fillLeft = 1000): FillRoom => ({ fillLeft });
 const target = (to: string, path: string, user = ''): string | null =>
   redirectTarget(parseRedirectTemplate(to), requestOf({ path }), user, room());
 
-it('each placeholder is what its name says', () => {
+it('each placeholder is replaced by the value that it names', () => {
   const all = parseTemplate('{address} {host} {path} {query} {user} {request_id} {other}');
   expect(headerValue(all, requestOf({ path: '/a/b?x=1?y' }), 'anna', room())).toBe(
     '192.0.2.1 shop.example.com /a/b ?x=1?y anna req_1 {other}',
@@ -15,14 +15,14 @@ it('each placeholder is what its name says', () => {
   expect(headerValue(parseTemplate('[{query}{user}]'), requestOf({ path: '/a' }), '', room())).toBe('[]');
 });
 
-it('no value of a visitor ends a line of a header', () => {
+it('a placeholder value cannot end a header line', () => {
   expect(headerValue(parseTemplate('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe(
     'a%0D%0ASet-Cookie: x%00',
   );
   expect(headerValue(parseTemplate('{user}'), requestOf(), 'ü', room())).toBe('\xc3\xbc');
 });
 
-it('nobody is called like somebody else by characters that a field leaves out', () => {
+it('two user names that differ only in blanks or control characters stay different in a header', () => {
   const all = ['anna', ' anna', 'anna ', 'an\0na', '\tanna', 'anna\u00a0'];
   const names = all.map((user) =>
     requestOf({ headers: [['x', headerValue(parseTemplate('{user}'), requestOf(), user, room()) ?? '']] }),
@@ -36,7 +36,7 @@ it.each([
   ['https://example.org{query}', '/a?b', 'https://example.org?b'],
   ['/new{path}', '/a', '/new/a'],
   ['/new{path}', '*', '/new/'],
-])('%s of %s leads to %s', (to, path, wanted) => {
+])('the redirect template %s with the request path %s gives %s', (to, path, wanted) => {
   expect(target(to, path)).toBe(wanted);
 });
 
@@ -45,17 +45,17 @@ it.each([
   ['/{path}', '/\\evil.example', '/evil.example'],
   ['{path}', '//evil.example', '/evil.example'],
   ['/{path}', '/\\/\\evil.example', '/evil.example'],
-])('%s of %s stays on this host', (to, path, wanted) => {
+])('the redirect template %s with the request path %s stays on this host', (to, path, wanted) => {
   expect(target(to, path)).toBe(wanted);
 });
 
-it('nobody becomes a part of the host by a name', () => {
+it('a user name in a redirect cannot become part of the host', () => {
   expect(target('https://example.org{user}', '/', '.evil.example')).toBe('https://example.org/.evil.example');
   expect(target('https://example.org{user}', '/', '@evil.example')).toBe('https://example.org/%40evil.example');
   expect(target('/u/{user}', '/', '../\r\nx\ud800')).toBe('/u/..%2F%0D%0Ax');
 });
 
-it('what placeholders become is taken from one room, and nothing comes of a text that finds none', () => {
+it('all placeholders share one budget, and a text that exceeds it is not filled', () => {
   const shared = room(10);
   const request = requestOf({ path: '/abc' });
   expect(headerValue(parseTemplate('long constant text {path}{path}'), request, '', shared)).toBe(

@@ -28,7 +28,7 @@ const headers = (edit: Partial<Extract<ResponseEdit, { kind: 'headers' }>>): Res
   ...edit,
 });
 
-it('rules change the fields of a response in their order', () => {
+it('response headers are changed in the order of the rules', () => {
   const head = parsed(200, 'Content-Length: 3', 'X-A: 1', 'X-B: 2', 'Server: old');
   const edits = [
     headers({ set: [['X-A', 'ours']], remove: ['server'] }),
@@ -40,12 +40,12 @@ it('rules change the fields of a response in their order', () => {
   expect(edited.text).toBe('HTTP/1.1 200 X\r\nContent-Length: 3\r\nX-A: ours\r\nX-A: more\r\n\r\n');
 });
 
-it("what the service's Connection names does not take ours away", () => {
+it("the service's Connection header does not remove a header that a rule has set", () => {
   const head = parsed(200, 'Content-Length: 0', 'Connection: x-a', 'X-A: 1');
   expect(seen(editedHead(head, [headers({ set: [['X-A', 'ours']] })]))).toEqual(['X-A: ours']);
 });
 
-it("the service's own fields of CORS go, whether others come or not", () => {
+it('CORS headers of the service are removed, whether the rule adds CORS headers or not', () => {
   const head = parsed(
     200,
     'Content-Length: 0',
@@ -62,13 +62,13 @@ it("the service's own fields of CORS go, whether others come or not", () => {
   ]);
 });
 
-it('an answer to somebody who is logged in is private unless it says itself', () => {
+it('a response to a signed-in visitor is Cache-Control: private, unless the service sets Cache-Control', () => {
   expect(seen(editedHead(parsed(200, 'Content-Length: 0'), [{ kind: 'private' }]))).toEqual(['cache-control: private']);
   const said = parsed(200, 'Content-Length: 0', 'Cache-Control: public');
   expect(editedHead(said, [{ kind: 'private' }])).toBe(said);
 });
 
-it("a service cannot set the edge's cookies, in no spelling", () => {
+it("a service cannot set the edge's login cookies, in any spelling", () => {
   const head = parsed(
     200,
     'Content-Length: 0',
@@ -88,7 +88,7 @@ it("a service cannot set the edge's cookies, in no spelling", () => {
   expect(editedHead(plain, guard)).toBe(plain);
 });
 
-it("interim responses are not the answer, and set the edge's cookies as little", () => {
+it("interim responses are not edited, but cannot set the edge's login cookies either", () => {
   const head = parsed(103, 'Link: x');
   const set = headers({ set: [['x', '1']] });
   expect(editedHead(head, [set])).toBe(head);
@@ -98,7 +98,7 @@ it("interim responses are not the answer, and set the edge's cookies as little",
 
 const ERROR = { code: 'TUNNEL_OFFLINE', status: 502, message: 'away', next: 'wait' };
 
-it("the owner's page stands for the edge's own to browsers; JSON and the code stay", () => {
+it("the owner's error page replaces the edge's page for browsers; JSON and X-Tunnel-Error stay", () => {
   const page: ResponseEdit[] = [{ kind: 'error-page', body: '<h1>Zurück</h1>' }];
   const html = editedEdgeResponse(renderError({ ...ERROR, accept: 'text/html' }), page);
   expect(html).toMatchObject({ status: 502, body: '<h1>Zur\xc3\xbcck</h1>' });
@@ -112,7 +112,7 @@ it("the owner's page stands for the edge's own to browsers; JSON and the code st
   expect(editedEdgeResponse(own, page)).toBe(own);
 });
 
-it("answers of the edge's own get what rules have noted, and keep its cookies", () => {
+it('responses of the edge get the response headers of rules, and keep their login cookies', () => {
   const own = {
     status: 302,
     headers: [

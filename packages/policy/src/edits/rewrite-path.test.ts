@@ -21,39 +21,39 @@ it.each([
   ['/a/../b', { add_prefix: '/v2' }, '/v2/a/../b'],
   ['/..a/b..', { add_prefix: '/v2' }, '/v2/..a/b..'],
   ['*', { add_prefix: '/v2' }, '*'],
-])('%s by %j is %s', (path, prefixes, wanted) => {
+])('the path %s rewritten by %j is %s', (path, prefixes, wanted) => {
   expect(rewrittenPath(path, prefixes)).toBe(wanted);
 });
 
 it.each(['/../x', '/a/../../x', '/%2e%2e/x', '/..%2fx', '/a\\..\\..\\x', '/..;v=1/x', '/a%5c..%5C..', '/.%2E'])(
-  '%s does not climb out of the prefix that is put in front',
+  'a path cannot climb out of the added prefix: %s is refused',
   (path) => {
     expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
   },
 );
 
 it.each(['/a%5cb/../../x', '/a%2fb/../../x', '/a\\b/../../x', '/;a/../x', '/%3ba/../x', '/;a\\b/../x'])(
-  '%s does not climb out either, though one of its names is two, or none, to other services',
+  'a path cannot climb out of the added prefix where services split its segments differently: %s is refused',
   (path) => {
     expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
   },
 );
 
 it.each(['/..%20/x', '/..%3fx', '/..%23', '/..%00/x', '/%u002e%u002e/x', '/.%0a./x', '/..%u002fx', '/a/..%09/..%0A/x'])(
-  '%s does not climb out where a name or the path ends sooner, or is written as IIS has it',
+  'a path cannot climb out of the added prefix if segments are cut early or encoded as in IIS: %s is refused',
   (path) => {
     expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
   },
 );
 
 it.each(['/a%20b/x', '/a.b/..c', '/%u0061/x', '/a%0ab', '/caf%C3%A9.', '/x/%23'])(
-  '%s is nothing of the kind, and passes to the byte',
+  'a harmless path is passed on unchanged: %s',
   (path) => {
     expect(rewrittenPath(path, { add_prefix: '/public' })).toBe(`/public${path}`);
   },
 );
 
-it('what climbs only once its own prefix is gone is refused, too', () => {
+it('a path that climbs out only after its own prefix is stripped is refused if a prefix is added', () => {
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api', add_prefix: '/v1' })).toBeNull();
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api' })).toBe('/../x');
 });

@@ -45,7 +45,7 @@ const opens =
 const ask = (auth: Partial<Auth>, asked: Asked, meet?: Meet, more: readonly Rule[] = []): Driven =>
   drive(policyOf([authOf(auth), ...more], auth.login === undefined ? null : LOGIN), requestOf(asked), meet);
 
-/** Fields as the service sees them, without Host. */
+/** Returns the headers for the service, without Host. */
 const seen = (driven: Driven, asked: Asked): string[] => {
   const { outcome } = driven;
   if (outcome.kind !== 'pass') throw new Error(verdictOf(driven));
@@ -54,7 +54,7 @@ const seen = (driven: Driven, asked: Asked): string[] => {
   return headers.filter(({ role }) => role !== 'host').map(({ lower, value }) => `${lower}: ${value}`);
 };
 
-it('a stranger is asked who it is, by every way that there is', () => {
+it('an unauthenticated request gets 401 with a challenge for every configured method', () => {
   const { outcome } = ask({ ...BASIC, ...TOKENS, ...JWT }, {});
   if (outcome.kind !== 'answer' || outcome.answer.kind !== 'fault') throw new Error('no challenge');
   expect(outcome.answer).toMatchObject({ status: 401, fault: { code: 'POLICY_UNAUTHENTICATED' } });
@@ -65,7 +65,7 @@ it('a stranger is asked who it is, by every way that there is', () => {
 
 // ---- passwords ----
 
-it('a password is checked, used up, and its user named to the service', () => {
+it('a correct password is removed from the request, and the service gets the user name', () => {
   const asked = { headers: [basic('anna:pass:word'), ['x-a', '1']] as const };
   const driven = ask(BASIC, asked, rightIf(true));
   expect(driven.effects).toEqual([
@@ -75,13 +75,13 @@ it('a password is checked, used up, and its user named to the service', () => {
   expect(verdictOf(ask(BASIC, asked, rightIf(false)))).toBe('401 POLICY_UNAUTHENTICATED');
 });
 
-it('an unknown user is checked like a known one', () => {
+it('the password of an unknown user is checked like that of a known user', () => {
   for (const user of ['nobody', 'constructor', '__proto__']) {
     expect(ask(BASIC, { headers: [basic(`${user}:x`)] }, rightIf(false)).effects).toMatchObject([{ user, hash: null }]);
   }
 });
 
-it('names and passwords are UTF-8', () => {
+it('user names and passwords are decoded as UTF-8', () => {
   const asked = { headers: [basic('bjørn:lösen')] };
   const driven = ask(BASIC, asked, rightIf(true));
   expect(driven.effects).toMatchObject([{ user: 'bjørn', password: 'lösen', hash: '$scrypt$2' }]);
@@ -89,7 +89,7 @@ it('names and passwords are UTF-8', () => {
 });
 
 it.each(['Basic', 'Basic !!!', 'Basic YQ', 'Digest x', 'Basicx YTpi', ''])(
-  '%s is no password, and nothing is checked',
+  '%s is not a password: the request gets 401 without a password check',
   (value) => {
     const driven = ask(BASIC, { headers: [['Authorization', value]] });
     expect([verdictOf(driven), driven.effects.length]).toEqual(['401 POLICY_UNAUTHENTICATED', 0]);
@@ -100,30 +100,33 @@ const OPEN: Rule = { match: { path: ['/open/**'] }, allow: true };
 const BEFORE_PASSWORD = [
   ['a token', { headers: [['x-tunnel-token', TOKEN]] }, 'x-tunnel-user: ci'],
   ['a login', { headers: [COOKIE] }, 'x-tunnel-user: anna@example.com'],
-  ['a rule that lets everybody through', { path: '/open/x', headers: [] }, ''],
+  ['an allow rule', { path: '/open/x', headers: [] }, ''],
 ] as const;
 
-it.each(BEFORE_PASSWORD)('no password of the edge reaches the service where %s came first', (_what, asked, line) => {
-  const policy = policyOf([OPEN, authOf({ ...BASIC, ...TOKENS, ...ANYONE })], LOGIN);
-  const sees = (...fields: readonly HeaderPair[]): string[] => {
-    const whole = { ...asked, headers: [...asked.headers, ...fields] };
-    return seen(drive(policy, requestOf(whole), opens(sessionOf())), whole);
-  };
-  const guessed: readonly HeaderPair[] = [
-    basic('anna:right'),
-    ['AUTHORIZATION', `bAsIc   ${basic('bjørn:x')[1].slice(6)} `],
-    ['authorization', 'Basic YW5uYTpyaWdo*dA=='],
-  ];
-  for (const field of guessed) {
-    expect(sees(field).filter((one) => one.startsWith('authorization'))).toEqual([]);
-    expect(sees(['authorization', 'Bearer own'], field).join()).not.toMatch(/basic/i);
-    if (line !== '') expect(sees(field)).toContain(line);
-  }
-  // Whom the edge does not know is the service's.
-  expect(sees(basic('carl:own'))).toContain(`authorization: ${basic('carl:own')[1]}`);
-});
+it.each(BEFORE_PASSWORD)(
+  'a password for the edge never reaches the service if %s let the request in',
+  (_what, asked, line) => {
+    const policy = policyOf([OPEN, authOf({ ...BASIC, ...TOKENS, ...ANYONE })], LOGIN);
+    const sees = (...fields: readonly HeaderPair[]): string[] => {
+      const whole = { ...asked, headers: [...asked.headers, ...fields] };
+      return seen(drive(policy, requestOf(whole), opens(sessionOf())), whole);
+    };
+    const guessed: readonly HeaderPair[] = [
+      basic('anna:right'),
+      ['AUTHORIZATION', `bAsIc   ${basic('bjørn:x')[1].slice(6)} `],
+      ['authorization', 'Basic YW5uYTpyaWdo*dA=='],
+    ];
+    for (const field of guessed) {
+      expect(sees(field).filter((one) => one.startsWith('authorization'))).toEqual([]);
+      expect(sees(['authorization', 'Bearer own'], field).join()).not.toMatch(/basic/i);
+      if (line !== '') expect(sees(field)).toContain(line);
+    }
+    // Credentials of a user unknown to the edge belong to the service.
+    expect(sees(basic('carl:own'))).toContain(`authorization: ${basic('carl:own')[1]}`);
+  },
+);
 
-it('what keeps a password from being checked is the answer', () => {
+it('a password that cannot be checked right now gets the error of the check', () => {
   const fault = new Fault('POLICY_RATE_LIMITED');
   const driven = ask(BASIC, { headers: [basic('anna:x')] }, () => ({ kind: 'failed', fault, retryAfterSecs: 30 }));
   expect(driven.outcome).toMatchObject({ answer: { status: 429, retryAfterSecs: 30 } });
@@ -131,7 +134,7 @@ it('what keeps a password from being checked is the answer', () => {
 
 // ---- tokens ----
 
-it('a token opens by its digest, and the service never sees it', () => {
+it('an access token is compared by digest, and never reaches the service', () => {
   const asked = {
     headers: [
       ['X-Tunnel-Token', TOKEN],
@@ -146,7 +149,7 @@ it('a token opens by its digest, and the service never sees it', () => {
   }
 });
 
-it('a token that is right is digested once', () => {
+it('a valid access token is digested only once', () => {
   let count = 0;
   const digests = { ...DIGESTS, sha256Hex: (text: string) => (count++, DIGESTS.sha256Hex(text)) };
   const table = new TokenTable(TOKENS.tokens ?? [], digests);
@@ -159,7 +162,7 @@ it('a token that is right is digested once', () => {
   expect(count).toBe(3);
 });
 
-it('the token header goes also where another rule let the request through', () => {
+it('the token header is also removed if another rule let the request through', () => {
   const policy = policyOf([{ match: { path: ['/open'] }, allow: true }, authOf(TOKENS)]);
   const asked = {
     path: '/open',
@@ -174,7 +177,7 @@ it('the token header goes also where another rule let the request through', () =
 
 // ---- JWT ----
 
-it('a JWT is verified, and stays for the service', () => {
+it('a JWT is verified, and passed on to the service', () => {
   const asked = { headers: [['authorization', 'bearer a.b.c']] as const };
   const driven = ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: { sub: 'robot' } }));
   expect(driven.effects).toEqual([{ kind: 'verify-jwt', auth: JWT.jwt, token: 'a.b.c' }]);
@@ -182,7 +185,7 @@ it('a JWT is verified, and stays for the service', () => {
   expect(verdictOf(ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: null })))).toBe('401 POLICY_UNAUTHENTICATED');
 });
 
-it('of two Authorization fields none counts: the service could read the one that was not verified', () => {
+it('two Authorization headers authenticate nothing, since the service could read the unverified header', () => {
   const pairs: HeaderPair[] = [
     ['authorization', 'Bearer good'],
     ['Authorization', 'Bearer made-up'],
@@ -199,7 +202,7 @@ it.each([
   [{ sub: 's', scope: 'write' }, false],
   [{ sub: 's', scope: ['write'], role: 'b' }, true],
   [{ sub: 's' }, false],
-])('of claims each one must fit: %j', (claims, fits) => {
+])('a JWT must match every claim of the rule: %j', (claims, fits) => {
   const jwt = { issuer: 'https://i', audience: ['api'], claims: { scope: ['write', 'admin'], role: ['b'] } };
   const driven = ask({ jwt }, { headers: [['authorization', 'Bearer x']] }, () => ({ kind: 'jwt-verified', claims }));
   expect(verdictOf(driven)).toBe(fits ? 'pass' : '401 POLICY_UNAUTHENTICATED');
@@ -210,7 +213,7 @@ it.each([
 const person = (login: LoginAuth, session: Partial<LoggedIn>): string =>
   verdictOf(ask({ login }, { headers: [COOKIE] }, opens(sessionOf(session))));
 
-it('a person of the list comes in; the cookie stays at the edge, and no cache keeps the answer for others', () => {
+it('a listed person is let in; the login cookie stays at the edge, and the response is private', () => {
   const asked = { headers: [COOKIE] };
   const driven = ask({ login: { emails: ['Anna@Example.com'] } }, asked, opens(sessionOf()));
   expect(driven.effects).toEqual([{ kind: 'open-cookie', login: LOGIN, sealed: ['sealed'] }]);
@@ -238,16 +241,16 @@ it.each<[LoginAuth, Partial<LoggedIn>, string]>([
   [{ claims: { constructor: ['x'] } }, {}, REFUSED],
   [{ claims: {}, emails: [] }, {}, REFUSED],
   [{ emails: ['bob@example.com'], claims: { role: ['dev'] } }, { claims: { role: ['dev'] } }, 'pass'],
-])('%j and %j: %s', (login, session, wanted) => {
+])('the login rule %j with the session %j: %s', (login, session, wanted) => {
   expect(person(login, session)).toBe(wanted);
 });
 
-it('somebody whose e-mail nobody verified is named by sub', () => {
+it('a visitor with an unverified e-mail address is identified by sub', () => {
   const driven = ask(ANYONE, { headers: [COOKIE] }, opens(sessionOf({ emailVerified: false })));
   expect(driven.outcome.identity).toEqual({ user: 'sub-1', method: 'login' });
 });
 
-it('a stranger who opens the address is sent to the provider, and every other one reads 401', () => {
+it('a browser navigation without a login is redirected to the provider, every other request gets 401', () => {
   const begins = (asked: Asked): string => verdictOf(ask(ANYONE, asked, opens(null)));
   expect(begins({ headers: NAVIGATION })).toBe('302');
   expect(begins({ headers: [['accept', 'text/html;q=0.9']], method: 'HEAD' })).toBe('302');
@@ -269,7 +272,7 @@ it('a stranger who opens the address is sent to the provider, and every other on
   }
 });
 
-it('the way back is kept, and of many logins under way the oldest go', () => {
+it('a login keeps the path to return to, and clears the oldest of many pending logins', () => {
   const pending = ['1', '2', '3', '4', '5'].map((id) => `__Host-tunnel_login_0000000${id}=x`).join('; ');
   const driven = ask(ANYONE, { path: '//evil/deep?x=1', headers: [...NAVIGATION, ['cookie', pending]] }, opens(null));
   expect(driven.effects).toEqual([{ kind: 'begin-login', login: LOGIN, returnPath: '/evil/deep?x=1' }]);
@@ -285,20 +288,20 @@ it('the way back is kept, and of many logins under way the oldest go', () => {
   ]);
 });
 
-it('a session that is over, or does not open, is nobody', () => {
+it('a session that has expired, or cannot be decrypted, counts as not signed in', () => {
   for (const session of [null, sessionOf({ expiresAt: NOW / 1000 })]) {
     expect(verdictOf(ask(ANYONE, { headers: [COOKIE] }, opens(session)))).toBe('401 POLICY_UNAUTHENTICATED');
   }
 });
 
-it('the methods are alternatives: who is not on the list may have a password', () => {
+it('authentication methods are alternatives: a visitor who is not on the login list may use a password', () => {
   const auth = { ...BASIC, login: { emails: ['x@y.z'] } };
   const meet: Meet = (effect) => (effect.kind === 'open-cookie' ? opens(sessionOf())(effect) : rightIf(true)(effect));
   const driven = ask(auth, { headers: [COOKIE, basic('anna:x')] }, meet);
   expect(driven.outcome).toMatchObject({ kind: 'pass', identity: { method: 'basic' } });
 });
 
-it('two auth rules are both needed, and the cookie is opened once', () => {
+it('two auth rules must both let the visitor in, and the login cookie is opened once', () => {
   const admins: Rule = { match: { path: ['/admin/**'] }, ...authOf({ login: { emails: ['boss@example.com'] } }) };
   const at = (path: string): Driven => ask(ANYONE, { path, headers: [COOKIE] }, opens(sessionOf()), [admins]);
   expect([verdictOf(at('/')), verdictOf(at('/admin')), at('/admin').effects.length]).toEqual(['pass', REFUSED, 1]);
@@ -320,7 +323,7 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST', headers: [['origin', 'http://shop.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com:8443']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'DELETE', headers: [['origin', 'null']] }, '403 POLICY_CROSS_ORIGIN'],
-  // A form of a page that tells nobody where it is.
+  // A form on a page with a hidden origin.
   [{ method: 'POST', headers: hidden('same-origin') }, 'pass'],
   [{ method: 'POST', headers: hidden('same-site') }, '403 POLICY_CROSS_ORIGIN'],
   [
@@ -335,13 +338,13 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ headers: [['origin', 'https://evil.example.com']] }, 'pass'],
 ];
 
-it.each(ORIGINS)('with the cookie, %j: %s', (asked, wanted) => {
+it.each(ORIGINS)('with the login cookie, %j: %s', (asked, wanted) => {
   const policy = policyOf([authOf(ANYONE)], { ...LOGIN, trusted_origins: ['https://partner.example'] });
   const request = requestOf({ ...asked, headers: [COOKIE, ...(asked.headers ?? [])] });
   expect(verdictOf(drive(policy, request, opens(sessionOf())))).toBe(wanted);
 });
 
-it('a program with a token is not asked where it comes from', () => {
+it('a request with an access token passes without an origin check', () => {
   const asked = {
     method: 'POST',
     headers: [COOKIE, ['x-tunnel-token', TOKEN], ['origin', 'https://evil.example']] as const,
@@ -349,7 +352,7 @@ it('a program with a token is not asked where it comes from', () => {
   expect(verdictOf(ask({ ...ANYONE, ...TOKENS }, asked))).toBe('pass');
 });
 
-it('another site’s request is let in by what its page must know, and by nothing that the browser adds', () => {
+it('a cross-origin request with the login cookie passes with a valid JWT, but not with a password, which browsers add', () => {
   const from = (...more: readonly HeaderPair[]): Asked => ({
     method: 'POST',
     headers: [COOKIE, ['origin', 'https://app.example'], ...more],

@@ -14,7 +14,7 @@ import {
 const cookies = (...values: string[]) =>
   requestOf({ headers: values.map((value) => ['Cookie', value] as const) }).headers;
 
-it('a login cookie is for this host alone, and no script reads it', () => {
+it('a login cookie is valid for this host only and hidden from scripts', () => {
   expect(loginCookie('https', 'abc', 60)).toBe(
     '__Host-tunnel_login=abc; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure',
   );
@@ -26,7 +26,7 @@ it('a login cookie is for this host alone, and no script reads it', () => {
   ]);
 });
 
-it('over https only the name counts that no sibling can set', () => {
+it('over https only the __Host- cookie counts, which no sibling domain can set', () => {
   const both = cookies('tunnel_login=planted; __Host-tunnel_login="good"');
   expect(sealedLogins(both, 'https')).toEqual(['good']);
   expect(sealedLogins(both, 'http')).toEqual(['planted']);
@@ -34,12 +34,12 @@ it('over https only the name counts that no sibling can set', () => {
   expect(sealedLogins(cookies('__host-tunnel_login=x'), 'https')).toEqual([]);
 });
 
-it('of many login cookies only a few are opened', () => {
+it('of many login cookies, only the first four are opened', () => {
   const many = cookies(Array.from({ length: 50 }, (_, at) => `tunnel_login=v${at}`).join('; '));
   expect(sealedLogins(many, 'http')).toEqual(['v0', 'v1', 'v2', 'v3']);
 });
 
-it('logins under way are found by their ids, the oldest first', () => {
+it('pending logins are found by their ids, in the order of the cookies', () => {
   const headers = cookies(
     '__Host-tunnel_login_0000000b=2; x=1',
     '__Host-tunnel_login_0000000a=1; __Host-tunnel_login_zz=3; tunnel_login_0000000c=4',
@@ -50,7 +50,7 @@ it('logins under way are found by their ids, the oldest first', () => {
   ]);
 });
 
-it("the service gets every cookie but the edge's, and no field where none is left", () => {
+it("the service gets all cookies except the edge's, and no Cookie header if none is left", () => {
   expect(cookieForService(cookies('a=1; __Host-tunnel_login=x; b="2"'))).toBe('a=1; b="2"');
   expect(cookieForService(cookies('__Host-tunnel_login=x', 'TUNNEL_LOGIN_0a1b2c3d=y;tunnel_login=z'))).toBe('');
   expect(cookieForService(cookies('a=1', 'tunnel_login=x', 'c'))).toBe('a=1; c');
@@ -58,7 +58,7 @@ it("the service gets every cookie but the edge's, and no field where none is lef
   expect(cookieForService(cookies('a=1'))).toBeNull();
 });
 
-/** Pair by pair, as RFC 6265 has it. */
+/** Naive parser: splits a Cookie header into pairs, as in RFC 6265. */
 const pairsOf = (value: string): (readonly [name: string, value: string, pair: string])[] =>
   value.split(';').map((pair) => {
     const equals = pair.indexOf('=');
@@ -67,7 +67,7 @@ const pairsOf = (value: string): (readonly [name: string, value: string, pair: s
     return [(equals === -1 ? pair : pair.slice(0, equals)).trim(), isQuoted ? text.slice(1, -1) : text, pair.trim()];
   });
 
-it('whatever a Cookie field holds, each of its pairs is read, and each one of ours is taken out', () => {
+it('in any Cookie header, every pair is read, and every login cookie of the edge is removed', () => {
   const piece = fc.constantFrom(
     'tunnel_login',
     '__Host-',

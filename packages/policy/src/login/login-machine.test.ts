@@ -21,7 +21,7 @@ const verdict = (query: string, byId: ReadonlyMap<string, PendingLogin> = BY_ID,
   return made.kind === 'go' ? `go ${made.code}` : `${made.why} ${made.fault.code}`;
 };
 
-it('a login that this browser began goes on, with what was sealed then', () => {
+it('a login that this browser began continues with its sealed state', () => {
   const made = checkCallback(`?code=c%2F1&state=${loginState(PENDING)}&iss=https%3A%2F%2Fi`, BY_ID, NOW);
   expect(made).toEqual({ kind: 'go', pending: PENDING, code: 'c/1', issuer: 'https://i' });
   expect(PENDING).toMatchObject({ returnPath: '/deep?x=1', expiresAt: NOW / 1000 + 600 });
@@ -42,25 +42,25 @@ it.each([
   [`?error=access_denied&${STATE}`, 'provider-refused POLICY_LOGIN_REFUSED'],
   [`?error=server_error&${STATE}`, 'provider-failed POLICY_PROVIDER_AWAY'],
   ['?error=access_denied', 'state-missing POLICY_LOGIN_STATE'],
-])('%s is refused by its name', (query, wanted) => {
+])('the callback query %s is refused with its specific reason', (query, wanted) => {
   expect(verdict(query)).toBe(wanted);
 });
 
-it('a state of another browser, or one that was used, is unknown', () => {
+it('a login state that was used before, or comes from another browser, is unknown', () => {
   expect(verdict(`?code=c&${STATE}`, new Map())).toBe('state-unknown POLICY_LOGIN_STATE');
 });
 
-it('a login that takes too long is over', () => {
+it('a login expires after 600 s', () => {
   expect(verdict(`?code=c&${STATE}`, BY_ID, NOW + 599_999)).toBe('go c');
   expect(verdict(`?code=c&${STATE}`, BY_ID, NOW + 600_000)).toBe('state-expired POLICY_LOGIN_STATE');
 });
 
-it('no refusal tells the state or the code', () => {
+it('a refused login does not reveal the state or the code', () => {
   const made = checkCallback(`?code=c&${STATE}x`, BY_ID, NOW);
   expect(JSON.stringify(made)).not.toContain('secret');
 });
 
-it('a query is read as a form, and not at all where it says something twice', () => {
+it('a callback query is parsed as a form, and refused if a key appears twice', () => {
   expect([...(queryValues('?a=1+2&b&c=%3D&&') ?? [])]).toEqual([
     ['a', '1 2'],
     ['b', ''],
@@ -85,11 +85,11 @@ it.each([
   ['/.tunnel/logout', '/'],
   [`/a?${'x'.repeat(3000)}`, '/a'],
   [`/${'x'.repeat(3000)}`, '/'],
-])('after a login %j leads to %j', (path, wanted) => {
+])('after a login, the return path %j leads to %j', (path, wanted) => {
   expect(returnPathOf(path)).toBe(wanted);
 });
 
-it('a way back is always on the same host and in one line', () => {
+it('a return path always stays on the same host and on one line', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('/', '\\', 'a', '.', ':', '\r', '\n', '\t', '%', '?', '@', 'ü') }),
@@ -100,7 +100,7 @@ it('a way back is always on the same host and in one line', () => {
   );
 });
 
-it('a session keeps the claims that rules name, and nothing else', () => {
+it('a session keeps only the claims that rules name', () => {
   const policy = policyOf([
     authOf({ login: { claims: { role: ['x'] } } }),
     authOf({ login: { claims: { groups: ['y'], role: [] } } }),
@@ -119,7 +119,7 @@ it('a session keeps the claims that rules name, and nothing else', () => {
   expect(sessionFrom({ sub: '' }, rules)).toBeNull();
 });
 
-it('an e-mail is verified when the token says so, and by no other word', () => {
+it('an e-mail address counts as verified only if the token has a boolean true', () => {
   const rules = { claims: [], sessionSecs: 60, nowMs: NOW };
   for (const value of ['true', 1, undefined, false, 'false']) {
     expect(sessionFrom({ sub: 's', email: 'a@b.c', email_verified: value }, rules)?.emailVerified).toBe(false);

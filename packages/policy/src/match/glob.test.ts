@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { foldCase } from '../text/percent.ts';
 import { compileGlob, type GlobKind, POLICY_GLOB_WILDCARDS_MAX, problemOfGlob, stepsOfGlob } from './glob.ts';
 
-/** All that a glob may stand for, tried one after the other: slow, and easy to see through. `at` and `from` only move forward. */
+/** Naive matcher: tries every possible meaning of a glob in turn. Slow, but easy to verify. `at` and `from` only move forward. */
 const naive = (glob: string, text: string, kind: GlobKind): boolean => {
   const known = new Map<string, boolean>();
   const tries = (at: number, from: number): boolean => {
@@ -26,7 +26,7 @@ const naive = (glob: string, text: string, kind: GlobKind): boolean => {
     if (tries(after, from)) return true;
     return from < text.length && (isAny || text[from] !== '/') && tries(at, from + 1);
   };
-  /** A slash, two stars, and a slash or the end: may be nothing at all. */
+  /** Whether `/**` before a slash or the end starts at this position. The segments can be empty. */
   const isWholeSegment = (at: number): boolean =>
     at >= 0 && glob.startsWith('/**', at) && (at + 3 === glob.length || glob[at + 3] === '/');
   return tries(0, 0);
@@ -34,7 +34,7 @@ const naive = (glob: string, text: string, kind: GlobKind): boolean => {
 
 const matches = (glob: string, text: string): boolean => compileGlob(glob, 'path')(text);
 
-describe('a glob of paths', () => {
+describe('a path glob', () => {
   it.each([
     ['/admin', ['/admin'], ['/', '/admin/x', '/admins', '/Admin', '/x/admin']],
     ['/admin/', ['/admin'], ['/', '/admin/x']],
@@ -62,7 +62,7 @@ describe('a glob of paths', () => {
     expect(problemOfGlob(glob, 'path')).toBeNull();
   });
 
-  it('matches what trying every possibility matches', () => {
+  it('matches the same paths as a search through all possibilities', () => {
     const glob = fc
       .array(fc.constantFrom('a', 'b', '/', '*', '**', 'ab'), { maxLength: 9 })
       .map((parts) => `/${parts.join('')}`.replace(/\/{2,}/g, '/'));
@@ -81,7 +81,7 @@ describe('a glob of paths', () => {
     );
   });
 
-  it('without case it matches whatever it matched, without case', () => {
+  it('still matches a path when case is ignored', () => {
     const word = fc.array(fc.constantFrom('A', 'b', 'É', 'Σ', 'ß', 'İ', 'K', 'ſ', 'ẞ'), { maxLength: 5 });
     fc.assert(
       fc.property(word, word, word, (before, inside, after) => {
@@ -93,18 +93,18 @@ describe('a glob of paths', () => {
     );
   });
 
-  it('looks at a hostile text no more often than it has wildcards', () => {
+  it('takes linear time for a hostile path', () => {
     const text = `/${'a/'.repeat(16_000)}${'a'.repeat(700)}`;
     const glob = `/**${'a*a*b/**'.repeat(4)}b`;
     expect(stepsOfGlob(glob)).toBeLessThanOrEqual(POLICY_GLOB_WILDCARDS_MAX);
     const begun = performance.now();
     for (let count = 0; count < 20; count += 1) expect(matches(glob, text)).toBe(false);
-    // A second is what backtracking would take for one of them.
+    // Backtracking would take a second for a single match.
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });
 
-describe('a glob of values', () => {
+describe('a value glob', () => {
   it.each([
     ['*curl*', ['curl/8', 'x curl', 'a/curl/b'], ['Curl', 'wget']],
     ['text/*', ['text/html', 'text/a/b', 'text/'], ['atext/html']],
@@ -119,7 +119,7 @@ describe('a glob of values', () => {
     expect(problemOfGlob(glob, 'value')).toBeNull();
   });
 
-  it('matches what trying every possibility matches', () => {
+  it('matches the same values as a search through all possibilities', () => {
     const letters = (more: string[]) =>
       fc.array(fc.constantFrom('a', 'b', '/', ...more), { maxLength: 9 }).map((parts) => parts.join(''));
     fc.assert(
@@ -131,7 +131,7 @@ describe('a glob of values', () => {
   });
 });
 
-describe('a glob that could never match is refused', () => {
+describe('a glob that can never match is refused', () => {
   it.each([
     ['', 'a path must start with / or **'],
     ['admin', 'a path must start with / or **'],
@@ -147,7 +147,7 @@ describe('a glob that could never match is refused', () => {
     expect(problemOfGlob(glob, 'path')).toBe(problem);
   });
 
-  it('of paths and of values, when it is too long', () => {
+  it('if it is longer than 1024 characters, for paths and for values', () => {
     const glob = `/${'a'.repeat(1024)}`;
     expect(problemOfGlob(glob, 'path')).toBe('a glob can have at most 1024 characters');
     expect(problemOfGlob(glob, 'value')).toBe('a glob can have at most 1024 characters');

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { NetworkSet, problemOfNetwork } from './network-set.ts';
 
-/** As the library has it, one network after the other. */
+/** Whether a network contains an address according to the ipaddr library. */
 const isIn = (network: string, address: string): boolean => {
   const whole = network.includes('/') ? network : `${network}/${network.includes(':') ? 128 : 32}`;
   const [base, bits] = ipaddr.parseCIDR(whole);
@@ -15,7 +15,7 @@ const isIn = (network: string, address: string): boolean => {
   return parsed.kind() === base.kind() && parsed.match([base, bits] as never);
 };
 
-/** Near each other, so that they meet. */
+/** Addresses close together, so that random networks often contain them. */
 const v4 = fc
   .tuple(fc.constantFrom(0, 10, 192, 255), fc.nat(3), fc.nat(3), fc.nat(255))
   .map((parts) => parts.join('.'));
@@ -36,11 +36,11 @@ const network = fc.oneof(
   fc.tuple(v4, fc.integer({ min: 96, max: 128 })).map(([base, bits]) => `::ffff:${base}/${bits}`),
 );
 
-/** The library takes `::1.2.3.4` for `::ffff:1.2.3.4`, which is another address. */
+/** The library treats `::1.2.3.4` as `::ffff:1.2.3.4`, which is a different address, so the tests skip such texts. */
 const isCompatible = (text: string): boolean => /^::\d+\./.test(text);
 
 describe('a set of networks', () => {
-  it('has what one of its networks has', () => {
+  it('contains the addresses that at least one of its networks contains', () => {
     fc.assert(
       fc.property(fc.array(network, { maxLength: 8 }), address, (written, visitor) => {
         fc.pre(!isCompatible(visitor));
@@ -51,7 +51,7 @@ describe('a set of networks', () => {
     );
   });
 
-  it('knows first and last of a range, and neither neighbour', () => {
+  it('contains the first and the last address of a range, and neither neighbor', () => {
     const set = new NetworkSet(['10.0.0.0/8', '11.0.0.0/9', '192.0.2.7', '2001:db8::/32', '::1']);
     const inside = [
       '10.0.0.0',
@@ -75,7 +75,7 @@ describe('a set of networks', () => {
     expect(outside.filter((one) => set.has(one))).toEqual([]);
   });
 
-  it('takes a v4-mapped address for the v4 one, and v6 networks for v6 alone', () => {
+  it('treats a v4-mapped address as IPv4, and matches IPv6 networks only with IPv6', () => {
     expect(new NetworkSet(['10.0.0.0/8']).has('::ffff:10.1.2.3')).toBe(true);
     expect(new NetworkSet(['10.0.0.0/8']).has('::ffff:a01:203')).toBe(true);
     expect(new NetworkSet(['::ffff:10.0.0.0/104']).has('10.1.2.3')).toBe(true);
@@ -95,19 +95,19 @@ describe('a set of networks', () => {
     '1:2:3:4:5:6:7',
     '10.0.0.1 ',
     '0x0a.0.0.1',
-  ])('what is no address is in no network: %j', (text) => {
+  ])('does not contain text that is not an address: %j', (text) => {
     expect(new NetworkSet(['0.0.0.0/0', '::/0']).has(text)).toBe(false);
   });
 
-  it('a zone says which wire, not who', () => {
+  it('ignores the zone of an IPv6 address', () => {
     expect(new NetworkSet(['fe80::/10']).has('fe80::1%eth0')).toBe(true);
     expect(new NetworkSet(['10.0.0.0/8']).has('10.0.0.1%eth0')).toBe(false);
   });
 });
 
-describe('a network as it is written', () => {
+describe('a network in text form', () => {
   it.each(['10.0.0.0/8', '192.0.2.7', '2001:db8::/32', '::', '::/0', '0.0.0.0/0', '::ffff:10.0.0.0/104', '10.1.2.3/8'])(
-    '%s is good',
+    '%s is valid',
     (text) => {
       expect(problemOfNetwork(text)).toBeNull();
     },
@@ -129,7 +129,7 @@ describe('a network as it is written', () => {
     expect(problemOfNetwork(text)).toBe(problem);
   });
 
-  it('what the library reads is good, what it does not read is not', () => {
+  it('is valid only if the ipaddr library can parse it', () => {
     fc.assert(
       fc.property(fc.oneof(network, fc.stringMatching(/^[0-9a-f:.]{0,20}(\/\d{1,3})?$/)), (text) => {
         fc.pre(!isCompatible(text));

@@ -1,14 +1,14 @@
-// Spellings of /admin, and of what only looks like it, with what rules must make of each. path-corpus.json is the same as data, for programs that
-// are no TypeScript; a test keeps them equal.
+// Spellings of /admin and of similar paths, with the verdict required from rules. path-corpus.json has the same data for programs in
+// other languages; a test keeps the two equal.
 
 export interface Spelling {
-  /** As it stands in the request line; `{host}` is the tunnel's. */
+  /** Request target as in the request line; `{host}` stands for the tunnel's host. */
   readonly target: string;
-  /** What rules see of it; null: no request at all. */
+  /** Path as seen by rules; null if the request is invalid. */
   readonly path: string | null;
   /**
-   * `hide`: a rule on `/admin/**` that restricts matches it, and an `allow` on `/public/**` does not.
-   * `pass`: neither does. `allow`: the second does, the first does not. `refuse`: it is no HTTP, and the edge says 400.
+   * Required verdict. `hide`: a restricting rule on `/admin/**` matches the path, and an `allow` rule on `/public/**` does not. `pass`:
+   * neither rule matches. `allow`: only the `allow` rule matches. `refuse`: the target is not valid HTTP, and the edge answers 400.
    */
   readonly must: 'hide' | 'pass' | 'allow' | 'refuse';
   readonly kind: string;
@@ -28,15 +28,15 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/./admin', '/admin/.', '/admin/./users', '/x/../admin', '/../admin', '/../../admin', '/x/y/../../admin'],
     ...['/admin/x/..', '/public/../admin', '/public/./../admin', '/public/a/../../admin/users', '/x/../admin?y'],
     ...['/./././admin', '/x/./../admin', '/x/y/z/../../../admin', '/admin/../admin', '/..//../admin?x'],
-    // Services that compare before they resolve are in the admin part here.
+    // A service that compares paths before resolving dots treats the paths below as part of /admin.
     ...['/admin/..', '/admin/../public/a', '/admin/x/../../public/a'],
   ],
   empty: [
     ...['//admin', '///admin', '/.//admin', '//admin//', '/admin//users', '//x/..//admin', '/x//../..//admin'],
-    // Empty segments that stay while dots are resolved; a host in front, for those who resolve against a base.
+    // Empty segments that remain while dots are resolved, and a host in front, for services that resolve the target against a base URL.
     ...['/public//..//admin', '//x:80/admin', '//x@y/admin', '//127.0.0.1/admin/users', '//x/admin?y', '/\\\\x/admin'],
     ...['/%2fx/admin', '/%5cx/admin', '/%2F%2Fx/admin/users', '/%2f%5cx/admin', '/%0a/x/admin', '/%u002fx/admin'],
-    // A host whose end depends on whether it is decoded first, and on who takes a backslash for an end.
+    // A host that ends at a different place depending on whether the service decodes first, and on whether a backslash ends a host.
     ...[
       '//public%2fx/admin%2f',
       '//public%2fx/admin',
@@ -58,7 +58,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['/admin/%2e', '/y/../admin/%2e%2e/x', '/public/%2e%2e/%61dmin/users'],
     ...['/%61%64%6d%69%6e%2f', '/%41%44%4D%49%4E', '/x/%2e/%2e%2e/admin', '/%2e%2e/%2e%2e/admin', '/public/%2e./admin'],
-    // Left out by URL parsers, also of those who decode first.
+    // Control characters removed by URL parsers, including parsers that decode first.
     ...['/ad%0amin', '/ad%0D%0Amin/users', '/%09admin', '/.%0a./admin', '/public/.%0d./admin', '/public/%0A../admin'],
   ],
   separators: [
@@ -124,7 +124,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/ADMIN%2fusers',
     ],
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
-    // Letters that expressions of Python and Ruby take for those of ASCII, and forms that a service may normalize.
+    // Letters treated as ASCII by regular expressions of Python and Ruby, and forms that a service may normalize.
     ...['/adm%C4%B1n', '/ADM%C4%B0N/users', '/x/../adm%c4%b1n', '/adm%u0131n'],
     ...[
       '/%EF%BD%81dmin',
@@ -135,7 +135,8 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/admin%EF%BB%BF/users',
     ],
   ],
-  // Of Windows and IIS, of expressions that end before a line break, and of those who decode before they cut the query off.
+  // Names as read by Windows and IIS, names for regular expressions that stop before a line break, and names for services that decode
+  // before cutting off the query.
   names: [
     ...['/admin.', '/admin./users', '/admin..', '/admin%20', '/admin%20/users', '/admin.%20.', '/x/..%20/admin'],
     ...['/admin::$INDEX_ALLOCATION/users', '/admin::$DATA', '/admin:$I30:$INDEX_ALLOCATION', '/admin%3a:$data'],
@@ -160,7 +161,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/public/..%20/admin', '/public%3f/../../admin', '/public/..%u002fadmin', '/public/../admin.'],
   ],
   mixed: [
-    // Each is the admin part for a service that takes one of the two oddities for what it is, and the other for text.
+    // Paths with two oddities: a service that interprets the first and treats the second as text sees a path in /admin.
     ...['/admin\\..%2f..%2fx/../users', '/admin;a/..%3b/../users', '/admin%5c..%2f..%2fx/../users'],
     ...[
       '/public/x\\..\\..\\admin/..%2fpublic',
@@ -199,7 +200,7 @@ const PASSING: Readonly<Record<string, readonly string[]>> = {
     '/x?;/admin',
     '/publi?c/admin',
   ],
-  // Decoded once, and never twice.
+  // Double-encoded paths: the edge decodes once, never twice.
   encoded: [
     '/%2561dmin',
     '/x/%252e%252e/admin',
@@ -220,7 +221,7 @@ const PASSING: Readonly<Record<string, readonly string[]>> = {
     '/admin%c3%a9',
     '/a%cc%81dmin',
   ],
-  // Of GitLab, of npm, of Matrix, and of a program that names a file of Windows.
+  // Encoded separators in URLs of GitLab, npm and Matrix, and in a Windows file name.
   separators: [
     ...['/api/v4/projects/group%2Fsub%2Fproject/repository', '/@scope%2fname', '/_matrix/client/v3/rooms/!a:b.c/x%2Fy'],
     ...['/open/C:%5CUsers%5Cme', '/x%2Fadmin'],
@@ -266,7 +267,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** `#` would be cut off by some, kept by others; what does not begin with `/` is no path. */
+/** Targets with `#`, which some services cut off and some keep, and targets without a leading `/`. */
 const REFUSED = [
   ...[
     '/admin\t',

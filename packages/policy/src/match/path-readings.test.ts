@@ -43,19 +43,19 @@ describe('readings of a path', () => {
     ['/%C4%B1', ['/ı', '/i']],
     ['/a::$x', ['/a::$x', '/a']],
     ['/a.b/..c', ['/a.b/..c']],
-  ])('%s is read as %j', (path, texts) => {
+  ])('of %s are %j', (path, texts) => {
     const readings = readingsOf(path);
     expect(readings.all).toEqual(texts);
     expect(readings.isUnclear).toBe(false);
   });
 
-  it('an ordinary path costs one object: it is its own reading', () => {
+  it('of an ordinary path are the path itself, without further objects', () => {
     const readings = readingsOf('/assets/app.js?v=12');
     expect([readings.plain, readings.others.length, readings.hasUpper]).toEqual(['/assets/app.js', 0, false]);
     expect(readingsOf('/a').others).toBe(readingsOf('/b').others);
   });
 
-  it('a path that mixes too much matches whatever restricts, and nothing else', () => {
+  it('of a path with too many oddities are unclear: restricting rules match it, other rules do not', () => {
     const path = '/public/a%2fb%5cc\\d;e';
     expect(readingsOf(path).isUnclear).toBe(true);
     expect([isHidden(path), isOpen(path)]).toEqual([true, false]);
@@ -85,7 +85,7 @@ describe('readings of a path', () => {
   );
   const path = fc.array(piece, { maxLength: 12 }).map((pieces) => `/${pieces.join('')}`);
 
-  it('are never more than eight, never twice the same, and each is a path with nothing left to resolve but what is kept', () => {
+  it('are at most eight, all different, and each is a resolved path', () => {
     fc.assert(
       fc.property(path, (text) => {
         const { plain, others, folded, all } = readingsOf(text);
@@ -99,7 +99,7 @@ describe('readings of a path', () => {
     );
   });
 
-  it('are made in one turn, however long and odd the path', () => {
+  it('are computed in under 1 s for long and unusual paths', () => {
     const begun = performance.now();
     for (const part of [
       '/a.',
@@ -127,7 +127,7 @@ describe('readings of a path', () => {
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 
-  it('the query is never looked at', () => {
+  it('do not depend on the query', () => {
     fc.assert(
       fc.property(path, fc.string(), (text, query) => {
         const [before = ''] = text.split('?');
@@ -137,11 +137,11 @@ describe('readings of a path', () => {
     );
   });
 
-  /** What one service makes of a path; each of these is somebody's. */
+  /** Random interpretation of a path by a service. Real services exist for every option. */
   const service = fc.record({
-    /** Resolved against a base URL: as it came, before or after it was decoded. */
+    /** When the service resolves the path against a base URL: never, on the raw path, or before or after encoded separators are decoded. */
     base: fc.constantFrom('no', 'raw', 'first', 'last'),
-    /** A host ends at a backslash for browsers; for others at a slash alone. */
+    /** Whether a backslash ends the host of a URL, as in browsers. In other parsers only a slash does. */
     isHostEndedByBackslash: fc.boolean(),
     leavesOutBreaks: fc.boolean(),
     separators: fc.subarray(['\\', '%2f', '%5c']),
@@ -156,7 +156,7 @@ describe('readings of a path', () => {
 
   type Service = typeof service extends fc.Arbitrary<infer T> ? T : never;
 
-  /** As Windows has it: no dots and blanks at the end of a name. */
+  /** Returns a segment as read by Windows: without dots and blanks at the end. */
   const trimmed = (segment: string): string => {
     const bare = segment.replace(/(?:%20)+$/, '');
     return /^(?:\.|%2e){1,2}$/i.test(bare) ? bare : bare.replace(/(?:\.|%2e|%20)+$/i, '');
@@ -195,7 +195,7 @@ describe('readings of a path', () => {
 
   const isBelow = (text: string, folder: string): boolean => text === folder || text.startsWith(`${folder}/`);
 
-  it('no spelling that any service takes for the hidden part escapes the rule that hides it', () => {
+  it('no spelling that a service resolves to the hidden path escapes the rule that hides it', () => {
     fc.assert(
       fc.property(path, service, (text, how) => {
         if (isBelow(seenBy(text, how), '/admin')) expect(isHidden(text)).toBe(true);
@@ -204,7 +204,7 @@ describe('readings of a path', () => {
     );
   });
 
-  it('nothing is let pass that any service takes for the hidden part', () => {
+  it('no spelling that a service resolves to the hidden path is let through', () => {
     fc.assert(
       fc.property(path, service, (text, how) => {
         if (isOpen(text)) expect(isBelow(seenBy(text, how), '/admin')).toBe(false);
@@ -214,13 +214,13 @@ describe('readings of a path', () => {
   });
 });
 
-describe('the corpus of spellings', () => {
-  it('has at least sixty spellings of /admin, each once', () => {
+describe('the corpus of path spellings', () => {
+  it('has at least sixty spellings of /admin, each only once', () => {
     expect(PATH_CORPUS.filter(({ must }) => must === 'hide').length).toBeGreaterThanOrEqual(60);
     expect(new Set(PATH_CORPUS.map(({ target }) => target)).size).toBe(PATH_CORPUS.length);
   });
 
-  it('is path-corpus.json as data', () => {
+  it('equals path-corpus.json', () => {
     const file = new URL('path-corpus.json', import.meta.url);
     const text = `[\n${PATH_CORPUS.map((one) => `  ${JSON.stringify(one).replaceAll('":', '": ').replaceAll(',"', ', "').replace('{', '{ ').replace(/\}$/, ' }')}`).join(',\n')}\n]\n`;
     if (process.env['UPDATE_DOCS'] === '1') writeFileSync(file, text);

@@ -22,13 +22,13 @@ const whyNot = (match: Match, isRestricting: boolean, ...about: Parameters<typeo
   return compileMatch(match, isRestricting).whyNot(request, new RequestReadings(request.path));
 };
 
-describe('a match', () => {
-  it('without one a rule is about every request', () => {
+describe('a match of a rule', () => {
+  it('is optional: a rule without a match applies to every request', () => {
     expect(matches(undefined, true, 'GET /%2f..;/x')).toBe(true);
     expect(matches({}, false, 'GET /%2f%5c\\;%3b')).toBe(true);
   });
 
-  it('needs all of its fields, and one of the alternatives of each', () => {
+  it('needs all of its fields, and at least one alternative of each', () => {
     const match: Match = { method: ['GET', 'POST'], path: ['/a/**', '/b'], address: ['10.0.0.0/8', '192.0.2.0/24'] };
     expect(matches(match, false, 'POST /b')).toBe(true);
     expect(matches(match, false, 'GET /a/x', [], '10.1.1.1')).toBe(true);
@@ -38,7 +38,7 @@ describe('a match', () => {
     for (const line of ['PUT /b', 'GET /c']) expect(matches(match, true, line)).toBe(false);
   });
 
-  it('headers: present, absent, or a glob over the value; names without case', () => {
+  it('on headers tests for presence, absence or a glob of the value, and ignores the case of names', () => {
     const headers: Headers = [['User-Agent', 'curl/8.1']];
     expect(matches({ header: { 'user-agent': ['*curl*'] } }, true, 'GET /', headers)).toBe(true);
     expect(matches({ header: { 'user-agent': true } }, true, 'GET /', headers)).toBe(true);
@@ -49,13 +49,13 @@ describe('a match', () => {
     expect(whyNot({ header: { 'x-env': ['*'] } }, true, 'GET /', headers)).toBe('header');
   });
 
-  it('a glob with letters beyond ASCII is compared with the bytes that a visitor sends', () => {
+  it('with a non-ASCII header glob is compared with the bytes that the visitor sends', () => {
     const headers: Headers = [['x-team', Buffer.from('größe').toString('latin1')]];
     expect(matches({ header: { 'x-team': ['*öß*'] } }, true, 'GET /', headers)).toBe(true);
     expect(matches({ not: { header: { 'x-team': ['größe'] } } }, true, 'GET /', headers)).toBe(false);
   });
 
-  it('of a header that came twice, one value is enough for what restricts, and every one is needed for what does not', () => {
+  it('with a repeated header needs one matching value in a restricting rule, and every value in another rule', () => {
     const match: Match = { header: { 'x-env': ['test'] } };
     const twice: Headers = [
       ['x-env', 'test'],
@@ -66,7 +66,7 @@ describe('a match', () => {
     expect([matches(not, true, 'GET /', twice), matches(not, false, 'GET /', twice)]).toEqual([true, false]);
   });
 
-  it('Host is what the request was routed by, whatever its field says and however it is spelled', () => {
+  it('on Host uses the host that the request was routed by, in any spelling, not the Host header', () => {
     const at = (authority: string, glob: string, field = authority): boolean[] => {
       const match: Match = { header: { host: [glob] } };
       return [match, { not: match }].flatMap((one) =>
@@ -84,7 +84,7 @@ describe('a match', () => {
       'admin.example.com.:80',
     ])
       expect(at(authority, 'Admin.example.com')).toEqual(YES);
-    // `GET http://admin.example.com/` overrules it.
+    // The absolute target `GET http://admin.example.com/` overrides the Host header.
     expect(at('admin.example.com', 'admin.*', 'shop.example.com')).toEqual(YES);
     expect(at('shop.example.com', 'admin.*', 'admin.example.com')).toEqual(NO);
     expect(at('a.example.com:8443', '*:8443')).toEqual(YES);
@@ -94,7 +94,7 @@ describe('a match', () => {
     expect(matches({ header: { host: ['*'] } }, false, 'GET /', [], undefined, '')).toBe(false);
   });
 
-  it('a header that is the same to services with `_` for `-` is in doubt: enough for what restricts, and not for what does not', () => {
+  it('with an underscore in a header name instead of a hyphen counts for restricting rules only', () => {
     const lookalike: Headers = [['X_Env', 'test']];
     const both = (match: Match, headers = lookalike): boolean[] =>
       [true, false].map((isRestricting) => matches(match, isRestricting, 'GET /', headers));
@@ -113,50 +113,47 @@ describe('a match', () => {
     ['shop.example.com', 'SHOP.Example.com:8443'],
     ['shop.example.com.', 'Shop.example.com.'],
     ['shop.example.com.', 'shop.example.com.:80'],
-  ])(
-    'the host is the one that is routed by, however it is written, and not what Host says: %s, %s',
-    (host, authority) => {
-      const request = { ...requestOf('GET /', [['Host', 'other.example.com']]), host, authority };
-      const isIt = (glob: string | boolean, isRestricting: boolean): boolean => {
-        const match: Match = { header: { host: typeof glob === 'string' ? [glob] : glob } };
-        return compileMatch(match, isRestricting).matches(request, new RequestReadings('/'));
-      };
-      for (const isRestricting of [true, false]) {
-        for (const glob of ['shop.example.com', 'Shop.Example.*', 'shop.*', true])
-          expect(isIt(glob, isRestricting)).toBe(true);
-        for (const glob of ['other.example.com', '*other*', false]) expect(isIt(glob, isRestricting)).toBe(false);
-      }
-    },
-  );
+  ])('on Host ignores the Host header and the spelling of the routed host: %s, %s', (host, authority) => {
+    const request = { ...requestOf('GET /', [['Host', 'other.example.com']]), host, authority };
+    const isIt = (glob: string | boolean, isRestricting: boolean): boolean => {
+      const match: Match = { header: { host: typeof glob === 'string' ? [glob] : glob } };
+      return compileMatch(match, isRestricting).matches(request, new RequestReadings('/'));
+    };
+    for (const isRestricting of [true, false]) {
+      for (const glob of ['shop.example.com', 'Shop.Example.*', 'shop.*', true])
+        expect(isIt(glob, isRestricting)).toBe(true);
+      for (const glob of ['other.example.com', '*other*', false]) expect(isIt(glob, isRestricting)).toBe(false);
+    }
+  });
 
-  it('a method in lower case does not get past what restricts, and is not let pass', () => {
+  it('with a lower-case method still matches restricting rules, and does not match other rules', () => {
     const match: Match = { method: ['POST'] };
     expect([matches(match, true, 'post /'), matches(match, false, 'post /')]).toEqual([true, false]);
     const not = { not: match };
     expect([matches(not, true, 'post /'), matches(not, false, 'post /')]).toEqual([true, false]);
   });
 
-  it('an address that is none is in no list', () => {
+  it('on addresses never matches text that is not an address', () => {
     expect(matches({ address: ['0.0.0.0/0', '::/0'] }, false, 'GET /', [], 'unknown')).toBe(false);
   });
 });
 
-describe('readings of the path', () => {
-  it('what restricts matches when some reading does, all else when every reading does', () => {
+describe('a match on paths with several readings', () => {
+  it('needs one reading in a restricting rule, and every reading in another rule', () => {
     const match: Match = { path: ['/a/**'] };
     expect([matches(match, true, 'GET /a/..;/b'), matches(match, false, 'GET /a/..;/b')]).toEqual([true, false]);
     expect([matches(match, true, 'GET /A/b'), matches(match, false, 'GET /A/b')]).toEqual([true, false]);
     expect([matches(match, true, 'GET /a/B'), matches(match, false, 'GET /a/B')]).toEqual([true, true]);
   });
 
-  it('globs have a case for what lets pass, and none for what restricts', () => {
+  it('is case-sensitive in rules that let requests through, and case-insensitive in restricting rules', () => {
     const match: Match = { path: ['/Admin/**'] };
     expect([matches(match, true, 'GET /admin'), matches(match, false, 'GET /admin')]).toEqual([true, false]);
     expect([matches(match, true, 'GET /Admin/x'), matches(match, false, 'GET /Admin/x')]).toEqual([true, true]);
     expect(matches({ path: ['/%41dmin'] }, true, 'GET /admin')).toBe(true);
   });
 
-  it('a name is what the file system of a Mac takes for it', () => {
+  it('treats names as equal that the Mac file system treats as equal', () => {
     const secret: Match = { path: ['/secret/**'] };
     expect([matches(secret, true, 'GET /%C5%BFecret'), matches(secret, false, 'GET /%C5%BFecret')]).toEqual([
       true,
@@ -167,21 +164,21 @@ describe('readings of the path', () => {
     expect(matches({ path: ['/public/**'] }, false, 'GET /public/%C5%BF/stra%C3%9Fe')).toBe(true);
   });
 
-  it('`not` is judged for each reading by itself', () => {
+  it('evaluates `not` for each reading separately', () => {
     const match: Match = { path: ['/a/**'], not: { path: ['/a/open/**'] } };
     expect(matches(match, true, 'GET /a/x')).toBe(true);
     expect(matches(match, true, 'GET /a/open/x')).toBe(false);
-    // /a/open is the one reading, /a/x the other: one of them is hidden.
+    // The path has two readings: below /a/open, and /a/x, which is hidden.
     expect(matches(match, true, 'GET /a/open/..;/x')).toBe(true);
     expect(matches(match, false, 'GET /a/open/..;/x')).toBe(false);
-    // Without case it is the open part, with it it is not.
+    // Without case the path is below /a/open; with case the path is not.
     expect(matches(match, true, 'GET /a/OPEN')).toBe(true);
     expect(matches(match, false, 'GET /a/OPEN')).toBe(false);
     expect(whyNot(match, true, 'GET /a/open/x')).toBe('not path');
     expect(whyNot(match, true, 'GET /b')).toBe('path');
   });
 
-  it('everything but some paths: an exception holds only where every reading is in it', () => {
+  it('with only an exception grants it only if every reading is in the exception', () => {
     const match: Match = { not: { path: ['/public/**'] } };
     expect(matches(match, true, 'GET /public/a')).toBe(false);
     expect(matches(match, true, 'GET /public/a%2fb')).toBe(false);
@@ -190,14 +187,14 @@ describe('readings of the path', () => {
     expect(whyNot(match, true, 'GET /public/a')).toBe('not path');
   });
 
-  it('an exception of an exception is in again', () => {
+  it('includes an exception of an exception again', () => {
     const match: Match = { path: ['/**'], not: { path: ['/open/**'], not: { method: ['POST'] } } };
     expect(matches(match, true, 'GET /open/x')).toBe(false);
     expect(matches(match, true, 'POST /open/x')).toBe(true);
     expect(matches(match, true, 'GET /x')).toBe(true);
   });
 
-  it('what would take too long to compare is held by what restricts, and let pass by nothing', () => {
+  it('that would take too long to compare applies in restricting rules, and never in other rules', () => {
     const globs = Array.from({ length: 100 }, (_, index) => `**a*${index}**b*c**`);
     const line = `GET /${'a/'.repeat(15_000)}`;
     const begun = performance.now();
@@ -212,8 +209,8 @@ describe('readings of the path', () => {
   });
 });
 
-describe('on tcp and udp', () => {
-  it('a match is about the address alone', () => {
+describe('a match on tcp and udp tunnels', () => {
+  it('tests only the address', () => {
     const match = compileMatch({ address: ['10.0.0.0/8'], not: { address: ['10.9.0.0/16'] } }, true);
     expect(['10.1.1.1', '10.9.1.1', '192.0.2.1', 'x'].map((address) => match.matchesAddress(address))).toEqual([
       ...[true, false, false, false],
@@ -222,7 +219,7 @@ describe('on tcp and udp', () => {
   });
 });
 
-it('the actions that restrict are those of the contract', () => {
+it('the restricting actions match the list in the contract', () => {
   expect(ACTION_NAMES.filter(restricts)).toEqual([
     ...['deny', 'allow_addresses', 'auth', 'verify_webhook', 'rate_limit', 'max_body', 'redirect', 'respond'],
   ]);

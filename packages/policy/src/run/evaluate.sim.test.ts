@@ -1,4 +1,4 @@
-// Random policies and requests: the compiled rules say what the naive ones say, and no spelling of a path gets around a rule.
+// Random policies and requests: compiled rules agree with the naive implementation, and no spelling of a path evades a rule.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { applyRequestChanges } from '../edits/apply-request-changes.ts';
@@ -22,7 +22,7 @@ import {
 import type { Match, Policy, Rule } from '../policy.ts';
 import type { HeaderPair, LoggedIn, PolicyRequest } from '../policy-step.ts';
 
-// ---- what drivers find out, the same for both ----
+// ---- driver results, the same for both implementations ----
 
 const SESSIONS: Readonly<Record<string, LoggedIn>> = {
   'sealed-anna': {
@@ -221,7 +221,7 @@ const somePolicy = (login: fc.Arbitrary<Policy['login']>): fc.Arbitrary<Policy> 
 const tunnels = somePolicy(fc.constantFrom(null, LOGIN, { ...LOGIN, trusted_origins: ['https://evil.example.com'] }));
 const operators = fc.option(somePolicy(fc.constant(null)));
 
-// ---- what came out ----
+// ---- results ----
 
 const resultOf = (request: PolicyRequest, driven: Driven): NaiveResult => {
   const { outcome } = driven;
@@ -247,7 +247,7 @@ const resultOf = (request: PolicyRequest, driven: Driven): NaiveResult => {
   };
 };
 
-it('the compiled rules say what the naive ones say', () => {
+it('compiled rules give the same result as a naive implementation', () => {
   fc.assert(
     fc.property(tunnels, operators, someRequest, (tunnel, operator, request) => {
       const lists = { operator, tunnel };
@@ -257,13 +257,13 @@ it('the compiled rules say what the naive ones say', () => {
   );
 });
 
-it('what is remembered of one request changes nothing for the next', () => {
+it('cached values of one request do not change the result of the next', () => {
   const requests = fc.array(someRequest, { minLength: 2, maxLength: 5 });
   fc.assert(
     fc.property(tunnels, operators, requests, (tunnel, operator, some) => {
       const lists = { operator, tunnel };
       const compiled = compiledLists(lists);
-      // Each twice: what was remembered right before is what is found.
+      // Every request runs twice in a row, so that the second run finds the cached values of the first.
       for (const request of [...some, ...some].flatMap((one) => [one, one])) {
         const { outcome } = driveCompiled(compiled, request, meet);
         expect(outcome).toEqual(drive(lists, request, meet).outcome);
@@ -273,7 +273,7 @@ it('what is remembered of one request changes nothing for the next', () => {
   );
 });
 
-it('no reading of a path gets past a restricting rule whose glob it matches', () => {
+it('a restricting rule applies if its glob matches any reading of the path', () => {
   fc.assert(
     fc.property(fc.constantFrom(...GLOBS), someRequest, fc.array(someRule, { maxLength: 3 }), (glob, request, rest) => {
       const policy = policyOf([{ match: { path: [glob] }, deny: 403 }, ...rest], LOGIN);
@@ -284,7 +284,7 @@ it('no reading of a path gets past a restricting rule whose glob it matches', ()
   );
 });
 
-it('allow never fires when some reading falls outside of its glob', () => {
+it('an allow rule does not apply if its glob misses any reading of the path', () => {
   fc.assert(
     fc.property(fc.constantFrom(...GLOBS), someRequest, (glob, request) => {
       const policy = policyOf([{ match: { path: [glob] }, allow: true }, { deny: 403 }]);
@@ -296,7 +296,7 @@ it('allow never fires when some reading falls outside of its glob', () => {
   );
 });
 
-it("an operator's deny is never undone, whatever the tunnel's rules are", () => {
+it("an operator's deny holds for any rules of the tunnel", () => {
   fc.assert(
     fc.property(tunnels, someMatch(1), someRequest, (tunnel, match, request) => {
       const deny: Rule = { match, deny: 451 };
@@ -309,7 +309,7 @@ it("an operator's deny is never undone, whatever the tunnel's rules are", () => 
   );
 });
 
-it('nobody comes past an auth without being known, whatever else the rules are', () => {
+it('no request passes an auth rule without an identity, for any other rules', () => {
   fc.assert(
     fc.property(fc.array(someRule, { maxLength: 4 }), someAuth, someRequest, (rest, auth, request) => {
       const { outcome } = drive(policyOf([auth, ...rest], LOGIN), request, meet);

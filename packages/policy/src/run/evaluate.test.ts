@@ -22,7 +22,7 @@ import { begin, decideConnection, resume } from './evaluate.ts';
 
 const OFFICE = { address: ['10.0.0.0/8'] };
 
-it('the first answer ends it, and what no rule is about passes as it came', () => {
+it('the first matching answer is used, and a request that no rule matches passes unchanged', () => {
   const policy = policyOf([
     { match: { path: ['/admin/**'] }, deny: 404 },
     { match: { path: ['/**'], method: ['DELETE'] }, deny: 403 },
@@ -39,12 +39,12 @@ it('the first answer ends it, and what no rule is about passes as it came', () =
   });
 });
 
-it('requests that no rule is about share one step', () => {
+it('requests that no rule matches share one result object', () => {
   const lists = { operator: null, tunnel: compilePolicy(policyOf([{ match: OFFICE, deny: 403 }]), DIGESTS) };
   expect(begin(lists, requestOf(), NOW)).toBe(begin(lists, requestOf({ path: '/x' }), NOW));
 });
 
-it('allow ends its own list only', () => {
+it('allow ends only its own list of rules', () => {
   const open = policyOf([{ allow: true }, { deny: 403 }]);
   expect(verdictOf(drive(open, requestOf()))).toBe('pass');
   expect(verdictOf(drive({ operator: open, tunnel: policyOf([{ deny: 404 }]) }, requestOf()))).toBe(
@@ -54,18 +54,18 @@ it('allow ends its own list only', () => {
   expect(denied.outcome).toMatchObject({ rule: { list: 'operator', index: 1, name: null, action: 'deny' } });
 });
 
-it('one policy may stand in both lists', () => {
+it('the same compiled policy can be used in both lists', () => {
   const both = compilePolicy(policyOf([{ response_headers: { set: { a: '1' } } }]), DIGESTS);
   expect(begin({ operator: both, tunnel: both }, requestOf(), NOW)).toMatchObject({ kind: 'pass', edits: [{}, {}] });
 });
 
-it('addresses that are not on the list are denied', () => {
+it('allow_addresses denies addresses that are not on the list', () => {
   const policy = policyOf([{ name: 'office', allow_addresses: ['10.0.0.0/8', '2001:db8::/32'] }]);
   const from = (address: string): string => verdictOf(drive(policy, requestOf({ address })));
   expect([from('10.1.2.3'), from('2001:db8::1'), from('192.0.2.1')]).toEqual(['pass', 'pass', '403 POLICY_DENIED']);
 });
 
-it('a rate limit asks for a token by its key, and says how long to wait', () => {
+it('a rate limit takes a token for its key, and answers 429 with Retry-After if there is none', () => {
   const rule: Rule = { rate_limit: { requests: 10, per_secs: 60, burst: 20, by: 'header:x-key' } };
   const request = requestOf({ headers: [['X-Key', 'abc']] });
   const taken = drive(policyOf([rule]), request, () => ({ kind: 'token-taken', retryAfterSecs: null }));
@@ -84,14 +84,14 @@ it('a rate limit asks for a token by its key, and says how long to wait', () => 
   expect(outcome).toMatchObject({ answer: { status: 429, retryAfterSecs: 1 } });
 });
 
-it('a body that is known to be too large is refused at once, another one is bounded', () => {
+it('a body with a known length above the limit is refused at once, a body of unknown length is capped', () => {
   const policy = policyOf([{ max_body: 100 }, { max_body: 50 }]);
   expect(verdictOf(drive(policy, requestOf({ bodyLength: 51 })))).toBe('413 POLICY_BODY_TOO_LARGE');
   expect(drive(policy, requestOf({ bodyLength: 50 })).outcome).toMatchObject({ kind: 'pass', changes: null });
   expect(drive(policy, requestOf({ bodyLength: null })).outcome).toMatchObject({ changes: { maxBody: 50 } });
 });
 
-it('redirect and respond are the words of the owner', () => {
+it("redirect and respond send the owner's response", () => {
   const answers = (rule: Rule, path = '/a?b'): unknown => {
     const { outcome } = drive(policyOf([rule]), requestOf({ path }));
     return outcome.kind === 'answer' ? renderPolicyAnswer(outcome.answer, null) : outcome;
@@ -112,7 +112,7 @@ it('redirect and respond are the words of the owner', () => {
   });
 });
 
-it('later rules still match the path that was asked for', () => {
+it('later rules still match the path that the visitor requested', () => {
   const policy = policyOf([
     { match: { path: ['/api/**'] }, rewrite: { strip_prefix: '/api' } },
     { match: { path: ['/api/**'] }, route: 'api' },
@@ -125,12 +125,12 @@ it('later rules still match the path that was asked for', () => {
   });
 });
 
-it('nobody climbs out of a prefix that a rule puts in front', () => {
+it('a path cannot climb out of a prefix that a rule adds', () => {
   const policy = policyOf([{ rewrite: { add_prefix: '/public' } }]);
   expect(verdictOf(drive(policy, requestOf({ path: '/%2e%2e/etc' })))).toBe('400 POLICY_DENIED');
 });
 
-it('a later word about a header overrules an earlier one', () => {
+it('a later header rule overrides an earlier rule for the same header', () => {
   const policy = policyOf([
     { request_headers: { set: { 'X-A': '1', 'X-B': '{address}' }, add: { 'X-C': '1' } } },
     { request_headers: { remove: ['x-a'], set: { 'x-c': '2' } } },
@@ -147,7 +147,7 @@ it('a later word about a header overrules an earlier one', () => {
   });
 });
 
-it('what earlier rules noted is done to the answers of later ones', () => {
+it('response headers and error pages of earlier rules apply to the answers of later rules', () => {
   const policy = policyOf([
     { response_headers: { set: { 'x-id': '{request_id}' } } },
     { error_page: { body: 'x' } },
@@ -162,7 +162,7 @@ it('what earlier rules noted is done to the answers of later ones', () => {
   });
 });
 
-it("what the operator noted is done after a tunnel's, so that no tunnel undoes it", () => {
+it("the operator's response changes are applied after the tunnel's, so that a tunnel cannot undo them", () => {
   const lists = {
     operator: policyOf([
       { response_headers: { set: { 'x-frame-options': 'DENY' } } },
@@ -187,7 +187,7 @@ it("what the operator noted is done after a tunnel's, so that no tunnel undoes i
   }
 });
 
-it('what somebody sees by the login is private, whatever a rule behind it removes', () => {
+it('a response to a signed-in visitor is private, even if a later rule removes Cache-Control', () => {
   const policy = policyOf(
     [authOf({ login: { anyone: true } }), { response_headers: { remove: ['cache-control'] } }],
     LOGIN,
@@ -203,7 +203,7 @@ it('what somebody sees by the login is private, whatever a rule behind it remove
   expect(headers).toEqual([['cache-control', 'private']]);
 });
 
-it('what rules noted is done to the way to the login, but for its cookies and where it leads', () => {
+it('response headers of rules apply to the login redirect, but never change its cookies, location and caching', () => {
   const changes = { 'x-frame-options': 'DENY', 'Set-Cookie': 'a=b', location: '/', 'cache-control': 'public' };
   const policy = policyOf(
     [{ response_headers: { set: changes, remove: ['set-cookie', 'server'] } }, authOf({ login: { anyone: true } })],
@@ -220,7 +220,7 @@ it('what rules noted is done to the way to the login, but for its cookies and wh
   });
 });
 
-it('a preflight is answered where the rule stands, and other requests carry a note', () => {
+it('a preflight is answered at the position of its rule, other requests get CORS headers', () => {
   const policy = policyOf([{ cors: { origins: ['https://a'], credentials: false, max_age_secs: 5 } }, { deny: 403 }]);
   const headers = [
     ['origin', 'https://a'],
@@ -232,7 +232,7 @@ it('a preflight is answered where the rule stands, and other requests carry a no
 
 const GITHUB: Rule = { verify_webhook: { provider: 'github', secrets: ['s'], max_bytes: 10 } };
 
-it('a webhook is held, looked at, and passed on to the byte', () => {
+it('a webhook body is held, verified, and passed on unchanged', () => {
   const body = Uint8Array.of(1, 2, 3);
   const sum = DIGESTS.hmac('sha256', Uint8Array.of(0x73), [new Uint8Array(0), body]);
   const hex = [...sum].map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -259,13 +259,13 @@ it('a webhook is held, looked at, and passed on to the byte', () => {
   expect(drive(policyOf([GITHUB]), requestOf({ method: 'POST', bodyLength: null })).effects).toEqual([]);
 });
 
-it("GitLab's webhooks are known by their head, and their bodies bounded", () => {
+it('GitLab webhooks are verified by their headers, and their bodies are capped', () => {
   const policy = policyOf([{ verify_webhook: { provider: 'gitlab', secrets: ['s'], max_bytes: 10 } }]);
   const headers = [['x-gitlab-token', 's']] as const;
   expect(drive(policy, requestOf({ headers, bodyLength: null })).outcome).toMatchObject({ changes: { maxBody: 10 } });
 });
 
-it('what cannot be found out is the answer', () => {
+it('a check that fails with an error is answered with that error', () => {
   const fault = new Fault('POLICY_BUSY');
   const busy = drive(
     policyOf([GITHUB]),
@@ -279,7 +279,7 @@ it('what cannot be found out is the answer', () => {
   expect(busy.outcome).toMatchObject({ answer: { fault, status: 503, retryAfterSecs: 2 }, rule: { index: 1 } });
 });
 
-it('an event that nobody asked for lets nobody in', () => {
+it('an event that was not requested gets 500 and does not let the request in', () => {
   const limit: Rule = { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'tunnel' } };
   for (const event of [
     { kind: 'body-held', body: new Uint8Array(0) },
@@ -291,7 +291,7 @@ it('an event that nobody asked for lets nobody in', () => {
   expect(() => resume({ waiting: 'take-token' }, { kind: 'body-too-large' }, NOW)).toThrow('not a state');
 });
 
-it('a listener hears of each rule why it did not match, or what it did', () => {
+it('a rule listener gets, for each rule, the reason for no match or the effect of the rule', () => {
   const policy: Policy = policyOf([
     { name: 'office', match: OFFICE, allow: true },
     { match: { method: ['GET'] }, route: 'api' },
@@ -315,7 +315,7 @@ const connection = (rules: readonly Rule[], operator: readonly Rule[] = []): Pol
   return decideConnection(lists, '192.0.2.1', NOW);
 };
 
-it('connections are decided by their address, and by nothing that they do not have', () => {
+it('tcp connections are judged by their address only, and rules on requests are skipped', () => {
   expect(connection([{ match: OFFICE, allow: true }, { deny: 403 }])).toMatchObject({
     kind: 'answer',
     rule: { index: 2 },
@@ -331,14 +331,14 @@ it('connections are decided by their address, and by nothing that they do not ha
   expect(connection([{ allow: true }], [{ deny: 403 }])).toMatchObject({ kind: 'answer', rule: { list: 'operator' } });
 });
 
-it('a rate limit of connections waits for its token', () => {
+it('a rate limit on tcp connections waits for its token', () => {
   const step = connection([{ rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } }]);
   if (step.kind !== 'effect') throw new Error(step.kind);
   expect(step.effect).toMatchObject({ kind: 'take-token', key: '192.0.2.1' });
   expect(resume(step.state, { kind: 'token-taken', retryAfterSecs: 1 }, NOW).kind).toBe('answer');
 });
 
-it('a denied visitor reads a page, or JSON, with the status of the rule', () => {
+it('a denied visitor gets a page or JSON with the status of the rule', () => {
   const { outcome } = drive(policyOf([{ deny: 410 }]), requestOf());
   if (outcome.kind !== 'answer') throw new Error('passed');
   const page = renderPolicyAnswer(outcome.answer, 'application/json');
@@ -351,17 +351,17 @@ const LONG_PATH = `/${'a'.repeat(30_000)}`;
 const EACH = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`x-h${at}`, '{path}']));
 
 it.each<[string, Rule]>([
-  ['a field that the service gets', { request_headers: { set: { 'x-a': '{path}'.repeat(300) } } }],
-  ['fifty of them', { request_headers: { add: EACH } }],
-  ['a field of the answer', { response_headers: { add: { 'x-a': '{path}'.repeat(300) } } }],
-  ['fifty of the answer', { response_headers: { set: EACH } }],
+  ['a request header', { request_headers: { set: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty request headers', { request_headers: { add: EACH } }],
+  ['a response header', { response_headers: { add: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty response headers', { response_headers: { set: EACH } }],
   ['a redirect', { redirect: { to: `/new${'{path}'.repeat(300)}`, status: 302 } }],
-])('what a visitor says does not become a head of megabytes: %s', (_what, rule) => {
+])('long visitor input in placeholders gets 431 instead of a huge head: %s', (_what, rule) => {
   expect(verdictOf(drive(policyOf([rule]), requestOf({ path: LONG_PATH })))).toBe('431 HTTP_HEAD_TOO_LARGE');
   expect(verdictOf(drive(policyOf([rule]), requestOf({ path: '/a' })))).toBe('redirect' in rule ? '302' : 'pass');
 });
 
-it('the room for placeholders is one for all rules of a request', () => {
+it('all rules of a request share one budget for placeholders', () => {
   const once: Rule = { request_headers: { set: { 'x-a': '{path}' } } };
   const path = LONG_PATH;
   expect(verdictOf(drive(policyOf([once, once]), requestOf({ path })))).toBe('pass');

@@ -1,4 +1,4 @@
-// What a stranger's frame costs that claims to be a policy: a look at how much it is, and at the first thing that is wrong.
+// Cost of an untrusted policy frame: the server looks at the size of the frame, and at the first error only.
 
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const many = <T>(length: number, item: (at: number) => T): T[] => Array.from({ l
 const table = <T>(length: number, value: T): Record<string, T> =>
   Object.fromEntries(many(length, (at) => [`h${at}`, value]));
 const policyOf = (...rules: unknown[]): unknown => ({ login: null, rules });
-/** A good list of globs that counts how often it is looked at. */
+/** A list of 100 invalid rules, which counts how often a rule is read. */
 const watched = (looks: { count: number }): unknown[] =>
   many(100, () => ({
     get match() {
@@ -24,7 +24,7 @@ const judge = (policy: unknown): string => {
   return judged instanceof Fault ? judged.message : 'good';
 };
 
-describe('a policy from a stranger', () => {
+describe('an untrusted policy', () => {
   it.each([
     ['21,000 empty rules', policyOf(...many(21_000, () => ({}))), 'a policy of at most 5000 values'],
     [
@@ -40,7 +40,7 @@ describe('a policy from a stranger', () => {
     ],
     ['3000 claims', policyOf({ auth: { login: { claims: table(3000, 1) } } }), 'must be at most 20 claims'],
     ['3000 headers', policyOf({ request_headers: { set: table(3000, 1) } }), 'must be at most 100 headers'],
-  ])('of %s is refused by their number, before any of them is judged', (_, policy, words) => {
+  ])('with %s is refused for their number, before any of them is checked', (_, policy, words) => {
     expect(judge(policy)).toContain(words);
     expect(wirePolicySchema.safeParse(policy).error?.issues).toHaveLength(1);
   });
@@ -51,20 +51,20 @@ describe('a policy from a stranger', () => {
     ['networks', policyOf(...many(4, () => ({ allow_addresses: many(1000, () => 'x') })))],
     ['tokens', policyOf(...many(20, () => ({ auth: { tokens: many(100, () => 1) } })))],
     ['claims', policyOf(...many(20, () => ({ auth: { login: { claims: { a: many(100, () => 1) } } } })))],
-  ])('that is all bad %s is told of the first, and the others are not looked at', (_, policy) => {
+  ])('with only invalid %s gets the first error, and the rest is not checked', (_, policy) => {
     expect(judge(policy)).toMatch(/policy rule 1: .*\[0\]` must be/);
     expect(wirePolicySchema.safeParse(policy).error?.issues.length).toBeLessThanOrEqual(2);
   });
 
-  it('of rules that are all bad has its first one judged alone', () => {
+  it('with only invalid rules has only the first rule checked', () => {
     const looks = { count: 0 };
     const rules = watched(looks);
     expect(judge({ login: null, rules })).toContain('policy rule 1');
-    // The guard looks at each once; whoever judges only at the first.
+    // The size check reads every rule once; the validation reads only the first rule.
     expect(looks.count).toBeLessThanOrEqual(rules.length + 5);
   });
 
-  it('of any number of values within its bounds is taken', () => {
+  it('is accepted up to the limit on its number of values', () => {
     const rules = many(45, () => ({ match: { path: many(100, () => '/*') }, deny: 403 }));
     expect(judge({ login: null, rules })).toBe('good');
     expect(judge({ login: null, rules: [...rules, ...rules] })).toContain(String(POLICY_VALUES_MAX));

@@ -34,7 +34,7 @@ const responseOf = ({ outcome }: Driven) => {
   return renderPolicyAnswer(outcome.answer, 'text/html');
 };
 
-it('a callback ends the login with the pending cookies of this browser, and leads back', () => {
+it("the login callback finishes the login with this browser's pending cookies, and redirects to the return path", () => {
   const driven = ask({
     path: CALLBACK,
     headers: [['cookie', '__Host-tunnel_login_0a1b2c3d=p; tunnel_login_00000000=q']],
@@ -55,7 +55,7 @@ it('a callback ends the login with the pending cookies of this browser, and lead
   });
 });
 
-it('a way back from a driver is looked at again', () => {
+it('the return path of the login driver is validated again', () => {
   const driven = ask({ path: CALLBACK }, () => ({
     kind: 'login-finished',
     returnPath: '//evil.example',
@@ -64,7 +64,7 @@ it('a way back from a driver is looked at again', () => {
   expect(headerOf(responseOf(driven).headers, 'location')).toBe('/evil.example');
 });
 
-it('a login that fails is answered by its fault', () => {
+it('a failed login is answered with its error', () => {
   const driven = ask({ path: CALLBACK }, () => ({ kind: 'failed', fault: new Fault('POLICY_LOGIN_STATE') }));
   expect(verdictOf(driven)).toBe('400 POLICY_LOGIN_STATE');
   expect(driven.outcome).toMatchObject({ rule: null });
@@ -72,7 +72,7 @@ it('a login that fails is answered by its fault', () => {
   expect(verdictOf(ask({ path: CALLBACK, method: 'HEAD' }))).toBe('400 POLICY_LOGIN_STATE');
 });
 
-it('no rule about paths stands before these, and none lets them on to the service', () => {
+it('rules about paths neither block the login paths nor let them through to the service', () => {
   const rules: Rule[] = [
     { allow: true },
     { redirect: { to: '/', status: 302 } },
@@ -82,7 +82,7 @@ it('no rule about paths stands before these, and none lets them on to the servic
   expect(ask({ path: CALLBACK }, finishes, rules).effects).toMatchObject([{ kind: 'finish-login' }]);
 });
 
-it('rules about addresses do', () => {
+it('rules about addresses apply to the login paths', () => {
   const office: Rule = { allow_addresses: ['10.0.0.0/8'] };
   expect(verdictOf(ask({ path: CALLBACK }, finishes, [office, AUTH]))).toBe('403 POLICY_DENIED');
   expect(verdictOf(ask({ path: LOGOUT }, finishes, [{ match: { address: ['192.0.2.1'] }, deny: 403 }, AUTH]))).toBe(
@@ -96,7 +96,7 @@ it('rules about addresses do', () => {
   ]);
 });
 
-it("the operator's rules come first", () => {
+it("the operator's rules apply before the login paths", () => {
   const driven = drive(
     { operator: policyOf([{ deny: 403 }]), tunnel: policyOf([AUTH], LOGIN) },
     requestOf({ path: CALLBACK }),
@@ -104,12 +104,12 @@ it("the operator's rules come first", () => {
   expect(driven.outcome).toMatchObject({ rule: { list: 'operator' } });
 });
 
-it('without a login these paths are the service’s', () => {
+it('without a login, the login paths belong to the service', () => {
   expect(verdictOf(drive(policyOf([]), requestOf({ path: CALLBACK })))).toBe('pass');
 });
 
 it.each(['/.tunnel/callback/', '/.tunnel/Callback', '/x/../.tunnel/callback', '/.tunnel%2fcallback', '/.tunnel/other'])(
-  '%s is not theirs: it meets the rules',
+  'a similar path is no login path, so that rules apply to it: %s',
   (path) => {
     expect(verdictOf(ask({ path }))).toBe('401 POLICY_UNAUTHENTICATED');
   },
@@ -117,7 +117,7 @@ it.each(['/.tunnel/callback/', '/.tunnel/Callback', '/x/../.tunnel/callback', '/
 
 const COOKIE: HeaderPair = ['cookie', '__Host-tunnel_login=s; __Host-tunnel_login_0a1b2c3d=p'];
 
-it('the page to log out says who is signed in, and changes nothing', () => {
+it('the sign-out page shows the signed-in user, and changes nothing', () => {
   const page = responseOf(
     ask({ path: LOGOUT, headers: [COOKIE] }, () => ({
       kind: 'cookie-opened',
@@ -133,7 +133,7 @@ it('the page to log out says who is signed in, and changes nothing', () => {
   expect(responseOf(over).body).toContain('not signed in');
 });
 
-it('logging out takes the button of this address: no other site does it', () => {
+it('signing out needs a POST from this origin: other sites get 403', () => {
   const post = (origin: string | null): Driven =>
     ask({ path: LOGOUT, method: 'POST', headers: [COOKIE, ...(origin === null ? [] : [['origin', origin] as const])] });
   for (const origin of [null, 'null', 'https://evil.example.com', 'http://shop.example.com']) {
@@ -150,7 +150,7 @@ it('logging out takes the button of this address: no other site does it', () => 
   expect(verdictOf(ask({ path: LOGOUT, method: 'PUT' }))).toBe('405 POLICY_DENIED');
 });
 
-it('somebody who is refused reads who it is, and finds the way out', () => {
+it('a rejected visitor sees the signed-in account and a button to sign out', () => {
   const refused = authOf({ login: { emails: ['boss@example.com'] } });
   const page = responseOf(
     ask({ headers: [COOKIE] }, () => ({ kind: 'cookie-opened', session: sessionOf() }), [refused]),

@@ -33,7 +33,7 @@ const isGood = (rule: Partial<VerifyWebhook>, headers: readonly HeaderPair[], bo
 const hmac = (key: string | Buffer, text: string, encoding: 'hex' | 'base64', algorithm = 'sha256'): string =>
   createHmac(algorithm, key).update(text).digest(encoding);
 
-/** The headers of each provider, signed with a secret at a time. */
+/** Webhook headers of every provider, signed with the given secret at the given time. */
 const SIGNED: Readonly<Record<VerifyWebhook['provider'], (secret: string, secs: number) => HeaderPair[]>> = {
   standard: (secret, secs) => [
     ['webhook-id', 'msg_1'],
@@ -59,7 +59,7 @@ const OLD = 'whsec_b2xkLW9sZC1vbGQ=';
 const NEW = 'whsec_bmV3LW5ldy1uZXc=';
 
 it.each(Object.keys(SIGNED) as VerifyWebhook['provider'][])(
-  '%s: a webhook of the sender passes, any other does not',
+  '%s: a webhook signed by the sender passes, any other webhook is refused',
   (provider) => {
     const rule = { provider, ...(provider === 'hmac' ? OWN : {}) };
     const signed = SIGNED[provider];
@@ -75,30 +75,33 @@ it.each(Object.keys(SIGNED) as VerifyWebhook['provider'][])(
   },
 );
 
-it.each(['standard', 'stripe', 'slack'] as const)('%s: a time over 300 s away is refused, either way', (provider) => {
-  for (const [secs, wanted] of [
-    [-301, false],
-    [-300, true],
-    [300, true],
-    [301, false],
-  ] as const) {
-    expect(isGood({ provider, secrets: [NEW] }, SIGNED[provider](NEW, SECS + secs)), `${secs}`).toBe(wanted);
-  }
-});
+it.each(['standard', 'stripe', 'slack'] as const)(
+  '%s: a timestamp more than 300 s in the past or future is refused',
+  (provider) => {
+    for (const [secs, wanted] of [
+      [-301, false],
+      [-300, true],
+      [300, true],
+      [301, false],
+    ] as const) {
+      expect(isGood({ provider, secrets: [NEW] }, SIGNED[provider](NEW, SECS + secs)), `${secs}`).toBe(wanted);
+    }
+  },
+);
 
-it('a time that is not signed does not count', () => {
+it('a timestamp outside of the signature is ignored', () => {
   const [signature] = SIGNED.stripe(NEW, SECS - 5000);
   const moved: HeaderPair = ['stripe-signature', `t=${SECS},${signature?.[1] ?? ''}`];
   expect(isGood({ provider: 'stripe', secrets: [NEW] }, [moved])).toBe(false);
 });
 
-it('one good signature of several is enough, as senders sign twice while a secret changes', () => {
+it('one valid signature of several is enough, since senders sign twice while a secret changes', () => {
   const [id, time, good] = SIGNED.standard(NEW, SECS) as [HeaderPair, HeaderPair, HeaderPair];
   const both: HeaderPair = ['webhook-signature', `v1a,xx v1,${hmac('x', 'y', 'base64')} ${good[1]}`];
   expect(isGood({ provider: 'standard', secrets: [NEW] }, [id, time, both])).toBe(true);
 });
 
-it('the head alone refuses what cannot be good, so that nothing is held for it', () => {
+it('an invalid signature header is refused before the body is held', () => {
   const rule: VerifyWebhook = { provider: 'github', secrets: ['s'], max_bytes: 10 };
   for (const value of ['', 'sha256=', 'sha1=00', 'sha256=zz']) {
     const { headers } = requestOf({ headers: [['x-hub-signature-256', value]] });
@@ -106,16 +109,16 @@ it('the head alone refuses what cannot be good, so that nothing is held for it',
   }
 });
 
-it('a token of GitLab may have letters beyond ASCII: a field has one character a byte', () => {
+it('a GitLab token may have non-ASCII letters, compared byte by byte', () => {
   const sent: HeaderPair = ['x-gitlab-token', Buffer.from('größer als zwanzig').toString('latin1')];
   expect(isGood({ provider: 'gitlab', secrets: ['größer als zwanzig'] }, [sent])).toBe(true);
 });
 
-it('an empty token is no token of GitLab', () => {
+it('an empty GitLab token is refused', () => {
   expect(isGood({ provider: 'gitlab', secrets: [''] }, [['x-gitlab-token', '']])).toBe(false);
 });
 
-it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
+it('signatures from the Stripe and Standard Webhooks libraries are valid', () => {
   const stripe = new Stripe('sk_test_0').webhooks.generateTestHeaderString({
     payload: BODY,
     secret: NEW,
@@ -134,11 +137,11 @@ it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
   ];
   expect(isGood({ provider: 'standard', secrets: [NEW] }, svix)).toBe(true);
   expect(isGood({ provider: 'standard', secrets: [OLD] }, svix)).toBe(false);
-  // A signature of one sender says nothing about the id of another.
+  // Headers of the two naming schemes cannot be mixed: a Svix signature does not cover webhook-id.
   expect(isGood({ provider: 'standard', secrets: [NEW] }, [id, ...svix.slice(1)])).toBe(false);
 });
 
-it('of a large body not all secrets are tried, however many rules ask for it, and what was not tried is not good', () => {
+it('a large body is hashed with a bounded number of secrets across all rules, and an untried secret counts as invalid', () => {
   const body = new Uint8Array(POLICY_WEBHOOK_MAX_BYTES);
   const secrets = Array.from({ length: 10 }, (_, at) => `s${at}`);
   const rule: VerifyWebhook = { provider: 'github', secrets, max_bytes: body.length };
@@ -157,7 +160,7 @@ it('of a large body not all secrets are tried, however many rules ask for it, an
     const check = webhookCheck(rule, headers, digests, NOW, room);
     return typeof check === 'function' && check(body);
   };
-  // The one in use comes first.
+  // The secret in use is listed first, so it is tried before the hash budget is used up.
   expect([isGoodBy('s0'), isGoodBy('s9'), isGoodBy('s0')]).toEqual([true, false, false]);
   expect(hashed).toBeLessThanOrEqual(POLICY_HASHED_MAX_BYTES);
 });

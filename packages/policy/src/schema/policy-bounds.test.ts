@@ -1,4 +1,4 @@
-// How much a policy may be, and names and texts that are none.
+// Limits on the size of a policy, and invalid names and texts.
 
 import { describe, expect, it } from 'vitest';
 import { POLICY_BOUNDS } from '../limits.ts';
@@ -6,7 +6,7 @@ import { SCRYPT } from '../policies.fixture.ts';
 import { problemsOfIssues, problemText } from './policy-problems.ts';
 import { filePolicySchema, POLICY_NOT_DEPTH_MAX, POLICY_RULES_MAX, wirePolicySchema } from './policy-schema.ts';
 
-/** The first refusal, as the edge says it; null: it is taken. */
+/** Returns the first error in the words of the edge, or null if the policy is accepted. */
 const refusalOf = (policy: unknown): string | null => {
   const parsed = wirePolicySchema.safeParse(policy);
   return parsed.success ? null : problemText(problemsOfIssues(policy, parsed.error.issues)[0]);
@@ -14,8 +14,8 @@ const refusalOf = (policy: unknown): string | null => {
 
 const ofRule = (rule: unknown): unknown => ({ login: null, rules: [rule] });
 
-describe('bounds of a policy', () => {
-  it('has 100 rules, and 16 KiB in a body, counted in bytes', () => {
+describe('the size of a policy', () => {
+  it('is at most 100 rules, and 16 KiB per body, counted in bytes', () => {
     const most = POLICY_RULES_MAX;
     expect(refusalOf({ rules: Array.from({ length: most }, () => ({ deny: 403 })) })).toBeNull();
     expect(refusalOf({ rules: Array.from({ length: most + 1 }, () => ({ deny: 403 })) })).toBe(
@@ -28,14 +28,14 @@ describe('bounds of a policy', () => {
     expect(refusalOf(ofRule({ respond: { status: 200, body: `${'😀'.repeat(bytes / 4)}a` } }))).not.toBeNull();
   });
 
-  it('has `not` in `not` eight times', () => {
+  it('allows `not` within `not` at most 8 times', () => {
     const nested = (depth: number): object => (depth === 0 ? { path: ['/a'] } : { not: nested(depth - 1) });
     const most = POLICY_NOT_DEPTH_MAX;
     expect(refusalOf(ofRule({ match: nested(most), deny: 403 }))).toBeNull();
-    expect(refusalOf(ofRule({ match: nested(most + 1), deny: 403 }))).toMatch(/`not` within `not` 8 times at most$/);
+    expect(refusalOf(ofRule({ match: nested(most + 1), deny: 403 }))).toMatch(/`not` can be nested at most 8 times$/);
   });
 
-  it('is no matter of the stack: any depth is refused, whatever it is made of', () => {
+  it('is checked without stack overflow: any nesting of 20,000 levels is refused', () => {
     const depth = 20_000;
     const open = ['{"not":', '[', '{"rules":['];
     const close = ['}', ']', ']}'];
@@ -49,33 +49,36 @@ describe('bounds of a policy', () => {
     }
   });
 
-  it('ends for a value that holds itself', () => {
+  it('is checked without an endless loop for a value that contains itself', () => {
     const loop: Record<string, unknown> = { deny: 403 };
     loop['match'] = { not: loop };
     expect(filePolicySchema.safeParse([loop]).success).toBe(false);
   });
 });
 
-describe('names and texts that are none', () => {
-  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('%s is no name of anything', (name) => {
-    const policies = [
-      `{"rules":[{"auth":{"basic":{"users":{"${name}":"${SCRYPT}"}}}}]}`,
-      `{"rules":[{"match":{"header":{"${name}":true}},"allow":true}]}`,
-      `{"rules":[{"request_headers":{"set":{"${name}":"x"}}}]}`,
-      `{"rules":[{"auth":{"login":{"claims":{"${name}":["x"]}}}}]}`,
-      `{"rules":[{"${name}":1,"deny":403}]}`,
-      `{"rules":[],"${name}":{}}`,
-    ];
-    for (const text of policies) {
-      expect([text, wirePolicySchema.safeParse(JSON.parse(text)).success]).toEqual([text, false]);
-      expect([text, filePolicySchema.safeParse(JSON.parse(text)).success]).toEqual([text, false]);
-    }
-    expect(refusalOf(JSON.parse(policies[0] ?? ''))).toBe(
-      `policy rule 1: \`auth.basic.users.${name}\` must be another name: this name is reserved`,
-    );
-  });
+describe('an invalid name or text', () => {
+  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'such as %s is refused in every place for a name',
+    (name) => {
+      const policies = [
+        `{"rules":[{"auth":{"basic":{"users":{"${name}":"${SCRYPT}"}}}}]}`,
+        `{"rules":[{"match":{"header":{"${name}":true}},"allow":true}]}`,
+        `{"rules":[{"request_headers":{"set":{"${name}":"x"}}}]}`,
+        `{"rules":[{"auth":{"login":{"claims":{"${name}":["x"]}}}}]}`,
+        `{"rules":[{"${name}":1,"deny":403}]}`,
+        `{"rules":[],"${name}":{}}`,
+      ];
+      for (const text of policies) {
+        expect([text, wirePolicySchema.safeParse(JSON.parse(text)).success]).toEqual([text, false]);
+        expect([text, filePolicySchema.safeParse(JSON.parse(text)).success]).toEqual([text, false]);
+      }
+      expect(refusalOf(JSON.parse(policies[0] ?? ''))).toBe(
+        `policy rule 1: \`auth.basic.users.${name}\` must be another name: this name is reserved`,
+      );
+    },
+  );
 
-  it('half a character is refused, wherever it stands', () => {
+  it('with half a surrogate pair is refused in every place', () => {
     for (const half of ['\ud800', 'a\udc00b']) {
       for (const rule of [
         { name: half, deny: 403 },

@@ -15,11 +15,11 @@ const AUTH = { auth: { basic: { realm: 'r', users: { ann: SCRYPT } }, token_head
 const CORS = { cors: { origins: ['*'], credentials: false, max_age_secs: 600 } };
 
 describe('a policy for an http tunnel', () => {
-  it('may have every action', () => {
+  it('can have every action', () => {
     expect(textsOf({ login: LOGIN, rules: RULES.map(([, rule]) => rule) }, HTTP)).toEqual([]);
   });
 
-  it('routes only to services that there are, and says which was meant', () => {
+  it('routes only to existing services, and an error suggests the closest name', () => {
     const policy = policyOf({ deny: 403 }, { name: 'to the api', route: 'apj' });
     expect(textsOf(policy, HTTP)).toEqual([
       "policy rule 2 (to the api): `route` names 'apj', which is not one of `services`; did you mean `api`?",
@@ -30,7 +30,7 @@ describe('a policy for an http tunnel', () => {
     ]);
   });
 
-  it('asks for a login only where somebody vouches', () => {
+  it('can require a login only with a sign-in provider', () => {
     const rule: Rule = { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } };
     expect(textsOf(policyOf(rule), HTTP)).toEqual([
       'policy rule 1: `auth.login` needs a `login` next to `rules`, with the sign-in provider',
@@ -42,7 +42,7 @@ describe('a policy for an http tunnel', () => {
 describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) => {
   const about = { protocol, services: [] };
 
-  it('has four actions, and of the others says that they are for http tunnels', () => {
+  it('can have four actions; the others are refused as being for http tunnels', () => {
     for (const [, rule] of RULES) {
       const { match: _, ...bare } = rule as Rule & { readonly match?: Match };
       const action = actionOf(rule);
@@ -54,7 +54,7 @@ describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) =>
     }
   });
 
-  it('looks at addresses alone, in `not` too', () => {
+  it('can match only addresses, also in `not`', () => {
     expect(
       textsOf(policyOf({ match: { address: ['10.0.0.0/8'], not: { address: ['10.1.0.0/16'] } }, deny: 403 }), about),
     ).toEqual([]);
@@ -67,19 +67,19 @@ describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) =>
     expect(problemsOfPolicy(policy, about)[1]?.path).toEqual(['rules', 0, 'match', 'not', 'method']);
   });
 
-  it('counts by address or for the whole tunnel', () => {
+  it('can limit rates by address or for the whole tunnel', () => {
     const by = (key: string): Policy => policyOf({ rate_limit: { requests: 1, per_secs: 1, burst: 1, by: key } });
     expect([...textsOf(by('address'), about), ...textsOf(by('tunnel'), about)]).toEqual([]);
     for (const key of ['user', 'header:x-a']) expect(textsOf(by(key), about)[0]).toMatch(/is for http tunnels$/);
   });
 
-  it('has no login', () => {
+  it('cannot have a login', () => {
     expect(textsOf({ login: LOGIN, rules: [] }, about)).toEqual(['policy login: `login` is for http tunnels']);
   });
 });
 
 describe("the operator's policy", () => {
-  it('has neither login nor route', () => {
+  it('cannot have a login or a route', () => {
     const about = { protocol: 'http', services: ['api'], isOperator: true } as const;
     const rules: Rule[] = [
       { route: 'api' },
@@ -94,7 +94,7 @@ describe("the operator's policy", () => {
     expect(warningsOfPolicy(policyOf(), about)).toEqual([]);
   });
 
-  it('says which of its rules leave tcp and udp tunnels out, and is silent about those that only change something', () => {
+  it('gets a warning for each rule that tcp and udp tunnels ignore, except for rules that only change something', () => {
     const about = { protocol: 'http', services: [], isOperator: true } as const;
     const policy = policyOf(
       AUTH,
@@ -115,8 +115,8 @@ describe("the operator's policy", () => {
   });
 });
 
-describe('bounds of a whole policy', () => {
-  it('count all rules together, and name the one that is too much', () => {
+describe('the limits of a whole policy', () => {
+  it('count all rules together, and the error names the rule that exceeds the limit', () => {
     const networks = (count: number): Rule => ({
       allow_addresses: Array.from({ length: count }, (_, n) => `10.0.${n >> 8}.${n & 255}`),
     });
@@ -157,7 +157,7 @@ describe('bounds of a whole policy', () => {
     ]);
   });
 
-  it('take 48 KiB as it is sent', () => {
+  it('allow at most 48 KiB on the wire', () => {
     const page = (bytes: number): Rule => ({ error_page: { body: 'x'.repeat(bytes) } });
     const empty =
       '{"login":null,"rules":[{"error_page":{"body":""}},{"error_page":{"body":""}},{"error_page":{"body":""}}]}'
@@ -166,13 +166,13 @@ describe('bounds of a whole policy', () => {
     const pages = (last: number): Policy => policyOf(page(16_000), page(16_000), page(last));
     expect(textsOf(pages(most - 32_000), HTTP)).toEqual([]);
     expect(textsOf(pages(most - 31_999), HTTP)).toEqual([
-      'policy: it has 49153 bytes as it is sent; at most 49152 are taken',
+      'policy: it has 49153 bytes when sent as JSON; the limit is 49152',
     ]);
   });
 });
 
-describe('warnings', () => {
-  it('tell of a policy that keeps nobody out by mistake', () => {
+describe('a policy warning', () => {
+  it('reports a policy without effect: no rules, or an unused login', () => {
     expect(warningsFor(policyOf())).toEqual(['policy: there is no rule: everyone can visit']);
     expect(warningsFor({ login: LOGIN, rules: [{ deny: 403 }] })).toEqual([
       'policy login: there is a `login`, but no rule uses it',
@@ -180,14 +180,14 @@ describe('warnings', () => {
     expect(warningsFor(policyOf(AUTH))).toEqual([]);
   });
 
-  it('tell of rules that nobody comes to, once', () => {
+  it('reports rules that are never reached, once', () => {
     expect(warningsFor(policyOf({ allow: true }, AUTH, { deny: 403 }))).toEqual([
       'policy rule 2: never reached: rule 1 applies to all requests',
     ]);
     expect(warningsFor(policyOf({ ...path('/a'), allow: true }, AUTH))).toEqual([]);
   });
 
-  it('tell of `cors` behind an `auth` that the same requests meet', () => {
+  it('reports `cors` after an `auth` for the same requests', () => {
     const text =
       'policy rule 2: `cors` comes after the `auth` of rule 1: browser preflights carry no credentials; move `cors` above';
     expect(warningsFor(policyOf(AUTH, CORS))).toEqual([text]);
@@ -196,7 +196,7 @@ describe('warnings', () => {
     expect(warningsFor(policyOf(CORS, AUTH))).toEqual([]);
   });
 
-  it('tell of a rate limit by users where nobody is known', () => {
+  it('reports a rate limit by user where no user is known', () => {
     const limit: Rule = { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'user' } };
     expect(warningsFor(policyOf(limit, AUTH))).toEqual([
       'policy rule 1: no user is known at this point: without an `auth` above, requests are counted by address',

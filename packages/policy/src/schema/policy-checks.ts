@@ -106,7 +106,7 @@ const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
   const problems = counts.flatMap(([countOf, most, what]) => overBound(policy, countOf, most, what, refuse));
   const bytes = utf8Length(canonicalJson(policy));
   const most = POLICY_WIRE_MAX_BYTES;
-  if (bytes > most) problems.push(refuse([], `it has ${bytes} bytes as it is sent; at most ${most} are taken`));
+  if (bytes > most) problems.push(refuse([], `it has ${bytes} bytes when sent as JSON; the limit is ${most}`));
   return problems;
 };
 

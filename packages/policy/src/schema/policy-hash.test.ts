@@ -7,7 +7,7 @@ import { policyHash } from './policy-hash.ts';
 
 const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The example of docs/protocol.md; its hash was not made by this code. */
+/** The example of docs/protocol.md, with a hash computed by other code. */
 const EXAMPLE: Policy = {
   login: null,
   rules: [
@@ -17,7 +17,7 @@ const EXAMPLE: Policy = {
 };
 const EXAMPLE_HASH = 'dcc71c0611f7bf1246303d685aad3694201b105f238e49d813e665bf12e509fb';
 
-/** Keys in another order, at every level. */
+/** Returns the value with reversed keys at every level. */
 const turned = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== 'object' || value === null) return value;
@@ -29,17 +29,17 @@ const turned = (value: unknown): unknown => {
 };
 
 describe('canonical JSON', () => {
-  it('sorts keys by their units, writes no blanks, and texts and numbers as the language does', () => {
+  it('sorts keys by code units, writes no whitespace, and formats text and numbers like JavaScript', () => {
     expect(canonicalJson({ b: [1, 1.5e300, -0, 'é\u0007"'], a: { '\u20ac': null, '\r': true, '1': [] } })).toBe(
       '{"a":{"\\r":true,"1":[],"€":null},"b":[1,1.5e+300,0,"é\\u0007\\""]}',
     );
   });
 
-  it('leaves out keys without a value, as JSON does', () => {
+  it('leaves out keys without a value, like JSON', () => {
     expect(canonicalJson({ a: undefined, b: [undefined] })).toBe('{"b":[null]}');
   });
 
-  it('says the same of the same, in whatever order it was written, and reads back as it', () => {
+  it('is the same for equal values in any key order, and parses back to the value', () => {
     const json = fc.jsonValue({ maxDepth: 5 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
     fc.assert(
       fc.property(json, (value) => {
@@ -53,11 +53,11 @@ describe('canonical JSON', () => {
 });
 
 describe('the hash of a policy', () => {
-  it('is that of the golden example', () => {
+  it('matches the golden example', () => {
     expect(policyHash(EXAMPLE, ['api'], sha256Hex)).toBe(EXAMPLE_HASH);
   });
 
-  it('is of the rules in their order, and of the services in any', () => {
+  it('depends on the order of the rules, but not on the order of the services', () => {
     const { rules } = EXAMPLE;
     const hashes = [
       policyHash(EXAMPLE, ['api'], sha256Hex),

@@ -1,4 +1,4 @@
-// Whatever comes, the schemas answer: values that look like policies, and policies that are good.
+// The schemas answer any input: random values similar to policies, and valid policies.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ const KEYS = [
   ...['set', 'add', 'remove', 'to', 'status', 'secrets', 'provider', 'origins', '__proto__', 'constructor'],
 ];
 
-/** Tables with the keys of policies, and anything in them. */
+/** Random objects with the keys of policies and arbitrary values. */
 const policyLike = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
@@ -36,8 +36,8 @@ const policyLike = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-describe('any value', () => {
-  it('is taken, or refused in words: never a throw', () => {
+describe('any value that looks like a policy', () => {
+  it('is accepted or refused with a message, never with an exception', () => {
     const rules = fc.oneof(
       policyLike,
       fc.record({ rules: fc.array(policyLike, { maxLength: 3 }) }),
@@ -57,12 +57,12 @@ describe('any value', () => {
   });
 });
 
-describe('a good policy', () => {
+describe('a valid policy', () => {
   const written: fc.Arbitrary<FileRule[]> = fc.array(fc.constantFrom(...RULES.map(([rule]) => rule)), {
     maxLength: 12,
   });
 
-  it('is the same after the wire as before, with the same hash, and can be told in words', () => {
+  it('survives the wire with the same hash, and has a summary', () => {
     fc.assert(
       fc.property(written, (rules) => {
         const sent = wirePolicySchema.parse(filePolicySchema.parse(rules));

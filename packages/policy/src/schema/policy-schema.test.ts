@@ -3,7 +3,7 @@ import { RULES, SCRYPT, SHA256 } from '../policies.fixture.ts';
 import { problemsOfIssues, problemText } from './policy-problems.ts';
 import { filePolicySchema, wirePolicySchema } from './policy-schema.ts';
 
-/** The first refusal, as the edge says it; null: it is taken. */
+/** Returns the first error in the words of the edge, or null if the policy is accepted. */
 const refusalOf = (policy: unknown): string | null => {
   const parsed = wirePolicySchema.safeParse(policy);
   return parsed.success ? null : problemText(problemsOfIssues(policy, parsed.error.issues)[0]);
@@ -18,7 +18,7 @@ const ofRule = (rule: unknown): unknown => ({ login: null, rules: [rule] });
 
 describe('a policy in a file', () => {
   it.each(RULES.map(([written, sent]) => [JSON.stringify(written), written, sent] as const))(
-    '%s is read as it will be sent',
+    'with the rule %s is converted to its wire form',
     (_, written, sent) => {
       expect(filePolicySchema.parse([written])).toEqual({ login: null, rules: [sent] });
     },
@@ -35,7 +35,7 @@ describe('a policy in a file', () => {
     }
   });
 
-  it('may name secrets by value, by file or by variable, each by one of them', () => {
+  it('names each secret by exactly one of value, file or variable, and none of these forms is accepted on the wire', () => {
     const good = [
       { auth: { basic: { users: { ann: 'hunter2' } } } },
       { auth: { basic: { users_file: 'users' } } },
@@ -66,25 +66,28 @@ describe('a policy in a file', () => {
       { error_page: {} },
     ];
     for (const rule of bad) expect([rule, fileRefusalOf([rule])]).not.toEqual([rule, null]);
-    // None of them is for the wire.
+    // The wire accepts no secret by value, file or variable.
     for (const rule of good) expect([rule, refusalOf(ofRule(rule))]).not.toEqual([rule, null]);
   });
 
-  it('leaves out what has no value: an action is known by being there', () => {
+  it('leaves out keys without a value, since the presence of a key decides the action', () => {
     const [rule] = filePolicySchema.parse([{ name: undefined, allow: undefined, deny: true }]).rules;
     expect(Object.keys(rule ?? {})).toEqual(['deny']);
   });
 });
 
 describe('a policy on the wire', () => {
-  it.each(RULES.map(([, sent]) => [JSON.stringify(sent), sent] as const))('%s is taken as it is', (_, sent) => {
-    const policy = { login: null, rules: [sent] };
-    expect(wirePolicySchema.parse(policy)).toEqual(policy);
-    // As it came over the wire, and not by some identity of objects.
-    expect(wirePolicySchema.parse(JSON.parse(JSON.stringify(policy)))).toEqual(policy);
-  });
+  it.each(RULES.map(([, sent]) => [JSON.stringify(sent), sent] as const))(
+    'with the rule %s is accepted unchanged',
+    (_, sent) => {
+      const policy = { login: null, rules: [sent] };
+      expect(wirePolicySchema.parse(policy)).toEqual(policy);
+      // Parsed from JSON text, so that the result cannot depend on the identity of objects.
+      expect(wirePolicySchema.parse(JSON.parse(JSON.stringify(policy)))).toEqual(policy);
+    },
+  );
 
-  it('has every default filled in', () => {
+  it('gets all defaults filled in', () => {
     expect(wirePolicySchema.parse({ rules: [{ rate_limit: { requests: 2, per_secs: 1 } }] })).toEqual({
       login: null,
       rules: [{ rate_limit: { requests: 2, per_secs: 1, burst: 2, by: 'address' } }],
@@ -100,7 +103,7 @@ describe('a policy on the wire', () => {
     expect(respond).toEqual({ respond: { status: 204, body: '', content_type: 'text/plain' } });
   });
 
-  it('has no plain password or token', () => {
+  it('is refused with a plain password or token', () => {
     expect(refusalOf(ofRule({ auth: { basic: { users: { ann: 'hunter2' } } } }))).toBe(
       'policy rule 1: `auth.basic.users.ann` must be a line $scrypt$ln=14,r=8,p=1$salt$hash',
     );
@@ -119,8 +122,8 @@ describe('a policy on the wire', () => {
   });
 });
 
-describe('a refusal', () => {
-  it('names the rule, the key and what was meant, at every level', () => {
+describe('an error for a policy', () => {
+  it('names the rule, the key and the closest known name, at every level', () => {
     const cases: [unknown, string][] = [
       [{ rules: [{ deny: 403 }], rule: [] }, 'policy: unknown key `rule`; did you mean `rules`?'],
       [{ login: { provder: 'x' }, rules: [] }, 'policy login: unknown key `provder`; did you mean `provider`?'],
@@ -173,7 +176,7 @@ describe('a refusal', () => {
     expect(refusalOf(ofRule({ zzz: 1 }))).toMatch(/unknown key `zzz`; known here: name, match, allow, /);
   });
 
-  it('in a bare list has the path of the list', () => {
+  it('has a path into the list if the policy is a bare list', () => {
     const written = [{ allow: true }, { deny: 'no' }];
     const parsed = filePolicySchema.safeParse(written);
     const [problem] = problemsOfIssues(written, parsed.error?.issues ?? []);
@@ -203,16 +206,22 @@ describe('a refusal', () => {
     ['a header that is null', { match: { header: { a: null } }, deny: 403 }],
     ['a header with a colon', { match: { header: { 'a:': true } }, deny: 403 }],
     ['two spellings of a header', { match: { header: { 'X-A': true, 'x-a': false } }, deny: 403 }],
-    ['a word about who it is that any visitor may write', { match: { header: { 'X-Tunnel-User': true } }, deny: 403 }],
-    ['the same inside `not`, spelled for PHP', { match: { not: { header: { x_tunnel_auth: ['login'] } } }, deny: 403 }],
-    ['a limit by it', { rate_limit: { requests: 1, per_secs: 1, by: 'header:X-Tunnel-User' } }],
+    [
+      'a match on an identity header that any visitor can write',
+      { match: { header: { 'X-Tunnel-User': true } }, deny: 403 },
+    ],
+    [
+      'an identity header inside `not`, spelled with underscores',
+      { match: { not: { header: { x_tunnel_auth: ['login'] } } }, deny: 403 },
+    ],
+    ['a rate limit by an identity header', { rate_limit: { requests: 1, per_secs: 1, by: 'header:X-Tunnel-User' } }],
     ['auth without a method', { auth: { token_header: 'x-a' } }],
     ['an auth that is empty', { auth: {} }],
     ['no users', { auth: { basic: { users: {} } } }],
     ['a realm with a quote', { auth: { basic: { realm: 'a"b', users: { a: SCRYPT } } } }],
     ['a realm with a line break', { auth: { basic: { realm: 'a\r\nb', users: { a: SCRYPT } } } }],
     [
-      'a token header that is ours',
+      'a token header that the edge uses',
       { auth: { token_header: 'X-Tunnel-User', tokens: [{ name: 'a', sha256: SHA256 }] } },
     ],
     [
@@ -223,7 +232,7 @@ describe('a refusal', () => {
     ['an issuer with a password', { auth: { jwt: { issuer: 'https://a:b@id.example.com', audience: ['a'] } } }],
     ['an issuer that is a script', { auth: { jwt: { issuer: 'javascript:alert(1)', audience: ['a'] } } }],
     ['a JWT without an audience', { auth: { jwt: { issuer: 'https://id.example.com' } } }],
-    ['a login that takes nobody', { auth: { login: {} } }],
+    ['a login that accepts no visitor', { auth: { login: {} } }],
     ['anyone: false', { auth: { login: { anyone: false } } }],
     ['anyone beside a list', { auth: { login: { anyone: true, domains: ['a.example'] } } }],
     ['a domain with an @', { auth: { login: { domains: ['@example.com'] } } }],
@@ -272,7 +281,7 @@ describe('a refusal', () => {
     ['an origin with a path', { cors: { origins: ['https://a.example/'] } }],
     ['an origin of files', { cors: { origins: ['null'] } }],
     ['an error page without a page', { error_page: {} }],
-  ])('%s is refused', (_, rule) => {
+  ])('is reported for %s', (_, rule) => {
     expect(refusalOf(ofRule(rule))).not.toBeNull();
   });
 
@@ -281,7 +290,7 @@ describe('a refusal', () => {
     ...['Proxy-Connection', 'Proxy-Authorization', 'Expect', 'X-Forwarded-For', 'x-forwarded-proto', 'X_Forwarded_For'],
     ...['X-Real-IP', 'x_real_ip'],
     ...['X-Tunnel-User', 'x_tunnel_auth', 'X-Tunnel-Error', ':path', 'a b', ''],
-  ])('%j can be neither set nor removed', (name) => {
+  ])('is reported if a rule sets or removes the header %j', (name) => {
     for (const action of ['request_headers', 'response_headers']) {
       for (const changes of [{ set: { [name]: 'x' } }, { add: { [name]: 'x' } }, { remove: [name] }]) {
         expect([changes, refusalOf(ofRule({ [action]: changes }))]).not.toEqual([changes, null]);
@@ -290,13 +299,13 @@ describe('a refusal', () => {
     expect(refusalOf(ofRule({ respond: { status: 200, headers: { [name]: 'x' } } }))).not.toBeNull();
   });
 
-  it('says which header it was', () => {
+  it('names the header that cannot be changed', () => {
     expect(refusalOf(ofRule({ request_headers: { set: { 'X-A': 'b', Host: 'a' } } }))).toBe(
       'policy rule 1: `request_headers.set.Host` must be the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)',
     );
   });
 
-  it.each(['provider', 'issuer'])('of a login by %s tells what is missing or too much', (kind) => {
+  it.each(['provider', 'issuer'])('is reported for missing or extra keys of a login by %s', (kind) => {
     const base = kind === 'provider' ? { provider: 'company' } : { issuer: 'https://a.example', client_id: 'c' };
     expect(refusalOf({ login: base, rules: [] })).toBeNull();
     const cases = [

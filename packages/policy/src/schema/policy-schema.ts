@@ -42,7 +42,7 @@ const match = (dialect: Dialect, depth: number): z.ZodType => {
   const most = POLICY_NOT_DEPTH_MAX;
   const inner =
     depth === most
-      ? z.never({ error: `left out: \`not\` within \`not\` ${most} times at most` })
+      ? z.never({ error: `left out: \`not\` can be nested at most ${most} times` })
       : z.lazy(() => match(dialect, depth + 1));
   const fields = table({
     method: list(dialect, method(), { what: 'a method' }).optional(),

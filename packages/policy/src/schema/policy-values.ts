@@ -330,7 +330,7 @@ export const redirectTarget = (): z.ZodString =>
   explained(REDIRECT, (value) => {
     if (!/^[!-[\]-~]+$/.test(value)) return 'of visible ASCII characters, without spaces and backslashes';
     if (value.startsWith('/')) return problemOfPlaceholders(value);
-    if (!/^https?:\/\//.test(value)) return 'it begins otherwise';
+    if (!/^https?:\/\//.test(value)) return 'it starts with neither';
     return REDIRECT_ORIGIN.test(value) ? problemOfPlaceholders(value) : 'the host must be literal or exactly {host}';
   });
 

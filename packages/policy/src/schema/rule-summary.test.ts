@@ -7,7 +7,7 @@ const HEADER = { token_header: 'x-tunnel-token' };
 const COMPANY: LoginProvider = { provider: 'company', session_secs: 1, trusted_origins: [] };
 const LOGIN: Rule = { auth: { login: { domains: ['example.com'] }, ...HEADER } };
 
-describe('a rule in plain words', () => {
+describe('the plain-text summary of a rule', () => {
   it.each<[Rule, string]>([
     [{ allow: true }, 'Everyone: allowed, and later rules are skipped'],
     [{ match: { path: ['/admin/**'] }, deny: 403 }, 'Requests to /admin/**: rejected with 403'],
@@ -51,7 +51,7 @@ describe('a rule in plain words', () => {
     expect(summaryOf(rule)).toBe(text);
   });
 
-  it('is there for every action, and never tells a secret', () => {
+  it('exists for every action, and contains no secret', () => {
     for (const [, rule] of RULES) {
       const text = summaryOf(rule);
       expect(text).toMatch(/^(Everyone|Requests .+): \S/);
@@ -62,7 +62,7 @@ describe('a rule in plain words', () => {
   });
 });
 
-describe('what guards a tunnel, in a few words', () => {
+describe("the short description of a tunnel's protection", () => {
   it.each<[string, readonly Rule[], LoginProvider | null]>([
     ['open to everyone', [], null],
     ['open to everyone', [{ route: 'api' }, { rewrite: { add_prefix: '/a' } }], null],

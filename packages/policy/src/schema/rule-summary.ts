@@ -77,7 +77,7 @@ const WORDS: Words = {
   request_headers: (changes) => `request headers: ${changeWords(changes)}`,
   response_headers: (changes) => `response headers: ${changeWords(changes)}`,
   cors: ({ origins, credentials }) =>
-    `pages of ${origins.includes('*') ? 'any site' : anyOf(origins)} may ask${credentials ? ', with credentials' : ''}`,
+    `pages of ${origins.includes('*') ? 'any site' : anyOf(origins)} may send requests${credentials ? ', with credentials' : ''}`,
   error_page: () => 'see a custom page while the service is down',
 };
 

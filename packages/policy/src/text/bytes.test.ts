@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { base64Bytes, base64Text, byteText, hexBytes, textOfBytes, utf8Bytes } from './bytes.ts';
 
-it('texts are the bytes that Node makes of them, and back', () => {
+it('text converts to the same UTF-8 bytes as in Node.js, and back', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', '%', '\n', '\x7f', '\xe9', '\u20ac', '\u{1f600}', '\uffff') }),
@@ -16,11 +16,11 @@ it('texts are the bytes that Node makes of them, and back', () => {
   );
 });
 
-it('bytes that are no UTF-8 stand for themselves', () => {
+it('bytes that are not valid UTF-8 are kept as single characters', () => {
   expect(textOfBytes('caf\xe9%')).toBe('caf\xe9%');
 });
 
-it('base64 and hex are read as Node reads them, and what is neither is nothing', () => {
+it('base64 and hex decode as in Node.js, and invalid text decodes to null', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
       const given = Buffer.from(bytes);

@@ -20,11 +20,11 @@ describe('percent-encoding', () => {
     ['/%C3A', '/%C3A'],
     ['/%C3%41', '/%C3A'],
     ['/%00', '/\0'],
-  ])('%s is %j', (text, decoded) => {
+  ])('of %s decodes to %j', (text, decoded) => {
     expect(decodeOnce(text)).toBe(decoded);
   });
 
-  it('is that of decodeURIComponent, but for encoded separators', () => {
+  it('decodes like decodeURIComponent, except for encoded separators', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 20 }), (text) => {
         const encoded = encodeURIComponent(text);
@@ -34,7 +34,7 @@ describe('percent-encoding', () => {
     );
   });
 
-  it('never makes a separator', () => {
+  it('never decodes to a separator', () => {
     const part = fc.constantFrom('%', '2', 'f', 'F', '5', 'c', 'C', '%2f', '%5C', '%25', 'a', '%c0%af', '%e2%88%95');
     fc.assert(
       fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
@@ -45,7 +45,7 @@ describe('percent-encoding', () => {
   });
 });
 
-describe('without case', () => {
+describe('case folding', () => {
   it.each([
     ['/Secret', '/\u017fecret'],
     ['/kelvin', '/\u212aelvin'],
@@ -56,7 +56,7 @@ describe('without case', () => {
     ['/ΟΔΟΣ', '/οδος'],
     ['/admin', '/ad\u200cmin'],
     ['/\u1e69', '/s\u0307\u0323'],
-  ])('%s and %s are one', (one, other) => {
+  ])('makes %s and %s equal', (one, other) => {
     expect(foldCase(one)).toBe(foldCase(other));
   });
 
@@ -75,28 +75,28 @@ describe('without case', () => {
     ['ad\u200cmin\ufeff', 'admin'],
     ['a\uff0fb', 'a\uff0fb'],
     ['\u2100', '\u2100'],
-  ])('%s is %s', (text, folded) => {
+  ])('of %s gives %s', (text, folded) => {
     expect(foldCase(text)).toBe(folded);
   });
 
-  it('each character of Unicode is what any service that overlooks case takes for the same, and none becomes a separator', () => {
+  it('treats every Unicode character like its lower case, upper case and NFC form, and never creates a separator', () => {
     const different: string[] = [];
     for (let point = 0; point <= 0x1_ffff; point += 1) {
       if (point >= 0xd800 && point <= 0xdfff) continue;
       const character = String.fromCodePoint(point);
       const same = [character.toLowerCase(), character.toUpperCase(), character.normalize('NFC')];
-      // Most have neither a case nor parts.
+      // Most characters have neither a case nor a decomposition.
       if (character.normalize('NFKD') === character && same.every((one) => one === character)) continue;
       const folded = foldCase(character);
       if (same.some((one) => foldCase(one) !== folded)) different.push(character);
       if (point !== 0x2f && folded.includes('/')) different.push(character);
       if (foldCase(folded) !== folded) different.push(character);
     }
-    // Its two letters in lower case are others than itself.
+    // The lower case of İ has two characters, and folds differently from İ.
     expect(different.filter((one) => one !== 'İ')).toEqual([]);
   });
 
-  it('sorts the marks of a letter, and leaves of a run that only an attacker writes as many as no letter has', () => {
+  it('sorts the combining marks of a letter, and keeps at most 32 marks', () => {
     const marks = (count: number): string => '\u0301\u0323'.repeat(count / 2);
     const sorted = (count: number): string => '\u0323'.repeat(count / 2) + '\u0301'.repeat(count / 2);
     expect(foldCase(`A${marks(30)}`)).toBe(`a${sorted(30)}`);
@@ -104,7 +104,7 @@ describe('without case', () => {
     expect(foldCase(`A${'\u0301\u034f'.repeat(5000)}`)).toBe(`a${'\u0301'.repeat(32)}`);
   });
 
-  it('a text is folded as its pieces are: a wildcard may stand between any two', () => {
+  it('of a text equals the folding of its pieces, so that a wildcard can stand between any two', () => {
     const piece = fc.constantFrom('a', 'I', 'ı', 'İ', 'ß', 'ſ', 'Σ', 'ς', 'é', 'e\u0301', 'ﬁ', 'ａ', '/', '.', '/');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {

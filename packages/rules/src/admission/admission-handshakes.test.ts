@@ -1,4 +1,4 @@
-// TLS handshakes of a network: counted while the process is late, so many a second, and never for another network.
+// TLS handshakes per network: limited only while the process is late, to a rate per second, independent of other networks.
 
 import { randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -18,26 +18,26 @@ const begun = (admission: Admission, network: string | null, tries: number, late
   return count;
 };
 
-it('counts nothing while the process is in time', () => {
+it('TLS handshakes are not limited while the process responds in time', () => {
   const admission = admissionOf(50);
   expect(begun(admission, 'a', 10_000, HANDSHAKES.lateMs, 0)).toBe(10_000);
   expect([begun(admission, 'a', 1000, LATE, 0), admission.refusals.get('handshake-rate')]).toEqual([200, 800]);
 });
 
-it('lets a network begin the burst, then so many a second, while the process is late', () => {
+it('while the process is late, a network may start a burst of TLS handshakes, then a fixed number per second', () => {
   const admission = admissionOf(50);
   expect(begun(admission, 'a', 1000, LATE, 0)).toBe(200);
   expect(begun(admission, 'a', 1000, LATE, 1000)).toBe(50);
   expect(begun(admission, 'b', 1000, LATE, 1000)).toBe(200);
 });
 
-it('has no bound when it is 0, nor for a trusted proxy', () => {
+it('TLS handshakes are unlimited if the limit is 0, and for a trusted proxy', () => {
   expect(begun(admissionOf(0), 'a', 10_000, 60_000, 0)).toBe(10_000);
   expect(begun(admissionOf(50), null, 10_000, LATE, 0)).toBe(10_000);
 });
 
 it.each(Array.from({ length: randomCases(60) }, (_, seed) => seed))(
-  'never lets a network begin more than its burst and its rate, case %i',
+  'while the process is late, a network never starts more TLS handshakes than its burst and rate, case %i',
   (seed) => {
     const random = seededRandom(seed);
     const admission = admissionOf(10);

@@ -1,4 +1,4 @@
-// Random connections against an admission, compared after each step with a model that keeps nothing but a list and counts it every time.
+// Random connections to an admission, compared after each step with a model that keeps a plain list and recounts it every time.
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -101,7 +101,8 @@ class Run {
     if (entry.kind === 'refused') {
       if (entry.ticket !== null) this.told.push(entry.ticket);
       if (entry.reason !== 'visitors-full') return;
-      // Nobody is above an even part while one who is below it is refused; proxies speak for many, and give up idle ones alone.
+      // No network may be above an equal share while another network below it is refused. A trusted proxy speaks for many visitors, and
+      // gives up only idle connections.
       const even = LIMITS[share] / (counts.size + (counts.has(network) ? 0 : 1));
       const isBelow = (counts.get(network) ?? 0) + 1 <= even;
       const above = [...counts].filter(([name, count]) => count > even && name !== null);
@@ -121,14 +122,17 @@ class Run {
     this.open.push(ticket);
   }
 
-  /** Of the callers, those of the listener that has most. */
+  /** Callers of the API listener with the most connections. */
   #flooded({ kind }: Ticket, before: readonly Ticket[]): Ticket[] {
     const ofKind = before.filter((ticket) => ticket.kind === kind);
     expect(ofKind.length * 2).toBeGreaterThanOrEqual(before.length);
     return ofKind;
   }
 
-  /** It is of the network that holds most, unless nobody holds more than a few, and of those the longest idle. */
+  /**
+   * Checks that the evicted connection belongs to the network with the most connections (unless every network has only a few), and has
+   * been idle the longest.
+   */
   #checkShed(shed: Ticket, before: readonly Ticket[]): void {
     const counts = countByNetwork(before);
     const most = Math.max(...counts.values());
@@ -137,7 +141,7 @@ class Run {
       before.some(({ network, held }) => network === name && held?.isIdle);
     const isOfLargest = most > FEW && largest.every(hasIdle);
     if (isOfLargest) expect(counts.get(shed.network)).toBe(most);
-    // Where those that hold most are all busy, or one of them is, what is idle of anybody gives way.
+    // If one of the largest networks has only busy connections, the longest-idle connection of any network is evicted.
     const peers = before.filter(({ network }) => (isOfLargest ? network === shed.network : true));
     if (most > FEW && !isOfLargest && counts.get(shed.network) === most) return;
     const idle = peers.filter(({ held }) => held?.isIdle);
@@ -175,7 +179,7 @@ class Run {
   }
 }
 
-it('whatever comes and goes, shares hold, tickets balance, and nobody below an even part is refused while another is above it', () => {
+it('in any order of events, each share keeps its limit, ticket counts balance, and no network below an equal share is refused while another is above', () => {
   fc.assert(
     fc.property(fc.array(move, { minLength: 50, maxLength: 200, size: 'max' }), (moves) => {
       const run = new Run();

@@ -29,8 +29,8 @@ const held = (isIdle: boolean, activeAtMs: number): HeldConnection => ({
   close: () => {},
 });
 
-describe('visitors', () => {
-  it('silent ones count for their network, on all ports together', () => {
+describe('visitor connections', () => {
+  it('that are silent count toward the limit of their network, across all ports', () => {
     const admission = newAdmission({}, 3);
     for (const kind of ['http', 'https', 'tcp'] as const) admitted(admission.enter(kind, 'a', 0));
     expect(admission.enter('tcp', 'a', 0)).toMatchObject({ kind: 'refused', reason: 'address-limit', limit: 3 });
@@ -38,7 +38,7 @@ describe('visitors', () => {
     expect(admission.refusals.get('address-limit')).toBe(1);
   });
 
-  it('those of trusted proxies count by their requests, for the network that each is of', () => {
+  it('through a trusted proxy count per request, toward the network of each visitor', () => {
     const admission = newAdmission({}, 2);
     for (let n = 0; n < 5; n += 1) admitted(admission.enter('http', null, 0));
     expect([admission.requestBegins('a'), admission.requestBegins('a'), admission.requestBegins('a')]).toEqual([
@@ -51,7 +51,7 @@ describe('visitors', () => {
     expect(reasonOf(admission.enter('http', 'a', 0))).toBe('admitted');
   });
 
-  it('of a full share, the longest idle one of the network that holds most gives way to a newcomer', () => {
+  it('at a full share: a newcomer evicts the longest-idle connection of the network with the most connections', () => {
     const admission = newAdmission({ visitors: 12 });
     fill(admission, 'http', 'b', 2);
     const [first, second, third, ...others] = fill(admission, 'http', 'a', 10, 5);
@@ -63,14 +63,14 @@ describe('visitors', () => {
     expect([admission.ofNetwork('a'), admission.used.visitors, admission.refusals.get('shed')]).toEqual([9, 12, 1]);
   });
 
-  it('while nobody holds more than a few, all networks are alike, and the longest idle of all gives way', () => {
+  it('at a full share: while every network has only a few, the longest-idle connection of all is evicted', () => {
     const admission = newAdmission({ visitors: 6 });
     const [oldest] = fill(admission, 'http', 'b', 2);
     fill(admission, 'http', 'a', 4, 5);
     expect(admission.enter('http', 'a', 50)).toMatchObject({ kind: 'admitted', shed: oldest });
   });
 
-  it('among equals what is idle gives way, and what is busy does not: the newcomer is told to come again', () => {
+  it('among networks of equal size: idle connections are evicted, busy ones stay, and the newcomer gets visitors-full', () => {
     const admission = newAdmission({ visitors: 2 });
     const [first] = fill(admission, 'http', 'a', 1);
     const [second] = fill(admission, 'http', 'b', 1);
@@ -80,7 +80,7 @@ describe('visitors', () => {
     expect(admission.enter('http', 'd', 20)).toMatchObject({ kind: 'refused', reason: 'visitors-full', limit: 2 });
   });
 
-  it('what is busy gives way to a network that will hold less even then', () => {
+  it('that are busy are evicted only for a network that holds fewer even after that', () => {
     const admission = newAdmission({ visitors: 3 });
     const tickets = fill(admission, 'tcp', 'a', 3);
     tickets.forEach((ticket, n) => {
@@ -92,18 +92,18 @@ describe('visitors', () => {
     expect(reasonOf(admission.enter('tcp', 'b', 30))).toBe('visitors-full');
   });
 
-  it('what is busy in the network that holds most does not give way while others have idle ones', () => {
+  it('that are busy in the largest network stay while other networks have idle ones', () => {
     const admission = newAdmission({ visitors: 30 });
     const office = fill(admission, 'http', 'office', 20);
     for (const ticket of office) ticket.held = held(false, 0);
     const [oldest] = fill(admission, 'http', 'b', 5, 10);
     fill(admission, 'http', 'c', 5, 20);
     expect(admission.enter('http', 'd', 50)).toMatchObject({ kind: 'admitted', shed: oldest });
-    // But not to the one that holds most itself.
+    // A newcomer of the largest network itself is refused.
     expect(reasonOf(admission.enter('http', 'office', 50))).toBe('visitors-full');
   });
 
-  it('busy ones of a trusted proxy never give way, idle ones do', () => {
+  it('of a trusted proxy are evicted when idle, never when busy', () => {
     const admission = newAdmission({ visitors: 2 });
     const proxied = [admitted(admission.enter('http', null, 0)), admitted(admission.enter('http', null, 0))];
     for (const ticket of proxied) ticket.held = held(false, 0);
@@ -112,7 +112,7 @@ describe('visitors', () => {
     expect(admission.enter('http', 'a', 10_000)).toMatchObject({ kind: 'admitted', shed: proxied[1] });
   });
 
-  it('the others’ shares stay free', () => {
+  it('at a full share leave the shares of control, REST and metrics connections free', () => {
     const admission = newAdmission({ visitors: 2 });
     fill(admission, 'http', 'a', 2);
     expect(['control', 'rest', 'metrics'].map((kind) => reasonOf(admission.enter(kind as 'rest', 'a', 0)))).toEqual([
@@ -123,21 +123,21 @@ describe('visitors', () => {
   });
 });
 
-it('callers of a listener that is flooded give way first, and not those of another', () => {
+it("a flood on one API listener evicts that listener's callers first, and spares the other listeners", () => {
   const admission = newAdmission({ api: 10 });
   const [scrape] = fill(admission, 'metrics', 'a', 1);
   for (let n = 0; n < 100; n += 1) admission.enter('rest', `n${n % 50}`, n);
   expect([scrape?.isIn, admission.used.api]).toEqual([true, 10]);
 });
 
-describe('ports of tunnels', () => {
+describe('TCP ports of tunnels', () => {
   const openPorts = (admission: Admission, account: string, count: number): string[] =>
     Array.from({ length: count }, () => {
       const entry = admission.openPort(account);
       return entry.kind === 'refused' ? entry.reason : entry.kind;
     });
 
-  it('take descriptors of visitors, beyond those that are to spare', () => {
+  it("reduce the visitors' share once the spare descriptors are used up", () => {
     const admission = new Admission({ limits: { visitors: 10, control: 10, api: 10 }, perNetwork: 100, spare: 2 });
     expect(openPorts(admission, 'alice', 2)).toEqual(['admitted', 'admitted']);
     const [oldest] = fill(admission, 'http', 'a', 10);
@@ -150,7 +150,7 @@ describe('ports of tunnels', () => {
     expect(admission.used.visitors).toBe(10);
   });
 
-  it('that are refused because nobody gives way to them take nothing', () => {
+  it('that are refused because every visitor is busy reserve no descriptor', () => {
     const admission = newAdmission({ visitors: 10 });
     const visitors = Array.from({ length: 10 }, () => admitted(admission.enter('http', null, 0)));
     for (const visitor of visitors) visitor.held = held(false, 0);
@@ -159,7 +159,7 @@ describe('ports of tunnels', () => {
     expect(openPorts(admission, 'alice', 1)).toEqual(['admitted']);
   });
 
-  it('are half of the visitors’ at most, and a quarter of those of one account, 128 at least', () => {
+  it("take at most half of the visitors' share in total, and a quarter of that (at least 128) per account", () => {
     const admission = newAdmission({ visitors: 2000 });
     expect(openPorts(admission, 'alice', 251).at(-1)).toBe('holder-full');
     expect(openPorts(admission, 'operator', 651).at(-1)).toBe('nearly-all-taken');
@@ -169,8 +169,8 @@ describe('ports of tunnels', () => {
   });
 });
 
-describe('refusals', () => {
-  it('are told to a bounded number at a time, and to tcp visitors never', () => {
+describe('refused connections', () => {
+  it('get an answer only up to a limit at a time, except for tcp visitors, which get none', () => {
     const admission = newAdmission({ visitors: 1 });
     const [busy] = fill(admission, 'http', 'a', 1);
     if (busy) busy.held = held(false, 0);
@@ -186,7 +186,7 @@ describe('refusals', () => {
 });
 
 describe('control connections', () => {
-  it('that have not authenticated are so many of one network; the newest is refused', () => {
+  it('of one network are limited until they authenticate: the newest is refused', () => {
     const admission = newAdmission();
     const tickets = fill(admission, 'control', 'a', UNAUTHENTICATED_PER_NETWORK);
     expect(admission.enter('control', 'a', 0)).toMatchObject({ kind: 'refused', reason: 'unauthenticated-limit' });
@@ -194,7 +194,7 @@ describe('control connections', () => {
     expect(reasonOf(admission.enter('control', 'a', 0))).toBe('admitted');
   });
 
-  it('of a full share, the oldest of the largest network that has not authenticated gives way', () => {
+  it('at a full share: a newcomer evicts the oldest unauthenticated connection of the largest network', () => {
     const admission = newAdmission({ control: 12 });
     fill(admission, 'control', 'b', 2);
     const [session, oldest] = fill(admission, 'control', 'a', 10);
@@ -203,7 +203,7 @@ describe('control connections', () => {
     expect(session?.isIn).toBe(true);
   });
 
-  it('a client that dials all its connections is not the largest of many strangers', () => {
+  it('that one client dials at the same time are not evicted as the largest network among many strangers', () => {
     const admission = newAdmission({ control: 20 });
     for (let n = 0; n < 15; n += 1) fill(admission, 'control', `stranger ${n}`, 1);
     const client = fill(admission, 'control', 'a', 5);
@@ -211,13 +211,13 @@ describe('control connections', () => {
     expect(client.every(({ isIn }) => isIn)).toBe(true);
   });
 
-  it('when all have authenticated, there is no room', () => {
+  it('are refused with control-full once every existing connection has authenticated', () => {
     const admission = newAdmission({ control: 2 });
     fill(admission, 'control', 'a', 2).forEach((ticket, n) => admission.identify(ticket, `account ${n}`, 'carrier'));
     expect(reasonOf(admission.enter('control', 'b', 0))).toBe('control-full');
   });
 
-  it('through a trusted proxy count for the network it speaks for', () => {
+  it('through a trusted proxy count toward the network that the proxy speaks for', () => {
     const admission = newAdmission();
     fill(admission, 'control', 'a', UNAUTHENTICATED_PER_NETWORK - 1);
     const one = admitted(admission.enter('control', null, 0));
@@ -228,12 +228,12 @@ describe('control connections', () => {
   });
 });
 
-describe('sessions', () => {
+describe('client sessions', () => {
   const identify = (admission: Admission, account: string, as: 'session' | 'replacement' | 'carrier') =>
     admission.identify(admitted(admission.enter('control', `${account} net`, 0)), account, as);
   const times = (count: number, act: () => unknown): unknown[] => [...new Set(Array.from({ length: count }, act))];
 
-  it('one account holds a quarter of the share; whoever is let in has room for its carriers, however many come at once', () => {
+  it('of one account take at most a quarter of the share, and every admitted session can open its carriers, even many at once', () => {
     const admission = newAdmission({ control: 400 });
     expect(times(20, () => identify(admission, 'alice', 'session'))).toEqual([null]);
     expect(identify(admission, 'alice', 'session')).toBe('holder-full');
@@ -243,13 +243,13 @@ describe('sessions', () => {
     expect(admission.refusals.get('account-limit')).toBe(2);
   });
 
-  it('it may hold 64 however small the share is', () => {
+  it('of one account may hold 64 connections, even if the share is small', () => {
     const admission = newAdmission({ control: 100 });
     expect(times(12, () => identify(admission, 'alice', 'session'))).toEqual([null]);
     expect(identify(admission, 'alice', 'session')).toBe('holder-full');
   });
 
-  it('one that takes the place of its old connection is let in at a full quota, as often as there are places', () => {
+  it('that replace a lost connection are admitted at a full quota, up to a bound', () => {
     const admission = newAdmission({ control: 1000 });
     expect(times(50, () => identify(admission, 'alice', 'session'))).toEqual([null]);
     expect(times(50, () => identify(admission, 'alice', 'replacement'))).toEqual([null]);
@@ -258,14 +258,14 @@ describe('sessions', () => {
     expect(admission.ofAccount('alice')).toBe(0);
   });
 
-  it('the operator is nobody’s tenant: its clients take all but what is kept for others', () => {
+  it('of the operator have no quota, and take all but the reserve for other accounts', () => {
     const admission = newAdmission({ control: 100 });
     expect(times(18, () => identify(admission, 'operator', 'session'))).toEqual([null]);
     expect(identify(admission, 'operator', 'session')).toBe('nearly-all-taken');
     expect(identify(admission, 'alice', 'session')).toBeNull();
   });
 
-  it('when nearly all is taken, only accounts below the mean come in; carriers of sessions still do', () => {
+  it('are admitted only for accounts below the mean when the share is nearly full; carriers of existing sessions still are', () => {
     const admission = newAdmission({ control: 100 });
     for (let n = 0; n < 12; n += 1) identify(admission, 'alice', 'session');
     for (let n = 0; n < 6; n += 1) identify(admission, 'bob', 'session');
@@ -276,7 +276,7 @@ describe('sessions', () => {
     expect(identify(admission, 'erin', 'session')).toBe('all-taken');
   });
 
-  it('strangers who only connect do not make it full for anybody', () => {
+  it('of an account are admitted even if unauthenticated strangers fill the share', () => {
     const admission = newAdmission({ control: 100 });
     for (let n = 0; n < 200; n += 1) admission.enter('control', `n${n % 50}`, 0);
     expect(admission.used.control).toBe(100);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LinkedSet, type ListNode } from './linked-set.ts';
 
-it('is what a Set is, whatever comes and goes, and nothing points to what has left', () => {
+it('a linked set behaves like a Set in any order of operations, and a deleted node keeps no references', () => {
   const step = fc.record({ id: fc.integer({ min: 0, max: 9 }), adds: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addressKeyOf, flowKeyOf, ipv4Of, isLoop, prefixKeyOf } from './flow-key.ts';
 
-describe('the key of a flow', () => {
-  it('is one number for each IPv4 address and port', () => {
+describe('the key of a UDP flow', () => {
+  it('is a unique number for each IPv4 address and port', () => {
     expect(flowKeyOf('0.0.0.0', 1)).toBe(1);
     expect(flowKeyOf('255.255.255.255', 65_535)).toBe(2 ** 48 - 1);
     fc.assert(
@@ -13,13 +13,13 @@ describe('the key of a flow', () => {
     );
   });
 
-  it('is the same for IPv4 in the form of IPv6, in all three', () => {
+  it('is the same for an IPv4 address and its IPv4-mapped form, also for limits by address and by prefix', () => {
     for (const of of [addressKeyOf, prefixKeyOf, (address: string) => flowKeyOf(address, 53)]) {
       expect(of('::ffff:10.1.2.3')).toBe(of('10.1.2.3'));
     }
   });
 
-  it('is text for IPv6, and for whatever else may come', () => {
+  it('is text for an IPv6 address, and for a string that is not an address', () => {
     expect(flowKeyOf('fe80::1%eth0', 5)).toBe('fe80::1%eth0 5');
     fc.assert(fc.property(fc.ipV6(), (address) => typeof prefixKeyOf(address) === 'string'));
     for (const odd of [
@@ -40,7 +40,7 @@ describe('the key of a flow', () => {
   });
 });
 
-it('flows are counted for an address or a /64, new ones for a /24 or a /56', () => {
+it('UDP flows count toward an IPv4 address or an IPv6 /64, new flows toward a /24 or /56', () => {
   expect(addressKeyOf('2001:db8:1:2:3::4')).toBe(addressKeyOf('2001:db8:1:2::9'));
   expect(addressKeyOf('2001:db8:1:2::1')).not.toBe(addressKeyOf('2001:db8:1:3::1'));
   expect(prefixKeyOf('2001:db8:1:2ff::1')).toBe(prefixKeyOf('2001:db8:1:200::1'));
@@ -49,7 +49,7 @@ it('flows are counted for an address or a /64, new ones for a /24 or a /56', () 
   expect(prefixKeyOf('10.1.2.3')).not.toBe(prefixKeyOf('10.1.3.3'));
 });
 
-it('a loop is what comes from one of our own ports, or from port 0', () => {
+it("a datagram from one of the edge's own ports, or from port 0, is a loop", () => {
   const facts = {
     ownAddresses: new Set(['10.0.0.1', '::1']),
     range: { from: 20_100, to: 20_199 },

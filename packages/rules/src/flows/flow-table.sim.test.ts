@@ -1,4 +1,4 @@
-// Random visitors, replies, refusals and pauses against a model that is slow and obvious.
+// Random visitors, replies, denials and pauses, compared with a slow and obvious model of the flow table.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Flow } from './flow.ts';
@@ -16,7 +16,7 @@ const PER_ADDRESS = 2;
 const DENIED_MS = 10_000;
 const OWN = '10.0.0.1';
 const ADDRESSES = ['192.0.2.1', '::ffff:192.0.2.1', '192.0.2.2', '198.51.100.1', '2001:db8::1', '2001:db8::2', OWN];
-/** Two spellings of one address are one. */
+/** Removes the IPv4-mapped prefix: both spellings count as the same address. */
 const plain = (address: string): string => address.replace('::ffff:', '');
 const limitKeyOf = (address: string): string => (address.includes('2001') ? 'v6' : plain(address));
 const prefixOf = (address: string): string => {
@@ -32,12 +32,12 @@ interface Known {
   answered: boolean;
   confirmed: boolean;
   deniedUntil: number;
-  /** In the order of refusals; 0: it is not refused. */
+  /** Position in the order of denials; 0 if the flow is not denied. */
   refused: number;
   replied: number;
 }
 
-/** A list of flows, searched from the beginning for everything. */
+/** Model of the flow table: a plain list, searched from the beginning for every operation. */
 class Model {
   flows: Known[] = [];
   readonly starts = new Map<string, { tokens: number; at: number }>();
@@ -81,7 +81,10 @@ class Model {
     return 'passed';
   }
 
-  /** Never before its time; at the latest when the second after it is over. In between the wheel may have come by. */
+  /**
+   * Removes expired flows. A flow never expires early, and must be gone once the next full second has begun. In between, the timer wheel
+   * may or may not have removed the flow, so `isThere` decides.
+   */
   expire(now: number, isThere: (name: string) => boolean): void {
     this.flows = this.flows.filter((flow) => {
       const idleMs = flow.answered && !flow.confirmed ? RULES.answeredIdleMs : RULES.idleMs;
@@ -110,7 +113,7 @@ class Model {
       rest = rest.filter((flow) => flow !== leaving);
     }
     if (rest.length >= RULES.flowsPerTunnel) {
-      // Whoever was refused makes room first.
+      // Denied flows are evicted first.
       const refused = rest.filter((flow) => flow.refused > 0 && !flow.confirmed).sort((a, b) => a.refused - b.refused);
       const leaving = refused[0] ?? oldest(rest);
       if (leaving === undefined) return false;
@@ -141,11 +144,11 @@ const move = fc.record({
   elapsedMs: fc.oneof({ weight: 5, arbitrary: fc.nat({ max: 60 }) }, { weight: 1, arbitrary: fc.nat({ max: 4000 }) }),
 });
 
-it('agrees with a plain list of flows after each step, and accounts for each datagram once', () => {
+it('the flow table agrees with a plain list of flows after each step, and counts each datagram once', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 150, size: 'max' }), (moves) => {
       const living = new Set<Flow<string>>();
-      /** Whoever has sent: nobody else may ever be sent anything. */
+      /** Flows with at least one received datagram. Only these flows may get a reply. */
       const heard = new Set<string>();
       const everSeen: Flow<string>[] = [];
       const addresses = new FlowAddresses<string>({ perAddress: PER_ADDRESS });
@@ -183,7 +186,7 @@ it('agrees with a plain list of flows after each step, and accounts for each dat
       };
       const reply = (flow: Flow<string>, bytes: number): void => {
         counted.offered += 1;
-        // One that is over has a successor of the same name at times: it is not the same flow.
+        // An ended flow can have a successor with the same name, which is a different flow.
         const expected = living.has(flow) ? model.reply(nameOf(flow), bytes, now) : 'unopened';
         expect(table.mayReply(flow, bytes, now)).toBe(expected === 'passed');
         if (expected !== 'passed') return;
@@ -193,7 +196,7 @@ it('agrees with a plain list of flows after each step, and accounts for each dat
       };
       for (const { do: what, address, port, pick, bytes, elapsedMs } of moves) {
         now += elapsedMs;
-        // Of the last ones, most of which live.
+        // Picks one of the last six flows, most of which are still open.
         const flow = everSeen[everSeen.length - 1 - (pick % Math.max(1, Math.min(6, everSeen.length)))];
         if (what === 'arrive') arrive(address, port, bytes);
         else if (what === 'converse') {

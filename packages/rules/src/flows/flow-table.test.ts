@@ -23,7 +23,7 @@ const makeTable = (rules: Partial<FlowRules> = {}, perAddress = 10_000) => {
   return { table: new FlowTable<string>(options, 0), another: new FlowTable<string>(options, 0), addresses, ended };
 };
 
-/** Asked, answered, and asked again. */
+/** Confirms a flow: a datagram, a reply, and a second datagram. */
 const confirm = (table: FlowTable<string>, address: string, port: number, now: number): Flow<string> => {
   const flow = table.arrived(address, port, now) as Flow<string>;
   table.mayReply(flow, 10, now);
@@ -32,8 +32,8 @@ const confirm = (table: FlowTable<string>, address: string, port: number, now: n
   return flow;
 };
 
-describe('a flow', () => {
-  it('is one for each address and port, and the same for each of its datagrams', () => {
+describe('a UDP flow', () => {
+  it('belongs to one address and port, and to every datagram from there', () => {
     const { table } = makeTable();
     const flow = table.arrived('192.0.2.1', 5000, 0);
     expect(table.arrived('::ffff:192.0.2.1', 5000, 1)).toBe(flow);
@@ -52,7 +52,7 @@ describe('a flow', () => {
     expect(flow.isConfirmed).toBe(true);
   });
 
-  it('is over after its idle time, one that was answered and asked no more after a shorter one', () => {
+  it('ends after its idle time, and earlier if the visitor is silent after the reply', () => {
     const { table, ended } = makeTable();
     table.arrived('192.0.2.1', 1, 0);
     const answered = table.arrived('192.0.2.2', 2, 0) as Flow<string>;
@@ -69,7 +69,7 @@ describe('a flow', () => {
     expect(table.size).toBe(0);
   });
 
-  it('never waits longer for having been answered', () => {
+  it('that got a reply never waits longer than the idle time', () => {
     const { table, ended } = makeTable({ idleMs: 5000 });
     const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
     table.mayReply(flow, 10, 0);
@@ -77,7 +77,7 @@ describe('a flow', () => {
     expect(ended).toEqual(['192.0.2.1:1 idle']);
   });
 
-  it('lives on with datagrams of either direction, and expires in time though nobody looked for an hour', () => {
+  it('stays open with datagrams in either direction, and expires on time even if the table was not checked for an hour', () => {
     const { table, ended } = makeTable({ idleMs: 3_600_000 });
     const flow = confirm(table, '192.0.2.1', 1, 0);
     table.mayReply(flow, 10, 3_000_000);
@@ -90,7 +90,7 @@ describe('a flow', () => {
     expect(ended).toHaveLength(2);
   });
 
-  it('that a policy refused is not asked for again for 10 s, however much comes', () => {
+  it('that a policy denied is dropped without asking again for 10 s, no matter how many datagrams arrive', () => {
     const { table, ended } = makeTable();
     const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
     table.deny(flow, 100);
@@ -102,8 +102,8 @@ describe('a flow', () => {
   });
 });
 
-describe('over a limit', () => {
-  it('those whom a policy refused make room for one another, and not those who were let in and wait for their reply', () => {
+describe('a flow table at a limit', () => {
+  it('evicts flows that a policy denied first, and keeps allowed flows that wait for their reply', () => {
     const { table, ended } = makeTable();
     const office = table.arrived('198.51.100.1', 1, 0) as Flow<string>;
     for (let port = 1; port <= 50; port += 1) {
@@ -112,11 +112,12 @@ describe('over a limit', () => {
     }
     expect([office.isEnded, table.size, ended.length]).toEqual([false, 3, 48]);
     expect(table.mayReply(office, 10, 100)).toBe(true);
-    // The oldest of them goes first: the last ones are not asked for again.
+    // The oldest denied flows are evicted first, so the latest denied flow is still known, and its datagram is dropped without asking the
+    // policy again.
     expect([table.arrived('192.0.2.1', 50, 101), table.dropped.denied]).toEqual([null, 1]);
   });
 
-  it('the oldest unconfirmed flow makes room, a confirmed one never', () => {
+  it('evicts the oldest unconfirmed flow, never a confirmed flow', () => {
     const { table, ended } = makeTable();
     confirm(table, '192.0.2.1', 1, 0);
     table.arrived('192.0.2.2', 2, 1);
@@ -130,7 +131,7 @@ describe('over a limit', () => {
     expect([table.dropped.limit, table.size]).toEqual([1, 3]);
   });
 
-  it('of an address its own oldest unconfirmed one does, on whichever tunnel', () => {
+  it('evicts the oldest unconfirmed flow of the same address, even on another tunnel, when the address is at its limit', () => {
     const { table, another, addresses, ended } = makeTable({}, 2);
     another.arrived('192.0.2.1', 1, 0);
     table.arrived('192.0.2.9', 9, 0);
@@ -139,7 +140,7 @@ describe('over a limit', () => {
     expect([ended, another.size, table.size]).toEqual([['192.0.2.1:1 evicted'], 0, 3]);
     confirm(table, '192.0.2.1', 2, 3);
     confirm(table, '192.0.2.1', 3, 3);
-    // Full as well: for one that cannot come in nobody else has to go.
+    // The tunnel is also full. A new flow that is refused for its address limit must not evict a flow of another address.
     expect(table.arrived('192.0.2.1', 4, 4)).toBeNull();
     expect([table.dropped.limit, ended.length]).toEqual([1, 1]);
     table.closeAll();
@@ -147,8 +148,8 @@ describe('over a limit', () => {
   });
 });
 
-describe('whoever may not be there', () => {
-  it('gets 8 KiB and no more until it is heard again', () => {
+describe('a visitor with an unconfirmed address', () => {
+  it('gets at most 8 KiB until it sends again', () => {
     const { table } = makeTable();
     const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
     expect([4096, 4096, 1, 0].map((bytes) => table.mayReply(flow, bytes, 1))).toEqual([true, true, false, true]);
@@ -157,13 +158,13 @@ describe('whoever may not be there', () => {
     expect(table.mayReply(flow, 65_507, 3)).toBe(true);
   });
 
-  it('gets as much as there is where the operator wants it so', () => {
+  it('gets replies of any size if the operator sets the limit to 0', () => {
     const { table } = makeTable({ unconfirmedReplyBytes: 0 });
     const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
     expect(table.mayReply(flow, 65_507, 1)).toBe(true);
   });
 
-  it('gets nothing for a flow that is over', () => {
+  it('gets no reply on a flow that has ended', () => {
     const { table } = makeTable();
     const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
     table.close(flow);
@@ -172,26 +173,26 @@ describe('whoever may not be there', () => {
 });
 
 describe('new flows', () => {
-  it('of one prefix come at the rate and twice that at once; others do not notice', () => {
+  it('of one prefix are limited to the rate, with a burst of twice the rate; other prefixes are unaffected', () => {
     const { table } = makeTable({ newFlowsPerSecond: 100, flowsPerTunnel: 10_000 });
     const open = (host: number, now: number): number =>
       Array.from({ length: 1000 }, (_, port) => table.arrived(`192.0.2.${host}`, port + 1, now)).filter(Boolean).length;
     expect(open(1, 0)).toBe(200);
     expect(table.arrived('198.51.100.1', 1, 0)).not.toBeNull();
     expect(open(2, 500)).toBe(50);
-    // Datagrams of those that are there are no new flows.
+    // Datagrams of existing flows do not count as new flows.
     expect(table.arrived('192.0.2.1', 1, 500)).not.toBeNull();
     expect(table.dropped.rate).toBe(800 + 950);
   });
 
-  it('from our own ports are none', () => {
+  it("from the edge's own ports are not opened", () => {
     const { table } = makeTable();
     expect([table.arrived('10.0.0.1', 20_150, 0), table.arrived('192.0.2.1', 0, 0)]).toEqual([null, null]);
     expect(table.dropped.loop).toBe(2);
   });
 });
 
-it('100,000 source addresses take no more room than the limits say, and no confirmed flow from anybody', () => {
+it('100,000 source addresses use no more flows than the limits allow, and evict no confirmed flow', () => {
   const { table, addresses } = makeTable({ flowsPerTunnel: 1000, newFlowsPerSecond: 100 });
   const kept = Array.from({ length: 50 }, (_, n) => confirm(table, `203.0.113.${n}`, 4000, 0));
   for (let n = 0; n < 100_000; n += 1) {
@@ -202,7 +203,7 @@ it('100,000 source addresses take no more room than the limits say, and no confi
   expect(kept.every((flow) => !flow.isEnded)).toBe(true);
 });
 
-it('lists those that were active last, newest first', () => {
+it('the flow table lists the last active flows, newest first', () => {
   const { table } = makeTable({ flowsPerTunnel: 300 });
   for (let n = 0; n < 250; n += 1) table.arrived('192.0.2.1', 1000 + n, n);
   table.arrived('192.0.2.1', 1000, 900);
@@ -210,12 +211,12 @@ it('lists those that were active last, newest first', () => {
   expect([listed.length, listed[0], listed[1], listed.at(-1)]).toEqual([200, 1000, 1249, 1051]);
 });
 
-it('the wheel has a slot for more seconds than the default idle time', () => {
+it('the timer wheel of the flow table has more one-second slots than the default idle time', () => {
   expect(FLOW_WHEEL_SLOTS).toBeGreaterThan(60);
 });
 
-describe('a table that takes no new flows', () => {
-  it('drops what comes for others as away, keeps nothing of it, and goes on with those that there are', () => {
+describe('a flow table that takes no new flows', () => {
+  it('drops new visitors as away without storing them, and keeps serving its existing flows', () => {
     const { table, addresses } = makeTable();
     const flow = table.arrived('192.0.2.1', 5000, 0);
     const denied = table.arrived('192.0.2.2', 5000, 0) as Flow<string>;
@@ -223,7 +224,7 @@ describe('a table that takes no new flows', () => {
     table.takesNew = false;
     expect([table.arrived('192.0.2.1', 5000, 1), table.arrived('192.0.2.3', 5000, 1)]).toEqual([flow, null]);
     expect([table.dropped.away, table.size, addresses.size]).toEqual([1, 2, 2]);
-    // What would be asked for again is new, too.
+    // A flow with an expired denial counts as new.
     expect(table.arrived('192.0.2.2', 5000, FLOW_DENIED_MS)).toBeNull();
     expect([table.dropped.away, table.dropped.denied, table.size]).toEqual([2, 0, 1]);
     table.takesNew = true;
@@ -231,7 +232,7 @@ describe('a table that takes no new flows', () => {
   });
 });
 
-describe('what the client says it dropped', () => {
+describe('a drop reported by the client', () => {
   const passed = (table: FlowTable<string>, datagrams: number): Flow<string> => {
     const flow = table.arrived('192.0.2.1', 5000, 0) as Flow<string>;
     table.passedIn(flow, 10 * datagrams, datagrams);
@@ -239,21 +240,21 @@ describe('what the client says it dropped', () => {
   };
   const drop = { address: '192.0.2.1', port: 5000, direction: 'in', reason: 'local', datagrams: 2 } as const;
 
-  it('of visitors is not passed any more: each is counted once', () => {
+  it('of visitor datagrams is subtracted from the passed datagrams, so that each counts once', () => {
     const { table } = makeTable();
     const flow = passed(table, 5);
     expect(table.reported(drop)).toBe(2);
     expect([flow.datagramsIn, flow.dropped, table.dropped.local]).toEqual([3, 2, 2]);
   });
 
-  it('cannot be more than it was given', () => {
+  it('is capped at the number of datagrams that the client received', () => {
     const { table } = makeTable();
     const flow = passed(table, 5);
     expect([table.reported({ ...drop, datagrams: 1e9 }), table.reported(drop)]).toEqual([5, 0]);
     expect([flow.datagramsIn, table.dropped.local]).toEqual([0, 5]);
   });
 
-  it('of the service is counted beside what came, and of a flow that is over for the tunnel', () => {
+  it('of service datagrams is counted in addition to passed datagrams, and after the end of the flow only for the tunnel', () => {
     const { table } = makeTable();
     const flow = passed(table, 5);
     expect(table.reported({ ...drop, direction: 'out', reason: 'path' })).toBe(0);

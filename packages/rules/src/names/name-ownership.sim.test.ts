@@ -1,4 +1,4 @@
-// Random lives of one name against a ledger that knows only who may not be kept from it, and until when.
+// Random lives of one name, compared with a ledger that knows only the promised owner and the end of the promise.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
@@ -34,7 +34,7 @@ const rules: fc.Arbitrary<NameRules> = fc.record({
   graceMs: fc.constantFrom(0, 7),
 });
 
-/** Whose it is by what was seen of it from outside; `until` null: as long as nothing else happens. */
+/** Promised owner of the name, derived from events as seen from outside. `until` is null if the promise lasts until another event. */
 interface Due {
   readonly owner: string;
   readonly until: number | null;
@@ -45,7 +45,7 @@ const ownerOf = (name: NameOwnership): string | null => (name.kind === 'free' ? 
 const isRefused = (effects: readonly { readonly kind: string }[]): boolean =>
   effects.some(({ kind }) => kind === 'refused');
 
-it('never has two owners, goes to no stranger before its time, and stays reserved until its owner gives it back', () => {
+it('a name never has two owners, goes to no other account before its time, and stays reserved until its owner releases it', () => {
   fc.assert(
     fc.property(rules, fc.array(fc.tuple(event, fc.nat({ max: 25 })), { maxLength: 80, size: 'max' }), (by, moves) => {
       let name: NameOwnership = FREE_NAME;
@@ -55,7 +55,7 @@ it('never has two owners, goes to no stranger before its time, and stays reserve
         now += elapsedMs;
         const before = nameAt(name, now, by);
         const [after, effects] = transitionName(name, what, now, by);
-        // A ledger's entry whose time has not come holds against everybody else.
+        // Until the promise ends, the name belongs to its owner and is refused to every other account.
         if (due !== null && (due.until === null || now < due.until)) {
           expect(ownerOf(before)).toBe(due.owner);
           if (due.reserved) expect(before.kind).toBe('reserved');
@@ -67,17 +67,17 @@ it('never has two owners, goes to no stranger before its time, and stays reserve
             expect(isRefused(effects)).toBe(true);
           }
         }
-        // From one account to another it goes only over being free.
+        // A name never passes directly from one account to another; the name must be free in between.
         if (ownerOf(before) !== null && ownerOf(after) !== null) expect(ownerOf(after)).toBe(ownerOf(before));
         if (isRefused(effects)) expect(after).toEqual(before);
-        // Only use and reserving give it to anybody.
+        // Only opening a tunnel and reserving give a free name an owner.
         if (ownerOf(before) === null && ownerOf(after) !== null)
           expect(['tunnel-opened', 'reserve']).toContain(what.kind);
         if (before.kind === 'reserved' && after.kind !== 'reserved') {
           expect(what).toEqual({ kind: 'release', by: before.ownerId });
         }
         expect(after.kind === 'free' || after.openTunnels >= 0).toBe(true);
-        // What is said to end has ended then, and not before.
+        // nameEndsAt is exact: the name changes at that time, not 1 ms earlier.
         const endsAt = nameEndsAt(after, by);
         if (endsAt !== null) {
           expect(endsAt).toBeGreaterThan(now);
@@ -92,7 +92,7 @@ it('never has two owners, goes to no stranger before its time, and stays reserve
   );
 });
 
-/** The promise that is made at this moment, in the plain words of the documentation. */
+/** Returns the promise to the owner at this moment, in the plain words of the documentation. */
 const dueOf = (
   name: NameOwnership,
   now: number,
@@ -106,7 +106,8 @@ const dueOf = (
   if (name.openTunnels > 0) return { owner, until: null, reserved: false };
   const justChanged = before.kind === 'free' || before.kind !== name.kind || before.openTunnels > 0;
   if (!justChanged) return last;
-  // Given back now, or run out now: a time that had run out while a tunnel was tried without success is over from then on.
+  // A promise starts with the release or with the last use. If neither is now, the old time had run out before a tunnel was tried without
+  // success, and no promise is left.
   if (name.kind === 'released') {
     return name.releasedAt === now ? { owner, until: now + graceMs, reserved: false } : null;
   }

@@ -25,7 +25,7 @@ const end: NameEvent = { kind: 'tunnel-ended', abandoned: false };
 const reserve = (by: string, servedByOther = false): NameEvent => ({ kind: 'reserve', by, servedByOther });
 const release = (by: string): NameEvent => ({ kind: 'release', by });
 
-/** The name after these events, each with its time, and what the last one did. */
+/** Returns the name after the given timed events, and the effects of the last event. */
 const live = (rules: typeof RULES, ...events: readonly (readonly [number, NameEvent])[]) => {
   let name: NameOwnership = FREE_NAME;
   let effects: readonly NameEffect[] = [];
@@ -34,8 +34,8 @@ const live = (rules: typeof RULES, ...events: readonly (readonly [number, NameEv
 };
 const refused = (reason: string): object[] => [{ kind: 'refused', reason }];
 
-describe('a name by use', () => {
-  it('is its account’s from the first tunnel until its time after the last one', () => {
+describe('a name that a tunnel uses', () => {
+  it('belongs to its account from its first tunnel until the hold and grace times have passed after its last', () => {
     const used = live(RULES, [0, open('a')], [1, open('a')], [2, end], [5, end]);
     expect(used.name).toMatchObject({ kind: 'held', ownerId: 'a', openTunnels: 0, lastUsedAt: 5 });
     expect(nameEndsAt(used.name, RULES)).toBe(35);
@@ -47,12 +47,12 @@ describe('a name by use', () => {
     ]);
   });
 
-  it('goes back to its account while it is released, and its time begins anew', () => {
+  it('goes back to its account during the grace time, and its hold starts over', () => {
     const back = live(RULES, [0, open('a')], [5, end], [36, open('a')], [40, end]);
     expect(back.name).toMatchObject({ kind: 'held', ownerId: 'a', lastUsedAt: 40 });
   });
 
-  it('is held for its shorter time when the edge chose it, until its account asks for it by name or reserves it', () => {
+  it('is held for a shorter time if the edge chose it, until its account requests it by name or reserves it', () => {
     const rules = { ...RULES, assignedHoldMs: 3 };
     const assigned = { ...open('a'), isAssigned: true } as const;
     const { name } = live(rules, [0, assigned], [5, end]);
@@ -63,17 +63,17 @@ describe('a name by use', () => {
     expect(nameEndsAt(chosen.name, rules)).toBe(38);
     const kept = live(rules, [0, assigned], [5, end], [6, reserve('a')]);
     expect(kept.name).toEqual({ kind: 'reserved', ownerId: 'a', groupKeyHash: null, openTunnels: 0, lastUsedAt: 5 });
-    // Another's name that ran out is this account's new one, by the edge's choice.
+    // An expired name of another account becomes this account's new name, assigned by the edge.
     const taken = live(rules, [0, open('b')], [5, end], [60, assigned], [61, end]);
     expect([taken.name, nameEndsAt(taken.name, rules)]).toMatchObject([{ ownerId: 'a' }, 64]);
   });
 
-  it('does not end while a tunnel serves it', () => {
+  it('does not expire while a tunnel serves it', () => {
     const { name } = live(RULES, [0, open('a')], [1000, { kind: 'time-passed' }]);
     expect([name.kind, nameEndsAt(name, RULES)]).toEqual(['held', null]);
   });
 
-  it('is nobody’s when the tunnel that claimed it found no place', () => {
+  it('is freed if the tunnel that claimed it was abandoned, unless its account held it before', () => {
     expect(live(RULES, [0, open('a')], [1, { kind: 'tunnel-ended', abandoned: true }])).toEqual({
       name: FREE_NAME,
       effects: [{ kind: 'freed' }],
@@ -82,7 +82,7 @@ describe('a name by use', () => {
     expect(kept.name).toMatchObject({ kind: 'held', lastUsedAt: 1 });
   });
 
-  it('claims nothing without a hold', () => {
+  it('is not claimed where the hold time is 0', () => {
     expect(live(PORT_RULES, [0, open('a')]).name).toBe(FREE_NAME);
     const { name } = live(RULES, [0, open('a')], [5, end]);
     expect(transitionName(name, open('b'), 5, PORT_RULES)).toEqual([FREE_NAME, [{ kind: 'freed' }]]);
@@ -90,7 +90,7 @@ describe('a name by use', () => {
 });
 
 describe('a reserved name', () => {
-  it('stays, used or not, and its account alone may have it', () => {
+  it('stays with its account, used or not, and is refused to any other account', () => {
     const { name, effects } = live(RULES, [0, reserve('a')]);
     expect(effects).toEqual([{ kind: 'reserved', ownerId: 'a' }]);
     expect(transitionName(name, { kind: 'time-passed' }, 1e9, RULES)).toEqual([name, []]);
@@ -100,7 +100,7 @@ describe('a reserved name', () => {
     expect(transitionName(name, release('b'), 1, RULES)).toEqual([name, []]);
   });
 
-  it('is made of what its account holds or has released, and of nothing that another serves', () => {
+  it('can be created from a name that its account holds or has released, but not while another account serves it', () => {
     const held = live(RULES, [0, open('a', 'key')], [1, reserve('a')]);
     expect(held.name).toMatchObject({ kind: 'reserved', groupKeyHash: 'key', openTunnels: 1 });
     expect(live(RULES, [0, reserve('a')], [1, release('a')], [2, reserve('a')]).name).toMatchObject({
@@ -109,7 +109,7 @@ describe('a reserved name', () => {
     expect(live(RULES, [0, reserve('a', true)])).toEqual({ name: FREE_NAME, effects: refused('in-use') });
   });
 
-  it('is released when it is given back: at once, or when its tunnels have ended', () => {
+  it('is released when its account gives it back: at once, or when its tunnels have ended', () => {
     const idle = live(RULES, [0, reserve('a')], [1, release('a')]);
     expect(idle.effects).toEqual([{ kind: 'unreserved' }, { kind: 'released' }]);
     expect(nameEndsAt(idle.name, RULES)).toBe(8);
@@ -118,20 +118,20 @@ describe('a reserved name', () => {
     expect(nameEndsAt(transitionName(served.name, end, 50, RULES)[0], RULES)).toBe(57);
   });
 
-  it('is anybody’s at once where there is no grace', () => {
+  it('is free immediately after its release where the grace time is 0', () => {
     const rules = { holdMs: 30, graceMs: 0 };
     expect(live(rules, [0, reserve('a')], [1, release('a')]).effects.at(-1)).toEqual({ kind: 'freed' });
     expect(live(rules, [0, reserve('a')], [1, open('a')], [2, release('a')], [3, end]).name).toBe(FREE_NAME);
   });
 });
 
-it('gives a port back when its grace is over, however often its last account uses it', () => {
+it('a released port is free after its grace time, no matter how often its last account uses it', () => {
   const { name } = live(PORT_RULES, [0, reserve('a')], [1, release('a')], [2, open('a')], [20, end]);
   expect(name).toBe(FREE_NAME);
 });
 
-describe('a group’s name', () => {
-  it('opens to the key of its last group, whoever brings it, and stays its owner’s', () => {
+describe('the name of a group', () => {
+  it('opens for any account with the key of its last group, and still belongs to its owner', () => {
     const { name } = live(RULES, [0, open('a', 'key')], [1, end]);
     const [opened, effects] = transitionName(name, open('b', 'key'), 2, RULES);
     expect([opened, effects]).toMatchObject([{ ownerId: 'a', openTunnels: 1 }, []]);
@@ -139,7 +139,7 @@ describe('a group’s name', () => {
     expect(transitionName(name, open('b'), 2, RULES)[1]).toEqual(refused('in-use'));
   });
 
-  it('takes its owner back in any form, and remembers the last key', () => {
+  it('opens for its owner with or without a key, and remembers the last key', () => {
     const alone = live(RULES, [0, open('a', 'key')], [1, end], [2, open('a')]);
     expect(alone.name).toMatchObject({ groupKeyHash: 'key' });
     expect(live(RULES, [0, open('a', 'key')], [1, end], [2, open('a', 'new')]).name).toMatchObject({
@@ -147,7 +147,7 @@ describe('a group’s name', () => {
     });
   });
 
-  it('counts a member that a living group let in, and decides nothing', () => {
+  it('counts a member that an open group admitted, without a change of ownership', () => {
     expect(live(RULES, [0, open('a', 'key')], [1, open('b', 'key', true)], [2, end]).name).toMatchObject({
       ownerId: 'a',
       openTunnels: 1,
@@ -155,24 +155,24 @@ describe('a group’s name', () => {
     expect(live(RULES, [0, open('b', 'key', true)]).name).toBe(FREE_NAME);
   });
 
-  it('opens to no key once it is released', () => {
+  it('opens for no key once it is released', () => {
     const { name } = live(RULES, [0, open('a', 'key')], [1, end], [2, release('a')]);
     expect(transitionName(name, open('b', 'key'), 3, RULES)[1]).toEqual(refused('group-key'));
   });
 });
 
-it('keeps the operator from what an account has, unless it brings the group’s key', () => {
+it("the operator cannot use a name that an account holds, unless it has the group's key", () => {
   const { name } = live(RULES, [0, open('a', 'key')], [1, end]);
   expect(refusalOfName(name, { by: null, groupKeyHash: null }, 2, RULES)).toBe('in-use');
   expect(refusalOfName(name, { by: null, groupKeyHash: 'key' }, 2, RULES)).toBeNull();
   expect(refusalOfName(name, { by: null, groupKeyHash: null }, 38, RULES)).toBeNull();
 });
 
-it('decides nested names and wildcards by the name that they are below', () => {
+it('nested names and wildcards are decided by the name above them', () => {
   expect(['shop', 'a.shop', '*.shop'].map(owningLabel)).toEqual(['shop', 'shop', 'shop']);
 });
 
-it('gives up the longest unused of too many held names, and one in use only when all are', () => {
+it('with too many held names, the longest unused name is released, and a name in use only if all are in use', () => {
   const held = Array.from({ length: RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX }, (_, at) => ({
     lastUsedAt: 1000 - at,
     openTunnels: 0,
@@ -190,10 +190,10 @@ it('gives up the longest unused of too many held names, and one in use only when
   expect(live(RULES, [0, reserve('a')], [2, { kind: 'crowded-out' }]).name).toMatchObject({ kind: 'reserved' });
 });
 
-describe('a name that is withheld', () => {
+describe('a withheld name', () => {
   const WITHHELD = { ...RULES, isWithheld: true };
 
-  it('goes to no account by use, by reserving or by a group, and to the operator as any other', () => {
+  it('is refused to every account for use, reservation and groups, but not to the operator', () => {
     for (const event of [open('a'), open('a', 'key'), reserve('a')]) {
       expect(transitionName(FREE_NAME, event, 0, WITHHELD)).toEqual([FREE_NAME, refused('withheld')]);
     }
@@ -201,7 +201,7 @@ describe('a name that is withheld', () => {
     expect(refusalOfName(FREE_NAME, { by: null, groupKeyHash: null }, 0, WITHHELD)).toBeNull();
   });
 
-  it('stays with the account that holds it, until it gives it up', () => {
+  it('stays with the account that holds it until that account loses it', () => {
     const { name } = live(RULES, [0, open('a')], [5, end]);
     expect(transitionName(name, open('a'), 34, WITHHELD)[1]).toEqual([]);
     expect(transitionName(name, reserve('a'), 34, WITHHELD)[0]).toMatchObject({ kind: 'reserved', ownerId: 'a' });

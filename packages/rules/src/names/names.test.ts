@@ -7,7 +7,7 @@ describe('a subdomain', () => {
   it.each([
     ...['a', 'web', 'my-app-2', 'A', '0', 'x'.repeat(63)],
     ...['a.shop', '*.shop', 'A.Shop', 'www.shop', 'localhost.shop', `${'x'.repeat(63)}.${'y'.repeat(63)}`],
-  ])('may be %s', (name) => {
+  ])('is valid: %s', (name) => {
     expect(problemOfSubdomain(name)).toBeNull();
   });
 
@@ -34,11 +34,11 @@ describe('a subdomain', () => {
     ['a_b', 'only letters a-z, digits and hyphens are allowed'],
     ['API', 'it is reserved'],
     ['localhost', 'it is reserved'],
-  ])('may not be %j: %s', (name, problem) => {
+  ])('is invalid: %j: %s', (name, problem) => {
     expect(problemOfSubdomain(name)).toBe(problem);
   });
 
-  it('of one label is what peers ask for', () => {
+  it('of a peer must have one label', () => {
     expect(problemOfPlainName('shop')).toBeNull();
     for (const name of ['a.shop', '*.shop']) expect(problemOfPlainName(name)).toMatch(/^only letters/);
   });
@@ -51,7 +51,7 @@ describe('a subdomain', () => {
     expect(wildcardOver(name)).toBe(wildcard);
   });
 
-  it('is chosen well when nobody asks for one', () => {
+  it('that the edge generates is valid and has two words and six random characters', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })), (stream) => {
         const name = generateName(() => stream.next().value as number);
@@ -84,7 +84,7 @@ describe('the subdomain of a host', () => {
   });
 });
 
-describe('names', () => {
+describe('name leases', () => {
   const name = fc.constantFrom('a', 'b');
   const owner = fc.constantFrom('x', 'y', 'z');
   const step = fc.oneof(
@@ -94,7 +94,7 @@ describe('names', () => {
     fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20 }) }),
   );
 
-  it('have one owner at a time, whatever happens', () => {
+  it('have one owner at a time in any order of events', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
         const leases = new NameLeases();
@@ -124,7 +124,7 @@ describe('names', () => {
     );
   });
 
-  it('whose holds have run out are forgotten, asked for or not', () => {
+  it('that have expired are forgotten, even without a lookup', () => {
     const leases = new NameLeases();
     for (let index = 0; index < 1000; index += 1) {
       leases.lease(`n${index}`, 'x', index);

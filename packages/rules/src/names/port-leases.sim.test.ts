@@ -1,4 +1,4 @@
-// Random use of a small range against a model that is slow and obvious.
+// Random use of a small port range, compared with a slow and obvious model.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { PortLeases, type WantedPort } from './port-leases.ts';
@@ -31,12 +31,12 @@ const move = fc.record({
   elapsedMs: fc.nat({ max: 50 }),
 });
 
-it('agrees with a plain map of owners after each step: a port has one owner', () => {
+it('port leases agree with a plain map of owners after each step: a port has one owner', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 80, size: 'max' }), chance, (moves, random) => {
       const leases = new PortLeases({ from: FROM, to: TO }, () => random);
       const model = new Map<number, Use>();
-      /** When each was last in use; absent: never. */
+      /** Time of the last use of each port; absent if the port was never used. */
       const usedAt = new Map<number, number>();
       let now = 0;
       for (const step of moves) {
@@ -58,7 +58,7 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
           if (isOwn) model.delete(step.port);
           if (isOwn) usedAt.set(step.port, now);
         } else if (step.do === 'reassign') {
-          // In use or held as it was, for as long as it was.
+          // reassign changes only the owner: the port stays in use, or held until the same time.
           expect(leases.reassign(step.port, step.owner, step.next)).toBe(isOwn);
           const use = model.get(step.port);
           if (isOwn && use !== undefined) model.set(step.port, { ...use, owner: step.next });
@@ -110,7 +110,7 @@ const expectLease = (
   }
 };
 
-it('an account beyond its share gets a port only while more than a quarter is free, one within it while any is, and nothing leaks', () => {
+it('an account above its share gets a port only while more than a quarter is free, an account below it while any is, and no port leaks', () => {
   const accountStep = fc.record({
     do: fc.constantFrom('lease', 'lease', 'lease', 'release', 'hold'),
     account: fc.constantFrom('a', 'b', 'c', null),

@@ -5,8 +5,8 @@ const inOrder = (): number => 0;
 const range = (): PortLeases => new PortLeases({ from: 20000, to: 20003 }, inOrder);
 const ANY = { kind: 'any' } as const;
 
-describe('leasing', () => {
-  it('gives every port of the range once, then says that it is exhausted', () => {
+describe('leasing a port', () => {
+  it('returns every port of the range once, then `exhausted`', () => {
     const leases = range();
     const ports = ['a', 'b', 'c', 'd'].map((owner) => leases.lease(owner, ANY, 0));
     expect(new Set(ports.map((answer) => answer.kind === 'leased' && answer.port))).toEqual(
@@ -15,7 +15,7 @@ describe('leasing', () => {
     expect(leases.lease('e', ANY, 0)).toEqual({ kind: 'exhausted' });
   });
 
-  it('gives out the longest unused first', () => {
+  it('picks the port that has been unused the longest', () => {
     const leases = range();
     const next = (owner: string, now: number): number => {
       const answer = leases.lease(owner, ANY, now);
@@ -25,17 +25,17 @@ describe('leasing', () => {
     leases.release(20001, 'b');
     leases.hold(20002, 'c', 50);
     leases.hold(20000, 'a', 40);
-    // 20003 was never used, 20001 was given back first, then the two holds ran out, each in its time.
+    // Port 20003 was never used. Port 20001 was released first; then the holds of ports 20000 and 20002 expired, in this order.
     expect(['d', 'e', 'f', 'g'].map((owner) => next(owner, 100))).toEqual([20003, 20001, 20000, 20002]);
   });
 
-  it('begins by chance: in another run others had the first ones', () => {
+  it('starts at a random port, since a previous run may have used the first ports', () => {
     const first = (random: () => number) => new PortLeases({ from: 20000, to: 20003 }, random).lease('a', ANY, 0);
     const picks = [0, 0.25, 0.5, 0.75].map((random) => first(() => random));
     expect(new Set(picks.map((answer) => answer.kind === 'leased' && answer.port)).size).toBeGreaterThan(1);
   });
 
-  it('never gives what is reserved for another: refused by number, passed over otherwise', () => {
+  it('never returns a port reserved for another account: refused by number, skipped otherwise', () => {
     const leases = range();
     const isOthers = (port: number): boolean => port !== 20002;
     const inUse = { kind: 'in-use', port: 20001 };
@@ -48,7 +48,7 @@ describe('leasing', () => {
     expect(leases.lease('b', { kind: 'exact', port: 20001 }, 0)).toEqual({ kind: 'leased', port: 20001 });
   });
 
-  it('refuses a port by number that is taken or outside of the range', () => {
+  it('by number is refused if the port is taken or outside of the range', () => {
     const leases = range();
     expect(leases.lease('a', { kind: 'exact', port: 20002 }, 0)).toEqual({ kind: 'leased', port: 20002 });
     expect(leases.lease('b', { kind: 'exact', port: 20002 }, 0)).toEqual({ kind: 'in-use', port: 20002 });
@@ -56,7 +56,7 @@ describe('leasing', () => {
     expect(leases.lease('b', { kind: 'exact', port: 20001.5 }, 0).kind).toBe('out-of-range');
   });
 
-  it('takes another one when a preferred port is taken or outside of the range', () => {
+  it('returns another port if the preferred one is taken or outside of the range', () => {
     const leases = range();
     leases.lease('a', { kind: 'preferred', port: 20002 }, 0);
     expect(leases.lease('b', { kind: 'preferred', port: 20002 }, 0)).toEqual({ kind: 'leased', port: 20000 });
@@ -64,8 +64,8 @@ describe('leasing', () => {
   });
 });
 
-describe('holding', () => {
-  it('keeps the port from others until the time, and for its owner', () => {
+describe('holding a port', () => {
+  it('keeps it from others until the hold expires, and lets its owner lease it', () => {
     const leases = range();
     leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     expect(leases.hold(20001, 'a', 30_000)).toBe(true);
@@ -74,7 +74,7 @@ describe('holding', () => {
     expect(leases.useOf(20001, 99_000)).toMatchObject({ kind: 'leased', owner: 'a' });
   });
 
-  it('is over by itself at the time', () => {
+  it('ends automatically when the time has passed', () => {
     const leases = range();
     leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     leases.hold(20001, 'a', 30_000);
@@ -83,8 +83,8 @@ describe('holding', () => {
   });
 });
 
-describe('releasing', () => {
-  it('is only for the owner: a late release does not take the port from its successor', () => {
+describe('releasing a port', () => {
+  it('works only for its owner: a late release does not take the port from its next owner', () => {
     const leases = range();
     leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     expect(leases.release(20001, 'a')).toBe(true);
@@ -95,8 +95,8 @@ describe('releasing', () => {
   });
 });
 
-describe('a port of another program', () => {
-  it('is skipped for a while, yet tried when asked for by number', () => {
+describe('a port that another program uses', () => {
+  it('is skipped for a while, but tried if requested by number', () => {
     const leases = new PortLeases({ from: 20000, to: 20000 }, inOrder);
     leases.lease('a', ANY, 0);
     expect(leases.markOutside(20000, 'a', 10_000)).toBe(true);
@@ -107,13 +107,13 @@ describe('a port of another program', () => {
   });
 });
 
-describe('the share of an account', () => {
+describe('the port share of an account', () => {
   const take = (leases: PortLeases, account: string | null, count: number): number =>
     Array.from({ length: count }, (_, index) =>
       leases.lease(`${account} ${leases.freeCount(0)} ${index}`, ANY, 0, { account }),
     ).filter(({ kind }) => kind === 'leased').length;
 
-  it('leaves a quarter of the range to others, who get theirs at once; an account alone may use three quarters', () => {
+  it('leaves a quarter of the range to other accounts, and allows a single account three quarters', () => {
     const leases = new PortLeases({ from: 20000, to: 20099, accountShare: 0.25 }, () => 0);
     expect(take(leases, 'greedy', 100)).toBe(75);
     expect(leases.lease('one more', ANY, 0, { account: 'greedy' })).toEqual({ kind: 'share', held: 75 });
@@ -122,7 +122,7 @@ describe('the share of an account', () => {
     expect(leases.lease('the last', ANY, 0, { account: 'late' })).toEqual({ kind: 'exhausted' });
   });
 
-  it('counts reserved ports that no tunnel has: they are not free, and their account has them', () => {
+  it('includes reserved ports without a tunnel: they are not free, and count for their account', () => {
     const leases = new PortLeases({ from: 20000, to: 20099, accountShare: 0.25 }, () => 0);
     const reserved = Array.from({ length: 60 }, (_, index) => ({ port: 20000 + index, account: 'greedy' }));
     const ports = new Set(reserved.map(({ port }) => port));
@@ -143,7 +143,7 @@ describe('the share of an account', () => {
       kind: 'share',
       held: 75,
     });
-    // What it has reserved is its own.
+    // A port that the account has reserved is available to the account even above its share.
     expect(exact(20000, 'greedy')).toBe('leased');
     for (let index = 0; index < 25; index += 1) {
       now += 1000;
@@ -151,13 +151,13 @@ describe('the share of an account', () => {
     }
   });
 
-  it('does not bind the operator, and is four ports where the range is small', () => {
+  it('does not limit the operator, and is at least four ports in a small range', () => {
     const leases = new PortLeases({ from: 20000, to: 20004, accountShare: 0.01 }, () => 0);
     expect(take(leases, 'a', 5)).toBe(4);
     expect(take(leases, null, 5)).toBe(1);
   });
 
-  it('counts ports that are held for their owner, gives them back to it, and forgets them when they are free', () => {
+  it('includes ports that are held for their owner, until they are free', () => {
     const leases = new PortLeases({ from: 20000, to: 20007, accountShare: 0.5 }, () => 0);
     expect(take(leases, 'a', 8)).toBe(6);
     const answer = leases.lease('x', ANY, 0, { account: 'b' });

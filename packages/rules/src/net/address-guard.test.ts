@@ -14,14 +14,14 @@ const TABLE: Readonly<Record<AddressClass, readonly string[]>> = {
     ...['100.63.255.255', '100.128.0.0', '169.253.255.255', '198.17.255.255', '198.20.0.0', '223.255.255.255'],
     ...['126.255.255.255', '128.0.0.0', '168.63.129.15', '168.63.129.17'],
     ...['2606:4700::1111', '2001:4860:4860::8888', '2a00:1450:4001:80b::200e', '2600::', '2001:200::1'],
-    // Carriers of a public IPv4 address: mapped, NAT64, 6to4, Teredo.
+    // IPv6 addresses that contain a public IPv4 address: mapped, NAT64, 6to4 and Teredo.
     ...['::ffff:8.8.8.8', '::FFFF:808:808', '64:ff9b::8.8.8.8', '64:ff9b::808:808', '2002:808:808::1'],
     '2001:0:808:808::f7f7:f7f7',
   ],
   loopback: [
     ...['127.0.0.1', '127.0.0.0', '127.255.255.255', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::ffff:7f00:1'],
     ...['0:0:0:0:0:ffff:127.0.0.1', '64:ff9b::127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '2002:7f00:1:a:b:c:d:e'],
-    // Teredo, by its client and by its server.
+    // Teredo addresses with a loopback address as client or as server.
     ...['2001:0:808:808::80ff:fffe', '2001:0:7f00:1::f7f7:f7f7'],
   ],
   private: [
@@ -53,7 +53,7 @@ const TABLE: Readonly<Record<AddressClass, readonly string[]>> = {
   benchmarking: ['198.18.0.0', '198.19.255.255', '2001:2::1'],
   reserved: [
     ...['240.0.0.1', '255.255.255.254', '192.0.0.1', '192.0.0.192', '192.88.99.1', '192.175.48.1', '192.52.193.1'],
-    // IPv4-compatible and -translated, local NAT64, discard, site-local, segment routing, ORCHID, what is not given out.
+    // IPv4-compatible and IPv4-translated addresses, local NAT64, discard, site-local, segment routing, ORCHID and unassigned ranges.
     ...['::8.8.8.8', '::127.0.0.1', '::7f00:1', '::2', '::ffff:0:8.8.8.8', '64:ff9b:1::8.8.8.8', '100::1', 'fec0::1'],
     ...['5f00::1', '2001:20::1', '2001:10::1', '2001:1::1', '4000::1', '1000::1', 'e000::1', '200::1', '64:ff9c::1'],
   ],
@@ -80,7 +80,7 @@ describe('the class of an address', () => {
     it.each(addresses)(`${name}: %s`, (address) => expect(classOfAddress(address)).toBe(name));
   }
 
-  it('an IPv4 address and the IPv6 one that carries it are of one class', () => {
+  it('is the same for an IPv4 address and for an IPv6 address that contains it', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         expect(classOfAddress(`::ffff:${address}`)).toBe(classOfAddress(address));
@@ -100,7 +100,7 @@ describe('the class of an address', () => {
   });
 });
 
-describe('whether something may be sent there', () => {
+describe('sending to an address', () => {
   const passing = (allowPrivate: boolean): string[] =>
     Object.entries(TABLE)
       .filter(([, addresses]) => addresses.every((address) => problemOfAddress(address, allowPrivate) === null))
@@ -110,18 +110,18 @@ describe('whether something may be sent there', () => {
       .filter(([, addresses]) => addresses.every((address) => problemOfAddress(address, allowPrivate) !== null))
       .map(([name]) => name);
 
-  it('only public addresses pass', () => {
+  it('is allowed only for public addresses by default', () => {
     expect(passing(false)).toEqual(['public']);
     expect(refused(false)).toHaveLength(Object.keys(TABLE).length - 1);
   });
 
-  it('private ones pass where they are allowed; metadata, multicast and the like never do', () => {
+  it('is allowed for private addresses where the setting permits it, never for metadata or multicast addresses', () => {
     const allowed = ['public', 'loopback', 'private', 'link-local', 'carrier-grade-nat', 'unique-local'];
     expect(passing(true)).toEqual(allowed);
     expect(refused(true)).toEqual(Object.keys(TABLE).filter((name) => !allowed.includes(name)));
   });
 
-  it('says what is wrong in words', () => {
+  it('is refused with the reason in words', () => {
     expect(problemOfAddress('10.0.0.5', false)).toBe('a private address');
     expect(problemOfAddress('::ffff:a9fe:a9fe', true)).toBe('a cloud metadata address');
   });
@@ -133,7 +133,7 @@ describe('alerts to private addresses', () => {
     decidePrivateAlerts(setting, { ...HOME, ...around }).allowed;
 
   it.each(['127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost', 'LOCALHOST.'])(
-    'an edge on %s is for this machine: "auto" allows private alert URLs',
+    'on an edge that listens on %s only, "auto" allows private alert URLs',
     (host) => {
       expect([may('auto', { host }), may(false, { host })]).toEqual([true, false]);
     },
@@ -149,11 +149,11 @@ describe('alerts to private addresses', () => {
       (host) => [{ host }, false] as const,
     ),
     [{ trustedProxies: ['127.0.0.1'] }, false],
-  ] as const)('"auto" with %j: %s; true and false decide whatever it is', (around, allowed) => {
+  ] as const)('"auto" with %j: %s; true and false do not depend on the surroundings', (around, allowed) => {
     expect([may('auto', around), may(true, around), may(false, around)]).toEqual([allowed, true, false]);
   });
 
-  it('says which it is and why', () => {
+  it('are decided with the reason', () => {
     const { because } = decidePrivateAlerts('auto', { ...HOME, domain: 'tunnels.example' });
     expect(because).toBe('[server] domain is tunnels.example');
     expect(decidePrivateAlerts(true, HOME)).toEqual({ allowed: true, because: 'alert_allow_private is true' });

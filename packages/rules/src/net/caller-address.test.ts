@@ -6,19 +6,19 @@ import { createCallerAddress, hostPort, networkOf, plainAddress, TrustedProxies 
 const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
   createCallerAddress(trusted)(peer, forwardedFor);
 
-it('a stranger cannot choose the address it is counted against', () => {
+it('an untrusted caller cannot choose its address with X-Forwarded-For', () => {
   expect(callerAddress('203.0.113.9', '10.0.0.1', ['127.0.0.1'])).toBe('203.0.113.9');
   expect(callerAddress('::ffff:203.0.113.9', undefined, [])).toBe('203.0.113.9');
 });
 
-it('behind trusted proxies the nearest address that is not one of them counts', () => {
+it('behind trusted proxies, the nearest address that is not a proxy is the caller', () => {
   const trusted = ['127.0.0.1', '10.0.0.2'];
   expect(callerAddress('127.0.0.1', '6.6.6.6, 203.0.113.9, 10.0.0.2', trusted)).toBe('203.0.113.9');
   expect(callerAddress('127.0.0.1', undefined, trusted)).toBe('127.0.0.1');
   expect(callerAddress('127.0.0.1', '', trusted)).toBe('127.0.0.1');
 });
 
-it('a network of proxies is trusted as a whole, in either family, and what is no address is believed from nobody', () => {
+it('a trusted network of proxies covers all its addresses, in IPv4 and IPv6, and text that is not an address is ignored', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8', '::1'];
   expect(callerAddress('10.9.8.7', '203.0.113.9, 10.1.1.1', trusted)).toBe('203.0.113.9');
   expect(callerAddress('::ffff:10.9.8.7', '203.0.113.9', trusted)).toBe('203.0.113.9');
@@ -27,7 +27,7 @@ it('a network of proxies is trusted as a whole, in either family, and what is no
   expect(callerAddress('10.9.8.7', '203.0.113.9, unknown', trusted)).toBe('10.9.8.7');
 });
 
-it('tells a service what the caller claims and then its address, without the proxies of ours', () => {
+it("the forwarded chain has the caller's claims, then its real address, without trusted proxies", () => {
   const proxies = new TrustedProxies(['10.0.0.0/8']);
   const chainOf = (peer: string, forwardedFor?: string): string => proxies.callerOf(peer, forwardedFor).chain;
   expect(chainOf('10.0.0.1', '6.6.6.6, 203.0.113.9, 10.0.0.2')).toBe('6.6.6.6, 203.0.113.9');
@@ -42,7 +42,7 @@ it('an IPv4 peer of a dual-stack listener is shown as IPv4', () => {
   expect(hostPort('::FFFF:203.0.113.7', 80)).toBe('203.0.113.7:80');
 });
 
-it('an IPv6 address stands in brackets before its port', () => {
+it('an IPv6 address is in brackets before its port', () => {
   expect(hostPort('2001:db8::1', 443)).toBe('[2001:db8::1]:443');
 });
 
@@ -57,7 +57,7 @@ it.each([
   expect(networkOf(address)).toBe(network);
 });
 
-it('however an IPv6 address is written, it counts as its /64', () => {
+it('an IPv6 address in any notation counts as its /64', () => {
   const group = fc.oneof(fc.constant(0), fc.constant(0xffff), fc.integer({ min: 0, max: 0xffff }));
   fc.assert(
     fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (parts) => {

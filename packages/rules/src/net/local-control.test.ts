@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { controlSocketService, reachesOwnMachine } from './local-control.ts';
 
-describe('addresses', () => {
+describe('an address', () => {
   it.each([
     '127.0.0.1',
     '127.8.9.10',
@@ -12,19 +12,19 @@ describe('addresses', () => {
     '::',
     '::1%lo',
     '::ffff:0.0.0.0',
-  ])('%s leads back to the machine', (address) => {
+  ])('%s reaches the local machine', (address) => {
     expect(reachesOwnMachine(address)).toBe(true);
   });
 
   it.each(['128.0.0.1', '10.0.0.1', '192.168.1.1', '::2', 'fe80::1', '::ffff:10.0.0.1', 'localhost', ''])(
-    '%s does not, as far as the address says',
+    '%s does not point to the local machine',
     (address) => {
       expect(reachesOwnMachine(address)).toBe(false);
     },
   );
 });
 
-describe('control sockets', () => {
+describe('a control socket', () => {
   it.each([
     ['/var/run/docker.sock', 'docker'],
     ['/run/user/1000/docker.sock', 'docker'],
@@ -50,7 +50,7 @@ describe('control sockets', () => {
     '/tmp/bus',
     '/run/postgresql/.s.PGSQL.5432',
     '',
-  ])('%s does not give control over the machine', (path) => {
+  ])('is not recognized at %s', (path) => {
     expect(controlSocketService(path)).toBeNull();
   });
 });

@@ -7,9 +7,9 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const headerOf = (visitor: string, host: string, port: number): string =>
   hex(proxyHeader(readHostPort(visitor), { host, port }));
 
-describe('the header', () => {
+describe('the PROXY header of a datagram', () => {
   it.each([
-    // 203.0.113.9:50000 to 198.51.100.7:20153
+    // The first row encodes 203.0.113.9:50000 to 198.51.100.7:20153.
     ['IPv4', '203.0.113.9:50000', '198.51.100.7', 20_153, '2112000ccb007109c6336407c3504eb9'],
     [
       'IPv6',
@@ -46,12 +46,12 @@ describe('the header', () => {
     expect(headerOf(visitor, host, port)).toBe(SIGNATURE + bytes);
   });
 
-  it('names no one where nothing can be read', () => {
+  it("has no addresses if the visitor's address is unreadable", () => {
     expect(hex(proxyHeader(null, { host: '198.51.100.7', port: 2 }))).toBe(`${SIGNATURE}21000000`);
   });
 });
 
-describe('the header of a TCP connection', () => {
+describe('the PROXY header of a TCP connection', () => {
   it.each([
     ['IPv4', '203.0.113.9:50000', '198.51.100.7', '2111000ccb007109c6336407c3504eb9'],
     [
@@ -60,7 +60,7 @@ describe('the header of a TCP connection', () => {
       '2001:db8::7',
       '2121002420010db800000000000000000000000920010db8000000000000000000000007c3504eb9',
     ],
-  ])('names the transport in version 2: %s', (_, visitor, host, bytes) => {
+  ])('names the TCP transport in version 2: %s', (_, visitor, host, bytes) => {
     expect(hex(proxyHeader(readHostPort(visitor), { host, port: 20_153 }, 'tcp'))).toBe(SIGNATURE + bytes);
   });
 
@@ -71,28 +71,28 @@ describe('the header of a TCP connection', () => {
     ['203.0.113.9:1', 'edge.test', 'PROXY TCP4 203.0.113.9 0.0.0.0 1 20153'],
     ['[::1]:1', 'localhost', 'PROXY TCP6 ::1 :: 1 20153'],
     ['somebody:1', '198.51.100.7', 'PROXY UNKNOWN'],
-  ])('is a line in version 1: %s at %s', (visitor, host, line) => {
+  ])('is one line in version 1: %s at %s', (visitor, host, line) => {
     expect(proxyLine(readHostPort(visitor), { host, port: 20_153 })).toBe(`${line}\r\n`);
   });
 
-  it('stays within the 107 bytes that a receiver must have room for', () => {
+  it('in version 1 has at most 107 bytes, the buffer that a receiver must have', () => {
     const longest = 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
     const line = proxyLine({ host: longest, port: 65_535 }, { host: longest, port: 65_535 });
     expect(line.length).toBeLessThanOrEqual(107);
   });
 });
 
-describe('host and port', () => {
+describe('text with host and port', () => {
   it.each([
     ['203.0.113.9', 50_000],
     ['2001:db8::9', 1],
     ['edge.test', 65_535],
-  ])('%s is read as it was written', (host, port) => {
+  ])('for %s is read back as it was written', (host, port) => {
     expect(readHostPort(hostPort(host, port))).toEqual({ host, port });
   });
 
   it.each(['', 'host', ':5', 'host:', 'host:65536', '2001:db8::9:5', '[::1]', 'a:b:5', 'host:5 '])(
-    '%j is none',
+    '%j is refused',
     (text) => {
       expect(readHostPort(text)).toBeNull();
     },

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FairShare } from './fair-share.ts';
 
-describe('a stock that can be taken back', () => {
-  it('is taken back from the holder with the most, and only from one beyond its part', () => {
+describe('a shared stock', () => {
+  it('is taken back from the holder with the most, and only if it has more than its part', () => {
     const shares = new FairShare({ limit: 8, perHolder: 2 });
     expect([shares.largest, shares.mostBeyond]).toEqual([null, null]);
     shares.take('modest', 2);
@@ -17,7 +17,7 @@ describe('a stock that can be taken back', () => {
     expect(shares.mostBeyond).toBeNull();
   });
 
-  it('is never taken back from an unlimited holder', () => {
+  it('is never taken back from the unlimited holder', () => {
     const shares = new FairShare({ limit: 8, perHolder: 2, unlimited: 'operator' });
     shares.take('operator', 7);
     shares.take('modest', 1);
@@ -36,7 +36,7 @@ const move = fc.record({
   count: fc.integer({ min: 1, max: 4 }),
 });
 
-it('whatever comes and goes: the holder that gives has the most and is beyond its part, all that is free can be used, and nothing leaks', () => {
+it('in any order of events, stock is taken back from the largest holder above its part, all of it is usable, and none leaks', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), fc.array(move, { maxLength: 150, size: 'max' }), (perHolder, moves) => {
       const shares = new FairShare({ limit: LIMIT, perHolder, unlimited: 'operator' });
@@ -47,7 +47,7 @@ it('whatever comes and goes: the holder that gives has the most and is beyond it
       const most = (): number => Math.max(...NAMES.slice(0, -1).map(heldBy));
       for (const { does, name, count } of moves) {
         if (does === 'take') {
-          // Whoever finds the stock full takes back, as its owner does.
+          // A taker that finds the stock exhausted takes from the largest holder first, like the real users of FairShare.
           while (sum() + count > LIMIT) {
             const giver = shares.mostBeyond;
             expect(giver === null).toBe(most() <= perHolder);

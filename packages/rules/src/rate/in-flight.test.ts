@@ -15,8 +15,8 @@ class Log {
   }
 }
 
-describe('what is under way', () => {
-  it('is bounded in total and for each key; what ends makes room, and no key stays', () => {
+describe('a counter of operations in flight', () => {
+  it('limits the total and each key, frees room when an operation ends, and keeps no key without operations', () => {
     const calls = new InFlight({ atOnce: 3, perKey: 2 });
     expect(['a', 'a', 'a', 'b', 'c'].map((key) => calls.begin(key))).toEqual([true, true, false, true, false]);
     expect([calls.hasRoom('a'), calls.hasRoom('c'), calls.of('a'), calls.total, calls.keys]).toEqual([
@@ -28,7 +28,7 @@ describe('what is under way', () => {
     expect([calls.total, calls.keys]).toEqual([0, 0]);
   });
 
-  it('has no bound where none is told, and needs no key', () => {
+  it('has no limit where none is set, and works without keys', () => {
     const all = new InFlight({ atOnce: 1 });
     expect([all.begin(), all.begin()]).toEqual([true, false]);
     const each = new InFlight({ perKey: 1 });
@@ -36,7 +36,7 @@ describe('what is under way', () => {
     expect([each.total, each.begin('7')]).toEqual([1000, false]);
   });
 
-  it('in any order of events counts what began and has not ended', () => {
+  it('counts operations that have begun and not ended, in any order of events', () => {
     const event = fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd'), isBegin: fc.boolean() });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 200 }), (events) => {
@@ -61,8 +61,8 @@ describe('what is under way', () => {
   });
 });
 
-describe('turns', () => {
-  it('who brings much waits for itself: another’s first comes next, not behind all of it', () => {
+describe('a queue of fair turns', () => {
+  it("alternates between owners: an owner's first turn is not behind the whole backlog of another owner", () => {
     const log = new Log();
     const turns = new FairTurns({ atOnce: 1, waitingMax: 10 });
     for (const name of ['1', '2', '3', '4']) turns.enter(log.turn('a', name));
@@ -71,7 +71,7 @@ describe('turns', () => {
     expect(log.begun).toEqual(['a1', 'a2', 'b1', 'a3', 'b2', 'a4']);
   });
 
-  it('where all the room to wait is taken by one, another gets in, and the last of that one gives way', () => {
+  it('that one owner has filled admits another owner and evicts the last turn of the first', () => {
     const log = new Log();
     const turns = new FairTurns({ atOnce: 1, waitingMax: 3 });
     expect(['1', '2', '3', '4', '5'].map((name) => turns.enter(log.turn('a', name)))).toEqual([
@@ -80,14 +80,14 @@ describe('turns', () => {
     expect([turns.hasRoomFor('a'), turns.hasRoomFor('b')]).toEqual([false, true]);
     expect(turns.enter(log.turn('b', '1'))).toBe(true);
     expect([log.gaveWay, turns.waiting]).toEqual([['a4'], 3]);
-    // Two and one: nobody has more than the other but by one.
+    // Owner a waits with two turns and owner b with one: a difference of one evicts no turn.
     expect(turns.enter(log.turn('b', '2'))).toBe(false);
     turns.done();
     turns.done();
     expect(log.begun).toEqual(['a1', 'a2', 'b1']);
   });
 
-  it('whoever leaves leaves its room, and never begins', () => {
+  it('gives the room of a turn that leaves to others, and never begins that turn', () => {
     const log = new Log();
     const turns = new FairTurns({ atOnce: 1, waitingMax: 1 });
     turns.enter(log.turn('a', '1'));
@@ -98,7 +98,7 @@ describe('turns', () => {
     expect([log.begun, turns.running]).toEqual([['a1'], 0]);
   });
 
-  it('in any order of events: within the bounds, nobody is lost, and none waits while there is room', () => {
+  it('keeps its limits, loses no turn, and makes none wait while there is room, in any order of events', () => {
     const events = fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c', 'done', 'leave'), { maxLength: 200 });
     fc.assert(
       fc.property(events, (steps) => {

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { afterConnect, afterFailure, type BackoffState, CALM, decideMailRetry, judgeLiveness } from './retry.ts';
 
-describe('a connection that is tried again', () => {
+describe('a lost connection', () => {
   const RULES = { minMs: 500, maxMs: 30_000, stableAfterMs: 5000 };
   const ALMOST_ONE = 1 - Number.EPSILON;
 
-  /** The pauses while every attempt fails at once. */
+  /** Returns the pauses between attempts if every attempt fails at once. */
   const delays = (count: number, random: number): number[] => {
     let state: BackoffState = CALM;
     let now = 0;
@@ -18,22 +18,22 @@ describe('a connection that is tried again', () => {
     });
   };
 
-  it('is tried again every second at first, then ever more rarely, down to every half minute', () => {
+  it('is retried about every second at first, then less often, down to every 30 s', () => {
     expect(delays(7, 0)).toEqual([0, 500, 500, 500, 500, 500, 500]);
     expect(delays(7, ALMOST_ONE)).toEqual([500, 1000, 1000, 1000, 1000, 1125, 1406]);
     expect([delays(100, 0).at(-1), delays(2000, ALMOST_ONE).at(-1)]).toEqual([15_000, 30_000]);
   });
 
-  it('draws the first pause from all of its range, and the others from the upper half', () => {
+  it('draws the first pause from the full range, and later pauses from its upper half', () => {
     expect(delays(3, 0.5)).toEqual([250, 750, 750]);
   });
 
-  it('counts an attempt that takes long as time without a connection', () => {
+  it('counts a slow attempt as time without a connection', () => {
     const { state } = afterFailure(CALM, 0, 0, RULES);
     expect(afterFailure(state, 20_000, ALMOST_ONE, RULES).delayMs).toBe(5000);
   });
 
-  it('forgets earlier failures only after five stable seconds', () => {
+  it('forgets earlier failures only after 5 s of a stable connection', () => {
     const tired: BackoffState = { failures: 6, connectedAt: null, lostAt: -79_000, earlierMs: 0 };
     const connected = afterConnect(tired, 1000);
     const flapped = afterFailure(connected, 5999, ALMOST_ONE, RULES);
@@ -42,7 +42,7 @@ describe('a connection that is tried again', () => {
     expect([stable.delayMs, stable.state.failures]).toEqual([500, 1]);
   });
 
-  it('finds a server within a second, or a quarter of the time that it was away', () => {
+  it('finds a restarted server within 1 s, or within a quarter of its downtime', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 600_000 }),
@@ -58,7 +58,7 @@ describe('a connection that is tried again', () => {
             tries += 1;
           }
           expect(now - awayMs).toBeLessThanOrEqual(Math.max(1000, Math.min(30_000, awayMs / 4 + 1)));
-          // Two a second at most, and a few more for each doubling of the time after the first seconds.
+          // At most two attempts per second in the first 8 s, and a few more for each doubling of the downtime after that.
           expect(tries).toBeLessThanOrEqual(
             2 + Math.min(awayMs, 8000) / 500 + 8 * Math.log2(Math.max(1, awayMs / 8000)) + awayMs / 15_000,
           );
@@ -67,7 +67,7 @@ describe('a connection that is tried again', () => {
     );
   });
 
-  it('at random losses, pauses within its bounds, and longer only for time without a stable connection', () => {
+  it('pauses within its bounds after random losses, and longer only after time without a stable connection', () => {
     const event = fc.record({
       attemptMs: fc.integer({ min: 0, max: 10_000 }),
       upMs: fc.option(fc.integer({ min: 0, max: 12_000 })),
@@ -115,19 +115,19 @@ describe('a mail that could not be sent', () => {
     );
   });
 
-  it('spreads mails that failed together', () => {
+  it('is retried at a random offset, so that mails that failed together spread out', () => {
     expect([after(1, 0, 0), after(1, 0, 0.999)]).toEqual([
       { kind: 'retry', at: 3750 },
       { kind: 'retry', at: 6248 },
     ]);
   });
 
-  it('tries for the last time after 24 hours, then gives up', () => {
+  it('is tried a last time after 24 hours, then dropped', () => {
     expect(after(30, 24 * HOUR - 1)).toEqual({ kind: 'retry', at: 24 * HOUR });
     expect(after(31, 24 * HOUR)).toEqual({ kind: 'give-up' });
   });
 
-  it('ends, whatever chance says', () => {
+  it('is given up after 24 hours and fewer than 50 attempts, at any random values', () => {
     let now = 0;
     let attempts = 0;
     for (;;) {
@@ -142,15 +142,15 @@ describe('a mail that could not be sent', () => {
   });
 });
 
-describe('a peer', () => {
+describe('the keepalive of a peer', () => {
   const RULES = { pingEveryMs: 10_000, deadAfterMs: 25_000 };
 
-  it('pings at its pace, also while much is heard', () => {
+  it('sends pings at a fixed pace, even while it receives data', () => {
     expect(judgeLiveness({ lastHeardAt: 9_999, lastPingAt: 0 }, 9_999, RULES)).toBe('alive');
     expect(judgeLiveness({ lastHeardAt: 10_000, lastPingAt: 0 }, 10_000, RULES)).toBe('ping-due');
   });
 
-  it('is dead 25 s after the last thing heard, not a moment before', () => {
+  it('declares the peer dead 25 s after the last data, not earlier', () => {
     expect(judgeLiveness({ lastHeardAt: 0, lastPingAt: 20_000 }, 24_999, RULES)).toBe('alive');
     expect(judgeLiveness({ lastHeardAt: 0, lastPingAt: 20_000 }, 25_000, RULES)).toBe('dead');
   });

@@ -11,17 +11,17 @@ const anySteps = fc.array(
   { maxLength: 150 },
 );
 
-describe('a window in which each event leaves by itself', () => {
-  it('no window of that length ever holds more, also one that begins in between', () => {
+describe('a sliding window in which each event expires separately', () => {
+  it('never holds more than its limit in any interval of its length', () => {
     const windows = new SlidingWindows({ perWindow: 3, windowMs: 1000, keys: 10 });
     const take = (key: string, now: number): boolean => windows.take(key, now) === 0;
     expect([0, 800, 900, 950, 999].map((now) => take('a', now))).toEqual([true, true, true, false, false]);
-    // The first is over, the others are not: a window that starts anew would give three.
+    // At 1000 ms the first event has expired, and the others have not. A window that restarts would admit three events.
     expect([1000, 1001, 1799, 1800].map((now) => take('a', now))).toEqual([true, false, false, true]);
     expect(take('b', 1001)).toBe(true);
   });
 
-  it('says when there is room again for so many', () => {
+  it('returns the wait until there is room for a number of events', () => {
     const window = new SlidingWindow({ perWindow: 3, windowMs: 1000 });
     for (const now of [0, 100, 200]) expect(window.take(now)).toBe(0);
     expect([1, 2, 3, 4].map((count) => window.retryAfterMs(200, count))).toEqual([800, 900, 1000, Infinity]);
@@ -30,7 +30,7 @@ describe('a window in which each event leaves by itself', () => {
     ]);
   });
 
-  it('keeps what happened in the window, and no more keys than it may', () => {
+  it('keeps only events in the window, and at most its limit of keys', () => {
     const windows = new SlidingWindows({ perWindow: 1, windowMs: 1000, keys: 3 });
     for (const key of ['a', 'b', 'c', 'd']) windows.take(key, 0);
     expect([windows.size, windows.hasRoom('a', 1), windows.hasRoom('d', 1)]).toEqual([3, true, false]);
@@ -38,7 +38,7 @@ describe('a window in which each event leaves by itself', () => {
     expect(windows.size).toBe(1);
   });
 
-  it('whatever comes when, counted again from the times themselves', () => {
+  it('agrees with a plain list of times after random steps', () => {
     fc.assert(
       fc.property(anySteps, (steps) => {
         const windows = new SlidingWindows({ perWindow: 5, windowMs: 100, keys: 50 });
@@ -61,10 +61,10 @@ describe('a window in which each event leaves by itself', () => {
   });
 });
 
-describe('a window that begins with its first event and ends as a whole', () => {
+describe('a fixed window that starts with its first event', () => {
   const RULES = { perWindow: 3, windowMs: 60_000, togetherMs: 60_000, keys: 4 };
 
-  it('refuses a key after its failures of the minute and says when it may come back', () => {
+  it('refuses a key after its failures of the minute, and returns the wait', () => {
     const windows = new SlidingWindows(RULES);
     for (const now of [0, 1000, 2000]) {
       expect(windows.retryAfterMs('a', now)).toBe(0);
@@ -80,7 +80,7 @@ describe('a window that begins with its first event and ends as a whole', () => 
     expect(windows.hasRoom('a', 60_002)).toBe(true);
   });
 
-  it('counts one less when a failure was none, and forgets a key that has none left', () => {
+  it('subtracts a forgiven failure, and forgets a key without failures', () => {
     const windows = new SlidingWindows(RULES);
     expect(windows.forgive('a')).toBe(false);
     for (let n = 0; n < 3; n += 1) windows.record('a', 0);
@@ -91,13 +91,13 @@ describe('a window that begins with its first event and ends as a whole', () => 
     expect([windows.size, windows.forgive('a')]).toEqual([0, false]);
   });
 
-  it('what was recorded beyond the bound makes nobody wait longer than for the window', () => {
+  it('makes a key wait no longer than the window, even if more than the limit was recorded', () => {
     const windows = new SlidingWindows(RULES);
     for (let n = 0; n < 10; n += 1) windows.record('a', n);
     expect([windows.retryAfterMs('a', 10), windows.hasRoom('a', 60_000)]).toEqual([59_990, true]);
   });
 
-  it('never grows over its bound and drops the key whose window began first', () => {
+  it('never keeps more than its limit of keys, and drops the key with the oldest window', () => {
     const windows = new SlidingWindows(RULES);
     for (let n = 0; n < 3; n += 1) windows.record('first', 0);
     fc.assert(
@@ -109,7 +109,7 @@ describe('a window that begins with its first event and ends as a whole', () => 
     expect(windows.hasRoom('first', 2)).toBe(true);
   });
 
-  it('a key that is forgiven again and again pushes out no other', () => {
+  it('keeps all other keys when many keys are recorded and forgiven', () => {
     const windows = new SlidingWindows(RULES);
     for (let n = 0; n < 3; n += 1) windows.record('guesser', 0);
     for (let n = 0; n < 100; n += 1) {
@@ -119,7 +119,7 @@ describe('a window that begins with its first event and ends as a whole', () => 
     expect(windows.hasRoom('guesser', 2)).toBe(false);
   });
 
-  it('whatever comes when, counted again by windows', () => {
+  it('agrees with a plain count per window after random steps', () => {
     fc.assert(
       fc.property(anySteps, (steps) => {
         const windows = new SlidingWindows({ ...RULES, windowMs: 100, togetherMs: 100 });
@@ -142,10 +142,10 @@ describe('a window that begins with its first event and ends as a whole', () => 
   });
 });
 
-describe('bytes, in pieces however small', () => {
+describe('a window of bytes', () => {
   const RULES = { perWindow: 100, windowMs: 61_000, togetherMs: 1000, keys: 3 };
 
-  it('a key has its bytes a window, says when there is room again, and no other key notices', () => {
+  it('limits each key to its bytes, returns the wait, and does not affect other keys', () => {
     const windows = new SlidingWindows(RULES);
     expect([windows.take('a', 0, 60), windows.take('a', 10_000, 40), windows.take('b', 10_000, 100)]).toEqual([
       0, 0, 0,
@@ -157,20 +157,20 @@ describe('bytes, in pieces however small', () => {
     ]);
   });
 
-  it('what is more than a window holds never fits, and is not counted', () => {
+  it('never admits more bytes at once than the window holds, and does not count the attempt', () => {
     const windows = new SlidingWindows(RULES);
     expect([windows.take('a', 0, 101), windows.take('a', 0, 100), windows.take('a', 0, 101)]).toEqual([
       ...[Number.POSITIVE_INFINITY, 0, Number.POSITIVE_INFINITY],
     ]);
   });
 
-  it('the key that was quiet for longest is forgotten, however many there are', () => {
+  it('forgets the key that was idle the longest when there are too many', () => {
     const windows = new SlidingWindows(RULES);
     for (const [at, key] of ['a', 'b', 'c', 'a', 'd'].entries()) windows.take(key, at * 1000, 50);
     expect([windows.size, windows.take('a', 4000, 1), windows.take('b', 4000, 100)]).toEqual([3, 57_000, 0]);
   });
 
-  it('no window of a minute holds more, whatever comes when', () => {
+  it('never holds more than its bytes in any minute, in any order of pieces', () => {
     const pieces = fc.array(
       fc.record({ pause: fc.integer({ min: 0, max: 3000 }), bytes: fc.integer({ min: 0, max: 12 }) }),
       {
@@ -188,7 +188,8 @@ describe('bytes, in pieces however small', () => {
         return steps.every(({ pause, bytes }) => {
           now += pause;
           const waitMs = window.take(now, bytes);
-          // Of one that was refused the window was in truth full, but for the second that is kept whole.
+          // A refusal means that the last 61 s were full: events of the same second are kept together, so that an event counts up to 1 s
+          // longer than a minute.
           if (waitMs > 0) return held(now, 61_000) + bytes > 100;
           taken.push({ at: now, bytes });
           return held(now, 60_000) <= 100;
@@ -198,7 +199,7 @@ describe('bytes, in pieces however small', () => {
   });
 });
 
-it('a flood of new keys costs a full table no more for each key than it costs a small one', () => {
+it('new keys cost no more in a full table than in a small one', () => {
   const cpuMs = (keys: number): number => {
     const windows = new SlidingWindows({ perWindow: 10, windowMs: 60_000, keys });
     for (let n = 0; n < keys; n += 1) windows.take(`held ${n}`, 0);
@@ -208,6 +209,6 @@ it('a flood of new keys costs a full table no more for each key than it costs a 
     return (user + system) / 1000;
   };
   cpuMs(16);
-  // 100,000 searches through a table of 50,000 take over four seconds.
+  // 100,000 linear searches through a table of 50,000 keys would take over four seconds.
   expect(cpuMs(50_000)).toBeLessThan(1500);
 });

@@ -5,14 +5,14 @@ import { TokenBucket, TokenBuckets, type TokenRate } from './token-buckets.ts';
 const anyRate = fc.record({ perSecond: fc.integer({ min: 1, max: 50 }), burst: fc.integer({ min: 1, max: 12 }) });
 const anyPause = fc.constantFrom(0, 0, 0, 1, 7, 30, 90, 400, 3000);
 
-/** Whether some stretch of time has more events than burst and rate allow. */
+/** Whether any interval has more events than burst and rate allow. */
 const isOver = (times: readonly number[], { perSecond, burst }: TokenRate): boolean =>
   times.some((from, first) =>
     times.slice(first).some((to, more) => more + 1 > burst + ((to - from) * perSecond) / 1000 + 1e-9),
   );
 
-describe('a single bucket', () => {
-  it('gives a burst at once, then as many a second as its rate', () => {
+describe('a single token bucket', () => {
+  it('gives a burst at once, then its rate per second', () => {
     const bucket = new TokenBucket({ perSecond: 10, burst: 20 });
     const taken = (now: number): number => {
       for (let count = 0; ; count += 1) if (!bucket.take(now)) return count;
@@ -20,7 +20,7 @@ describe('a single bucket', () => {
     expect([taken(0), taken(99), taken(100), taken(1100), taken(60_000)]).toEqual([20, 0, 1, 10, 20]);
   });
 
-  it('gives at once what is dear, and is paid for it later', () => {
+  it('admits an expensive operation at once, and is in debt for it afterwards', () => {
     const bucket = new TokenBucket({ perSecond: 100, burst: 10 });
     bucket.charge(10, 0);
     expect([bucket.waitMs(0), bucket.waitMs(9), bucket.waitMs(10)]).toEqual([10, 1, 0]);
@@ -28,7 +28,7 @@ describe('a single bucket', () => {
     expect([bucket.waitMs(10), bucket.take(59), bucket.take(60), bucket.take(60)]).toEqual([50, false, true, false]);
   });
 
-  it('thirds of a second are exact: the whole burst, and not one more', () => {
+  it('counts thirds of a second exactly: the whole burst, and no token more', () => {
     const bucket = new TokenBucket({ perSecond: 3, burst: 1000 });
     const allowed = Array.from({ length: 1100 }, () => bucket.take(12_345)).filter(Boolean);
     expect(allowed).toHaveLength(1000);
@@ -40,7 +40,7 @@ describe('a single bucket', () => {
     ]).toEqual([334, false, true]);
   });
 
-  it('gives the whole burst at any part of a millisecond', () => {
+  it('gives the whole burst at any fraction of a millisecond', () => {
     const burst = fc.integer({ min: 1, max: 4 });
     fc.assert(
       fc.property(
@@ -56,7 +56,7 @@ describe('a single bucket', () => {
     );
   });
 
-  it('never gives more than burst and rate allow in any stretch of time, and the wait that it tells is for one token', () => {
+  it('never gives more than burst and rate allow in any interval, and returns the wait for one token', () => {
     fc.assert(
       fc.property(anyRate, fc.array(anyPause, { maxLength: 100 }), (rate, pauses) => {
         const bucket = new TokenBucket(rate);
@@ -74,10 +74,10 @@ describe('a single bucket', () => {
   });
 });
 
-describe('a bucket for each key', () => {
+describe('token buckets by key', () => {
   const RATE = { perSecond: 10, burst: 20, keys: 1000 };
 
-  it('a key has its own burst and rate, whatever other keys do', () => {
+  it('give each key its burst and rate, independent of other keys', () => {
     const buckets = new TokenBuckets(RATE);
     let taken = 0;
     for (let now = 0; now <= 60_000; now += 10) {
@@ -87,14 +87,14 @@ describe('a bucket for each key', () => {
     expect(taken).toBe(20 + 600);
   });
 
-  it('says how long a key has to wait, and a key that waited so long gets its token', () => {
+  it('return the wait of a key, and give it a token after that wait', () => {
     const buckets = new TokenBuckets(RATE);
     for (let count = 0; count < 20; count += 1) expect(buckets.take('a', 0)).toBe(0);
     expect([buckets.take('a', 0), buckets.waitMs('a', 40), buckets.waitMs('b', 40)]).toEqual([100, 60, 0]);
     expect([buckets.take('a', 100), buckets.take('a', 100)]).toEqual([0, 100]);
   });
 
-  it('a key that owes more than its burst is remembered until it has paid', () => {
+  it('remember a key that owes more than its burst until the debt is repaid', () => {
     const buckets = new TokenBuckets(RATE);
     buckets.charge('a', 100, 0);
     for (let now = 0; now < 8100; now += 90) buckets.take(`other ${now}`, now);
@@ -102,7 +102,7 @@ describe('a bucket for each key', () => {
     expect(buckets.take('a', 8100)).toBe(0);
   });
 
-  it('remembers a bounded number of keys, and the last ones that came among them', () => {
+  it('remember a bounded number of keys, always including the most recent', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 1, keys: 100 });
     let isBounded = true;
     let areLastKnown = true;
@@ -114,7 +114,7 @@ describe('a bucket for each key', () => {
     expect([isBounded, areLastKnown]).toEqual([true, true]);
   });
 
-  it('a key that goes on asking is not forgotten, however many others come in between', () => {
+  it('never forget a key that keeps asking, however many other keys arrive in between', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 2, keys: 100 });
     let taken = 0;
     for (let key = 0; key < 10_000; key += 1) {
@@ -124,14 +124,14 @@ describe('a bucket for each key', () => {
     expect(taken).toBe(2);
   });
 
-  it('forgets keys that were quiet for long', () => {
+  it('forget keys that were idle for long', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 2, keys: 1000 });
     for (let key = 0; key < 100; key += 1) buckets.take(`${key}`, 0);
     for (const now of [3000, 6000, 9000]) buckets.take('late', now);
     expect(buckets.size).toBe(1);
   });
 
-  it('is as if every key had a bucket that is never forgotten, while there is room', () => {
+  it('behave like one permanent bucket per key while there is room', () => {
     const anyStep = fc.record({
       pause: anyPause,
       key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),

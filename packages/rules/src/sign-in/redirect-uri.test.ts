@@ -13,7 +13,7 @@ describe('a redirect URI', () => {
     'http://127.0.0.1:33418/callback?x=1',
     'http://[::1]:1/',
     'http://localhost',
-  ])('may be %s', (uri) => {
+  ])('is valid: %s', (uri) => {
     expect(problemOfRedirectUri(uri)).toBeNull();
   });
 
@@ -42,12 +42,12 @@ describe('a redirect URI', () => {
     ['https:/app.example.com/', 'is not a URL'],
     ['https:app.example.com', 'is not a URL'],
     ['https:///callback', 'is not a URL'],
-    // No browser goes there, after all was allowed.
+    // Browsers cannot open these URLs, even after the user has agreed.
     ['https://app.example.com:65536/callback', 'is not a URL'],
     ['http://localhost:99999/callback', 'is not a URL'],
     ['https://[1::2::3]/callback', 'is not a URL'],
     ['https://999.1.1.1/callback', 'is not a URL'],
-    // Or to another host than the one that people are shown.
+    // Browsers open these URLs at another host than the host shown to the user.
     ['https://0x7f.1/callback', 'is not a URL'],
     ['https://2130706433/callback', 'is not a URL'],
     ['https://127.0.0.1./callback', 'is not a URL'],
@@ -57,7 +57,7 @@ describe('a redirect URI', () => {
     expect(problemOfRedirectUri(uri)).toBe(problem);
   });
 
-  it('is read as a parser of URLs reads it: none that passes goes to another host than it shows', () => {
+  it('is parsed like a URL: an accepted URI goes to the host that it shows', () => {
     const odd = ['https://app.example.com:8443/a@b', 'https://a.example?@b.example', 'http://127.0.0.1:1?//b/'];
     const addresses = [
       'https://1.2.3.4/',
@@ -72,7 +72,7 @@ describe('a redirect URI', () => {
   });
 });
 
-describe('one that was asked for', () => {
+describe('a requested redirect URI', () => {
   const listed = ['https://app.example.com/callback', 'http://127.0.0.1/callback', 'http://localhost:3000/cb?x=1'];
 
   it.each([
@@ -81,7 +81,7 @@ describe('one that was asked for', () => {
     'http://127.0.0.1:49152/callback',
     'http://localhost/cb?x=1',
     'http://localhost:3001/cb?x=1',
-  ])('is taken: %s', (asked) => {
+  ])('is accepted if registered, with any port on localhost: %s', (asked) => {
     expect(allowsRedirectUri(listed, asked)).toBe(true);
   });
 
@@ -99,7 +99,7 @@ describe('one that was asked for', () => {
     'http://127.0.0.1:49152@evil.example/callback',
     'http://127.0.0.1:x/callback',
     'https://127.0.0.1/callback',
-  ])('is none of those: %s', (asked) => {
+  ])('is refused if it differs from the registered URIs: %s', (asked) => {
     expect(allowsRedirectUri(listed, asked)).toBe(false);
   });
 });
@@ -109,7 +109,7 @@ it.each([
   ['https://a.example', 'https://a.example?code=a%26b&iss=https%3A%2F%2Fp.example'],
   ['https://a.example/cb?x=1', 'https://a.example/cb?x=1&code=a%26b&iss=https%3A%2F%2Fp.example'],
   ['https://a.example/cb?', 'https://a.example/cb?code=a%26b&iss=https%3A%2F%2Fp.example'],
-])('an answer goes behind what %s has already', (uri, answer) => {
+])('the sign-in answer is appended to the query of %s', (uri, answer) => {
   expect(withAnswer(uri, { code: 'a&b', state: null, iss: 'https://p.example' })).toBe(answer);
 });
 
@@ -117,6 +117,6 @@ it.each([
   ['http://127.0.0.1:3000/x', '127.0.0.1:3000'],
   ['https://App.example.com', 'app.example.com'],
   ['nothing', ''],
-])('of %s people see %s', (uri, host) => {
+])('for %s the sign-in page shows the host %s', (uri, host) => {
   expect(hostOfUri(uri)).toBe(host);
 });

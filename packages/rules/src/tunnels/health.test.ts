@@ -9,28 +9,28 @@ const down = (consecutiveFailures: number, reason = 'refused'): HealthReport => 
   consecutiveFailures,
 });
 
-/** `+` succeeds, `-` fails; what was told after each. */
+/** Feeds probe results (`+` succeeds, `-` fails) to a streak, and returns the report after each result. */
 const tell = (results: string, maxFailed: number): (HealthReport | null)[] => {
   const streak = new ProbeStreak({ maxFailed });
   return [...results].map((result) => (result === '+' ? streak.succeeded() : streak.failed('refused')));
 };
 
-describe('what is told', () => {
+describe('the health of a local service is reported', () => {
   it.each([
-    ['the first success', '+', 3, [UP]],
-    ['a success after it is nothing new', '+++', 3, [UP, null, null]],
-    ['so many failures in a row', '+---', 3, [UP, null, null, down(3)]],
-    ['of one that never was healthy, too', '---', 3, [null, null, down(3)]],
-    ['further failures are nothing new', '-----', 3, [null, null, down(3), null, null]],
-    ['a success between failures begins the row anew', '+--+--+', 3, [UP, null, null, null, null, null, null]],
-    ['the first success after what was told', '---+', 3, [null, null, down(3), UP]],
-    ['a row that was never told still ends with the first success', '--+', 3, [null, null, UP]],
-    ['every change when one failure is enough', '+-+-', 1, [UP, down(1), UP, down(1)]],
+    ['at the first success', '+', 3, [UP]],
+    ['for the first of several successes', '+++', 3, [UP, null, null]],
+    ['after the maximum of failures in a row', '+---', 3, [UP, null, null, down(3)]],
+    ['after the maximum of failures of a service that was never healthy', '---', 3, [null, null, down(3)]],
+    ['only once for further failures', '-----', 3, [null, null, down(3), null, null]],
+    ['not at all if a success interrupts the failures', '+--+--+', 3, [UP, null, null, null, null, null, null]],
+    ['at the first success after reported failures', '---+', 3, [null, null, down(3), UP]],
+    ['at the first success after unreported failures', '--+', 3, [null, null, UP]],
+    ['at every change if one failure is enough', '+-+-', 1, [UP, down(1), UP, down(1)]],
   ] as const)('%s', (_, results, maxFailed, told) => {
     expect(tell(results, maxFailed)).toEqual(told);
   });
 
-  it('is told again to an edge that has forgotten it, with the count and the reason of now', () => {
+  it('again to an edge that has forgotten it, with the current count and reason', () => {
     const streak = new ProbeStreak({ maxFailed: 2 });
     expect([streak.health, streak.toldAnew()]).toEqual(['unknown', null]);
     streak.failed('refused');
@@ -45,8 +45,8 @@ describe('what is told', () => {
   });
 });
 
-describe('any row of results', () => {
-  /** Knows the whole past and looks at it from the beginning each time. */
+describe('any sequence of health probes', () => {
+  /** Naive model that reads all earlier results from the beginning on each call. */
   const model = (past: readonly boolean[], maxFailed: number): { health: string; failures: number } => {
     let health = 'unknown';
     past.forEach((ok, index) => {
@@ -57,7 +57,7 @@ describe('any row of results', () => {
     return { health, failures: past.length - 1 - past.lastIndexOf(true) };
   };
 
-  it('is told as by one who looks at the whole past, and only when that changes', () => {
+  it('is reported like a model that re-reads all earlier results, and only when the health changes', () => {
     const steps = fc.array(fc.constantFrom('ok', 'ok', 'failed', 'failed', 'failed', 'anew'), {
       maxLength: 60,
       size: 'max',

@@ -17,7 +17,7 @@ const on = (transport: string, port: number): LeasedEndpoint => ({
   port,
 });
 
-it('the same number of another transport is another endpoint, and so is a name of digits', () => {
+it('the same number on another transport is a different endpoint, as is a name of digits', () => {
   const all = [
     on('tcp', 5000),
     on('udp', 5000),
@@ -34,7 +34,7 @@ it('the same number of another transport is another endpoint, and so is a name o
 
 const DOMAIN = 'tunnels.example.com';
 
-it('a label leads back to its endpoint, to the letter', () => {
+it('a label maps back to its endpoint exactly', () => {
   for (const [protocol, endpoint] of [
     ['tcp', on('tcp', 20_000)],
     ['udp', on('udp', 20_100)],
@@ -48,14 +48,14 @@ it('a label leads back to its endpoint, to the letter', () => {
   for (const label of ['020000', '', '0', 'web', '200000']) expect(endpointsOfLabel('tcp', label, DOMAIN)).toEqual([]);
 });
 
-it('a label of two may be nested below a name, or an own domain', () => {
+it('a label with two parts may be a name nested below another, or a custom domain', () => {
   expect(endpointsOfLabel('http', 'a.shop', DOMAIN)).toEqual([
     { kind: 'name', name: 'a.shop' },
     { kind: 'domain', name: 'a.shop' },
   ]);
 });
 
-it('a tls tunnel is known by its whole host, as one of tcp', () => {
+it('a tls tunnel is identified by its full host, like a tcp tunnel', () => {
   const endpoint = { kind: 'name', name: 'db' } as const;
   expect(endpointLabel('tls', endpoint, DOMAIN)).toBe('db.tunnels.example.com');
   expect(endpointsOfLabel('tcp', 'db.tunnels.example.com', DOMAIN)).toEqual([endpoint]);
@@ -66,7 +66,7 @@ it('a tls tunnel is known by its whole host, as one of tcp', () => {
   expect(endpointsOfLabel('udp', 'db.tunnels.example.com', DOMAIN)).toEqual([]);
 });
 
-it('a host is a name below the domain, or somebody’s own', () => {
+it("a host is a name below the server's domain, or a custom domain", () => {
   for (const [host, endpoint] of [
     ['web.tunnels.example.com', { kind: 'name', name: 'web' }],
     ['a.web.tunnels.example.com.', { kind: 'name', name: 'a.web' }],
@@ -79,13 +79,13 @@ it('a host is a name below the domain, or somebody’s own', () => {
   }
 });
 
-it('the edge’s own host, what is too far below it, and a wildcard are nobody’s: no wildcard is over them', () => {
+it("the edge's own host, a host nested too deep and a wildcard match no endpoint", () => {
   for (const host of [DOMAIN, `${DOMAIN}.`, `a.b.c.${DOMAIN}`, `*.a.${DOMAIN}`, '*.example.org', '*']) {
     expect(endpointOfHost(host, DOMAIN)).toEqual({ kind: 'domain', name: '' });
   }
 });
 
-it('what passes TLS on is the same endpoint, and says so', () => {
+it('an endpoint that passes TLS through is marked, but equals the endpoint without TLS passthrough', () => {
   for (const kind of ['name', 'domain'] as const) {
     const endpoint = { kind, name: 'db' };
     expect(endpointOfProtocol('tls', endpoint)).toEqual({ ...endpoint, passesTls: true });

@@ -6,7 +6,7 @@ const fixture = ({ atOnce = 2, maxWaiting = 10 } = {}) => {
   const clock = new FakeClock();
   const mutex = new KeyedMutex({ clock, atOnce, maxWaiting, waitMs: 1000, busy: () => new Error('busy') });
   const begun: string[] = [];
-  /** Settles with the end of the turn, once the turn has begun. */
+  /** Takes a key. Resolves once the turn has begun, with a function that ends the turn. */
   const take = (key: string, name = key, signal?: AbortSignal): Promise<() => void> =>
     new Promise((hasBegun, fail) => {
       const work = (): Promise<void> =>
@@ -22,7 +22,7 @@ const settle = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 };
 
-it('one key has one holder, and the others come in the order in which they asked', async () => {
+it('a key has one holder at a time, and waiting callers get it in order', async () => {
   const { begun, take } = fixture();
   const end = await take('a', 'first');
   const second = take('a', 'second');
@@ -37,7 +37,7 @@ it('one key has one holder, and the others come in the order in which they asked
   expect(begun).toEqual(['first', 'second', 'third']);
 });
 
-it('so many hold a turn at once; one whose key is held lets others pass', async () => {
+it('several keys are held at once up to the limit, and a blocked key does not block others', async () => {
   const { begun, take } = fixture();
   const endA = await take('a');
   const endB = await take('b');
@@ -53,7 +53,7 @@ it('so many hold a turn at once; one whose key is held lets others pass', async 
   expect(begun).toEqual(['a', 'b', 'c', 'a again']);
 });
 
-it('a caller that waited too long is told so, and takes no turn later', async () => {
+it('a caller that waits too long gets an error and is not served later', async () => {
   const { clock, begun, take } = fixture();
   const end = await take('a');
   const late = take('a', 'late').catch((error: unknown) => error);
@@ -65,7 +65,7 @@ it('a caller that waited too long is told so, and takes no turn later', async ()
   expect(begun).toEqual(['a', 'next']);
 });
 
-it('a caller is refused at once when too many wait', async () => {
+it('a caller is rejected at once when too many callers wait', async () => {
   const { begun, take } = fixture({ maxWaiting: 1 });
   const end = await take('a');
   const second = take('a', 'second');
@@ -75,7 +75,7 @@ it('a caller is refused at once when too many wait', async () => {
   expect(begun).toEqual(['a', 'second']);
 });
 
-it('a caller that leaves while it waits takes no turn, and gives its place to another', async () => {
+it('a caller that aborts while waiting is not served, and its place becomes free', async () => {
   const { begun, take } = fixture({ maxWaiting: 1 });
   const end = await take('a');
   const leaving = new AbortController();
@@ -89,7 +89,7 @@ it('a caller that leaves while it waits takes no turn, and gives its place to an
   expect(begun).toEqual(['a', 'next']);
 });
 
-it('work that fails or throws ends its turn, and its caller gets the error', async () => {
+it('a task that rejects or throws releases the key, and its caller gets the error', async () => {
   const { mutex, take } = fixture();
   await expect(mutex.run('a', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   const thrown = (): Promise<never> => {

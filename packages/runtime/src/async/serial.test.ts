@@ -4,7 +4,7 @@ import { SerialQueue, SerialRuns } from './serial.ts';
 const FULL = new Error('full');
 const queueOf = (maxWaiting = 100): SerialQueue => new SerialQueue({ maxWaiting, full: () => FULL });
 
-/** A task that ends when it is told to. */
+/** A task that ends only when the test calls end() or fail(). */
 const held = <T>(value: T) => {
   let end = (): void => {};
   let fail = (_error: Error): void => {};
@@ -24,7 +24,7 @@ const settle = async (): Promise<void> => {
 };
 
 describe('a serial queue', () => {
-  it('runs one task at a time, in order, and gives each its result', async () => {
+  it('runs one task at a time, in order, and returns each result', async () => {
     const queue = queueOf();
     const first = held('a');
     const second = held('b');
@@ -38,7 +38,7 @@ describe('a serial queue', () => {
     expect(await Promise.all(results)).toEqual(['a', 'b', 'c']);
   });
 
-  it('begins no task inside run()', async () => {
+  it('does not start a task inside run()', async () => {
     const task = held('a');
     const queue = queueOf();
     const result = queue.run(task.task);
@@ -64,7 +64,7 @@ describe('a serial queue', () => {
     ]);
   });
 
-  it('refuses tasks beyond its bound, and takes them again once there is room', async () => {
+  it('rejects tasks beyond its limit, and accepts tasks again once there is room', async () => {
     const queue = queueOf(2);
     const running = held('running');
     const all = [queue.run(running.task), queue.run(() => 1), queue.run(() => 2)];
@@ -76,7 +76,7 @@ describe('a serial queue', () => {
     expect(await queue.run(() => 3)).toBe(3);
   });
 
-  it('drops a waiting task whose signal is aborted, at once, and gives its room to another', async () => {
+  it('drops a waiting task at once when its signal is aborted, and frees its place', async () => {
     const queue = queueOf(1);
     const running = held('running');
     const first = queue.run(running.task);
@@ -91,7 +91,7 @@ describe('a serial queue', () => {
     expect([await first, await next, dropped.begun()]).toEqual(['running', 'next', 0]);
   });
 
-  it('leaves the signal of a running task to the task', async () => {
+  it('does not stop a running task when its signal is aborted', async () => {
     const queue = queueOf();
     const running = held('whole');
     const leaving = new AbortController();
@@ -102,7 +102,7 @@ describe('a serial queue', () => {
     expect(await result).toBe('whole');
   });
 
-  it('is settled when all tasks before have ended, also those behind a task that left', async () => {
+  it('is settled when all earlier tasks have ended, even behind a dropped task', async () => {
     const queue = queueOf();
     await queue.settled();
     const first = held('a');
@@ -125,8 +125,8 @@ describe('a serial queue', () => {
   });
 });
 
-describe('serial runs', () => {
-  it('share one next run among all callers that come during a run', async () => {
+describe('SerialRuns', () => {
+  it('serves every caller that arrives during a run with the same next run', async () => {
     const runs: (() => void)[] = [];
     const serial = new SerialRuns(() => new Promise<number>((resolve) => runs.push(() => resolve(runs.length))));
     const first = [serial.run(), serial.run()];
@@ -142,7 +142,7 @@ describe('serial runs', () => {
     expect([await Promise.all(second), runs.length]).toEqual([[2, 2, 2], 2]);
   });
 
-  it('continue after a run that fails', async () => {
+  it('continues after a failed run', async () => {
     let count = 0;
     const serial = new SerialRuns(async () => {
       count += 1;
@@ -154,7 +154,7 @@ describe('serial runs', () => {
     expect(await serial.run()).toBe(2);
   });
 
-  it('are settled when the run that waits has ended, too', async () => {
+  it('is settled only after the waiting run has ended', async () => {
     let ended = 0;
     const serial = new SerialRuns(async () => {
       await settle();

@@ -15,8 +15,8 @@ const attempts = (): { made: Made[]; shared: SingleFlight<string> } => {
   return { made, shared };
 };
 
-describe('an attempt that several wait for', () => {
-  it('is made once, and all of them have what came of it', async () => {
+describe('a shared attempt', () => {
+  it('runs once, and every caller gets the result', async () => {
     const { made, shared } = attempts();
     const { signal } = new AbortController();
     const all = [shared.run(signal), shared.run(signal), shared.run(signal)];
@@ -24,7 +24,7 @@ describe('an attempt that several wait for', () => {
     expect([await Promise.all(all), made.length]).toEqual([['connected', 'connected', 'connected'], 1]);
   });
 
-  it('goes on without the one that leaves, and ends with the last', async () => {
+  it('continues when one caller leaves, and is aborted when the last caller leaves', async () => {
     const { made, shared } = attempts();
     const first = new AbortController();
     const last = new AbortController();
@@ -37,7 +37,7 @@ describe('an attempt that several wait for', () => {
     expect(made[0]?.signal.aborted).toBe(true);
   });
 
-  it('that failed, or that everybody left, is followed by a new one', async () => {
+  it('is followed by a new attempt if it failed or all callers left', async () => {
     const { made, shared } = attempts();
     const leaving = new AbortController();
     const left = shared.run(leaving.signal);
@@ -52,13 +52,13 @@ describe('an attempt that several wait for', () => {
     made[0]?.fail(new Error('much later'));
   });
 
-  it('is not begun for one that has left already', async () => {
+  it('does not start for a caller with an aborted signal', async () => {
     const { made, shared } = attempts();
     await expect(shared.run(AbortSignal.abort(new Error('left')))).rejects.toThrow('left');
     expect(made).toEqual([]);
   });
 
-  it('keeps running for a caller that cannot leave', async () => {
+  it('keeps running for a caller without a signal', async () => {
     const { made, shared } = attempts();
     const leaving = new AbortController();
     const stays = shared.run();
@@ -70,7 +70,7 @@ describe('an attempt that several wait for', () => {
     expect(await stays).toBe('connected');
   });
 
-  it('is forgotten before its callers go on, so that each can begin the next', async () => {
+  it('is forgotten before the callers continue, so that any caller can start the next attempt', async () => {
     const { made, shared } = attempts();
     const first = shared.run().then(() => shared.current);
     made[0]?.settle('connected');
@@ -82,8 +82,8 @@ describe('an attempt that several wait for', () => {
   });
 });
 
-describe('an attempt whose result is kept', () => {
-  it('is made once when it succeeds, and again after a failure', async () => {
+describe('a shared attempt with keepsResult', () => {
+  it('runs once when it succeeds, and again after a failure', async () => {
     const outcomes = [Promise.reject(new Error('away')), Promise.resolve('loaded'), Promise.resolve('never')];
     let made = 0;
     const loaded = new SingleFlight(

@@ -41,7 +41,7 @@ const WRITES: readonly (readonly [string, Write])[] = [
 
 describe.each(WRITES)('%s', (_name, write) => {
   it.each([{}, { soleWriter: true }, { flush: true }])(
-    'replaces the file as a whole, for its owner only: %j',
+    'replaces the whole file, readable by its owner only: %j',
     async (options) => {
       await write(path, 'first', options);
       await write(path, Buffer.from('second'), options);
@@ -53,14 +53,14 @@ describe.each(WRITES)('%s', (_name, write) => {
     },
   );
 
-  it('gives the file the mode that is asked for, also when the old file had another', async () => {
+  it('applies the requested mode, whatever the mode of the old file', async () => {
     writeFileSync(path, 'old');
     chmodSync(path, 0o666);
     await write(path, 'new', { mode: 0o644 });
     expect(statSync(path).mode & 0o777).toBe(0o644);
   });
 
-  it('replaces a symbolic link instead of writing to its target', async () => {
+  it('replaces a symlink instead of writing to its target', async () => {
     const target = join(folder.path, 'target');
     writeFileSync(target, 'untouched');
     symlinkSync(target, path);
@@ -72,7 +72,7 @@ describe.each(WRITES)('%s', (_name, write) => {
     ]);
   });
 
-  it('never writes through a symbolic link that lies where the new content is written', async () => {
+  it('does not write through a symlink at the path of the temporary file', async () => {
     const target = join(folder.path, 'target');
     writeFileSync(target, 'untouched');
     symlinkSync(target, `${path}.new`);
@@ -84,13 +84,13 @@ describe.each(WRITES)('%s', (_name, write) => {
     ]);
   });
 
-  it('replaces what a killed writer left beside the file', async () => {
+  it('replaces the temporary file of a killed writer', async () => {
     writeFileSync(`${path}.new`, 'half of');
     await write(path, 'new', { soleWriter: true });
     expect([readFileSync(path, 'utf8'), names()]).toEqual(['new', ['state.json']]);
   });
 
-  it.each([{}, { soleWriter: true }])('leaves nothing behind when it fails: %j', async (options) => {
+  it.each([{}, { soleWriter: true }])('leaves no temporary file behind after a failure: %j', async (options) => {
     mkdirSync(join(path, 'full'), { recursive: true });
     await expect(write(path, 'new', options)).rejects.toMatchObject({
       code: expect.stringMatching(/EISDIR|ENOTEMPTY/),
@@ -101,7 +101,7 @@ describe.each(WRITES)('%s', (_name, write) => {
     });
   });
 
-  it.skipIf(isRoot)('keeps the old content where the folder is read-only', async () => {
+  it.skipIf(isRoot)('keeps the old content when the folder is read-only', async () => {
     await write(path, 'old');
     chmodSync(folder.path, 0o500);
     await expect(write(path, 'new')).rejects.toMatchObject({ code: 'EACCES' });
@@ -111,12 +111,12 @@ describe.each(WRITES)('%s', (_name, write) => {
 });
 
 describe('an atomic write', () => {
-  it('takes its content in pieces', async () => {
+  it('accepts its content in pieces', async () => {
     await writeAtomic(path, ['{"a":', '"ü"}', '\n']);
     expect(readFileSync(path, 'utf8')).toBe('{"a":"ü"}\n');
   });
 
-  it('leaves the old content when a piece cannot be made', async () => {
+  it('keeps the old content when the source of the pieces throws', async () => {
     await writeAtomic(path, 'old');
     const pieces = function* (): Generator<string> {
       yield 'half';
@@ -126,7 +126,7 @@ describe('an atomic write', () => {
     expect([readFileSync(path, 'utf8'), names()]).toEqual(['old', ['state.json']]);
   });
 
-  it('by many writers at once leaves one whole content, and nothing beside it', async () => {
+  it('by many writers at once leaves the whole content of one writer and no other file', async () => {
     const contents = Array.from({ length: 30 }, (_, index) => `${index},`.repeat(20_000));
     await Promise.all(contents.map((content) => writeAtomic(path, content)));
     expect(contents).toContain(readFileSync(path, 'utf8'));
@@ -140,17 +140,20 @@ describe('a bounded read', () => {
     ['readBoundedSync', async (...given: [string, number]) => readBoundedSync(...given)],
   ] as const;
 
-  it.each(READS)('%s gives the text, null for no file, and refuses everything else', async (_name, read) => {
-    expect(await read(path, 10)).toBeNull();
-    writeFileSync(path, '1234567890');
-    expect(await read(path, 10)).toBe('1234567890');
-    await expect(read(path, 9)).rejects.toThrow('it has 10 bytes');
-    await expect(read(folder.path, 1 << 20)).rejects.toThrow('not a regular file');
-    await expect(read('/dev/zero', 10)).rejects.toThrow('not a regular file');
-  });
+  it.each(READS)(
+    '%s returns the text, or null for a missing file, and rejects long or special files',
+    async (_name, read) => {
+      expect(await read(path, 10)).toBeNull();
+      writeFileSync(path, '1234567890');
+      expect(await read(path, 10)).toBe('1234567890');
+      await expect(read(path, 9)).rejects.toThrow('it has 10 bytes');
+      await expect(read(folder.path, 1 << 20)).rejects.toThrow('not a regular file');
+      await expect(read('/dev/zero', 10)).rejects.toThrow('not a regular file');
+    },
+  );
 });
 
-it('a folder can be flushed, and one that is not there cannot', async () => {
+it('an existing folder can be flushed, and a missing folder is an error', async () => {
   await syncFolder(folder.path);
   syncFolderSync(folder.path);
   await expect(syncFolder(path)).rejects.toMatchObject({ code: 'ENOENT' });

@@ -1,4 +1,5 @@
-// The file primitives in a process of their own that is killed with -9 in the middle of a write, whose disk is full, or whose folder is read-only: readers find whole content every time.
+// The file functions in a separate process that is killed with SIGKILL during a write, or that has a full disk or a read-only folder.
+// Readers always find complete content.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -104,7 +105,7 @@ beforeEach(() => {
   path = join(folder, 'state');
 });
 
-/** Runs until it has begun and some milliseconds longer, then is killed with -9. */
+/** Starts the program, waits until the writes have begun and a few milliseconds longer, and kills the process with SIGKILL. */
 const killed = async (what: string, from = 0): Promise<void> => {
   const child = spawn(process.execPath, [program, what, path, String(from)], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
@@ -114,14 +115,14 @@ const killed = async (what: string, from = 0): Promise<void> => {
   await ended;
 };
 
-/** What it says until it ends. `bytes`: no file of it can be larger. */
+/** Runs the program and returns its output lines. `bytes` limits the size of its files. */
 const said = async (
   what: string,
   from: number,
   { bytes, uid }: { bytes?: number; uid?: number } = {},
 ): Promise<string[]> => {
   const node = [process.execPath, program, what, path, String(from)];
-  // Without a handler the signal would end the process; ignored, the write fails as on a full disk.
+  // Without a handler the signal SIGXFSZ would end the process. Ignored, the write fails as on a full disk.
   const shell = `trap '' XFSZ; ulimit -f ${Math.floor((bytes ?? 0) / 1024)}; exec "$@"`;
   const [command, ...args] = bytes === undefined ? node : ['bash', '-c', shell, 'bash', ...node];
   const child = spawn(command as string, args, {
@@ -138,8 +139,8 @@ const said = async (
 
 const asides = (): string[] => readdirSync(folder).filter((name) => name.endsWith('.new'));
 
-describe('a process that is killed with -9', () => {
-  it.each(['atomic', 'atomic-many', 'sync'])('leaves a whole file: %s', async (what) => {
+describe('a process killed with SIGKILL', () => {
+  it.each(['atomic', 'atomic-many', 'sync'])('leaves a complete file: %s', async (what) => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed(what);
       expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ end: true });
@@ -147,7 +148,7 @@ describe('a process that is killed with -9', () => {
     }
   });
 
-  it('leaves a sealed file that opens', async () => {
+  it('leaves a sealed file that can be opened', async () => {
     const sealed = new SealedFiles(new Secret('secret'), 'test');
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed('sealed');
@@ -156,7 +157,7 @@ describe('a process that is killed with -9', () => {
     }
   });
 
-  it('leaves a line log without a gap, whether it appended or wrote all of it', async () => {
+  it('leaves a line log without gaps, whether it was appending or rewriting', async () => {
     let known = 0;
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed('log', known);
@@ -174,15 +175,15 @@ describe('a process that is killed with -9', () => {
 });
 
 describe('a full disk', () => {
-  it('leaves the old content and nothing else', async () => {
+  it('keeps the old content and leaves no other file', async () => {
     writeFileSync(path, 'old');
     expect(await said('once', 100_000, { bytes: 10_240 })).toEqual(['EFBIG', 'EFBIG']);
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['old', ['state']]);
   });
 
-  it('stops a line log at the last whole line, and is reported', async () => {
+  it('ends a line log after its last whole line, and is reported', async () => {
     const lines = await said('log-once', 2000, { bytes: 10_240 });
-    // Once more each time that the file could be written whole in between.
+    // The failure is reported again whenever a complete rewrite succeeded in between.
     expect([new Set(lines), lines.at(-1)]).toEqual([new Set(['failed EFBIG', 'closed']), 'closed']);
     const text = readFileSync(path, 'utf8');
     expect([text.endsWith('\n'), statSync(path).size <= 10_240, asides()]).toEqual([true, true, []]);
@@ -191,7 +192,7 @@ describe('a full disk', () => {
 });
 
 describe('a read-only folder', () => {
-  it.skipIf(!isRoot)('keeps its file, and the error names the reason', async () => {
+  it.skipIf(!isRoot)('keeps its file, and the error says EACCES', async () => {
     writeFileSync(path, 'old');
     chownSync(path, NOBODY, NOBODY);
     chmodSync(folder, 0o555);

@@ -39,15 +39,15 @@ const startProcess = async (): Promise<ChildProcess> => {
 const textOf = (): Record<string, unknown> => JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
 const write = (text: object): void => writeFileSync(path, JSON.stringify({ nonce: 'old', host: hostname(), ...text }));
 
-/** As /proc has it. */
+/** Returns the start time of a process, read from /proc. */
 const startOf = (pid: number): string => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
 };
 
-describe('a lock', () => {
-  it('has one holder, until it is released', () => {
+describe('a file lock', () => {
+  it('has one holder until released', () => {
     const lock = takeLock(path);
     expect(lock).not.toBeNull();
     expect([takeLock(path), lockHolder(path)]).toEqual([null, process.pid]);
@@ -57,7 +57,7 @@ describe('a lock', () => {
     expect(readdirSync(dir)).toEqual(['lock.json']);
   });
 
-  it('shows by its time that its holder lives, and is not touched by one who has lost it', () => {
+  it('is touched by its holder only', () => {
     const lock = takeLock(path);
     const ageMs = (): number => Date.now() - statSync(path).mtimeMs;
     const makeOld = (): void => utimesSync(path, new Date(0), new Date(0));
@@ -77,7 +77,7 @@ describe('a lock', () => {
     '{"pid":999999999,"began":"once"}',
     `{"host":"${hostname()}","pid":999999999,"started":"x/1","nonce":"n"}`,
     `{"host":"${hostname()}","pid":${process.pid},"started":"before the boot","nonce":"n"}`,
-  ])('that says %j is left behind, and taken over', (text) => {
+  ])('with the content %j is stale and can be taken over', (text) => {
     writeFileSync(path, text);
     expect(lockHolder(path)).toBeNull();
     expect(takeLock(path)).not.toBeNull();
@@ -85,19 +85,19 @@ describe('a lock', () => {
     expect(readdirSync(dir)).toEqual(['lock.json']);
   });
 
-  it('that is another one is not released', () => {
+  it('is not released by a previous holder', () => {
     const lock = takeLock(path);
     write({ pid: 1, started: 'at the boot' });
     lock?.release();
     expect(existsSync(path)).toBe(true);
   });
 
-  it.runIf(existsSync('/proc/self/stat'))('is held by a process until that is killed', async () => {
+  it.runIf(existsSync('/proc/self/stat'))('is held by its process until that process is killed', async () => {
     const child = await startProcess();
     const pid = child.pid!;
     write({ pid, started: startOf(pid) });
     expect([takeLock(path), lockHolder(path)]).toEqual([null, pid]);
-    // Alive, but a later one with the same number.
+    // The process id is alive, but now belongs to a later process.
     write({ pid, started: 'boot/1' });
     expect(lockHolder(path)).toBeNull();
     write({ pid, started: startOf(pid) });
@@ -107,28 +107,31 @@ describe('a lock', () => {
     expect(takeLock(path)).not.toBeNull();
   });
 
-  it.runIf(existsSync('/proc/self/stat'))('is one for servers of the earlier form, too, both ways', async () => {
-    const began = (pid: number): string => startOf(pid).replace('/', ' ');
-    const lock = takeLock(path);
-    expect(textOf()).toMatchObject({ pid: process.pid, began: began(process.pid) });
-    lock?.release();
-    const child = await startProcess();
-    const pid = child.pid!;
-    writeFileSync(path, JSON.stringify({ pid, began: began(pid) }));
-    expect([takeLock(path), lockHolder(path)]).toEqual([null, pid]);
-    writeFileSync(path, JSON.stringify({ pid, began: 'boot 1' }));
-    expect(takeLock(path)).not.toBeNull();
-    expect(readdirSync(dir)).toEqual(['lock.json']);
-  });
+  it.runIf(existsSync('/proc/self/stat'))(
+    'is compatible with locks of earlier versions, in both directions',
+    async () => {
+      const began = (pid: number): string => startOf(pid).replace('/', ' ');
+      const lock = takeLock(path);
+      expect(textOf()).toMatchObject({ pid: process.pid, began: began(process.pid) });
+      lock?.release();
+      const child = await startProcess();
+      const pid = child.pid!;
+      writeFileSync(path, JSON.stringify({ pid, began: began(pid) }));
+      expect([takeLock(path), lockHolder(path)]).toEqual([null, pid]);
+      writeFileSync(path, JSON.stringify({ pid, began: 'boot 1' }));
+      expect(takeLock(path)).not.toBeNull();
+      expect(readdirSync(dir)).toEqual(['lock.json']);
+    },
+  );
 
-  it('is taken over also when whoever did so before was killed half-way', () => {
+  it('can be taken over even if an earlier takeover was interrupted', () => {
     write({ pid: 999_999_999, started: 'x/1' });
     writeFileSync(`${path}.old`, JSON.stringify({ host: hostname(), pid: 999_999_998, started: 'x/1', nonce: 'half' }));
     expect(takeLock(path)).not.toBeNull();
     expect(readdirSync(dir)).toEqual(['lock.json']);
   });
 
-  it('of another machine counts while it is touched, in a folder that machines share', () => {
+  it('of another machine is valid while it is touched', () => {
     write({ host: 'elsewhere', pid: 999_999_999, started: 'x/1' });
     expect([takeLock(path, FOREIGN_MS), lockHolder(path, FOREIGN_MS)]).toEqual([null, 999_999_999]);
     const longAgo = new Date(Date.now() - 2 * FOREIGN_MS);
@@ -136,7 +139,7 @@ describe('a lock', () => {
     expect(takeLock(path, FOREIGN_MS)).not.toBeNull();
   });
 
-  it('of this machine counts by its process alone, whatever the machine was called then', () => {
+  it('of this machine depends on its process only, even if the host name has changed', () => {
     const lock = takeLock(path);
     writeFileSync(path, JSON.stringify({ ...textOf(), host: 'elsewhere' }));
     expect(takeLock(path)).toBeNull();
@@ -146,7 +149,7 @@ describe('a lock', () => {
   });
 });
 
-it('a process is alive until it has ended', async () => {
+it('isProcessAlive is true until the process has ended', async () => {
   expect(isProcessAlive(process.pid)).toBe(true);
   expect(isProcessAlive(1)).toBe(true);
   expect(isProcessAlive(999_999_999)).toBe(false);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './first-account-link.ts';
 
-it('keeps the link for its owner only, until it is removed', () => {
+it('the first-account link is readable by its owner only, until it is removed', () => {
   const dir = mkdtempSync(join(tmpdir(), 'tunnel-first-account-'));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   expect(readFirstAccountLink(dir)).toBeNull();

@@ -29,7 +29,7 @@ afterEach(async () => {
 const HEAD = lineOf({ file: 'facts' });
 const isHead = ({ file }: Readonly<Record<string, unknown>>): boolean => file === 'facts';
 
-/** A set of numbers, kept by a line log. */
+/** Starts a line log that records a set of numbers. */
 const startFacts = (options: Partial<LineLogOptions> = {}) => {
   const facts = new Set<number>();
   const onFailed = vi.fn();
@@ -57,13 +57,13 @@ const factsOnDisk = (): unknown[] => [
   ...new Set([...recordsIn(readFileSync(path, 'utf8'), isHead)].map(({ fact }) => fact)),
 ];
 
-describe('the lines of a file', () => {
-  it('are those that have an end', () => {
+describe('a parsed line log', () => {
+  it('contains only lines with a line end', () => {
     expect([...wholeLines('a\nb\nhalf')]).toEqual(['a', 'b']);
     expect([[...wholeLines('')], [...wholeLines('half')], [...wholeLines('\n')]]).toEqual([[], [], ['']]);
   });
 
-  it('are records behind a head; half a record at the end is ignored, wherever it was cut off', () => {
+  it('contains the records behind the header, and ignores an incomplete last record', () => {
     const text = `${HEAD}${lineOf({ fact: 1 })}${lineOf({ fact: 'ü' })}`;
     expect([...recordsIn(text, isHead)]).toEqual([{ fact: 1 }, { fact: 'ü' }]);
     for (let cut = HEAD.length; cut < text.length; cut += 1) {
@@ -80,7 +80,7 @@ describe('the lines of a file', () => {
     [`${HEAD}null\n`, 'the file has a line without an object'],
     [`${HEAD}\u0000\u0000\n`, 'JSON'],
     [`${HEAD}{"fact":1}{"fact":2}\n`, 'JSON'],
-  ])('that are %j are refused', (text, reason) => {
+  ])('rejects %j', (text, reason) => {
     expect(() => [...recordsIn(text, isHead)]).toThrow(reason);
   });
 });
@@ -88,7 +88,7 @@ describe('the lines of a file', () => {
 describe('a growing file', () => {
   const lines = Array.from({ length: 5000 }, (_, index) => lineOf({ fact: index, text: 'ü'.repeat(20) }));
 
-  it('appears whole when it is published, and grows from there', async () => {
+  it('appears complete when published, and grows afterwards', async () => {
     const file = await GrowingFile.prepare(path, lines, { flush: true });
     expect([existsSync(path), file.bytes]).toEqual([false, Buffer.byteLength(lines.join(''))]);
     await file.append(lineOf({ before: 'ü' }));
@@ -100,7 +100,7 @@ describe('a growing file', () => {
     expect([statSync(path).mode & 0o777, readdirSync(folder.path)]).toEqual([0o600, ['facts.jsonl']]);
   });
 
-  it('replaces a leftover, and never writes through a symbolic link', async () => {
+  it('replaces a leftover temporary file, and never writes through a symlink', async () => {
     const target = join(folder.path, 'target');
     writeFileSync(target, 'untouched');
     symlinkSync(target, `${path}.new`);
@@ -110,7 +110,7 @@ describe('a growing file', () => {
     expect([readFileSync(target, 'utf8'), readFileSync(path, 'utf8')]).toEqual(['untouched', 'whole\n']);
   });
 
-  it('leaves nothing when its lines cannot be made, or it is discarded', async () => {
+  it('leaves no file when its source throws or when it is discarded', async () => {
     const failing = function* (): Generator<string> {
       yield 'half\n';
       throw new Error('no more');
@@ -121,7 +121,7 @@ describe('a growing file', () => {
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
-  it('is cut back to a size, and removed', async () => {
+  it('can be truncated and removed', async () => {
     const file = await GrowingFile.prepare(path, ['one\n'], { flush: false });
     await file.publish();
     await file.append('two\n');
@@ -134,7 +134,7 @@ describe('a growing file', () => {
 });
 
 describe('a line log', () => {
-  it('holds every change, in a file for its owner only', async () => {
+  it('records every change in a file readable by its owner only', async () => {
     const { log, add } = startFacts();
     for (let fact = 0; fact < 100; fact += 1) {
       add(fact);
@@ -145,7 +145,7 @@ describe('a line log', () => {
     expect([statSync(path).mode & 0o777, readdirSync(folder.path)]).toEqual([0o600, ['facts.jsonl']]);
   });
 
-  it('is read as it was left, and null where there is none', async () => {
+  it('reads back its content, or null when there is no file', async () => {
     const { log, add } = startFacts();
     expect(await log.read()).toBeNull();
     add(1);
@@ -158,7 +158,7 @@ describe('a line log', () => {
     await expect(startFacts().log.read()).rejects.toThrow('not a regular file');
   });
 
-  it('is written whole when it begins, so that half a line of an earlier run is no start for the next line', async () => {
+  it('rewrites its file at the start, so that an incomplete line cannot precede a new one', async () => {
     writeFileSync(path, `${HEAD}{"fact":1}\n{"fac`);
     const { log, add } = startFacts();
     add(2);
@@ -166,7 +166,7 @@ describe('a line log', () => {
     expect(factsOnDisk()).toEqual([2]);
   });
 
-  it('is written whole when its changes are many, and when more wait than the bound', async () => {
+  it('rewrites its file after many changes, or when too many changes wait', async () => {
     const { log, facts, add } = startFacts({ tailChars: 200, queueChars: 100 });
     for (let round = 0; round < 50; round += 1) {
       for (let fact = 0; fact < 20; fact += 1) add(fact);
@@ -177,7 +177,7 @@ describe('a line log', () => {
     expect(factsOnDisk()).toEqual([...facts]);
   });
 
-  it('is written whole when it is asked for, and then lacks what has gone', async () => {
+  it('rewrites its file on request, without deleted records', async () => {
     const { log, facts, add } = startFacts();
     add(1);
     add(2);
@@ -188,10 +188,10 @@ describe('a line log', () => {
     expect(factsOnDisk()).toEqual([2]);
   });
 
-  it('reports the first failure only, and writes everything with the first change that can be written', async () => {
+  it('reports only the first failure, and writes all changes once a write succeeds', async () => {
     const { log, add, onFailed } = startFacts();
     add(1);
-    // The change is in the state that was written first, and behind it.
+    // The first write contains the changed state, and the change itself is appended behind the state.
     await eventually(() => expect(readFileSync(path, 'utf8')).toBe(HEAD + lineOf({ fact: 1 }) + lineOf({ fact: 1 })));
     const append = vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
     const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
@@ -207,7 +207,7 @@ describe('a line log', () => {
     expect(onFailed.mock.calls).toEqual([['EIO']]);
   });
 
-  it('reports a failure again once a write has succeeded', async () => {
+  it('reports a failure again after a write has succeeded', async () => {
     const { log, add, onFailed } = startFacts();
     for (const reason of ['first', 'second']) {
       const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error(reason));
@@ -222,7 +222,7 @@ describe('a line log', () => {
     expect(onFailed).toHaveBeenCalledTimes(2);
   });
 
-  it('writes a change that comes during a write that fails', async () => {
+  it('keeps a change that arrives during a failing write', async () => {
     const { log, add } = startFacts();
     let fail = (_error: Error): void => {};
     const prepare = vi.spyOn(GrowingFile, 'prepare').mockImplementationOnce(
@@ -239,7 +239,7 @@ describe('a line log', () => {
     await log.close();
   });
 
-  it('writes at its end what could not be written before, without another change', async () => {
+  it('retries failed writes when it is closed', async () => {
     const { log, add, onFailed } = startFacts();
     const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
     add(1);
@@ -257,7 +257,7 @@ describe('a line log', () => {
     expect(onFailed).toHaveBeenCalledWith(expect.stringContaining('ENOENT'));
   });
 
-  it('writes what came before its end, and nothing afterwards', async () => {
+  it('writes all changes from before close(), and none from after', async () => {
     const { log, add } = startFacts();
     add(1);
     add(2);

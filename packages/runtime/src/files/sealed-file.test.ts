@@ -16,11 +16,11 @@ afterEach(() => folder.close());
 const filesOf = (secret = 'credential of the edge', purpose = 'tunnel copies of keys'): SealedFiles =>
   new SealedFiles(new Secret(secret), purpose);
 
-/** As the version before this file wrote it, with another library. */
+/** A sealed file written by the previous version, with another library. */
 const WRITTEN_BEFORE =
   'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..eAXRapwI7tHjVZH9.tpGhtyi5yQOoA_LBmus52CnZCy6DOzrBak1tUPzo6h-JUwjyvkn7ZlVPLokOH5OVXa5dQYl9-EYa0Q-L3JRc8NKfYbvvThJeqWpbWjCdxiR5M6UAQAeeSxl8UN5s3-31RnIm6w.O4GOZzZZXSvH6Hn6_xW63Q';
 
-it('a sealed file opens with the secret and purpose that it was written with, and says nothing without', async () => {
+it('a sealed file opens only with the secret and purpose of its writer, and reveals nothing otherwise', async () => {
   const value = [{ name: 'bücher', list: [1, null, true] }];
   await filesOf().write(path, value);
   await filesOf().write(path, value);
@@ -31,7 +31,7 @@ it('a sealed file opens with the secret and purpose that it was written with, an
   expect(() => filesOf(undefined, 'tunnel copies of certificates').read(path, 1000)).toThrow();
 });
 
-it('a file of the version before opens, and one of this version has the same form', async () => {
+it('a sealed file of the previous version opens, and the format is unchanged', async () => {
   writeFileSync(path, `${WRITTEN_BEFORE}\n`);
   const value = [{ token_hash: 'ab'.repeat(32), note: 'bücher' }];
   expect(filesOf().read(path, 1000)).toEqual(value);
@@ -42,7 +42,7 @@ it('a file of the version before opens, and one of this version has the same for
   expect(written.split('.')[0]).toBe(WRITTEN_BEFORE.split('.')[0]);
 });
 
-it('two writes of one value have nothing in common but their head', async () => {
+it('two writes of the same value share nothing but the header', async () => {
   await filesOf().write(path, 'same');
   const first = readFileSync(path, 'utf8').split('.').slice(2);
   await filesOf().write(path, 'same');
@@ -50,7 +50,7 @@ it('two writes of one value have nothing in common but their head', async () => 
   expect(first.filter((part) => second.includes(part))).toEqual([]);
 });
 
-it('a file that was changed, cut off or sealed in another way is refused, whatever was changed', () => {
+it('a sealed file that was altered, truncated or sealed in another way is rejected', () => {
   for (let at = 0; at < WRITTEN_BEFORE.length; at += 7) {
     const changed = WRITTEN_BEFORE[at] === 'A' ? 'Z' : 'A';
     writeFileSync(path, WRITTEN_BEFORE.slice(0, at) + changed + WRITTEN_BEFORE.slice(at + 1));
@@ -62,7 +62,7 @@ it('a file that was changed, cut off or sealed in another way is refused, whatev
   expect(() => filesOf().read(path, 1000)).toThrow('the file is encrypted in an unknown format');
 });
 
-it('a missing file is undefined; one that is too large, or no file, is refused', () => {
+it('a missing sealed file reads as undefined; a file that is too large or special is rejected', () => {
   expect(filesOf().read(path, 1000)).toBeUndefined();
   writeFileSync(path, WRITTEN_BEFORE);
   expect(() => filesOf().read(path, 10)).toThrow('it has');

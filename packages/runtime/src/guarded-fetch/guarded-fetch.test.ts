@@ -1,4 +1,4 @@
-// Fetches of strangers' URLs over real sockets: what comes back, what is refused, and that bounds hold.
+// Requests to untrusted URLs over real sockets: the response, refused addresses, and limits.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -32,7 +32,7 @@ const fetchOf = (more: Partial<GuardedFetchOptions> = {}, allowPrivate = true) =
 const BOUNDS = { maxBytes: 1024, timeoutMs: 20_000 };
 const here = () => Promise.resolve(['127.0.0.1']);
 
-it('gives status, headers and body, and asks by the name of the URL', async () => {
+it('guardedFetch returns status, headers and body, and sends the host name of the URL', async () => {
   const asked: (string | undefined)[] = [];
   const port = await start((request, response) => {
     asked.push(request.method, request.headers.host, request.url, request.headers['accept']);
@@ -45,13 +45,13 @@ it('gives status, headers and body, and asks by the name of the URL', async () =
   expect(asked).toEqual(['GET', `client.example:${port}`, '/x?y', 'application/json']);
 });
 
-it('sends a body as a POST', async () => {
+it('guardedFetch sends a body as a POST', async () => {
   const port = await start((request, response) => void request.pipe(response.writeHead(200)));
   const outcome = await fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, body: Buffer.from('hello') });
   expect(outcome.kind === 'answer' && outcome.body.toString()).toBe('hello');
 });
 
-it('a redirect is an answer, and is not followed', async () => {
+it('guardedFetch returns a redirect and does not follow it', async () => {
   let asked = 0;
   const port = await start((_request, response) => {
     asked += 1;
@@ -76,7 +76,7 @@ it.each([
         response.end(Buffer.alloc(1));
       },
   ],
-])('an answer of just the bytes is taken, one more is too long: %s', async (_how, answer) => {
+])('a response of exactly the size limit is accepted, and one more byte is rejected: %s', async (_how, answer) => {
   const exact = await start(answer(1024));
   expect(await fetchOf()(`http://127.0.0.1:${exact}/`, BOUNDS)).toMatchObject({ kind: 'answer' });
   const over = await start(answer(1025));
@@ -86,7 +86,7 @@ it.each([
   });
 });
 
-it('an endless answer is cut off, and its connection closed', async () => {
+it('an endless response is cut, and its connection closed', async () => {
   let isClosed = false;
   const port = await start((_request, response) => {
     response.on('close', () => (isClosed = true));
@@ -103,7 +103,7 @@ it('an endless answer is cut off, and its connection closed', async () => {
 it.each([
   ['says nothing', () => {}],
   ['drips', (_request, response) => void response.writeHead(200, { 'content-length': '100' }).write('{')],
-] as [string, RequestListener][])('a server that %s is given up at the deadline', async (_how, answer) => {
+] as [string, RequestListener][])('guardedFetch times out when the server %s', async (_how, answer) => {
   const clock = new FakeClock();
   let arrived = 0;
   const port = await start((request, response) => {
@@ -117,14 +117,14 @@ it.each([
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('a name server that hangs is given up at the deadline, too', async () => {
+it('guardedFetch times out when the name server does not respond', async () => {
   const clock = new FakeClock();
   const outcome = fetchOf({ clock, lookup: () => new Promise(() => {}) })('https://slow.example/', BOUNDS);
   await clock.advance(BOUNDS.timeoutMs);
   expect((await outcome).kind).toBe('timeout');
 });
 
-it('a caller that gives up ends it, before and during', async () => {
+it('guardedFetch stops when its caller aborts, before or during the request', async () => {
   const caller = new AbortController();
   let arrived = 0;
   const port = await start(() => void (arrived += 1));
@@ -136,7 +136,7 @@ it('a caller that gives up ends it, before and during', async () => {
   expect(arrived).toBe(1);
 });
 
-it('no connection is made to a place inside, by address or by name, nor after a name has changed its mind', async () => {
+it('guardedFetch connects to no private address, whether by IP, by name or after a DNS change', async () => {
   let connections = 0;
   const port = await start((_request, response) => void response.end());
   servers[0]?.on('connection', () => (connections += 1));
@@ -154,7 +154,7 @@ it('no connection is made to a place inside, by address or by name, nor after a 
   expect(connections).toBe(0);
 });
 
-it('one look-up decides: the connection goes where it said', async () => {
+it('guardedFetch looks up a name once and connects to the address from that lookup', async () => {
   let asked = 0;
   const port = await start((_request, response) => void response.end());
   const lookup = () => Promise.resolve(asked++ === 0 ? ['127.0.0.1'] : ['127.0.0.99']);
@@ -162,7 +162,7 @@ it('one look-up decides: the connection goes where it said', async () => {
   expect(asked).toBe(1);
 });
 
-it('a certificate is checked against the name', async () => {
+it('guardedFetch verifies the certificate against the host name', async () => {
   const port = await start((_request, response) => void response.end('ok'), true);
   const untrusted = await fetchOf()(`https://localhost:${port}/s3cret`, BOUNDS);
   expect(untrusted).toMatchObject({
@@ -178,7 +178,7 @@ it('a certificate is checked against the name', async () => {
   });
 });
 
-it('a place where nobody listens, and a server that only ever says 103, are failures', async () => {
+it('guardedFetch fails for a closed port and for a server that only sends status 103', async () => {
   const port = await start((_request, response) => {
     const again = (): void => {
       if (response.destroyed) return;
@@ -191,5 +191,41 @@ it('a place where nobody listens, and a server that only ever says 103, are fail
   expect(await fetchOf()('http://127.0.0.1:1/', BOUNDS)).toEqual({
     kind: 'failed',
     reason: '127.0.0.1 could not be reached (ECONNREFUSED)',
+  });
+});
+
+it('passes the body of a 200 in pieces, as fast as the caller takes the pieces', async () => {
+  const port = await start((_request, response) => void response.end(Buffer.alloc(1_000_000, 'x')));
+  let bytes = 0;
+  let busy = 0;
+  const onPiece = async (piece: Buffer): Promise<void> => {
+    busy += 1;
+    expect(busy).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    bytes += piece.length;
+    busy -= 1;
+  };
+  const outcome = await fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, maxBytes: 1_000_000, onPiece });
+  expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: Buffer.alloc(0) });
+  expect(bytes).toBe(1_000_000);
+});
+
+it('bodies in pieces: another status is no piece; a limit, a broken connection and an error of the caller end the request', async () => {
+  const pieces: Buffer[] = [];
+  const onPiece = async (piece: Buffer): Promise<void> => void pieces.push(piece);
+  const missing = await start((_request, response) => void response.writeHead(404).end('no'));
+  expect(await fetchOf()(`http://127.0.0.1:${missing}/`, { ...BOUNDS, onPiece })).toMatchObject({ status: 404 });
+  expect(pieces).toEqual([]);
+  const long = await start((_request, response) => void response.end(Buffer.alloc(1025)));
+  expect(await fetchOf()(`http://127.0.0.1:${long}/`, { ...BOUNDS, onPiece })).toMatchObject({ kind: 'too_long' });
+  const broken = await start((request, response) => {
+    response.writeHead(200, { 'content-length': '100' }).write('part');
+    setTimeout(() => request.socket.destroy(), 20);
+  });
+  expect(await fetchOf()(`http://127.0.0.1:${broken}/`, { ...BOUNDS, onPiece })).toMatchObject({ kind: 'failed' });
+  const refusing = () => Promise.reject(new Error('the disk is full'));
+  const fine = await start((_request, response) => void response.end('fine'));
+  expect(await fetchOf()(`http://127.0.0.1:${fine}/`, { ...BOUNDS, onPiece: refusing })).toMatchObject({
+    kind: 'failed',
   });
 });

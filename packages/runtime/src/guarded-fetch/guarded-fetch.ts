@@ -22,6 +22,8 @@ export interface FetchBounds {
   /** Undefined sends a GET, otherwise a POST. */
   readonly body?: Buffer | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Receives the body of a 200 in pieces, for a body that is too large for memory. */
+  readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
   /** The caller's signal, which ends the request like the time limit. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -45,7 +47,7 @@ export const createGuardedFetch = (deps: GuardedFetchOptions): GuardedFetch => {
     if (reading.kind === 'refused') return { kind: 'refused', reason: reading.reason };
     const { url } = reading;
     const { hostname } = url;
-    const { maxBytes, timeoutMs, body, headers = {} } = bounds;
+    const { maxBytes, timeoutMs, body, headers = {}, onPiece } = bounds;
     const deadline = new AbortController();
     const giveUp = (): void => deadline.abort();
     const timer = deps.clock.setTimeout(giveUp, timeoutMs);
@@ -64,6 +66,7 @@ export const createGuardedFetch = (deps: GuardedFetchOptions): GuardedFetch => {
         body,
         addresses,
         maxBytes,
+        onPiece,
         secureContext: trust,
         signal: deadline.signal,
       } as const;

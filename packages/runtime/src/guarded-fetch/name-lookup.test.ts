@@ -11,7 +11,7 @@ const A = 1;
 const AAAA = 28;
 type Answer = readonly Buffer[] | 'no such name' | 'silence';
 
-/** A name server that knows one answer for every question. */
+/** Starts a name server with the same answer for every name. */
 const startNameServer = async (answerTo: (type: number) => Answer): Promise<string> => {
   const socket = createSocket('udp4');
   sockets.push(socket);
@@ -30,7 +30,7 @@ const replyTo = (query: Buffer, type: number, answer: readonly Buffer[] | 'no su
   const head = Buffer.from(query.subarray(0, 12));
   head.writeUInt16BE(answer === 'no such name' ? 0x8183 : 0x8180, 2);
   head.writeUInt16BE(records.length, 6);
-  // Additional records of the question are not repeated.
+  // The authority and additional records of the query are not copied into the response.
   head.writeUInt32BE(0, 8);
   const encoded = records.map((data) => {
     const record = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
@@ -42,7 +42,7 @@ const replyTo = (query: Buffer, type: number, answer: readonly Buffer[] | 'no su
 const forever = (): AbortSignal => new AbortController().signal;
 const untold = (): Promise<never> => Promise.reject(new Error('the system was asked'));
 
-it('gives the addresses of both families', async () => {
+it('a name lookup returns the addresses of both families', async () => {
   const server = await startNameServer((type) =>
     type === A
       ? [Buffer.from([10, 0, 0, 5]), Buffer.from([8, 8, 8, 8])]
@@ -52,13 +52,13 @@ it('gives the addresses of both families', async () => {
   expect(await lookup('hooks.example', forever())).toEqual(['10.0.0.5', '8.8.8.8', 'fd00::1']);
 });
 
-it('one family is enough', async () => {
+it('a name lookup succeeds when only one family exists', async () => {
   const server = await startNameServer((type) => (type === AAAA ? 'no such name' : [Buffer.from([8, 8, 8, 8])]));
   const lookup = createNameLookup({ servers: [server], askSystem: untold });
   expect(await lookup('hooks.example.', forever())).toEqual(['8.8.8.8']);
 });
 
-it('a name server that is silent is given up at the deadline, without a thread that hangs on', async () => {
+it('a name lookup is canceled at the deadline when the name server is silent', async () => {
   const server = await startNameServer(() => 'silence');
   const lookup = createNameLookup({ servers: [server], askSystem: untold });
   const deadline = new AbortController();
@@ -66,7 +66,7 @@ it('a name server that is silent is given up at the deadline, without a thread t
   await expect(lookup('hooks.example', deadline.signal)).rejects.toMatchObject({ code: 'ECANCELLED' });
 });
 
-it('what DNS does not know is asked of the system, one name at a time', async () => {
+it('names that DNS does not know are looked up by the system, one at a time', async () => {
   const server = await startNameServer(() => 'no such name');
   const asked: string[] = [];
   const answers: ((addresses: string[]) => void)[] = [];
@@ -80,7 +80,7 @@ it('what DNS does not know is asked of the system, one name at a time', async ()
   await expect.poll(() => asked).toEqual(['receiver']);
   const second = lookup('impatient', gaveUp.signal);
   const third = lookup('other', forever());
-  // Their questions to DNS are answered by the time that a later one is.
+  // Once this later lookup has finished, the DNS queries of the earlier lookups have been answered too.
   await createNameLookup({ servers: [server], askSystem: () => Promise.resolve([]) })('later', forever());
   gaveUp.abort();
   answers[0]?.(['10.0.0.9']);
@@ -91,7 +91,7 @@ it('what DNS does not know is asked of the system, one name at a time', async ()
   await second.catch(() => {});
 });
 
-it.each(['localhost', 'localhost.', 'a.b.localhost'])('%s is this machine, and nobody is asked', async (name) => {
+it.each(['localhost', 'localhost.', 'a.b.localhost'])('%s is this computer without a lookup', async (name) => {
   const lookup = createNameLookup({ servers: ['127.0.0.1:9'], askSystem: untold });
   expect(await lookup(name, forever())).toEqual(['127.0.0.1', '::1']);
 });

@@ -21,6 +21,8 @@ export interface RequestPlan {
   readonly addresses: readonly string[] | null;
   /** Maximum size of the response body; a longer body is an error. 0: only the head is read. */
   readonly maxBytes: number;
+  /** Receives the body of a 200 in pieces; the body of the answer is then empty. Absent: the body is collected in memory. */
+  readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
   /** TLS context for https. */
   readonly secureContext: () => SecureContext;
   readonly signal: AbortSignal;
@@ -36,7 +38,7 @@ export interface Answer {
 /** Rejects if there is no response, or if its body is too long. */
 export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
   new Promise((resolve, reject) => {
-    const { url, method, headers, body, addresses, maxBytes, secureContext, signal } = plan;
+    const { url, method, headers, body, addresses, maxBytes, onPiece, secureContext, signal } = plan;
     const isTls = url.protocol === 'https:';
     const options: RequestOptions & { secureContext?: SecureContext } = {
       method,
@@ -54,6 +56,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
     };
     const abort = (): void => giveUp(new Error('too slow'));
     let earlyHeads = 0;
+    let isForPieces = false;
     request.on('information', () => {
       earlyHeads += 1;
       if (earlyHeads > FETCH_EARLY_HEADS_MAX) giveUp(new Error('too many interim responses'));
@@ -64,13 +67,16 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
         request.destroy();
       };
       if (maxBytes === 0) return answer(Buffer.alloc(0));
-      readBody(response, maxBytes).then(answer, giveUp);
+      isForPieces = onPiece !== undefined && response.statusCode === 200;
+      const reading = isForPieces && onPiece ? passBody(response, maxBytes, onPiece) : readBody(response, maxBytes);
+      reading.then(answer, giveUp);
     });
     // Only the first rejection counts. A destroyed request may also emit an error.
     request.on('error', reject);
     request.on('close', () => {
       signal.removeEventListener('abort', abort);
-      reject(new Error('closed without a response'));
+      // The last pieces can still be on their way to the caller. Reading them fails if the connection broke.
+      if (!isForPieces) reject(new Error('closed without a response'));
     });
     signal.addEventListener('abort', abort, { once: true });
     if (signal.aborted) abort();
@@ -97,6 +103,20 @@ const readBody = (response: IncomingMessage, maxBytes: number): Promise<Buffer> 
     response.on('end', () => resolve(Buffer.concat(chunks)));
     response.on('error', reject);
   });
+
+const passBody = async (
+  response: IncomingMessage,
+  maxBytes: number,
+  onPiece: (piece: Buffer) => Promise<void>,
+): Promise<Buffer> => {
+  let bytes = 0;
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw new AnswerTooLong();
+    await onPiece(piece);
+  }
+  return Buffer.alloc(0);
+};
 
 const pinnedTo = (addresses: readonly string[]): LookupFunction => {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));

@@ -1,4 +1,4 @@
-// The guard in front of strangers' URLs, with the shared rule on addresses.
+// The guard for untrusted URLs, with the shared rules for addresses.
 import { problemOfAddress } from '@tunnel/rules/net';
 import { describe, expect, it } from 'vitest';
 import type { NameLookup } from './name-lookup.ts';
@@ -13,7 +13,7 @@ const guardOf = (lookup: NameLookup | undefined, allowPrivate = false): UrlGuard
   new UrlGuard({ problemOfAddress: (address) => problemOfAddress(address, allowPrivate), lookup });
 const forever = (): AbortSignal => new AbortController().signal;
 
-describe('a URL with an address in it', () => {
+describe('a URL with an IP address', () => {
   it.each([
     ['http://127.0.0.1/', 'a loopback address'],
     ['http://127.0.0.1./', 'a loopback address'],
@@ -58,7 +58,7 @@ describe('a URL with an address in it', () => {
   });
 
   it.each(['https://1.1.1.1/x', 'http://16843009/', 'https://[2606:4700::1111]/', 'http://[::ffff:8.8.8.8]/'])(
-    '%s passes, and nobody is asked',
+    '%s is accepted without a lookup',
     async (text) => {
       const guard = guardOf(() => Promise.reject(new Error('asked')));
       expect(guard.read(text).kind).toBe('url');
@@ -67,7 +67,7 @@ describe('a URL with an address in it', () => {
   );
 
   it.each(['http://127.0.0.1:9000/', 'http://[::1]/', 'http://10.1.2.3/', 'http://169.254.1.1/', 'http://[fd12::1]/'])(
-    '%s passes where private addresses are allowed',
+    '%s is accepted where private addresses are allowed',
     (text) => expect(guardOf(never, true).read(text).kind).toBe('url'),
   );
 
@@ -77,10 +77,12 @@ describe('a URL with an address in it', () => {
     'http://0/',
     'http://[ff02::1]/',
     'http://240.0.0.1/',
-  ])('%s passes nowhere', (text) => expect(guardOf(never, true).read(text).kind).toBe('refused'));
+  ])('%s is refused even where private addresses are allowed', (text) =>
+    expect(guardOf(never, true).read(text).kind).toBe('refused'),
+  );
 });
 
-describe('a URL', () => {
+describe('a URL with a host name', () => {
   it.each([
     ['', 'it is not a URL'],
     ['not a url', 'it is not a URL'],
@@ -92,7 +94,7 @@ describe('a URL', () => {
     ['javascript:alert(1)', 'it is not an http or https URL'],
     ['http://bob:hunter2@hooks.example/x', 'the URL for hooks.example has a user name in it'],
     [`https://hooks.example/${'x'.repeat(2048)}`, 'it is too long'],
-  ])('%j is refused before anybody is asked', (text, reason) => {
+  ])('%j is refused without a lookup', (text, reason) => {
     expect(guardOf(never).read(text)).toMatchObject({ kind: 'refused', reason });
   });
 
@@ -109,12 +111,12 @@ describe('a URL', () => {
     ['http://a.example/', ['2606:4700::1', 'fe80::1%eth0'], 'a.example resolves to an address with a zone'],
     ['http://a.example./', ['::ffff:10.0.0.1'], 'a.example. resolves to a private address'],
     ['http://A.Example/', ['nonsense'], 'a.example resolves to not an IP address'],
-  ])('%s with %j is refused, by its host alone', async (text, addresses, reason) => {
+  ])('%s with %j is refused, and the reason names only the host', async (text, addresses, reason) => {
     expect(await guardOf(answering(...addresses)).pin(new URL(text), forever())).toEqual({ kind: 'refused', reason });
   });
 
   it.each(['http://localhost/', 'http://LOCALHOST:80/', 'http://localhost./', 'https://x.localhost/'])(
-    '%s is this machine, whatever DNS says',
+    '%s is a loopback address, whatever DNS says',
     async (text) => {
       const verdict = await guardOf(undefined).pin(new URL(text), forever());
       expect(verdict).toMatchObject({
@@ -124,7 +126,7 @@ describe('a URL', () => {
     },
   );
 
-  it('is pinned to all its addresses when every one passes', async () => {
+  it('is pinned to all its addresses when every address is allowed', async () => {
     const verdict = await guardOf(answering('93.184.216.34', '2606:4700::1')).pin(
       new URL('https://hooks.example/'),
       forever(),
@@ -132,7 +134,7 @@ describe('a URL', () => {
     expect(verdict).toEqual({ kind: 'pinned', addresses: ['93.184.216.34', '2606:4700::1'] });
   });
 
-  it('whose name is not found, or not in time, is told so', async () => {
+  it('that does not resolve, or not in time, is reported as unresolved', async () => {
     const unresolved = { kind: 'unresolved', reason: 'typo.example does not resolve' };
     const url = new URL('https://typo.example/s3cret');
     expect(await guardOf(answering()).pin(url, forever())).toEqual(unresolved);

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => folder.close());
 
-/** As many as the microtasks of a turn: lines that waited for the one before are written now. */
+/** Waits for the end of the turn: lines queued behind an earlier line are written by then. */
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 const open = (path: string, { clock = new FakeClock(), fileBytes = 1000 } = {}) => {
@@ -43,7 +43,7 @@ const linesOf = (path: string): string[] =>
     .flatMap((name) => readFileSync(name, 'utf8').split('\n').slice(0, -1));
 
 describe('a log file', () => {
-  it('keeps every line, in order, over rotations', async () => {
+  it('keeps every line in order across rotations', async () => {
     const path = join(folder.path, 'tunnel.log');
     const { file, problems } = open(path);
     const lines = Array.from({ length: 60 }, (_, index) => `line ${index} ${'x'.repeat(50)}`);
@@ -61,7 +61,7 @@ describe('a log file', () => {
     expect(problems).toEqual([]);
   });
 
-  it('keeps five files, the newest lines in them', async () => {
+  it('keeps five files with the newest lines', async () => {
     const path = join(folder.path, 'tunnel.log');
     const { file } = open(path, { fileBytes: 100 });
     for (let index = 0; index < 100; index += 1) {
@@ -75,7 +75,7 @@ describe('a log file', () => {
     expect(linesOf(path).map(Number)).toEqual(Array.from({ length: 10 }, (_, index) => 90 + index));
   });
 
-  it('goes on where an earlier run ended', () => {
+  it('continues after the lines of an earlier run', () => {
     const path = join(folder.path, 'tunnel.log');
     writeFileSync(path, 'before\n');
     const { file } = open(path);
@@ -84,7 +84,7 @@ describe('a log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('before\nafter\n');
   });
 
-  it('writes on in a new file when somebody moves or removes it, and beside a second writer', async () => {
+  it('continues in a new file after a move or removal, even with a second writer', async () => {
     const path = join(folder.path, 'tunnel.log');
     const a = open(path);
     const b = open(path);
@@ -104,7 +104,7 @@ describe('a log file', () => {
     expect(linesOf(path)).toEqual(['two', 'three', ...lines]);
   });
 
-  it('is moved by one writer at a time: another one goes on in it meanwhile', async () => {
+  it('is rotated by one writer at a time, while other writers continue', async () => {
     const path = join(folder.path, 'tunnel.log');
     const { file, problems } = open(path, { fileBytes: 100 });
     const other = takeLock(`${path}.lock`);
@@ -121,7 +121,7 @@ describe('a log file', () => {
     expect(problems).toEqual([]);
   });
 
-  it('stays where a link leads, with the older ones beside it', async () => {
+  it('follows a symlink, and rotated files lie next to the target', async () => {
     const real = join(folder.path, 'big', 'real.log');
     mkdirSync(join(folder.path, 'big'));
     const path = join(folder.path, 'tunnel.log');
@@ -142,7 +142,7 @@ describe('a log file', () => {
     ['half a line alone', '{"event":"requ', ''],
     ['a line without its end, which stays', '{"a":1}\n{"b":2}', '{"a":1}\n{"b":2}\n'],
     ['text of somebody else, which stays', 'a key', 'a key\n'],
-  ])('goes on at the beginning of a line after %s', (_, before, kept) => {
+  ])('continues on a new line after %s', (_, before, kept) => {
     const path = join(folder.path, 'tunnel.log');
     writeFileSync(path, before);
     const { file } = open(path);
@@ -151,7 +151,7 @@ describe('a log file', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${kept}{"c":3}\n`);
   });
 
-  it('says once that it cannot be written, and how many lines are missing once it can', async () => {
+  it('reports a failure once, and later writes how many lines are missing', async () => {
     const path = join(folder.path, 'later', 'tunnel.log');
     const { file, problems, clock } = open(path);
     expect(problems).toEqual(['no such folder']);
@@ -182,7 +182,7 @@ describe('a log file', () => {
     expect(problems).toEqual([reason]);
   });
 
-  it('loses nothing of what is said within one turn', () => {
+  it('loses no line of a burst within one turn', () => {
     const path = join(folder.path, 'tunnel.log');
     const { file } = open(path, { fileBytes: 10_000_000 });
     for (let index = 0; index < 5000; index += 1) file.write(`${index} ${'y'.repeat(100)}\n`);

@@ -9,7 +9,7 @@ const limited = () => {
   return { lines, time, log: new LogLimiter(logger, () => time.now) };
 };
 
-it('a flood is one line a second and key, which says how many it stands for', () => {
+it('the log limiter turns a flood into one line per second and key, with a count of suppressed lines', () => {
   const { lines, time, log } = limited();
   for (let n = 0; n < 1000; n++) log.log('warn', 'tunnel-limit', { key: 'tunnel-limit' }, 'full');
   log.log('warn', 'address-limit', { key: 'address-limit' }, 'full');
@@ -18,7 +18,7 @@ it('a flood is one line a second and key, which says how many it stands for', ()
   expect(lines).toEqual([{ key: 'tunnel-limit' }, { key: 'address-limit' }, { limit: 2, suppressed: 999 + 2 }]);
 });
 
-it('forgets keys rather than hold one for each account there ever was', () => {
+it('the log limiter forgets old keys to bound memory', () => {
   const { lines, log } = limited();
   log.log('warn', 'first', {}, 'said');
   for (let n = 0; n < 5000; n++) log.log('warn', `account-${n}`, {}, 'said');
@@ -28,7 +28,7 @@ it('forgets keys rather than hold one for each account there ever was', () => {
   expect(lines.length).toBe(before + 1);
 });
 
-it('of a flood that goes on, no minute has sixty lines, and none goes uncounted', () => {
+it('the log limiter writes at most sixty lines per minute of a flood, and counts every event', () => {
   const { lines, time, log } = limited();
   const at: number[] = [];
   let events = 0;

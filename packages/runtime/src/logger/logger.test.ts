@@ -17,7 +17,7 @@ const logTo = (options: Partial<LoggerOptions> = {}) => {
   const logger = createLogger({ stream, format: 'json', now: () => Date.UTC(2030, 0, 2), ...options });
   const text = async (): Promise<string> => {
     await logger.flush();
-    // One chunk a call on newer versions of Node.js, all of them before.
+    // Newer versions of Node.js return a single chunk per read(); earlier versions return all buffered chunks.
     let taken = '';
     while (stream.readableLength > 0) taken += String(stream.read());
     return taken;
@@ -25,8 +25,8 @@ const logTo = (options: Partial<LoggerOptions> = {}) => {
   return { logger, stream, text };
 };
 
-describe('lines', () => {
-  test('are JSON with level, time, fields and message, one a line', async () => {
+describe('log lines', () => {
+  test('are JSON with level, time, fields and message, one per line', async () => {
     const { logger, text } = logTo();
     logger.child({ session_id: 'ses_1' }).warn({ port: 1 }, 'at 100% of %s');
     logger.info({}, 'second');
@@ -41,7 +41,7 @@ describe('lines', () => {
     expect(JSON.parse(second)).toMatchObject({ msg: 'second' });
   });
 
-  test('below the level are not written', async () => {
+  test('below the log level are not written', async () => {
     const { logger, text } = logTo({ level: 'warn' });
     logger.info({}, 'no');
     logger.error({}, 'yes');
@@ -51,7 +51,7 @@ describe('lines', () => {
     expect(await silent.text()).toBe('');
   });
 
-  test('hold no secret: not in fields, not in a child, not in the message', async () => {
+  test('contain no secret in fields, child fields or messages', async () => {
     const { logger, text } = logTo();
     logger.child({ token: 'hidden' }).info({ a: { group_key: 'hidden', note: KEY } }, `refused ${KEY}`);
     const written = await text();
@@ -59,15 +59,15 @@ describe('lines', () => {
     expect(written).toContain('refused tnl_[secret]');
   });
 
-  test('for people have no colour away from a terminal', async () => {
+  test('in the human format have no color outside a terminal', async () => {
     const { logger, text } = logTo({ format: 'human' });
     logger.info({ port: 4040 }, 'listening');
     expect(await text()).toBe('00:00:00 INFO  listening port=4040\n');
   });
 });
 
-describe('an output that nobody reads', () => {
-  test('keeps a bounded number of bytes, counts the rest, and says so once it is read again', async () => {
+describe('a logger with a stalled output', () => {
+  test('buffers a bounded number of bytes and reports the dropped lines later', async () => {
     const { logger, stream } = logTo();
     const message = 'x'.repeat(1000);
     for (let line = 0; line < 5000; line += 1) logger.info({ line }, message);
@@ -91,14 +91,14 @@ describe('an output that nobody reads', () => {
     expect(logger.droppedLines).toBe(droppedLines);
   });
 
-  test('does not hold up flush', async () => {
+  test('does not block flush()', async () => {
     const { logger, stream } = logTo();
     for (let line = 0; line < 200; line += 1) logger.info({}, 'x'.repeat(1000));
     await logger.flush();
     expect(stream.readableLength).toBeGreaterThan(0);
   });
 
-  test('a destroyed stream neither throws nor stays silent about the count', async () => {
+  test('does not throw when the stream is destroyed, and counts the lines as dropped', async () => {
     const { logger, stream } = logTo();
     stream.destroy();
     logger.info({}, 'one');
@@ -109,35 +109,35 @@ describe('an output that nobody reads', () => {
 
 const line = (fields: object): string => JSON.stringify({ level: 'info', time: '2030-01-02T03:04:05.678Z', ...fields });
 
-test('one short line: time, level, message, fields', () => {
+test('the human format is one line with time, level, message and fields', () => {
   expect(formatForPeople(line({ port: 4040, name: 'a b', msg: 'listening' }), false)).toBe(
     '03:04:05 INFO  listening port=4040 name="a b"\n',
   );
   expect(formatForPeople(line({ msg: 'ready' }), false)).toBe('03:04:05 INFO  ready\n');
 });
 
-test('an error is its message; the stack would be many lines', () => {
+test('the human format shows the message of an error, but no stack', () => {
   const err = { type: 'Error', message: 'no\nway', stack: 'Error: no\n  at x' };
   expect(formatForPeople(line({ err, msg: 'failed' }), false)).toBe('03:04:05 INFO  failed err="no\\nway"\n');
 });
 
-test('data cannot forge a line or steer the terminal', () => {
+test('data in the human format cannot forge a line or control the terminal', () => {
   const text = formatForPeople(line({ name: '\u001b[2J\n\u009b', msg: 'a\nERROR forged\u001b[31m' }), false);
   expect(text.match(/\n/g)).toHaveLength(1);
   expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
 });
 
-test('nor turn the direction of a line: what a member says of its health is in the log', () => {
+test('data in the human format cannot change the text direction', () => {
   const text = formatForPeople(line({ reason: 'a\u202eb', label: '\u2066x', msg: 'down\u2028\u200f' }), false);
   expect(text).toBe('03:04:05 INFO  down?? reason="a?b" label="?x"\n');
 });
 
-test('colour only when asked for', () => {
+test('the human format uses color only when requested', () => {
   expect(formatForPeople(line({ msg: 'x' }), true)).toContain('\u001b[36mINFO');
 });
 
-describe('lines of another process', () => {
-  // A newer Node.js gives one line a read.
+describe('lines of a child process', () => {
+  // Reads all buffered lines: newer versions of Node.js return a single line per read().
   const taken = (stream: PassThrough): string => {
     let lines = '';
     while (stream.readableLength > 0) lines += String(stream.read());
@@ -145,7 +145,7 @@ describe('lines of another process', () => {
   };
   const relayTo = (stream: PassThrough, format: LoggerOptions['format']) => createLineRelay({ stream, format });
 
-  test('are details when they report no problem', async () => {
+  test('count as details if they report no problem', async () => {
     const { logger, text } = logTo();
     logger.info({ port: 1 }, 'open');
     const info = await text();
@@ -158,7 +158,7 @@ describe('lines of another process', () => {
     ]);
   });
 
-  test('are passed on as they are, or as people read them; what is no log line stays itself', async () => {
+  test('are passed on as JSON or in the human format; text that is not a log line stays unchanged', async () => {
     const { logger, text } = logTo();
     logger.warn({ port: 1 }, 'taken');
     const warned = await text();
@@ -180,7 +180,7 @@ describe('lines of another process', () => {
     }
   });
 
-  test('that only look like one of a logger, as a long one that was cut, stay themselves', async () => {
+  test('stay unchanged if they only resemble a log line', async () => {
     const stream = new PassThrough();
     const relay = relayTo(stream, 'human');
     const odd = ['{"level":"warn","reason":"{a}\n', '{"level":"warn","a":1}}\n'];
@@ -189,7 +189,7 @@ describe('lines of another process', () => {
     expect(taken(stream)).toBe(`${odd[0]}${odd[1]}`);
   });
 
-  test('cost a bounded room while nobody reads, and those that were dropped are told of', async () => {
+  test('are buffered within bounds while the output is stalled, and dropped lines are reported', async () => {
     const stream = new PassThrough({ highWaterMark: 1024 });
     const flooding = relayTo(stream, 'json');
     const other = relayTo(stream, 'json');
@@ -200,7 +200,7 @@ describe('lines of another process', () => {
     stream.on('data', (piece: Buffer) => (read += String(piece)));
     await eventually(() => expect(read).toMatch(/\d+ log lines dropped/));
     expect(read.length).toBeLessThan(1_300_000);
-    // One part's flood is its own affair.
+    // A flood from one process does not displace lines from another process.
     expect(read).toContain('of another\n');
   });
 });

@@ -18,12 +18,12 @@ test.each([
   'X-Api-Key',
   'api key',
   'tokens',
-])('a field called %s is masked at every level', (name) => {
+])('a log field called %s is masked at every level', (name) => {
   const masked = JSON.stringify(maskFields({ [name]: 'hidden', a: { [name]: ['hidden'], b: [{ [name]: 12345 }] } }));
   expect(masked).not.toMatch(/hidden|12345/);
 });
 
-test('other fields stay as they are', () => {
+test('fields without a secret name stay unchanged', () => {
   const fields = {
     port: 4040,
     admin_token_file: 'data/admin-token',
@@ -34,7 +34,7 @@ test('other fields stay as they are', () => {
   expect(maskFields(fields)).toEqual(fields);
 });
 
-test('texts that look like keys are masked wherever they stand', () => {
+test('texts that look like keys are masked anywhere in a log line', () => {
   expect(maskText(`key ${KEY} refused`)).toBe('key tnl_[secret] refused');
   expect(maskText('edge tne_Ab3-_defghijklmnop refused')).toBe('edge tne_[secret] refused');
   expect(maskText('authorization: Bearer abc.def-123 sent')).toBe('authorization: Bearer [secret] sent');
@@ -46,14 +46,14 @@ test('texts that look like keys are masked wherever they stand', () => {
   expect(JSON.stringify(maskFields({ any: new Secret('hidden') }))).not.toContain('hidden');
 });
 
-test('an error keeps its name, message, code and cause', () => {
+test('a logged error keeps its name, message, code and cause', () => {
   const error = Object.assign(new TypeError('outer', { cause: new Error('inner') }), { code: 'EPIPE' });
   const expected = { type: 'TypeError', message: 'outer', code: 'EPIPE', cause: { type: 'Error', message: 'inner' } };
   expect(maskFields({ err: error })).toMatchObject({ err: expected });
   expect(maskFields(error)).toMatchObject({ err: expected });
 });
 
-test('cycles, depth, bulk and bytes are cut', () => {
+test('log fields with cycles, deep nesting, long lists or bytes are shortened', () => {
   const cycle: Record<string, unknown> = {};
   cycle['self'] = cycle;
   const fields = { cycle, bytes: Buffer.alloc(5000), many: Array.from({ length: 5000 }, () => 'x'), big: 10n ** 30n };

@@ -1,4 +1,4 @@
-// The promise that matters in production, with real pipes: a server whose stdout is closed or stuck lives on.
+// Logging to real pipes, as in production: a server with a closed or blocked standard output keeps running.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 let directory: TemporaryDirectory;
 let program: string;
 
-// Logs far more than any pipe holds while it answers on stderr, as a server would on its sockets; then ends in order.
+// Logs far more than a pipe holds, reports on stderr meanwhile as a server would on its sockets, and then exits normally.
 const PROGRAM = `
 import { createLogger } from './logger.ts';
 const logger = createLogger({ format: 'json' });
@@ -71,14 +71,14 @@ beforeAll(async () => {
 
 afterAll(() => directory.close());
 
-test('a pipe that nobody reads neither blocks nor fills the memory, and the losses are told when it is read', async () => {
+test('logging to an unread pipe neither blocks the process nor fills its memory, and dropped lines are reported', async () => {
   const { child, exited, report, go } = run('pipe');
   child.stdout?.pause();
   const before = await report('ready');
   go();
   const flooded = await report('flooded');
   expect(flooded.dropped).toBeGreaterThan(40_000);
-  // 50 000 lines are 28 MB; the queue holds 1 MB of them.
+  // The 50,000 lines have 28 MB; the queue holds 1 MB.
   expect(flooded.rssMb - before.rssMb).toBeLessThan(80);
   await report('flushed');
 
@@ -98,8 +98,8 @@ test('a pipe that nobody reads neither blocks nor fills the memory, and the loss
   expect(lines.some((line) => line.msg === 'last words')).toBe(true);
 });
 
-test('a pipe of the shell that nobody reads does not block either', async () => {
-  // What node makes for its children is a pair of sockets; a FIFO is a pipe as `|` makes it.
+test('logging to an unread shell pipe does not block the process', async () => {
+  // Node.js gives its child processes socket pairs as pipes; a FIFO behaves like the pipe of a shell's `|`.
   const path = join(directory.path, 'fifo');
   execFileSync('mkfifo', [path]);
   const pipe = openSync(path, 'r+');
@@ -114,7 +114,7 @@ test('a pipe of the shell that nobody reads does not block either', async () => 
   closeSync(pipe);
 });
 
-test('a pipe whose reader is gone costs lines, not the process', async () => {
+test('logging to a closed pipe loses lines, but does not end the process', async () => {
   const { child, exited, report, go } = run('pipe');
   await report('ready');
   child.stdout?.destroy();
@@ -127,7 +127,7 @@ test('a pipe whose reader is gone costs lines, not the process', async () => {
   expect(await exited).toBe(0);
 });
 
-test('a full disk costs lines, not the process', async () => {
+test('logging to a full disk loses lines, but does not end the process', async () => {
   const full = openSync('/dev/full', 'w');
   const { exited, report, go } = run(full);
   closeSync(full);
@@ -140,7 +140,7 @@ test('a full disk costs lines, not the process', async () => {
   expect(await exited).toBe(0);
 });
 
-test('a file gets every line, in order', async () => {
+test('logging to a file keeps every line in order', async () => {
   const path = join(directory.path, 'out.log');
   const file = openSync(path, 'w');
   const { exited, report, go } = run(file);

@@ -10,11 +10,11 @@ it.each([
   ['unlimited', 1_048_576],
   ['4000000', 1_048_576],
   ['?', 8192],
-])('of a soft limit of %s it is %i', (soft, limit) => {
+])('the descriptor limit for a soft limit of %s is %i', (soft, limit) => {
   expect(descriptorLimit(limitsWith(soft))).toBe(limit);
 });
 
-it('is what the process has, and where there is no /proc what node reports', () => {
+it('the descriptor limit is that of the process, and without /proc the one that Node.js reports', () => {
   const hard = Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }));
   const expected = Number.isNaN(hard) ? 1_048_576 : Math.min(hard, 1_048_576);
   expect(descriptorLimit()).toBe(expected);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Logger } from '../logger/logger.ts';
 import { InternalErrors } from './internal-errors.ts';
 
-it('each place has one line a second with the stack, and every error counts', () => {
+it('each place of an error logs one stack per second, and counts every error', () => {
   const lines: { where: string; err: Error; suppressed?: number }[] = [];
   let now = 0;
   const errors = new InternalErrors({ error: (fields: never) => lines.push(fields) } as unknown as Logger, () => now);

@@ -44,8 +44,8 @@ beforeEach(() => {
   lifecycle = new Lifecycle({ logger: recordingLogger(), clock });
 });
 
-describe('start', () => {
-  test('goes in order, stop in reverse', async () => {
+describe('the start of a lifecycle', () => {
+  test('runs in order, and the stop in reverse order', async () => {
     for (const name of ['a', 'b', 'c']) add(name);
     await lifecycle.start();
     await lifecycle.stop({ deadlineMs: 1000 });
@@ -53,7 +53,7 @@ describe('start', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test('a failure stops what had started, in reverse, and is rethrown', async () => {
+  test('that fails stops the started parts in reverse order and rethrows the error', async () => {
     add('a');
     add('b');
     add('c', failing('port taken'));
@@ -62,15 +62,15 @@ describe('start', () => {
     expect(seen).toEqual(['start a', 'start b', 'start c', 'stop b', 'stop a']);
   });
 
-  test('a second start and a late part are refused', async () => {
+  test('happens once, and later parts are refused', async () => {
     await lifecycle.start();
     await expect(lifecycle.start()).rejects.toThrow('the lifecycle is running');
     expect(() => add('late')).toThrow('after the start');
   });
 });
 
-describe('stop', () => {
-  test('goes on past a part that fails, and never rejects', async () => {
+describe('the stop of a lifecycle', () => {
+  test('continues after a part that fails, and never rejects', async () => {
     add('a');
     add('b', undefined, failing('broken'));
     await lifecycle.start();
@@ -78,7 +78,7 @@ describe('stop', () => {
     expect(seen.slice(2)).toEqual(['stop b', 'logged b', 'stop a']);
   });
 
-  test('leaves a part behind at the deadline, says so, and still stops the rest', async () => {
+  test('abandons a part at the deadline, logs it, and still stops the other parts', async () => {
     add('a');
     add('b', undefined, never);
     add('c', undefined, never);
@@ -93,7 +93,7 @@ describe('stop', () => {
     expect(seen.slice(3)).toEqual(['stop c', 'logged c', 'stop b', 'logged b', 'stop a']);
   });
 
-  test('asked for twice, happens once', async () => {
+  test('happens once when requested twice', async () => {
     add('a');
     await lifecycle.start();
     await Promise.all([lifecycle.stop({ deadlineMs: 1000 }), lifecycle.stop({ deadlineMs: 5 })]);
@@ -101,8 +101,8 @@ describe('stop', () => {
   });
 });
 
-describe('stop while starting', () => {
-  test('waits for the part that is being started, starts no further one', async () => {
+describe('a stop during the start', () => {
+  test('waits for the part that is starting, and starts no further part', async () => {
     let finish = (): void => {};
     add('a');
     add('b', () => new Promise((resolve) => (finish = resolve)));
@@ -116,7 +116,7 @@ describe('stop while starting', () => {
     expect(seen).toEqual(['start a', 'start b', 'stop b', 'stop a']);
   });
 
-  test('a part that fails meanwhile does not hang the stop', async () => {
+  test('does not hang when the starting part fails', async () => {
     let fail = (_: Error): void => {};
     add('a');
     add('b', () => new Promise((_, reject) => (fail = reject)));
@@ -129,7 +129,7 @@ describe('stop while starting', () => {
     expect(seen).toEqual(['start a', 'start b', 'stop a']);
   });
 
-  test('a part that starts after the deadline is stopped all the same', async () => {
+  test('also stops a part that finishes its start after the deadline', async () => {
     let finish = (): void => {};
     add('a', () => new Promise((resolve) => (finish = resolve)));
     const started = lifecycle.start();
@@ -157,7 +157,7 @@ const listen = () => {
   return { fake, source, heard };
 };
 
-test('the same Ctrl-C that arrives twice within a second is one', async () => {
+test('two signals within a second count as one Ctrl-C', async () => {
   const { fake, source, heard } = listen();
   source.emit('SIGINT', 'SIGINT');
   await fake.advance(1000);
@@ -165,7 +165,7 @@ test('the same Ctrl-C that arrives twice within a second is one', async () => {
   expect(heard).toEqual(['first SIGINT']);
 });
 
-test('a later one is the second, and there is no third', async () => {
+test('a later signal counts as the second, and further signals are ignored', async () => {
   const { fake, source, heard } = listen();
   source.emit('SIGTERM', 'SIGTERM');
   await fake.advance(1001);

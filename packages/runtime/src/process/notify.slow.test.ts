@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => folder.close());
 
-/** A `systemd-notify` that writes down what it was called with, for machines without the real one. */
+/** Installs a fake `systemd-notify` that records its arguments, for computers without the real program. */
 const withProgram = (script: string) => {
   const { path } = folder;
   const log = join(path, 'told');
@@ -27,7 +27,7 @@ const withProgram = (script: string) => {
 const RECORDING = 'echo "$NOTIFY_SOCKET $*" >> LOG';
 
 describe('a service notifier', () => {
-  it('tells what it is told to, in that order, and keeps the socket from children', async () => {
+  it('sends its messages in order, and hides the socket from child processes', async () => {
     const { env, told } = withProgram(RECORDING);
     const notifier = createServiceNotifier({ env });
     expect(env['NOTIFY_SOCKET']).toBeUndefined();
@@ -45,7 +45,7 @@ describe('a service notifier', () => {
     ]);
   });
 
-  it('gives a sign of life at half of the time that the manager waits, until it is closed', async () => {
+  it('sends watchdog messages at half of the watchdog interval until it is closed', async () => {
     const { env, told } = withProgram(RECORDING);
     const clock = new FakeClock();
     const notifier = createServiceNotifier({ env: Object.assign(env, { WATCHDOG_USEC: '60000000' }), clock });
@@ -54,7 +54,7 @@ describe('a service notifier', () => {
     expect(told()).toEqual([]);
     await clock.advance(1);
     await eventually(() => expect(told()).toEqual(['/run/notify WATCHDOG=1']));
-    // The program has written its line; that it has ended is noticed a moment later.
+    // The program has written its line, but its exit is noticed slightly later.
     await eventually(async () => {
       await clock.advance(30_000);
       expect(told().length).toBeGreaterThan(1);
@@ -69,14 +69,14 @@ describe('a service notifier', () => {
     ['the manager watches another process', { WATCHDOG_USEC: '60000000', WATCHDOG_PID: '1' }],
     ['the time is no number', { WATCHDOG_USEC: 'soon' }],
     ['it does not watch', {}],
-  ])('gives no sign of life when %s', (_, watchdog) => {
+  ])('sends no watchdog messages when %s', (_, watchdog) => {
     const { env } = withProgram(RECORDING);
     const clock = new FakeClock();
     createServiceNotifier({ env: Object.assign(env, watchdog), clock });
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('gives them no faster for a time that no timer can hold', async () => {
+  it('limits the watchdog interval to the longest possible timer', async () => {
     const { env } = withProgram(RECORDING);
     const clock = new FakeClock();
     const setInterval = vi.spyOn(clock, 'setInterval');
@@ -85,7 +85,7 @@ describe('a service notifier', () => {
     await notifier.close();
   });
 
-  it('tells nothing without a manager', async () => {
+  it('sends nothing without a service manager', async () => {
     const { env, told } = withProgram(RECORDING);
     delete env['NOTIFY_SOCKET'];
     const notifier = createServiceNotifier({ env });
@@ -94,7 +94,7 @@ describe('a service notifier', () => {
     expect(told()).toEqual([]);
   });
 
-  it('passes over a program that is not there', async () => {
+  it('ignores a missing systemd-notify program', async () => {
     const notifier = createServiceNotifier({ env: { PATH: folder.path, NOTIFY_SOCKET: '/run/notify' } });
     notifier.ready();
     await notifier.close();
@@ -102,8 +102,9 @@ describe('a service notifier', () => {
     await notifier.close();
   });
 
-  it('passes over a program that cannot be started', async () => {
-    // Not told by an event: Node.js throws for what is no usual end of a start (a loop, no memory).
+  it('ignores a systemd-notify program that cannot be started', async () => {
+    // Node.js throws instead of emitting an event when a program fails to start for an unusual reason, such as a symlink loop or missing
+    // memory.
     symlinkSync('systemd-notify', join(folder.path, 'systemd-notify'));
     const notifier = createServiceNotifier({ env: { PATH: folder.path, NOTIFY_SOCKET: '/run/notify' } });
     expect(() => notifier.ready()).not.toThrow();
@@ -112,7 +113,7 @@ describe('a service notifier', () => {
     await notifier.close();
   });
 
-  it('holds a bounded number of messages behind a program that hangs, the last one among them, and ends all the same', async () => {
+  it('keeps a bounded number of messages while systemd-notify hangs, including the last, and closes anyway', async () => {
     const { env, told } = withProgram('echo "$*" >> LOG; exec sleep 60');
     const clock = new FakeClock();
     const notifier = createServiceNotifier({ env, clock });
@@ -123,7 +124,8 @@ describe('a service notifier', () => {
     const closed = notifier.close();
     await clock.advance(2000);
     await closed;
-    // Each hanging program is ended in its time, once it has said its word, and the next one gets its turn: eight at most wait.
+    // A hanging program is killed at its timeout, after it has recorded its message, and the next one starts. At most eight messages
+    // wait.
     for (let programs = 2; programs <= 9; programs += 1) {
       await clock.advance(10_000);
       await eventually(() => expect(told()).toHaveLength(programs));

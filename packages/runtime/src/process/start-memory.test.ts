@@ -1,11 +1,11 @@
-// What a start has used is given back once, and nobody gets a way to ask for it again.
+// The memory used by the start is released once, and no code gets access to gc() afterwards.
 
 import { runInNewContext } from 'node:vm';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { releaseStartMemory } from './start-memory.ts';
 
-it('collects what nobody holds any more, and leaves no way to do so behind', async () => {
+it('releaseStartMemory collects unused memory and does not expose gc()', async () => {
   const used = new WeakRef({ of: 'the start' });
   releaseStartMemory();
   await eventually(() => expect(used.deref()).toBeUndefined());

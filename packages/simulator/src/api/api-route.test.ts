@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { decodeForm } from './api-route.ts';
 
-describe('the form encoding', () => {
-  it('reads names, trees and lists', () => {
+describe('the form decoder', () => {
+  it('reads names, nested values and lists', () => {
     expect(decodeForm('a=1&b[c]=x%20y&b[d][e]=2&items[0][price]=p&items[1][price]=q&keys[]=k&keys[]=l&empty=')).toEqual(
       {
         a: '1',
@@ -15,7 +15,7 @@ describe('the form encoding', () => {
     expect(decodeForm('')).toEqual({});
   });
 
-  it('takes a name for a name, whatever it means to the language', () => {
+  it('treats `__proto__` and `constructor` as ordinary names', () => {
     const tree = decodeForm('__proto__[polluted]=1&constructor=2');
     expect(Object.getPrototypeOf(tree)).toBeNull();
     expect(Object.keys(tree)).toEqual(['__proto__', 'constructor']);
@@ -26,7 +26,7 @@ describe('the form encoding', () => {
     expect(() => decodeForm(text)).toThrow();
   });
 
-  it('has a bound', () => {
+  it('rejects more than 500 parameters', () => {
     const text = Array.from({ length: 501 }, (_, index) => `p${index}=1`).join('&');
     expect(() => decodeForm(text)).toThrow(/too many/);
   });

@@ -16,7 +16,7 @@ const price = (usage_type: 'licensed' | 'metered', rate: Pick<Price, 'tiers' | '
   ({ recurring: { usage_type }, metadata: { product_name: usage_type }, ...rate }) as Price;
 const PRICES = [price('licensed', { tiers: null, unit_amount_decimal: '300' }), price('metered', BYTES)];
 
-describe('the end of a month', () => {
+describe('the price of a month', () => {
   it.each([
     [0, 300],
     [29_999_999_999, 300],
@@ -26,12 +26,12 @@ describe('the end of a month', () => {
     [31_230_000_000, 312],
     [31_239_999_999, 312],
     [1_000_000_000_000, 10_000],
-  ])('%i bytes cost %i cents', (bytes, cents) => {
+  ])('with %i bytes is %i cents', (bytes, cents) => {
     const lines = monthEndLines({ prices: PRICES, bytes, goesOn: true, waiting: [] });
     expect(lines.reduce((sum, line) => sum + line.cents, 0)).toBe(cents);
   });
 
-  it('is max(minimum, usage) to the cent', () => {
+  it('is the larger of minimum and usage, to the cent', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
         const lines = monthEndLines({ prices: PRICES, bytes, goesOn: true, waiting: [] });
@@ -41,7 +41,7 @@ describe('the end of a month', () => {
     );
   });
 
-  it('has no fixed price when the subscription ends, and what waits in any case', () => {
+  it('has no fixed part when the subscription ends, but includes waiting items', () => {
     const waiting = [{ amount: 300, description: 'the last minimum' }];
     const lines = monthEndLines({ prices: PRICES, bytes: 31 * GB, goesOn: false, waiting });
     expect(lines.map(({ kind, cents }) => [kind, cents])).toEqual([
@@ -50,7 +50,7 @@ describe('the end of a month', () => {
     ]);
   });
 
-  it('costs by the unit without tiers', () => {
+  it('is calculated per unit without tiers', () => {
     expect(centsFor({ tiers: null, unit_amount_decimal: '2.5' }, 3)).toBe(7);
     expect(centsFor({ tiers: null, unit_amount_decimal: null }, 3)).toBe(0);
   });

@@ -10,7 +10,7 @@ afterAll(() => harness.close());
 
 const page = async (path: string): Promise<string> => (await fetch(`${harness.simulator.url}${path}`)).text();
 
-/** As a browser sends a form of ours. */
+/** Submits a form of a simulator page as a browser does. */
 const press = (action: string, fields: Record<string, string>): Promise<Response> =>
   fetch(`${harness.simulator.url}${action}`, {
     method: 'POST',
@@ -23,7 +23,7 @@ const openPortal = (customer: string, return_url: string) =>
   harness.stripe.billingPortal.sessions.create({ customer, return_url });
 
 describe('the pages of the simulator', () => {
-  it('let a person do what the control calls do, and come back', async () => {
+  it('offer the actions of the control calls, and then lead back', async () => {
     const customerId = await harness.createCustomer('ann@example.com');
     const clientSecret = await harness.createSetupIntent(customerId);
     const action = `/_sim/setup_intents/${clientSecret.split('_secret_')[0]}/confirm`;
@@ -42,7 +42,7 @@ describe('the pages of the simulator', () => {
     expect(await page('/')).toContain('SIM-000001');
   });
 
-  it('show a customer their portal, with the way back', async () => {
+  it('show a customer the billing portal with a link back', async () => {
     const customerId = await harness.customerWithCard();
     const returnUrl = 'https://platform.example/app/billing?a="b"&c=<d>';
     const session = await openPortal(customerId, returnUrl);
@@ -57,7 +57,7 @@ describe('the pages of the simulator', () => {
     expect((await fetch(`${harness.simulator.url}/portal/bps_nobody`)).status).toBe(404);
   });
 
-  it('ask for a card alone when that is wanted, and lead back when they have one', async () => {
+  it('ask only for a card when requested, and redirect after it was added', async () => {
     const customer = await harness.createCustomer('cyd@example.com');
     const return_url = 'http://localhost:8080/app/billing';
     const { url } = await harness.stripe.billingPortal.sessions.create({
@@ -82,7 +82,7 @@ describe('the pages of the simulator', () => {
     expect((await fetch(`${harness.simulator.url}/portal/bps_nobody/return`)).status).toBe(404);
   });
 
-  it('show an invoice, at the address that its list names', async () => {
+  it('show an invoice at the address from the invoice list', async () => {
     const customer = await harness.customerWithCard();
     await harness.subscribe(customer, 'invoiced');
     await press('/_sim/clock', { advance_secs: String(40 * 86_400), back: '/' });
@@ -95,7 +95,7 @@ describe('the pages of the simulator', () => {
     expect((await fetch(`${harness.simulator.url}/invoice/in_nobody`)).status).toBe(404);
   });
 
-  it('never run or lead to what a customer wrote', async () => {
+  it('escape customer input, and redirect to no other site', async () => {
     const email = '<script>alert(1)</script>@example.com';
     const customerId = await harness.createCustomer(email, '<b>');
     await harness.createSetupIntent(customerId);

@@ -18,8 +18,8 @@ const LIFE = [
 ];
 const typesOf = (): string[] => harness.deliveries.map(({ type }) => type);
 
-describe('webhooks', () => {
-  it('come in order, once each, signed so that the processor believes them', async () => {
+describe('simulated webhooks', () => {
+  it('arrive once and in order, with a signature that the Stripe SDK accepts', async () => {
     const { customerId } = await harness.subscriber();
     await eventually(() => expect(typesOf()).toEqual(LIFE));
     for (const { body, signature, type, id } of harness.deliveries) {
@@ -30,7 +30,7 @@ describe('webhooks', () => {
     }
   });
 
-  it('tell of a month that ends', async () => {
+  it('report the end of a month', async () => {
     await harness.subscriber();
     await eventually(() => expect(typesOf()).toEqual(LIFE));
     await harness.endMonth();
@@ -44,7 +44,7 @@ describe('webhooks', () => {
     );
   });
 
-  it('are sent again, in order, until they are taken', async () => {
+  it('are retried in order until they are accepted', async () => {
     let away = 3;
     harness.respond = () => {
       away -= 1;
@@ -56,7 +56,7 @@ describe('webhooks', () => {
     expect(new Set(harness.deliveries.slice(0, 4).map(({ id, body }) => id + body)).size).toBe(1);
   });
 
-  it('that are refused for good do not hold up the others', async () => {
+  it('with a permanent refusal do not block later webhooks', async () => {
     await harness.close();
     harness = await SimulatorHarness.open(quickClock());
     harness.respond = ({ type }) => (type === 'customer.created' ? 400 : 200);
@@ -65,7 +65,7 @@ describe('webhooks', () => {
     expect(typesOf().filter((type) => type === 'customer.created')).toHaveLength(5);
   });
 
-  it('survive a restart while nobody took them', async () => {
+  it('survive a restart until they are accepted', async () => {
     harness.respond = () => 500;
     await harness.subscriber();
     await harness.restart();
@@ -74,14 +74,14 @@ describe('webhooks', () => {
     await eventually(() => expect(new Set(typesOf())).toEqual(new Set(LIFE)));
   });
 
-  it('twice: each comes two times', async () => {
+  it('arrive two times each in the mode twice', async () => {
     await harness.control('/webhooks', { mode: 'twice' });
     await harness.subscriber();
     await eventually(() => expect(typesOf()).toEqual(LIFE.flatMap((type) => [type, type])));
     expect(new Set(harness.deliveries.map(({ id }) => id)).size).toBe(LIFE.length);
   });
 
-  it('late: each comes 3 s after it happened', async () => {
+  it('arrive 3 s after the event in the mode late', async () => {
     await harness.close();
     const clock = quickClock(4);
     harness = await SimulatorHarness.open(clock);
@@ -93,7 +93,7 @@ describe('webhooks', () => {
     };
     const began = clock.monotonic();
     const customer = await harness.customerWithCard();
-    // Both times are from before the event: a slow answer can only make the gap longer.
+    // Both times are taken before the event, so a slow response can only lengthen the measured delay.
     const lastBegan = clock.monotonic();
     await harness.stripe.customers.update(customer, { name: 'Ada' });
     await eventually(() => expect(seen).toHaveLength(5));
@@ -102,14 +102,14 @@ describe('webhooks', () => {
     expect(seen[4]! - lastBegan).toBeGreaterThan(3000);
   });
 
-  it('shuffle: all come, once each, in any order', async () => {
+  it('arrive once each in any order in the mode shuffle', async () => {
     await harness.control('/webhooks', { mode: 'shuffle' });
     for (let count = 0; count < 4; count += 1) await harness.subscriber();
     await eventually(() => expect(typesOf().sort()).toEqual([...LIFE, ...LIFE, ...LIFE, ...LIFE].sort()));
     expect(new Set(harness.deliveries.map(({ id }) => id)).size).toBe(4 * LIFE.length);
   });
 
-  it('keep their mode over a restart, and refuse one that does not exist', async () => {
+  it('keep their mode after a restart, and reject an unknown mode', async () => {
     await harness.control('/webhooks', { mode: 'twice' });
     await harness.restart();
     const state = (await (await fetch(`${harness.simulator.url}/_sim`)).json()) as { webhooks: object };

@@ -1,4 +1,4 @@
-// What a test tells its authority to do wrong.
+// Faults that a test can inject into the ACME test server.
 import { Refusal } from './read-jws.ts';
 
 export type AcmeStep =
@@ -14,7 +14,7 @@ export type AcmeStep =
   | 'certificate'
   | 'renewal-info';
 
-/** What happens to the next `times` calls of the steps, instead of what should. */
+/** A fault for the next `times` calls of the given steps. `answer` replaces the normal response. */
 export interface AcmeFault {
   readonly on: readonly AcmeStep[] | 'all';
   readonly times: number;
@@ -23,7 +23,7 @@ export interface AcmeFault {
     | { readonly kind: 'rate-limited'; readonly retryAfter: string }
     | { readonly kind: 'status'; readonly status: number }
     | { readonly kind: 'already-replaced' }
-    /** Nothing comes until the server is closed. */
+    /** Sends no response until the server is closed. */
     | { readonly kind: 'silence' }
     | { readonly kind: 'cut' };
 }

@@ -1,4 +1,4 @@
-// The authority of the tests lets nobody get away with less than RFC 8555 asks for.
+// The ACME test server accepts nothing less than RFC 8555 requires.
 import { request } from 'node:https';
 import { exportJWK, FlattenedSign, generateKeyPair, type JWK } from 'jose';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -56,7 +56,7 @@ const signed = async (
   return JSON.stringify(jws);
 };
 
-it('takes a call that is right, and its nonce once', async () => {
+it('the ACME test server accepts a valid request, and each nonce once', async () => {
   const body = await signed({});
   expect(await call('/new-account', body)).toMatchObject({ status: 201 });
   expect(await call('/new-account', body)).toMatchObject({ status: 400, type: 'badNonce' });
@@ -67,11 +67,11 @@ it.each([
   ['an unknown nonce', { nonce: 'bm90aGluZw' }, 400, 'badNonce'],
   ['both kid and jwk', { kid: 'x' }, 400, 'malformed'],
   ['another algorithm', { alg: 'ES384' }, 400, 'badSignatureAlgorithm'],
-])('refuses %s', async (_title, header, status, type) => {
+])('the ACME test server refuses %s', async (_title, header, status, type) => {
   expect(await call('/new-account', await signed(header))).toMatchObject({ status, type });
 });
 
-it('refuses an unknown kid, a changed body, another content type', async () => {
+it('the ACME test server refuses an unknown kid, an altered body and another content type', async () => {
   const unknown = await signed({ kid: `${server.url}/account/none` }, false);
   expect(await call('/new-account', unknown)).toMatchObject({ type: 'accountDoesNotExist' });
   const changed = { ...(JSON.parse(await signed({})) as object), payload: Buffer.from('{}').toString('base64url') };

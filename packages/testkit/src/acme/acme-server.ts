@@ -1,4 +1,4 @@
-// A certificate authority that speaks RFC 8555 and RFC 9773 on loopback, really validates, and fails on command.
+// ACME test server on loopback (RFC 8555 and RFC 9773). Really validates challenges, and fails on command.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -16,7 +16,7 @@ export interface AcmeServerOptions extends ValidationSource {
   readonly lifeMs?: number;
   readonly profiles?: Readonly<Record<string, string>>;
   readonly eab?: { readonly kid: string; readonly hmacKey: string };
-  /** Authorisations stay valid for further orders. */
+  /** Whether valid authorizations are reused for further orders. */
   readonly reuse?: boolean;
 }
 
@@ -63,12 +63,12 @@ export class AcmeServer {
   readonly orders: TestOrder[] = [];
   readonly calls: AcmeStep[] = [];
   readonly accounts = new Map<string, Account>();
-  /** An order that is finalized stays `processing` while this is set. */
+  /** Whether finalized orders stay in status `processing`. */
   hangs = false;
-  /** What every certificate's renewal window is, instead of the last third of its life. */
+  /** Renewal window for all certificates. Null uses the default, which is the first half of the last third of a certificate's lifetime. */
   renewalWindow: { readonly start: number; readonly end: number } | null = null;
   renewalRetryAfter = '21600';
-  /** Every n-th nonce is refused although it is good; 0: none. */
+  /** Rejects every n-th nonce although the nonce is valid. 0 disables the fault. */
   refuseNonceEvery = 0;
   readonly #options: AcmeServerOptions;
   readonly #authority: TestAuthority;
@@ -101,12 +101,12 @@ export class AcmeServer {
     return `${this.url}/directory`;
   }
 
-  /** PEM that vouches for the server itself. */
+  /** PEM certificate for verifying the TLS connection to the ACME server itself. */
   get ca(): string {
     return testCertificate().cert;
   }
 
-  /** PEM that vouches for what it issues. */
+  /** PEM root certificate of the certificates issued by the server. */
   get root(): string {
     return this.#authority.rootPem;
   }
@@ -115,7 +115,7 @@ export class AcmeServer {
     this.#faults.push({ fault, left: fault.times });
   }
 
-  /** How often a step was called. */
+  /** Returns the number of calls of a step. */
   count(step: AcmeStep): number {
     return this.calls.filter((called) => called === step).length;
   }
@@ -287,7 +287,7 @@ export class AcmeServer {
     const challenge = authorization?.challenges.find((one) => one.id === key);
     if (authorization === undefined || challenge === undefined)
       throw new Refusal(404, 'malformed', 'no such challenge');
-    // A read changes nothing; `{}` is what says that the answer is there.
+    // A read (POST-as-GET) changes nothing. A payload `{}` asks the server to start the validation.
     if (call.payload !== undefined && challenge.status === 'pending' && authorization.status === 'pending') {
       challenge.status = 'processing';
       void this.#validate(authorization, challenge);

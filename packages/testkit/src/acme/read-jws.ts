@@ -1,4 +1,4 @@
-// A signed call as an authority reads it (RFC 8555, 6): every rule of it is checked, so that a client cannot get away with less.
+// Reads a signed ACME request (RFC 8555, 6). Every rule is checked, so that tests detect any violation by a client.
 import { type FlattenedJWSInput, flattenedVerify, importJWK, type JWK } from 'jose';
 
 export class Refusal extends Error {
@@ -15,9 +15,9 @@ export class Refusal extends Error {
 }
 
 export interface SignedCall {
-  /** undefined: a read. */
+  /** Payload of the request. Undefined for a read (POST-as-GET). */
   readonly payload: Record<string, unknown> | undefined;
-  /** Of a call without an account. */
+  /** Public key of the client, in requests without an account. Null otherwise. */
   readonly jwk: JWK | null;
   readonly kid: string | null;
 }
@@ -32,7 +32,7 @@ interface Header {
 
 export interface JwsRules {
   readonly url: string;
-  /** True once for each nonce that was given out. */
+  /** Uses up a nonce. Returns true only for the first use of a nonce issued by the server. */
   useNonce(nonce: string): boolean;
   keyOf(kid: string): JWK | undefined;
 }
@@ -65,7 +65,7 @@ const parse = (text: string): Record<string, unknown> => {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
   } catch {
-    // Refused below, as what is no object.
+    // Invalid JSON is rejected below, like any value other than an object.
   }
   throw new Refusal(400, 'malformed', 'no JSON object');
 };

@@ -1,4 +1,4 @@
-// A certificate authority of one test: its own root, and certificates for requests, with a high bit in each serial.
+// Certificate authority for one test, with a separate root certificate. The serial numbers have the highest bit set.
 import { randomBytes, webcrypto } from 'node:crypto';
 import type * as x509 from '@peculiar/x509';
 
@@ -7,14 +7,16 @@ const HOUR_MS = 3_600_000;
 
 type X509 = typeof x509;
 
-/** Loaded by the tests that need it: the others share the index of this package, and its price. */
+/**
+ * Loads the X.509 library on demand, so that tests without ACME, which import the same package index, do not pay for loading the library.
+ */
 export const loadX509 = async (): Promise<X509> => {
   await import('reflect-metadata');
   return import('@peculiar/x509');
 };
 
 export interface TestCertificate {
-  /** PEM: the certificate, and the root. */
+  /** Certificate and root certificate in PEM. */
   readonly chain: string;
   readonly serial: string;
   readonly renewalId: string;
@@ -56,7 +58,7 @@ export class TestAuthority {
     return this.#root.toString('pem');
   }
 
-  /** Throws a BadRequest where the request is not for exactly these names. */
+  /** Issues a certificate. Throws a BadRequest unless the signing request has exactly these names. */
   async issue(csr: Buffer, names: readonly string[], lifeMs: number): Promise<TestCertificate> {
     const library = this.#x509;
     const request = await this.#readRequest(csr, names);
@@ -65,7 +67,7 @@ export class TestAuthority {
     const notBefore = Math.floor((Date.now() - 1000) / 1000) * 1000;
     const notAfter = notBefore + lifeMs;
     const certificate = await library.X509CertificateGenerator.create({
-      // The library writes an INTEGER: the zero keeps it positive.
+      // The library writes the serial number as an ASN.1 INTEGER. The leading zero keeps the number positive.
       serialNumber: `00${serial.toString('hex')}`,
       issuer: this.#root.subject,
       notBefore: new Date(notBefore),

@@ -1,10 +1,10 @@
-// What an authority does to believe that somebody answers for a name: really asks, over HTTP, in a handshake, in DNS.
+// Validates ACME challenges as a certificate authority does: by an HTTP request, a TLS handshake or a DNS query.
 import { createHash, type X509Certificate } from 'node:crypto';
 import { get } from 'node:http';
 import { connect } from 'node:tls';
 import { loadX509 } from './test-authority.ts';
 
-/** Where a name of the test leads. */
+/** Address and ports to which a test resolves a name. */
 export interface ValidationTarget {
   readonly host: string;
   readonly httpPort?: number;
@@ -12,7 +12,7 @@ export interface ValidationTarget {
 }
 
 export interface ValidationSource {
-  /** null: no such name. */
+  /** Resolves a name. Returns null if the name does not exist. */
   addressOf(name: string): ValidationTarget | null;
   txt?(name: string): Promise<readonly string[]>;
 }
@@ -28,7 +28,7 @@ const TIMEOUT_MS = 5000;
 const BODY_MAX_BYTES = 4096;
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
 
-/** Rejects with what is wrong. */
+/** Validates a challenge. Rejects with the reason if the validation fails. */
 export const validateChallenge = async (plan: ValidationPlan, source: ValidationSource): Promise<void> => {
   if (plan.type === 'dns-01') return validateDns(plan, source);
   const target = source.addressOf(plan.name);

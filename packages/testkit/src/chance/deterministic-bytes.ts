@@ -1,15 +1,16 @@
-// Bytes that both ends of a test can make from a seed, and their hash: a transfer is compared without being kept.
+// Generates and hashes bytes from a seed. Both ends of a test can generate the same bytes, so transfers are compared without storing
+// them.
 import { createHash } from 'node:crypto';
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** `total` bytes in chunks; the bytes depend on the seed and their place only. */
+/** Yields `total` bytes in chunks. The bytes depend only on the seed and their position. */
 export function* deterministicChunks(total: number, seed: number): Generator<Buffer> {
   let state = (seed ^ 0x9e3779b9) >>> 0 || 1;
   for (let left = total; left > 0; left -= CHUNK_BYTES) {
     const words = new Uint32Array(CHUNK_BYTES / 4);
     for (let i = 0; i < words.length; i++) {
-      // xorshift32: no period short enough to hide a lost or repeated chunk.
+      // xorshift32 has a period long enough to reveal any lost or repeated chunk.
       state ^= state << 13;
       state ^= state >>> 17;
       state ^= state << 5;
@@ -29,7 +30,9 @@ export const hashOf = (bytes: Uint8Array | Iterable<Uint8Array>): string => {
   return hash.digest('hex');
 };
 
-/** Chance that repeats: the same seed gives the same numbers in [0, 1) on every machine (mulberry32). */
+/**
+ * Makes a random number generator with repeatable results: the same seed gives the same numbers in [0, 1) on every computer (mulberry32).
+ */
 export const seededRandom = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {

@@ -11,12 +11,12 @@ const thrownBy = (run: () => void): Error => {
   throw new Error('nothing was thrown');
 };
 
-it('tries the asked share of the cases, and at least one', () => {
+it('randomCases returns the requested share of the cases, and at least one', () => {
   expect([300, 20, 3, 1].map((all) => randomCases(all, 1 / 3))).toEqual([100, 7, 1, 1]);
   expect(randomCases(20, 25)).toBe(500);
 });
 
-it('holds for the properties of fast-check, with a number of cases and without', async () => {
+it('randomCases sets the number of runs for fast-check properties with and without numRuns', async () => {
   const tried = { numbered: 0, usual: 0 };
   fc.assert(
     fc.property(fc.nat(), () => void (tried.numbered += 1)),
@@ -26,7 +26,7 @@ it('holds for the properties of fast-check, with a number of cases and without',
   expect(tried).toEqual({ numbered: randomCases(30), usual: randomCases(100) });
 });
 
-describe('a property that fails', () => {
+describe('a failing property', () => {
   const steps = fc.array(fc.integer({ min: 1_000_000, max: 2_000_000 }), {
     minLength: 700,
     maxLength: 900,
@@ -35,7 +35,7 @@ describe('a property that fails', () => {
 
   afterEach(() => void vi.restoreAllMocks());
 
-  it('ends the search for a smaller counterexample after seconds, and prints the seed and the start of the one it has', () => {
+  it('stops shrinking after seconds, and prints the seed and the beginning of the counterexample', () => {
     let nowMs = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
     let cases = 0;
@@ -54,7 +54,7 @@ describe('a property that fails', () => {
     expect(error.cause).toEqual(new Error('it is so'));
   });
 
-  it('does the same where it is asynchronous', async () => {
+  it('stops shrinking after seconds even if asynchronous', async () => {
     let nowMs = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
     let cases = 0;
@@ -67,7 +67,7 @@ describe('a property that fails', () => {
     expect(cases).toBe(11);
   });
 
-  it('prints the smallest counterexample, whole, where it is found in time', () => {
+  it('prints the smallest counterexample in full when shrinking ends in time', () => {
     const small = fc.property(fc.nat({ max: 100_000 }), (n) => n < 1000);
     const { message } = thrownBy(() => fc.assert(small, { seed: 42, numRuns: 1000 }));
     expect(message).toContain('\nCounterexample: [1000]\n');

@@ -1,7 +1,11 @@
-// How many cases a random test tries. This file imports nothing, because the stand-in for fast-check imports it in every random test.
+// Number of cases in randomized tests. The module has no imports, because every randomized test loads it through the replacement for
+// fast-check.
 
-/** `TUNNEL_RANDOM_TIMES`: a third in `npm test`, 1 in `.ci/run` and where nothing is set, 25 in `npm run test:random`. */
+/**
+ * Factor for the number of cases, from `TUNNEL_RANDOM_TIMES`: a third in `npm test`, 1 in `.ci/run` and by default, 25 in `npm run
+ * test:random`.
+ */
 const TIMES = Number(process.env['TUNNEL_RANDOM_TIMES'] ?? 1);
 
-/** The number of cases to try of a test that asks for `all`, at least one. */
+/** Returns the number of cases for a test that requests `all` cases; at least 1. */
 export const randomCases = (all: number, times = TIMES): number => Math.max(1, Math.round(all * times));

@@ -1,4 +1,4 @@
-// Real sockets on loopback, joined: two raw ends, two carriers, two sessions, or two ends of one stream.
+// Connected pairs over real loopback sockets: two raw sockets, two carriers, two sessions, or both ends of a stream.
 
 import * as net from 'node:net';
 import * as tls from 'node:tls';
@@ -26,7 +26,7 @@ import { rethrow } from './recording-reader.ts';
 
 export type PairKind = 'plain' | 'tls';
 
-/** [accepted, dialled], both connected (and for TLS with the handshake done), both paused. */
+/** Makes a pair of connected and paused sockets: [accepted, dialed]. With TLS, the handshake has been completed. */
 export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socket]> => {
   const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true };
   const server =
@@ -42,7 +42,7 @@ export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socke
     const socket: net.Socket =
       kind === 'tls'
         ? tls.connect(
-            // `allowHalfOpen` is documented for tls.connect and missing in its types.
+            // The type definitions of tls.connect lack the documented option `allowHalfOpen`.
             {
               port,
               host: '127.0.0.1',
@@ -70,7 +70,7 @@ export const carrierPair = async (kind: PairKind): Promise<[Carrier, Carrier]> =
 export interface SessionPair {
   readonly edge: MuxSession;
   readonly client: MuxSession;
-  /** The edge's carriers, to be cut. */
+  /** Carriers of the edge, for tests that cut connections. */
   readonly carriers: Carrier[];
   close(): void;
 }
@@ -82,7 +82,7 @@ export interface SessionPairOptions {
   readonly client?: Partial<MuxHandlers>;
   readonly clock?: MuxClock;
   readonly budgetBytes?: number;
-  /** What the two agreed on. */
+  /** Capabilities negotiated by edge and client. */
   readonly capabilities?: readonly string[];
 }
 
@@ -109,7 +109,7 @@ export const sessionPair = async (options: SessionPairOptions): Promise<SessionP
   return { edge, client, carriers, close };
 };
 
-/** One stream with both its ends; the edge opened it. */
+/** Opens a stream from the edge to the client. Resolves with the two ends of the stream. */
 export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Promise<[MuxStream, MuxStream]> =>
   new Promise((resolve, reject) => {
     const opened = pair.edge.open(
@@ -123,7 +123,7 @@ export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Pro
     if (opened === null) reject(new Error('no carrier'));
   });
 
-/** [accepted, dialled], neither read yet: on handles where they are to be had, else on sockets of Node's. */
+/** Makes a pair of unread connections: [accepted, dialed]. Uses native handles if available, otherwise sockets of Node.js. */
 export const acceptedPair = async (): Promise<[SocketEnd, SocketEnd]> => {
   let take: (end: SocketEnd) => void = () => {};
   const accepted = new Promise<SocketEnd>((resolve) => {
@@ -143,7 +143,10 @@ export const acceptedPair = async (): Promise<[SocketEnd, SocketEnd]> => {
   return pair;
 };
 
-/** [accepted, dialled]: TLS on the bare handle of the accepted one, the handshake done; neither is read yet. */
+/**
+ * Makes a pair of TLS connections, [accepted, dialed], after the handshake and before the first read. The accepted side runs TLS directly
+ * on the native handle.
+ */
 const tlsHandlePair = async (): Promise<[SocketEnd, SocketEnd]> => {
   const context = tls.createSecureContext({ ...testCertificate(), minVersion: 'TLSv1.3' });
   let secured: (end: SocketEnd) => void = () => {};
@@ -190,7 +193,7 @@ const endsOf = async (kind: SocketKind): Promise<[SocketEnd, SocketEnd]> => {
   return [adoptSocket(accepted), adoptSocket(dialled)];
 };
 
-/** Two ends of one pipe: what is written to one is read at the other. */
+/** Makes two ends of one connection: bytes written to one end are read at the other end. */
 export const endPair = async (kind: EndKind): Promise<{ a: ByteDuplex; b: ByteDuplex; close(): void }> => {
   if (kind !== 'stream-plain' && kind !== 'stream-tls') {
     const [a, b] = await endsOf(kind);

@@ -1,9 +1,9 @@
-// Readers for tests, which say what happened: of bytes (hashes what comes, can stall) and of datagrams (keeps them).
+// Test readers that record events. The byte reader hashes the received bytes and can stall; the datagram reader stores the datagrams.
 import { createHash, type Hash } from 'node:crypto';
 import type { ByteDuplex, ByteReader, DatagramReader, DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 
-/** For whoever must not throw in a test: what was caught at the rim is uncaught again, in a turn of its own, and fails the run. */
+/** Rethrows an error asynchronously as an uncaught error, so that the test run fails. For callbacks that must not throw. */
 export const rethrow = (error: unknown): void => {
   setImmediate(() => {
     throw error;
@@ -15,7 +15,7 @@ export class RecordingReader implements ByteReader {
   ended = false;
   drains = 0;
   reset: StreamReason | null = null;
-  /** While true every delivery answers "stop"; the bytes are taken all the same. */
+  /** Whether onData returns false to stop the delivery. The delivered bytes are counted and hashed anyway. */
   stalled = false;
   readonly #hash: Hash = createHash('sha256');
   readonly #end: ByteDuplex;
@@ -37,7 +37,7 @@ export class RecordingReader implements ByteReader {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Resolves at the next drain. */
+  /** Resolves at the next drain event. */
   drained(): Promise<void> {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
@@ -59,7 +59,7 @@ export class RecordingReader implements ByteReader {
     this.#end.resume();
   }
 
-  /** Once: the hash of all that came. */
+  /** Returns the hash of all received bytes. Can be called only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }
@@ -68,7 +68,7 @@ export class RecordingReader implements ByteReader {
 export class RecordingDatagrams implements DatagramReader {
   readonly datagrams: Buffer[] = [];
   reset: StreamReason | null = null;
-  /** What the reader does beside: to throw, or to answer. */
+  /** Callback for every datagram. A test can throw or reply in the callback. */
   onEach: (bytes: Buffer) => void = () => {};
   readonly abandoned: string[] = [];
 

@@ -16,7 +16,7 @@ afterEach(async () => {
   await server.close();
 });
 
-it('answers what was set, in any case of letters, and follows names as a resolver does', async () => {
+it('the DNS server answers in any letter case, and follows names as a resolver does', async () => {
   server.set('shop.test', 'A', '192.0.2.1', '192.0.2.2');
   server.set('shop.test', 'AAAA', '2001:db8::1');
   server.set('www.shop.test', 'CNAME', 'Shop.Test');
@@ -31,7 +31,7 @@ it('answers what was set, in any case of letters, and follows names as a resolve
   await expect(resolver.resolve4('shop.test')).rejects.toMatchObject({ code: 'ENODATA' });
 });
 
-it('keeps the strings of a TXT record, and sends by TCP what is too long for a datagram', async () => {
+it('the DNS server keeps the strings of a TXT record, and uses TCP for long responses', async () => {
   server.set('split.test', 'TXT', ['tunnel-', 'verify=x'], 'other');
   expect(await resolver.resolveTxt('split.test')).toEqual([['tunnel-', 'verify=x'], ['other']]);
   server.set('long.test', 'TXT', 'x'.repeat(5000));
@@ -39,7 +39,7 @@ it('keeps the strings of a TXT record, and sends by TCP what is too long for a d
   expect(server.asked.filter(({ name }) => name === 'long.test').map(({ over }) => over)).toEqual(['udp', 'tcp']);
 });
 
-it('hands a zone on to the server that it was delegated to, also behind a CNAME', async () => {
+it('the DNS server forwards a delegated zone to its server, even behind a CNAME', async () => {
   const responder = await startDnsServer();
   try {
     responder.set('token._acme-challenge.tunnels.test', 'TXT', 'value', 'y'.repeat(2000));
@@ -54,7 +54,7 @@ it('hands a zone on to the server that it was delegated to, also behind a CNAME'
   }
 });
 
-it('fails as it is told, for one name or for all, until told otherwise', async () => {
+it('the DNS server fails as configured, for one name or for all, until reset', async () => {
   server.set('shop.test', 'A', '192.0.2.1');
   server.set('other.test', 'A', '192.0.2.1');
   const codes = { servfail: 'ESERVFAIL', refused: 'EREFUSED', silent: 'ETIMEOUT', 'other-id': 'ETIMEOUT' } as const;

@@ -1,5 +1,5 @@
-// A resolver for tests, on loopback over UDP and TCP: records that a test sets, CNAMEs followed as a resolver follows them, zones that are handed
-// on to another server as a delegation would do, and faults on command.
+// DNS resolver for tests, on loopback over UDP and TCP. Serves records set by a test, follows CNAMEs, delegates zones to other servers,
+// and fails on command.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -8,37 +8,37 @@ import { startTcpServer } from './tcp-servers.ts';
 
 export type DnsRecordType = 'A' | 'AAAA' | 'CNAME' | 'TXT' | 'NS' | 'SOA';
 
-/** Of TXT a list is one record in that many strings; a text longer than 255 bytes is cut into some. */
+/** Value of a DNS record. For TXT, a list is one record with several strings; a text above 255 bytes is split into several strings. */
 export type DnsRecordValue = string | readonly string[];
 
 export type DnsFault =
   | 'servfail'
   | 'refused'
-  /** Nothing is answered. */
+  /** Sends no response. */
   | 'silent'
-  /** Over UDP nothing but the word that there is more; over TCP the connection ends. */
+  /** Over UDP, sends an empty response with the truncation flag. Over TCP, closes the connection. */
   | 'truncated'
-  /** Bytes that are no message. */
+  /** Sends bytes that are not a DNS message. */
   | 'garbage'
-  /** The answer to a question that nobody asked. */
+  /** Sends a response with the id of a different query. */
   | 'other-id'
   | { readonly slowMs: number };
 
 export interface DnsServer {
   readonly host: string;
-  /** Of UDP and of TCP. */
+  /** Port number, the same for UDP and TCP. */
   readonly port: number;
-  /** As `[dns] resolvers` has it: `127.0.0.1:5353`. */
+  /** Address for the setting `[dns] resolvers`, such as `127.0.0.1:5353`. */
   readonly address: string;
-  /** What was asked, in order; names in lower case. */
+  /** Queries received so far, in order. Names are in lower case. */
   readonly asked: readonly { readonly name: string; readonly type: string; readonly over: 'udp' | 'tcp' }[];
-  /** In place of what the name had of this type. `*.NAME`: every name below that has nothing of its own. */
+  /** Replaces the records of a name and type. `*.NAME` applies to every name below NAME without records. */
   set(name: string, type: DnsRecordType, ...values: DnsRecordValue[]): void;
-  /** Of all types unless told. */
+  /** Removes the records of a name. Default: records of all types. */
   remove(name: string, type?: DnsRecordType): void;
-  /** The zone and what is below it are asked there, as an NS record would have it; null: no more. */
+  /** Delegates a zone and the names below to a different server, like an NS record. Null ends the delegation. */
   delegate(zone: string, to: { readonly host: string; readonly port: number } | null): void;
-  /** For one name, or for `*` all of them; null: none any more. */
+  /** Injects a fault for a name, or for all names with `*`. Null removes the fault. */
   fail(name: string, fault: DnsFault | null): void;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ class Records {
     if (type === undefined || types?.size === 0) this.#byName.delete(fold(name));
   }
 
-  /** undefined: there is no such name. */
+  /** Finds the records of a name. Returns undefined if the name does not exist. */
   at(name: string): ReadonlyMap<DnsRecordType, readonly DnsRecordValue[]> | undefined {
     const own = this.#byName.get(name);
     if (own !== undefined) return own;
@@ -80,7 +80,7 @@ class Records {
       const parent = name.slice(dot + 1);
       const wildcard = this.#byName.get(`*.${parent}`);
       if (wildcard !== undefined) return wildcard;
-      // A wildcard further up does not reach below a name that is there.
+      // A wildcard does not apply below an existing name that is closer to the queried name (RFC 4592).
       if (this.#byName.has(parent)) return undefined;
     }
     return undefined;
@@ -132,7 +132,7 @@ export const startDnsServer = async (): Promise<DnsServer> => {
     return { rcode: RCODES.SERVFAIL, answers };
   };
 
-  /** null: nothing, which also is an answer that is a fault. */
+  /** Makes the response to a query. Returns null to send no response, which can be a fault on command. */
   const reply = async (bytes: Buffer, over: 'udp' | 'tcp'): Promise<Buffer | null> => {
     const query = packet.decode(bytes);
     const question = query.questions?.[0];
@@ -184,7 +184,7 @@ export const startDnsServer = async (): Promise<DnsServer> => {
 
 const rcodeOf = (message: DecodedPacket): number => (message.flags ?? 0) & 0xf;
 
-/** What the other side says that it can take (EDNS). */
+/** Maximum size of a UDP response, as announced by the client (EDNS). */
 const udpRoom = (query: DecodedPacket): number => {
   const opt = query.additionals?.find(({ type }) => type === 'OPT');
   const size = opt !== undefined && 'udpPayloadSize' in opt ? opt.udpPayloadSize : UDP_PLAIN_BYTES;
@@ -200,7 +200,7 @@ const openBoth = async (host: string, reply: Reply) => {
     udp.on('message', (bytes, from) => {
       reply(bytes, 'udp').then(
         (answer) => answer !== null && udp.send(answer, from.port, from.address),
-        // A question that cannot be read, or the end of the test.
+        // The query cannot be decoded, or the test has ended.
         () => {},
       );
     });
@@ -208,7 +208,7 @@ const openBoth = async (host: string, reply: Reply) => {
       await bind(udp, host, tcp.port);
       return { udp, tcp };
     } catch {
-      // Another program has the same number over UDP.
+      // A different program uses the same port number over UDP.
       await tcp.close();
     }
   }
@@ -247,7 +247,10 @@ const framed = (message: Buffer): Buffer => {
   return Buffer.concat([head, message]);
 };
 
-/** As a resolver asks whom a zone was delegated to: over UDP, and over TCP when there is more than fits. null: no answer. */
+/**
+ * Forwards a query to the server of a delegated zone: over UDP, and over TCP if the response is truncated. Resolves with null without a
+ * response.
+ */
 const forward = async (
   to: { readonly host: string; readonly port: number },
   question: Question,

@@ -1,9 +1,9 @@
-// A port that is free now and stays so: from where no system takes one by itself, be it for port 0 or for an outgoing connection.
-// One that was got by port 0 and given back may be somebody else's by the time it is used.
+// Finds a port that is free and stays free, from a range that no operating system assigns automatically, neither for port 0 nor for
+// outgoing connections. A port obtained by binding to port 0 and released may be taken by a different program before its use.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
-/** Below the ephemeral ports of Linux (32,768), macOS and Windows (49,152), and above the blocks of apps/edge. */
+/** Start of the range, below the ephemeral ports of Linux (32,768), macOS and Windows (49,152), and above the port blocks of apps/edge. */
 const FIRST_PORT = 29_000;
 const PORTS = 3700;
 

@@ -1,19 +1,19 @@
-// A network in memory for peers: sockets with addresses, datagrams that are delayed, lost, blocked one way or cut off, and beside them the
-// reliable connections of PeerTransport, which wait while the way is cut. Time is the clock's, chance is a seed's.
+// In-memory network for peers: sockets with addresses, and datagrams that can be delayed, lost, blocked in one direction or cut off. Also
+// carries the reliable connections of PeerTransport, which wait while the path is cut. Time comes from a clock, randomness from a seed.
 import { type ByteDuplex, ByteQueue, type ByteReader } from '@tunnel/mux';
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from '@tunnel/peer';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { seededRandom } from '../chance/deterministic-bytes.ts';
 
-/** Written and not yet there: over it a writer has to wait. */
+/** Maximum bytes sent but not yet received. Above the limit, the writer has to wait. */
 const IN_FLIGHT_BYTES = 256 * 1024;
 const UNREAD_MAX_BYTES = 4 * 1024 * 1024;
 
 export class MemoryNetwork {
-  /** Each way, of everything. */
+  /** Delay of all traffic, in either direction, in milliseconds. */
   delayMs = 0;
-  /** Of datagrams, 0 to 1. What is reliable is not lost, but late. */
+  /** Share of datagrams that get lost, from 0 to 1. Reliable data is delayed but never lost. */
   lossShare = 0;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -27,7 +27,7 @@ export class MemoryNetwork {
     this.#random = seededRandom(seed);
   }
 
-  /** The transport of the machine with this address. */
+  /** Returns the transport of the host with the given address. */
   transport(host: string): PeerTransport {
     return {
       open: (handlers) => {
@@ -38,12 +38,12 @@ export class MemoryNetwork {
     };
   }
 
-  /** Nothing passes from the one host to the other: one way alone. */
+  /** Blocks all traffic from one host to a second host. Traffic in the opposite direction still passes. */
   block(from: string, to: string): void {
     this.#blocked.add(`${from} ${to}`);
   }
 
-  /** Everything is open again, and what is reliable goes on. */
+  /** Ends all blocks, and delivers the reliable data that has waited. */
   restore(): void {
     this.#blocked.clear();
     for (const { from, to, act } of this.#waiting.splice(0)) this.carry(from, to, act);
@@ -54,7 +54,7 @@ export class MemoryNetwork {
     this.block(other, one);
   }
 
-  /** A connection of this network breaks: both ends see a reset. */
+  /** Breaks a connection of the network. The two ends of the connection see a reset. */
   lose(connection: ByteDuplex): void {
     if (connection instanceof MemoryConnection) connection.lose();
   }
@@ -67,13 +67,13 @@ export class MemoryNetwork {
     return this.#sockets.get(keyOf(address));
   }
 
-  /** A datagram: lost or blocked, or there after the delay. */
+  /** Delivers a datagram after the delay, unless the datagram is lost or blocked. */
   deliver(bytes: Buffer, from: PeerAddress, to: PeerAddress): void {
     if (this.#isBlocked(from.host, to.host) || this.#random() < this.lossShare) return;
     this.#later(() => this.socketAt(to)?.receive(bytes, from));
   }
 
-  /** Something reliable: it waits while the way is blocked. */
+  /** Delivers reliable data after the delay. While the path is blocked, the data waits. */
   carry(from: string, to: string, act: () => void): void {
     if (this.#isBlocked(from, to)) this.#waiting.push({ from, to, act });
     else this.#later(act);
@@ -125,7 +125,7 @@ export class MemorySocket implements PeerSocket {
       this.#connections.delete(ids.own);
     });
     this.#connections.set(ids.own, connection);
-    // Whoever was quicker has waited for this one.
+    // If the remote end connected earlier, its data has waited for this connection and is delivered now.
     this.#network.socketAt(to)?.connectionOf(ids.theirs)?.pump();
     return connection;
   }
@@ -151,7 +151,7 @@ class MemoryConnection implements ByteDuplex {
   readonly #theirs: number;
   readonly #onOver: () => void;
   #reader: ByteReader | null = null;
-  /** In order: what has not arrived yet. */
+  /** Undelivered data, in the order of sending. */
   readonly #parcels: Parcel[] = [];
   #inFlightBytes = 0;
   #isPumping = false;
@@ -208,7 +208,7 @@ class MemoryConnection implements ByteDuplex {
   reset(reason: StreamReason = { code: 'cancelled', text: 'closed' }): void {
     if (this.#over) return;
     this.#finish();
-    // As a packet without an answer: a way that is cut loses it.
+    // Sends the reset to the remote end. While the path is blocked, the reset waits like other reliable data.
     this.#network.carry(this.#from, this.#to.host, () => this.#other()?.receive(reason));
   }
 
@@ -218,7 +218,7 @@ class MemoryConnection implements ByteDuplex {
     this.receive(lost);
   }
 
-  /** Hands one parcel after another to the other end, while there is one. */
+  /** Delivers the waiting data to the remote end, unless the remote end has not connected yet. */
   pump(): void {
     if (this.#isPumping || this.#parcels.length === 0 || this.#other() === undefined) return;
     this.#isPumping = true;
@@ -226,7 +226,7 @@ class MemoryConnection implements ByteDuplex {
       this.#isPumping = false;
       const other = this.#other();
       if (this.#over || other === undefined) return;
-      // All that was sent meanwhile arrives together, as packets do.
+      // Data sent in the meantime arrives together, like packets.
       for (const parcel of this.#parcels.splice(0)) this.#hand(other, parcel);
       this.pump();
     });

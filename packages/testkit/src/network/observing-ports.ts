@@ -1,4 +1,4 @@
-// The edge's two UDP ports as far as peers need them: a sealed PING is answered by a PONG with the address that it came from.
+// Test version of the edge's two UDP ports for peers. Answers a sealed PING with a PONG that contains the sender's address.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import {
@@ -13,7 +13,7 @@ import {
 
 export interface ObservingPorts {
   readonly ports: readonly [number, number];
-  /** The client's halves: all sockets of one client share them. */
+  /** Keys of the client, the same for every socket of the client. */
   clientKeys(): { readonly sealing: SealingKey; readonly opening: OpeningKey };
   close(): void;
 }
@@ -22,7 +22,7 @@ const ID = Buffer.from('0123456789abcdef', 'hex');
 const TO_EDGE = Buffer.alloc(32, 1);
 const TO_CLIENT = Buffer.alloc(32, 2);
 
-/** For one client: the counters under its keys are its own. */
+/** Starts the ports for one client. A second client would need separate keys, because the packet counters belong to the keys. */
 export const startObservingPorts = async (): Promise<ObservingPorts> => {
   const opening = new OpeningKey(ID, TO_EDGE);
   const sealing = new SealingKey(ID, TO_CLIENT);

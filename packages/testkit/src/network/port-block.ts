@@ -1,13 +1,13 @@
-// Public ports for one stack or edge that no other test has at the same time, whichever process runs it.
+// Claims a block of public ports for one stack or edge. No other test has the same ports at the same time, even in a different process.
 import { createServer, type Server } from 'node:net';
 
-// Above the ephemeral ports of Linux, so that no outgoing connection sits on one; away from the ports of tests/repo.
+// Above the ephemeral ports of Linux, so that no outgoing connection occupies a port, and outside the ports of tests/repo.
 const FIRST_PORT = 61_440;
 const BLOCK_PORTS = 32;
 const BLOCKS = 128;
 
 export interface PortBlock {
-  /** For servers that must come back on the same port. */
+  /** Ports for servers that must restart on the same port. */
   readonly fixed: {
     readonly control: number;
     readonly api: number;
@@ -15,13 +15,13 @@ export interface PortBlock {
     readonly http: number;
     readonly platform: number;
   };
-  /** For `tcp_port_range`. */
+  /** First port for `tcp_port_range`. */
   readonly from: number;
   readonly to: number;
   close(): Promise<void>;
 }
 
-/** The block belongs to whoever listens on its first port. */
+/** Claims a free block by listening on the first port of the block. */
 export const claimPortBlock = async (): Promise<PortBlock> => {
   for (let tries = 0; tries < BLOCKS; tries += 1) {
     const first = FIRST_PORT + BLOCK_PORTS * Math.floor(Math.random() * BLOCKS);

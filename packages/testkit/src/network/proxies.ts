@@ -1,34 +1,38 @@
-// Proxies for tests, over loopback: one that knows CONNECT, one that opens TLS on the way, and one that speaks SOCKS5. Names mean what the test says.
+// Proxies for tests on loopback: an HTTP CONNECT proxy, a proxy that intercepts TLS, and a SOCKS5 proxy. A test can redirect every target
+// to a port of its choice.
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { startTcpServer, type TcpServer } from './tcp-servers.ts';
 
 export interface ProxyRequest {
-  /** host:port as it was asked for. */
+  /** Requested target as host:port. */
   readonly target: string;
-  /** user:password as it was shown, or null. */
+  /** Credentials sent by the client as user:password, or null. */
   readonly credentials: string | null;
 }
 
 export interface TestProxy extends TcpServer {
   readonly requests: readonly ProxyRequest[];
-  /** For requests from now on. */
+  /** Required credentials for further requests, as user:password. Null accepts all requests. */
   credentials: string | null;
 }
 
 export interface TestProxyOptions {
-  /** user:password that it wants; null, the default: it lets everybody through. */
+  /** Required credentials as user:password. Default: null, which accepts all requests. */
   readonly credentials?: string | null;
-  /** Where every request leads, whatever it asks for; else where it says. */
+  /** Target for every request, regardless of the requested target. Default: the requested target. */
   readonly leadsTo?: { readonly host?: string; readonly port: number };
-  /** 0, the default: any free port. */
+  /** Port of the proxy. Default: 0, any free port. */
   readonly port?: number;
 }
 
 export interface ConnectProxyOptions extends TestProxyOptions {
-  /** It speaks TLS itself (an https:// proxy). */
+  /** Certificate of the proxy. Makes the proxy an https:// proxy. */
   readonly tls?: { readonly key: string; readonly cert: string };
-  /** It answers the server's TLS itself, with this certificate, and speaks TLS to the server: nobody's ALPN comes through. */
+  /**
+   * Certificate for intercepting TLS. The proxy ends the client's TLS connection and opens a separate TLS connection to the server, so
+   * ALPN is not passed through.
+   */
   readonly opensTls?: { readonly key: string; readonly cert: string };
 }
 
@@ -36,7 +40,7 @@ const HEAD_END = '\r\n\r\n';
 const REFUSED =
   'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="test"\r\nContent-Length: 0\r\n\r\n';
 
-/** Reads up to the end of a head; what is behind it stays in the socket. */
+/** Reads a request head. Later bytes stay in the socket. */
 const readHead = (socket: Socket, onHead: (head: string) => void): void => {
   let seen = Buffer.alloc(0);
   const onData = (chunk: Buffer): void => {
@@ -66,7 +70,7 @@ const join = (one: Socket, other: Socket): void => {
 };
 
 const withSettings = (server: TcpServer, requests: ProxyRequest[], credentials: string | null): TestProxy =>
-  // Not Object.assign: the counters of the server are getters.
+  // Object.assign would copy the current values of the server's counters, which are getters.
   Object.create(server, {
     requests: { value: requests },
     credentials: { value: credentials, writable: true },
@@ -99,7 +103,7 @@ const openTarget = (socket: Socket, target: { host: string; port: number }, opti
     onward.off('error', refuse);
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
     if (options.opensTls === undefined) return join(socket, onward);
-    // A server of node:tls and not a bare TLSSocket: it takes part in ALPN, and knows http/1.1 alone.
+    // Uses a server of node:tls instead of a bare TLSSocket, so that ALPN is negotiated, with http/1.1 only.
     const opener = createTlsServer({ ...options.opensTls, ALPNProtocols: ['http/1.1'] }, (inside) =>
       join(inside, connectTls({ socket: onward, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })),
     );
@@ -109,11 +113,11 @@ const openTarget = (socket: Socket, target: { host: string; port: number }, opti
 };
 
 export interface SocksProxyOptions extends TestProxyOptions {
-  /** The reply to every request (RFC 1928, 6); 0, the default: granted. */
+  /** Reply code for every request (RFC 1928, 6). Default: 0, granted. */
   readonly reply?: number;
 }
 
-/** SOCKS5, CONNECT alone; user and password by RFC 1929. */
+/** Starts a SOCKS5 proxy with the CONNECT command only, and with user and password authentication (RFC 1929). */
 export const startSocksProxy = async (options: SocksProxyOptions = {}): Promise<TestProxy> => {
   const requests: ProxyRequest[] = [];
   const server = await startTcpServer((socket) => void serveSocks(socket, () => proxy, requests, options), {
@@ -186,7 +190,7 @@ class ByteReader {
     return taken;
   }
 
-  /** A text with its length in one byte, behind `skip` others. */
+  /** Skips `skip` bytes, then reads the length of a text from one byte, and the text. */
   async takeText(skip: number): Promise<string> {
     const length = (await this.take(skip + 1))[skip] ?? 0;
     return (await this.take(length)).toString('utf8');

@@ -29,8 +29,8 @@ afterEach(async () => {
   await echo.close();
 });
 
-describe('relay', () => {
-  it('passes bytes and half-close', async () => {
+describe('the test relay', () => {
+  it('passes bytes and half-close on', async () => {
     const socket = await dial(relay.port);
     const bytes = deterministicBytes(3_000_000, 5);
     socket.end(bytes);
@@ -38,7 +38,7 @@ describe('relay', () => {
     await eventually(() => expect([relay.openConnections, echo.openConnections]).toEqual([0, 0]));
   });
 
-  it('cut closes both sides, and the next connection works', async () => {
+  it('closes both sides on cut(), and accepts the next connection', async () => {
     const socket = await dial(relay.port);
     await eventually(() => expect(echo.openConnections).toBe(1));
     relay.cut();
@@ -50,7 +50,7 @@ describe('relay', () => {
     expect(String((await once(next, 'data'))[0])).toBe('again');
   });
 
-  it('resetAll is seen as a reset', async () => {
+  it('resets connections on resetAll()', async () => {
     const socket = await dial(relay.port);
     await eventually(() => expect(echo.openConnections).toBe(1));
     const failure = once(socket, 'error');
@@ -58,7 +58,7 @@ describe('relay', () => {
     expect(await failure).toMatchObject([{ code: 'ECONNRESET' }]);
   });
 
-  it('a blackhole stops both ways and closes nothing; what was sent meanwhile arrives after it', async () => {
+  it('stops both directions during a blackhole, and delivers the bytes afterwards', async () => {
     const socket = await dial(relay.port);
     socket.write('one');
     expect(String((await once(socket, 'data'))[0])).toBe('one');
@@ -68,7 +68,7 @@ describe('relay', () => {
     late.write('three');
     let heard = '';
     for (const each of [socket, late]) each.setEncoding('utf8').on('data', (text: string) => (heard += text));
-    // A link that still worked would have answered a third connection by now.
+    // By the time of this response, a working link would have delivered the earlier bytes.
     const other = await dial(echo.port);
     other.write('x');
     await once(other, 'data');
@@ -77,7 +77,7 @@ describe('relay', () => {
     await eventually(() => expect(heard.split(/(?=t)/).sort()).toEqual(['three', 'two']));
   });
 
-  it('a side that leaves during a blackhole is noticed only after it', async () => {
+  it('passes on a close during a blackhole only afterwards', async () => {
     const socket = await dial(relay.port);
     socket.write('one');
     await once(socket, 'data');
@@ -91,7 +91,7 @@ describe('relay', () => {
     await eventually(() => expect(echo.openConnections).toBe(1));
   });
 
-  it('tells connections apart by their first bytes, and can reset one of them alone', async () => {
+  it('identifies connections by first bytes, and can reset a single connection', async () => {
     const first = await dial(relay.port);
     const second = await dial(relay.port);
     for (const [socket, text] of [
@@ -109,7 +109,7 @@ describe('relay', () => {
     expect(String((await once(second, 'data'))[0])).toBe('still here');
   });
 
-  it('a visitor that is lost sees a reset, the other side nothing at all', async () => {
+  it('resets the visitor on lose(), while the other side sees nothing', async () => {
     const socket = await dial(relay.port);
     socket.write('one');
     await once(socket, 'data');
@@ -124,7 +124,7 @@ describe('relay', () => {
     await eventually(() => expect(echo.openConnections).toBe(0));
   });
 
-  it('delays each way', async () => {
+  it('delays each direction', async () => {
     relay.delayMs = 25;
     const socket = await dial(relay.port);
     const sentAt = performance.now();
@@ -134,8 +134,8 @@ describe('relay', () => {
   });
 });
 
-describe('source and sink', () => {
-  it('the source sends the seed’s bytes, the sink knows their count and hash', async () => {
+describe('the source and sink servers', () => {
+  it('send the bytes of a seed, and report their count and hash', async () => {
     const source = await startSourceServer(1_000_000, 9);
     const sink = await startSinkServer();
     const from = await dial(source.port);
@@ -148,11 +148,11 @@ describe('source and sink', () => {
     await sink.close();
   });
 
-  it('a sink that stopped reading takes nothing until it reads again', async () => {
+  it('stop reading on request until they start again', async () => {
     const sink = await startSinkServer();
     sink.stopReading();
     const socket = await dial(sink.port);
-    // Small enough for the buffers of any system.
+    // The bytes fit into the socket buffers of any system.
     socket.end(deterministicBytes(10_000, 3));
     await once(socket, 'finish');
     expect(sink.totalBytes()).toBe(0);

@@ -1,23 +1,23 @@
-// A TCP relay that stands for the network between two programs: it can cut, go silent without closing, delay and reset.
+// TCP relay that simulates the network between two programs: can cut or reset connections, go silent without closing, and add delay.
 import { connect, type Socket } from 'node:net';
 import { startTcpServer } from './tcp-servers.ts';
 
 export interface RelayOptions {
   readonly target: { readonly host?: string; readonly port: number };
-  /** Where it listens; 127.0.0.1 unless told. */
+  /** Listening address of the relay. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Added to every chunk, each way. */
+  /** Delay added to every chunk, in either direction, in milliseconds. */
   readonly delayMs?: number;
 }
 
-/** One of the connections, to be treated apart from the others. */
+/** A connection through the relay, with separate controls. */
 export interface RelayedConnection {
-  /** The first bytes of the visitor, which tell who it is; empty until they have come. */
+  /** First bytes sent by the visitor, which identify the visitor. Empty until the bytes arrive. */
   readonly opening: string;
   reset(): void;
-  /** Silent without closing; new connections are relayed. */
+  /** Makes the connection silent without closing. New connections are still relayed. */
   blackhole(): void;
-  /** The visitor's side is reset; the other side hears nothing of it and goes on believing. */
+  /** Resets the visitor's side only. The target gets no notice and keeps its side open. */
   lose(): void;
 }
 
@@ -26,17 +26,17 @@ export interface Relay {
   readonly port: number;
   readonly openConnections: number;
   readonly totalConnections: number;
-  /** Those that are open now, in the order of their arrival. */
+  /** Open connections in the order of arrival. */
   readonly connections: readonly RelayedConnection[];
-  /** For chunks from now on. */
+  /** Delay for further chunks. */
   delayMs: number;
-  /** Closes both sides of every connection (FIN); new connections are relayed as before. */
+  /** Closes every connection with a FIN to visitor and target. New connections are still relayed. */
   cut(): void;
-  /** The same with a RST. */
+  /** Resets every connection with a RST to visitor and target. New connections are still relayed. */
   resetAll(): void;
-  /** Nothing passes any more, nothing is closed, and new connections get no answer: a link that went silent. */
+  /** Simulates a silent network: no data passes, no connection is closed, and new connections get no response. */
   blackhole(): void;
-  /** Ends the silence; what was sent meanwhile arrives now. */
+  /** Ends the silence. Data sent in the meantime arrives now. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -113,7 +113,8 @@ class RelayLink implements RelayedConnection {
     visitor.on('data', (chunk) => {
       if (this.#opening.length < OPENING_MAX_CHARS) this.#opening += chunk.toString('latin1', 0, OPENING_MAX_CHARS);
     });
-    // A listener makes it flow; nothing may be read before the other side is dialled.
+    // A data listener makes the socket flow. The socket stays paused until the target connection is being opened, so that no data is
+    // lost.
     visitor.pause();
   }
 
@@ -121,7 +122,7 @@ class RelayLink implements RelayedConnection {
     return this.#opening;
   }
 
-  /** The visitor has gone and the other side was not told. */
+  /** Whether the target connection is still open although the visitor has gone. */
   get holdsTarget(): boolean {
     return this.#dialled !== null && !this.#dialled.destroyed;
   }
@@ -169,7 +170,10 @@ class RelayLink implements RelayedConnection {
     this.#visitor.resume();
   }
 
-  /** One side is gone: so is the other, unless the link is silent, when nobody may notice before it is restored. */
+  /**
+   * Handles the end of one side by resetting the opposite side. In a silent relay, the opposite side gets no notice until the relay is
+   * restored.
+   */
   #onClosed(): void {
     if (this.#over) return;
     this.#over = true;
@@ -178,14 +182,14 @@ class RelayLink implements RelayedConnection {
   }
 }
 
-// ---- one direction: chunks wait for their delay, and while frozen nothing passes, not even a FIN ----
+// ---- one direction of a link: chunks wait for the delay; while frozen, nothing passes, not even a FIN ----
 
-/** What may wait inside one direction before its sender is paused, as a long link would hold in flight. */
+/** Maximum bytes delayed in one direction, like data in flight on a long link. Above the limit, the sender is paused. */
 const IN_FLIGHT_MAX_BYTES = 4 * 1024 * 1024;
 
 interface InFlight {
   readonly dueAt: number;
-  /** null: the FIN. */
+  /** Bytes to send, or null for the FIN. */
   readonly chunk: Buffer | null;
 }
 

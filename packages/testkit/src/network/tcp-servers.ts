@@ -1,4 +1,5 @@
-// Loopback TCP services for tests, each on a free port: one that echoes, one that sends, one that counts and hashes what it gets.
+// TCP servers for tests on free loopback ports: an echo server, a server that sends bytes, and a server that counts and hashes received
+// bytes.
 
 import { createHash } from 'node:crypto';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -8,24 +9,24 @@ import { deterministicChunks } from '../chance/deterministic-bytes.ts';
 export interface TcpServer {
   readonly host: string;
   readonly port: number;
-  /** Connections that are open now. */
+  /** Number of currently open connections. */
   readonly openConnections: number;
-  /** Connections since the start. */
+  /** Number of connections since the start. */
   readonly totalConnections: number;
-  /** Every open connection ends with a RST. */
+  /** Ends every open connection with a RST. */
   resetConnections(): void;
   close(): Promise<void>;
 }
 
 export interface TcpServerOptions {
-  /** A loopback address; 127.0.0.1 unless told. */
+  /** Loopback address of the server. Default: 127.0.0.1. */
   readonly host?: string;
-  /** 0, the default: any free port. Another one only to come back on a port that was free before. */
+  /** Port of the server. Default: 0, any free port. A specific port is only for restarting on the port of an earlier server. */
   readonly port?: number;
   readonly pauseOnConnect?: boolean;
 }
 
-/** Forgets no connection: close() ends them all. */
+/** Starts a TCP server. All open connections end when the server closes. */
 export const startTcpServer = async (
   onConnection: (socket: Socket) => void,
   options: TcpServerOptions = {},
@@ -38,7 +39,7 @@ export const startTcpServer = async (
     totalConnections += 1;
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    // Tests cut connections on purpose; who cares listens for 'close'.
+    // Tests cut connections on purpose. A test that needs the end of a connection listens for 'close'.
     socket.on('error', () => {});
     onConnection(socket);
   });
@@ -67,13 +68,13 @@ export const startTcpServer = async (
   };
 };
 
-/** Sends back what it gets; after the peer's FIN it sends the rest and then its own (half-close). */
+/** Starts a server that sends back the received bytes. After the client's FIN, the server sends the rest and then a FIN (half-close). */
 export const startEchoServer = (options: TcpServerOptions = {}): Promise<TcpServer> =>
   startTcpServer((socket) => {
     socket.pipe(socket);
   }, options);
 
-/** Sends the same deterministic bytes to everyone who connects, as fast as they are read, and then a FIN. */
+/** Starts a server that sends the same deterministic bytes to every client, as fast as the client reads, followed by a FIN. */
 export const startSourceServer = (bytes: number, seed: number): Promise<TcpServer> =>
   startTcpServer((socket) => {
     socket.resume();
@@ -84,21 +85,21 @@ export const startSourceServer = (bytes: number, seed: number): Promise<TcpServe
 
 export interface SinkConnection {
   readonly bytes: number;
-  /** SHA-256 hex of all bytes; null until the peer has sent its FIN. */
+  /** SHA-256 of the received bytes, in hex. Null until the client has sent a FIN. */
   readonly hash: string | null;
   readonly ended: 'open' | 'finished' | 'closed';
 }
 
 export interface SinkServer extends TcpServer {
-  /** In the order of their arrival; those that are gone stay. */
+  /** Every connection since the start, in the order of arrival. Closed connections stay in the list. */
   readonly connections: readonly SinkConnection[];
   totalBytes(): number;
-  /** No byte is read from now on, also on later connections: a service that hangs. */
+  /** Stops reading on current and further connections, like a service that hangs. */
   stopReading(): void;
   startReading(): void;
 }
 
-/** Swallows what it gets and keeps only the count and the hash, so that a transfer of any size can be checked. */
+/** Starts a server that discards received bytes and keeps only their count and hash, so that transfers of any size can be checked. */
 export const startSinkServer = async (): Promise<SinkServer> => {
   const connections: SinkConnection[] = [];
   const sockets = new Set<Socket>();

@@ -1,32 +1,35 @@
-// A UDP relay that stands for the network between two programs, as a NAT does: each sender gets a port of its own towards the target. It can
-// drop one way or both, delay, give senders another address, and play back what passed.
+// UDP relay that simulates the network between two programs, like a NAT: every sender gets a separate port toward the target. Can drop
+// packets in one or both directions, delay packets, change the senders' addresses, and inject packets.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 
 export interface UdpRelayOptions {
   readonly target: { readonly host: string; readonly port: number };
   readonly host?: string;
-  /** Any free one unless told. */
+  /** Port of the relay. Default: any free port. */
   readonly port?: number;
 }
 
-/** What does not pass. */
+/** Direction in which packets are dropped. */
 export type UdpBlock = 'nothing' | 'to-target' | 'to-senders' | 'everything';
 
 export interface UdpRelay {
   readonly host: string;
   readonly port: number;
-  /** For packets from now on. */
+  /** Direction to block. Applies to further packets. */
   block: UdpBlock;
-  /** Added to every packet, each way. */
+  /** Delay added to every packet, in either direction, in milliseconds. */
   delayMs: number;
-  /** Every packet that senders sent, dropped ones included, in order. */
+  /** Every packet sent by a sender, in order, including dropped packets. */
   readonly sent: readonly Buffer[];
-  /** The senders, by the port that the target sees. */
+  /** Ports of the senders as seen by the target. */
   readonly mappedPorts: readonly number[];
-  /** Each sender gets another port towards the target with its next packet: a NAT that forgot, a phone that moved. */
+  /**
+   * Gives every sender a new port toward the target from the next packet on, like a NAT that lost its mappings or a phone that changed
+   * networks.
+   */
   changeAddresses(): void;
-  /** To the target, from an address that it has not seen yet. */
+  /** Sends a packet to the target from an address unknown to the target. */
   inject(packet: Buffer): void;
   close(): void;
 }

@@ -1,29 +1,29 @@
-// Services over UDP that tests reach through a tunnel: each answers from its own port on a loopback address.
+// UDP services that tests reach through a tunnel. Every service has a separate port on a loopback address.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 
 export interface UdpService {
   readonly port: number;
-  /** What came, in order, with the port that it came from. */
+  /** Received datagrams in order, with the sender's port. */
   readonly received: readonly { readonly bytes: Buffer; readonly from: number }[];
-  /** As the service: to whoever has this port. */
+  /** Sends a datagram from the service to a port. */
   send(bytes: Buffer | string, port: number): void;
   close(): Promise<void>;
 }
 
 export interface UdpServiceOptions {
   readonly host?: string;
-  /** 0, the default: any free one. */
+  /** Port of the service. Default: 0, any free port. */
   readonly port?: number;
 }
 
-/** `answer` gives what goes back for a datagram; null: nothing does. */
+/** Starts a UDP service. `answer` returns the reply to a datagram, or null for no reply. */
 export const startUdpService = async (
   answer: (bytes: Buffer) => Buffer | null,
   { host = '127.0.0.1', port = 0 }: UdpServiceOptions = {},
 ): Promise<UdpService> => {
   const socket: Socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
   const received: { bytes: Buffer; from: number }[] = [];
-  // A visitor that is gone is told by ICMP, and is no fault of the service.
+  // ICMP reports a visitor that has gone as a socket error, which is not a fault of the service.
   socket.on('error', () => {});
   socket.on('message', (bytes: Buffer, from: RemoteInfo) => {
     received.push({ bytes, from: from.port });

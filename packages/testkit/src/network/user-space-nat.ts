@@ -1,12 +1,14 @@
-// A NAT in user space on loopback, in front of one peer's socket: four kinds, two dgram sockets a mapping. What the peer sends to an address
-// goes to the inner socket that stands for it and leaves by the outer one; the peer and its udx know of neither.
+// User-space NAT on loopback in front of one peer's socket, with four kinds of behavior and two UDP sockets per mapping. Packets from the
+// peer go to the inner socket that represents their destination, and leave through the outer socket. The peer and its udx library do not
+// notice the NAT.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { PeerAddress, PeerSocket, PeerTransport } from '@tunnel/peer';
 
 /**
- * open: one outer port, anybody may send to it. moderate: one outer port, only those that were sent to may answer.
- * strict: an outer port for each address that is sent to, and only that address may answer. blocked: nothing passes.
+ * Kinds of NAT behavior. `open`: one outer port, which accepts packets from any address. `moderate`: one outer port, which accepts
+ * packets only from addresses that the peer has contacted. `strict`: a separate outer port for every destination, which accepts packets
+ * from this destination only. `blocked`: no packets pass.
  */
 export type NatKind = 'open' | 'moderate' | 'strict' | 'blocked';
 
@@ -14,11 +16,11 @@ const HOST = '127.0.0.1';
 const SOCKETS = 48;
 
 export interface UserSpaceNat {
-  /** From now on. */
+  /** Behavior of the NAT for further packets. */
   kind: NatKind;
-  /** Ways out that were made: one, or one for each address. */
+  /** Outer ports so far: a single port or, for a strict NAT, one port per destination. */
   readonly outerPorts: readonly number[];
-  /** The same transport behind this NAT, for one socket. */
+  /** Wraps a transport: one socket of the transport is then behind the NAT. */
   behind(transport: PeerTransport): PeerTransport;
   close(): void;
 }
@@ -29,7 +31,7 @@ interface Way {
   readonly outer: Socket;
 }
 
-/** Bound beforehand: a mapping is wanted at once. */
+/** Makes a bound socket. Sockets are bound in advance, because new mappings must be available immediately. */
 const boundSocket = async (): Promise<Socket> => {
   const socket = createSocket('udp4');
   socket.on('error', () => {});

@@ -1,4 +1,4 @@
-// The lines a program has printed so far, and a way to wait for one that is still to come.
+// Collects the output lines of a program, and waits for lines that match a pattern.
 
 import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
@@ -20,7 +20,7 @@ export class OutputLines {
     createInterface({ input: stream }).on('line', (line) => this.#take(name, line));
   }
 
-  /** A stream for code that runs in the test's own process: a line is there as soon as its write returns. */
+  /** Returns an output stream for code in the test's process. A line is collected as soon as the write returns. */
   writable(name: OutputName): Writable {
     let rest = '';
     return new Writable({
@@ -34,7 +34,7 @@ export class OutputLines {
     });
   }
 
-  /** Later lines are dropped: a program that was killed says nothing more. */
+  /** Stops collecting. Later lines are dropped, because a killed program prints no more lines. */
   close(): void {
     this.#isClosed = true;
   }
@@ -50,7 +50,7 @@ export class OutputLines {
     }
   }
 
-  /** The first line of either stream that matches, printed already or to come. The pattern must not be global. */
+  /** Finds the first matching line of either stream, already printed or still to come. The pattern must not be global. */
   waitFor(pattern: RegExp): { readonly found: Promise<RegExpExecArray>; giveUp(): void } {
     for (const line of [...this.stdout, ...this.stderr]) {
       const match = pattern.exec(line);
@@ -64,7 +64,7 @@ export class OutputLines {
     return { found, giveUp: () => void (waiter && this.#waiters.delete(waiter)) };
   }
 
-  /** For messages of failed tests. */
+  /** Returns the latest lines for messages of failed tests. */
   tail(): string {
     return [...this.stdout.slice(-20), ...this.stderr.slice(-20)].map((line) => `  | ${line}`).join('\n');
   }

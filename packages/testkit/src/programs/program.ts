@@ -1,4 +1,4 @@
-// A program as a test sees it: its lines, its exit, and signals to it. It may be a process of its own or run inside the test's process.
+// A program under test: its output lines, its exit, and signals. The program is a separate process or runs inside the test's process.
 import type { OutputLines } from './output-lines.ts';
 
 export interface ProgramExit {
@@ -7,30 +7,36 @@ export interface ProgramExit {
 }
 
 export interface Program {
-  /** Throws for a program inside the test's process: a signal to the pid of that process would end the test run. */
+  /** Process id. Throws for a program inside the test's process, because a signal to this process would end the test run. */
   readonly pid: number;
-  /** Lines so far. */
+  /** Lines printed to stdout so far. */
   readonly stdout: readonly string[];
   readonly stderr: readonly string[];
   readonly exit: ProgramExit | null;
-  /** The first line of either stream that matches, printed already or to come; rejects at an exit without it. */
+  /**
+   * Resolves with the first matching line of either stream, already printed or still to come. Rejects if the program exits without a
+   * match.
+   */
   waitForLine(pattern: RegExp, options?: { timeoutMs?: number }): Promise<RegExpExecArray>;
   waitForExit(options?: { timeoutMs?: number }): Promise<ProgramExit>;
-  /** To the program alone. */
+  /** Sends a signal to the program only. */
   signal(signal: NodeJS.Signals): void;
-  /** To the program and all it started, as a terminal does. */
+  /** Sends a signal to the program and its child processes, like a terminal. */
   signalGroup(signal: NodeJS.Signals): void;
   write(text: string): void;
   close(): Promise<void>;
 }
 
-/** Two busy cores start a program in a second or two, ten of them at once in several. */
+/**
+ * Default time limit for program output and exits. On two busy cores, one program starts within two seconds, but ten concurrent programs
+ * take several seconds.
+ */
 const PATIENCE_MS = 60_000;
 
 interface ProgramParts extends Pick<Program, 'signal' | 'signalGroup' | 'write' | 'close'> {
-  /** The command line, for messages of failed tests. */
+  /** Command line of the program, for messages of failed tests. */
   readonly describe: string;
-  /** Null: the program runs inside the test's process. */
+  /** Process id, or null for a program inside the test's process. */
   readonly pid: number | null;
   readonly lines: OutputLines;
   readonly exited: Promise<ProgramExit>;

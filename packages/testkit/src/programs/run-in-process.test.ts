@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { runInProcess } from './run-in-process.ts';
 
-describe('a program inside the test’s process', () => {
-  it('shows its lines, hears signals, and ends with the code of its main function', async () => {
+describe('a program that runs inside the test process', () => {
+  it('shows its output lines, receives signals, and exits with the code of its main function', async () => {
     const program = runInProcess({
       describe: 'a server',
       main: ({ stdout, stderr, signals }) => {
@@ -20,7 +20,7 @@ describe('a program inside the test’s process', () => {
     expect(program.exit).toEqual({ code: 7, signal: null });
   });
 
-  it('ends with code 1 and the error on stderr when its main function throws', async () => {
+  it('exits with 1 and the error on stderr when its main function throws', async () => {
     const program = runInProcess({
       describe: 'a client',
       main: () => Promise.reject(new Error('no room')),
@@ -31,14 +31,14 @@ describe('a program inside the test’s process', () => {
     await expect(program.waitForLine(/ready/)).rejects.toThrow(/a client ended with 1 before/);
   });
 
-  it('refuses signals that only a kernel can carry out, and has no pid to which a test could send them', async () => {
+  it('refuses SIGKILL and has no pid', async () => {
     const program = runInProcess({ describe: 'a server', main: async () => 0, endNow: () => {} });
     expect(() => program.signal('SIGKILL')).toThrow(/needs a real process/);
     expect(() => program.pid).toThrow('a pid needs a real process: run a server as a program');
     await program.close();
   });
 
-  it('is killed and frozen by what it gives for that, and says nothing after a kill', async () => {
+  it('is killed and frozen by its own functions, and prints nothing after a kill', async () => {
     const frozen: boolean[] = [];
     const program = runInProcess({
       describe: 'a client',
@@ -63,7 +63,7 @@ describe('a program inside the test’s process', () => {
     expect([frozen, program.stdout]).toEqual([[true, false], []]);
   });
 
-  it('is over when it is closed, or when it ends itself', async () => {
+  it('has exited once it is closed', async () => {
     const closed = runInProcess({ describe: 'a', main: () => new Promise(() => {}), endNow: ({ exit }) => exit(3) });
     await closed.close();
     expect(closed.exit?.code).toBe(3);

@@ -1,31 +1,31 @@
-// Runs a program's main function inside the test's process, and shows it to the test as a program: lines, exit code, signals.
+// Runs the main function of a program inside the test's process, and presents the run as a program with lines, exit code and signals.
 import { EventEmitter } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { OutputLines } from './output-lines.ts';
 import { type Program, type ProgramExit, wrapProgram } from './program.ts';
 
-/** The streams and signals of a program that has no process of its own. */
+/** Streams and signals of a program without a separate process. */
 export interface InProcessStreams {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
   readonly signals: EventEmitter;
-  /** Ends the program there and then, as process.exit does; what it still has running is for `endNow` to close. */
+  /** Ends the program immediately, like process.exit. Work still in progress must be closed by `endNow`. */
   exit(code: number): void;
 }
 
 export interface InProcessRun {
   readonly describe: string;
-  /** Settles with the exit code. */
+  /** Runs the program and resolves with its exit code. */
   readonly main: (streams: InProcessStreams) => Promise<number>;
-  /** Makes `main` settle soon, whatever is still open. */
+  /** Makes `main` end soon, even with open connections or other unfinished work. */
   readonly endNow: (streams: InProcessStreams) => void;
   /**
-   * SIGKILL, as others see it: connections break without a goodbye, and files stay as they were at that moment. Settles when nothing of the
-   * program is left. Without it the program cannot be killed.
+   * Simulates SIGKILL: connections break without a goodbye, and files stay in their current state. Resolves when all remains of the
+   * program are gone. Without this function, the program cannot be killed.
    */
   readonly kill?: (streams: InProcessStreams, ended: Promise<unknown>) => Promise<void>;
-  /** SIGSTOP and SIGCONT, as others see them: nothing is due in the program while it stands still. */
+  /** Simulates SIGSTOP and SIGCONT: while frozen, no timers of the program fire. */
   readonly freeze?: (isFrozen: boolean) => void;
 }
 
@@ -79,5 +79,5 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
   });
 };
 
-/** Signals that the kernel carries out by itself. */
+/** Signals that the kernel handles without the program's involvement. */
 const UNHEARD: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGSTOP', 'SIGCONT']);

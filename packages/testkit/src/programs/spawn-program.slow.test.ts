@@ -19,7 +19,7 @@ const isAlive = (pid: number): boolean => {
 };
 
 describe('spawnProgram', () => {
-  it('keeps the lines of both streams and the exit', async () => {
+  it('keeps the lines of both streams and the exit code', async () => {
     const program = await runScript('console.log("port=" + process.env.P); console.error("bad"); process.exit(3)', {
       P: '77',
     });
@@ -29,14 +29,14 @@ describe('spawnProgram', () => {
     await program.close();
   });
 
-  it('finds a line that was printed before it was asked for, after the exit too', async () => {
+  it('finds a line that was printed before the wait, even after the exit', async () => {
     const program = await runScript('console.log("early")');
     await program.waitForExit();
     expect((await program.waitForLine(/early/))[0]).toBe('early');
     await expect(program.waitForLine(/never/)).rejects.toThrow(/ended with 0 before \/never\/:\n {2}\| early/);
   });
 
-  it('close leaves nothing behind, grandchildren included', async () => {
+  it('ends all processes on close(), including grandchildren', async () => {
     const grandchild = 'setInterval(() => {}, 1000)';
     const program = await runScript(
       `const c = require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(grandchild)}], { stdio: 'ignore' });
@@ -49,7 +49,7 @@ describe('spawnProgram', () => {
     expect(program.exit).toEqual({ code: null, signal: 'SIGKILL' });
   });
 
-  it('passes signals and input on', async () => {
+  it('passes on signals and input', async () => {
     const program = await runScript(
       'process.on("SIGTERM", () => { console.log("term"); process.exit(0) }); process.stdin.on("data", (d) => console.log("got " + d))',
     );
@@ -60,20 +60,20 @@ describe('spawnProgram', () => {
     expect(program.stdout).toContain('term');
   });
 
-  it('rejects when there is no such program', async () => {
+  it('rejects for a missing program', async () => {
     await expect(spawnProgram({ command: '/nowhere/at/all' })).rejects.toMatchObject({ code: 'ENOENT' });
   });
 });
 
-describe('small ones', () => {
-  it('waitForPort resolves when the port answers, rejects when it does not in time', async () => {
+describe('helpers for processes', () => {
+  it('waitForPort resolves when the port accepts connections, and rejects after its timeout', async () => {
     const server = await startTcpServer(() => {});
     await waitForPort(server.port);
     await server.close();
     await expect(waitForPort(server.port, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('temporaryDirectory is empty, writable, and gone after close', async () => {
+  it('temporaryDirectory is empty, writable, and removed on close()', async () => {
     const directory = await temporaryDirectory();
     await writeFile(join(directory.path, 'file'), 'x');
     await directory.close();

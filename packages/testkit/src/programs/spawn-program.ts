@@ -1,4 +1,5 @@
-// Runs a program for a test: its lines are kept, its exit can be awaited, and close() leaves no process of it behind.
+// Runs a program for a test as a separate process. The output lines are stored, the exit can be awaited, and close() leaves no processes
+// behind.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { OutputLines } from './output-lines.ts';
 import { type Program, type ProgramExit, wrapProgram } from './program.ts';
@@ -6,16 +7,19 @@ import { type Program, type ProgramExit, wrapProgram } from './program.ts';
 export interface ProgramOptions {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Laid over the environment of the test; undefined takes a variable away. */
+  /** Environment variables on top of the test's environment. A value of undefined removes the variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
 }
 
-/** Whatever ends the tests, no program outlives them. One listener for all: a test may run many at once. */
+/**
+ * Process ids of the running programs. All are killed when the test process exits, so that no program outlives the tests. One exit
+ * listener serves all programs, because a test may run many programs at once.
+ */
 const running = new Set<number>();
 process.once('exit', () => running.forEach((pid) => signalGroup(pid, 'SIGKILL')));
 
-/** Each program leads a process group of its own, so that close() also reaches what it started. */
+/** Starts a program as the leader of a separate process group, so that close() also kills its child processes. */
 export const spawnProgram = async (options: ProgramOptions): Promise<Program> => {
   const child = spawn(options.command, options.args ?? [], {
     cwd: options.cwd,
@@ -25,10 +29,10 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
   const lines = new OutputLines();
   lines.collect(child.stdout, 'stdout');
   lines.collect(child.stderr, 'stderr');
-  // A program that left early makes writes to it fail; its exit says more than that.
+  // Writing to a program that has exited fails. The exit of the program is the better error.
   child.stdin.on('error', () => {});
   const exited = new Promise<ProgramExit>((resolve) => {
-    // 'close', not 'exit': by then the last lines have been read.
+    // Waits for 'close' instead of 'exit', because the last lines have been read by then.
     child.once('close', (code, signal) => resolve({ code, signal }));
   });
   const pid = await started(child);
@@ -61,6 +65,6 @@ const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(-pid, signal);
   } catch {
-    // ESRCH: all of them are gone already.
+    // ESRCH: the process group has already ended.
   }
 };

@@ -1,4 +1,4 @@
-// A fresh folder for one test, removed by close().
+// Creates a temporary folder for one test, and removes the folder on close().
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

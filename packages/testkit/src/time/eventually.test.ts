@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { eventually } from './eventually.ts';
 
 describe('eventually', () => {
-  it('returns what the check returns when it passes', async () => {
+  it('returns the result of the first check that passes', async () => {
     let tries = 0;
     const check = async (): Promise<number> => {
       tries += 1;
@@ -12,7 +12,7 @@ describe('eventually', () => {
     expect(await eventually(check, { intervalMs: 1 })).toBe(3);
   });
 
-  it('rethrows the last failure when the time is up', async () => {
+  it('rethrows the last failure at its timeout', async () => {
     let tries = 0;
     const check = (): never => {
       tries += 1;

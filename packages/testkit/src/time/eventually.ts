@@ -1,20 +1,20 @@
-// Waiting without sleeping: an assertion is tried until it passes; the last failure is what the test reports.
+// Retries an assertion until it passes, instead of sleeping. The last failure becomes the error of the test.
 
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface EventuallyOptions {
   readonly timeoutMs?: number;
-  /** Between two tries. Unless given, a short time that grows: most of what tests wait for is there after a moment. */
+  /** Pause between attempts. Default: a short, growing pause, because most conditions are met within moments. */
   readonly intervalMs?: number;
 }
 
-/** A busy machine is slow; only a test that waits in vain takes all of it. */
+/** Default time limit. Generous for busy machines; only failing tests wait so long. */
 const PATIENCE_MS = 15_000;
 const FIRST_INTERVAL_MS = 2;
 const LAST_INTERVAL_MS = 20;
 
-/** Returns what `check` returned when it first did not throw. */
+/** Calls `check` repeatedly until `check` no longer throws. Resolves with the result of `check`. */
 export const eventually = async <T>(check: () => T | Promise<T>, options: EventuallyOptions = {}): Promise<T> => {
   const { timeoutMs = PATIENCE_MS, intervalMs } = options;
   const giveUpAt = performance.now() + timeoutMs;
@@ -28,7 +28,7 @@ export const eventually = async <T>(check: () => T | Promise<T>, options: Eventu
   }
 };
 
-/** Resolves once something accepts connections on the port. */
+/** Resolves when a server accepts connections on the port. */
 export const waitForPort = (port: number, options: EventuallyOptions & { host?: string } = {}): Promise<void> =>
   eventually(() => tryToConnect(options.host ?? '127.0.0.1', port), options);
 

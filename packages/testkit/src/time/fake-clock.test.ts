@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FakeClock } from './fake-clock.ts';
 
 describe('FakeClock', () => {
-  it('runs timers in the order of their times, equal times in the order they were set', async () => {
+  it('runs timers in the order of their times, and equal times in the order of creation', async () => {
     const clock = new FakeClock(0);
     const seen: string[] = [];
     clock.setTimeout(() => seen.push('c'), 30);
@@ -16,7 +16,7 @@ describe('FakeClock', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('shows each timer its own time, on both clocks', async () => {
+  it('shows a timer its due time on both clocks', async () => {
     const clock = new FakeClock(1_000_000);
     const seen: number[][] = [];
     clock.setInterval(() => seen.push([clock.now(), clock.monotonic()]), 100);
@@ -42,7 +42,7 @@ describe('FakeClock', () => {
     expect(seen).toEqual(['chain', 'next', 'from the chain']);
   });
 
-  it('never runs a cancelled timer, also when another timer of the same time cancels it', async () => {
+  it('never runs a canceled timer, even if a timer of the same time cancels it', async () => {
     const clock = new FakeClock();
     const seen: string[] = [];
     clock.setTimeout(() => second.cancel(), 10);

@@ -1,4 +1,4 @@
-// A clock that moves only when a test says so.
+// Clock for tests. The time advances only on command.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Timer } from '@tunnel/runtime';
 
@@ -32,16 +32,16 @@ export class FakeClock implements Clock {
   }
 
   setInterval(run: () => void, ms: number): Timer {
-    // An interval of 0 would never let advance() arrive.
+    // With an interval of 0, advance() would never end.
     return this.#add(run, ms, Math.max(1, ms));
   }
 
-  /** Timers that are waiting: zero at the end of a test says that nothing was left behind. */
+  /** Number of waiting timers. A value of 0 at the end of a test proves that no timer was left behind. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
 
-  /** Runs every timer due within `ms`, in the order of their times; promises settle before the next one runs. */
+  /** Runs every timer due within `ms`, in the order of due times. Pending promises settle before the next timer runs. */
   async advance(ms: number): Promise<void> {
     const target = this.#monotonic + ms;
     await nextTurn();
@@ -50,13 +50,13 @@ export class FakeClock implements Clock {
       if (timer.everyMs === null) this.#timers.delete(timer);
       else timer.dueAt += timer.everyMs;
       timer.run();
-      // A turn of the event loop empties the microtask queue to the last promise, however long the chain.
+      // One turn of the event loop settles pending promises, however long the chain of promises is.
       await nextTurn();
     }
     this.#moveTo(target);
   }
 
-  /** The wall clock is set by hand (NTP, an operator); timers and monotonic() do not notice. */
+  /** Sets the wall clock, like NTP or an operator. Timers and monotonic() are unaffected. */
   setWallClock(now: number): void {
     this.#now = now;
   }

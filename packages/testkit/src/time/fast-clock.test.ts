@@ -8,24 +8,24 @@ const elapsed = (clock: FastClock, ms: number): Promise<number> =>
   });
 
 describe('FastClock', () => {
-  it('passes half a minute within a second, and never fires a timer early', async () => {
+  it('passes half a minute within ten real seconds, and never fires a timer early', async () => {
     const clock = new FastClock(300);
     const realStart = performance.now();
     const wallStart = clock.now();
     const passed = await elapsed(clock, 30_000);
     expect(passed).toBeGreaterThanOrEqual(30_000);
     const real = performance.now() - realStart;
-    // The machine may stand still for a while, but both clocks see that.
+    // A suspended machine delays both clocks equally.
     expect(real).toBeGreaterThanOrEqual(99);
     expect(real).toBeLessThan(10_000);
     expect(clock.now() - wallStart).toBeGreaterThanOrEqual(30_000 - 1);
-    // Durations that are no whole number of real milliseconds are where timers of Node.js fire early.
+    // Durations with a fraction of a real millisecond, for which timers of Node.js fire early.
     for (const ms of [100, 700, 1000, 1333]) expect(await elapsed(clock, ms)).toBeGreaterThanOrEqual(ms);
   });
 
-  it('begins at the given time, and its wall clock and monotonic clock run at the same speed', async () => {
+  it('starts at the given time, and both of its clocks run at the same speed', async () => {
     const clock = new FastClock(1000, Date.UTC(2030, 0, 1));
-    // The wall clock is read between two readings of the monotonic clock, because the machine may stand still in between.
+    // The wall clock is read between two readings of the monotonic clock, because the machine may pause in between.
     const expectSameTime = (): void => {
       const before = clock.monotonic();
       const wall = clock.now() - Date.UTC(2030, 0, 1);
@@ -37,7 +37,7 @@ describe('FastClock', () => {
     expectSameTime();
   });
 
-  it('runs an interval until it is cancelled, also from within', async () => {
+  it('runs an interval until canceled, even from inside the interval', async () => {
     const clock = new FastClock(100);
     const seen: number[] = [];
     await new Promise<void>((resolve) => {
@@ -53,7 +53,7 @@ describe('FastClock', () => {
     expect(seen.every((at, index) => at >= 500 * (index + 1))).toBe(true);
   });
 
-  it('never runs a cancelled timer', async () => {
+  it('never runs a canceled timer', async () => {
     const clock = new FastClock(100);
     const seen: string[] = [];
     clock.setTimeout(() => seen.push('timeout'), 100).cancel();
@@ -62,7 +62,7 @@ describe('FastClock', () => {
     expect(seen).toEqual([]);
   });
 
-  it('can pass some time at another speed, which timers that wait already follow', async () => {
+  it('can pass some time at another speed, which affects waiting timers', async () => {
     const clock = new FastClock(1);
     const seen: string[] = [];
     clock.setTimeout(() => seen.push('within'), 30_000);
@@ -73,7 +73,7 @@ describe('FastClock', () => {
     expect(clock.monotonic() - from).toBeGreaterThanOrEqual(60_000);
     expect(seen).toEqual(['within']);
     expect(performance.now() - realFrom).toBeLessThan(30_000);
-    // As slow as before: a real second is one of its seconds again.
+    // The clock is back at its previous speed of one second per real second.
     const then = clock.monotonic();
     const realThen = performance.now();
     await elapsed(clock, 20);

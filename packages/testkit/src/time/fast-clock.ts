@@ -1,17 +1,17 @@
-// A clock that runs faster than the system clock, for tests over real sockets: with a factor of 30, a time limit of 30 s passes in a
-// second. Real sockets do not get faster, so each real millisecond of the machine counts as `factor` milliseconds here: choose limits and
-// factors so that the work under test still has time. A test whose work needs the limits of the product (a busy database, say) takes a clock
-// of factor 1, and lets time pass fast only while nothing is under way: `await clock.pass(40_000, 20)`.
+// Clock that runs faster than the system clock, for tests over real sockets. With a factor of 30, a time limit of 30 s passes in a
+// second. Real sockets do not become faster, so each real millisecond counts as `factor` milliseconds: choose limits and factors that
+// leave enough time for the work under test. If a test needs the product's real limits, for example because of a busy database, use a
+// clock with factor 1, and speed up time only while no work is in progress: `await clock.pass(40_000, 20)`.
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export class FastClock implements Clock {
   readonly #startWall: number;
   readonly #rearm = new Set<() => void>();
   #factor: number;
-  /** The time on this clock when it last changed its speed, and the system's at that moment. */
+  /** Time of the last change of speed, on this clock and on the system clock. */
   #since = { monotonic: 0, real: performance.now() };
 
-  /** Runs `factor` times as fast as the system clock, beginning at `startMs` (by default the present). */
+  /** Creates a clock that runs `factor` times as fast as the system clock, starting at `startMs` (default: now). */
   constructor(factor: number, startMs = Date.now()) {
     if (!(factor >= 1)) throw new RangeError(`a FastClock needs a factor of at least 1, not ${factor}`);
     this.#factor = factor;
@@ -26,7 +26,10 @@ export class FastClock implements Clock {
     return this.#since.monotonic + (performance.now() - this.#since.real) * this.#factor;
   }
 
-  /** Runs `factor` times as fast as the system clock until so many milliseconds have passed on this clock; then as before. */
+  /**
+   * Runs `factor` times as fast as the system clock until `ms` milliseconds have passed on this clock, then returns to the previous
+   * speed.
+   */
   async pass(ms: number, factor: number): Promise<void> {
     const before = this.#factor;
     this.#setFactor(factor);
@@ -61,8 +64,8 @@ export class FastClock implements Clock {
   }
 
   /**
-   * Runs it once monotonic() has reached the given time. Timers of Node.js may fire up to a millisecond early, which would be `factor`
-   * milliseconds on this clock: such a timer is armed again.
+   * Runs a function when monotonic() has reached the given time. Timers of Node.js may fire up to a millisecond early, which would be
+   * `factor` milliseconds on this clock, so a timer that fires early is started again.
    */
   #at(dueAt: number, run: () => void): Timer {
     let handle: NodeJS.Timeout | undefined;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { FakeClock } from './fake-clock.ts';
 import { FreezingClock } from './freezing-clock.ts';
 
-it('holds timers back while it is frozen, and runs those that became due when it goes on', async () => {
+it('a frozen clock holds timers back, and runs overdue timers when it continues', async () => {
   const time = new FakeClock();
   const clock = new FreezingClock(time);
   const ran: string[] = [];

@@ -1,4 +1,5 @@
-// A clock whose timers can be held back: a program that runs on it does nothing new while it is frozen, as a stopped process would.
+// Clock with timers that can be held back. While the clock is frozen, a program that uses the clock does nothing new, like a stopped
+// process.
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export class FreezingClock implements Clock {
@@ -28,12 +29,12 @@ export class FreezingClock implements Clock {
     };
   }
 
-  /** Ticks that fall into a frozen time are left out. */
+  /** Starts an interval timer. Ticks are skipped while the clock is frozen. */
   setInterval(run: () => void, ms: number): Timer {
     return this.#clock.setInterval(() => void (this.#isFrozen || run()), ms);
   }
 
-  /** Timers that became due while it was frozen run when that ends. */
+  /** Freezes or resumes the clock. Timeouts that became due while frozen run when the clock resumes. */
   freeze(isFrozen: boolean): void {
     this.#isFrozen = isFrozen;
     while (!this.#isFrozen && this.#due.size > 0) {

@@ -1,10 +1,11 @@
-// For tests in real time that hold bills of one calendar month against each other: they do not begin shortly before its end.
+// For tests in real time that compare bills within one calendar month. A test of this kind must not start shortly before the end of the
+// month.
 import { eventually } from './eventually.ts';
 
-/** More than the wait itself: the clock of a machine is put right now and then. */
+/** Additional time for the wait, because the system clock may be adjusted in the meantime. */
 const SPARE_MS = 10_000;
 
-/** Waits for the next month, in UTC, when this one is over in less than that. */
+/** Waits for the start of the next month (UTC) if the current month ends in less than `ms`. */
 export const monthWithRoom = async (ms: number, now: () => number = Date.now): Promise<void> => {
   const check = (): void => {
     if (leftOfMonth(now()) < ms) throw new Error('the month is about to end');

@@ -1,9 +1,9 @@
-// The first message of a TLS handshake, recorded once, so that it can be sent again and again at no cost for the sender.
+// Records the first message of a TLS handshake. Tests can send the recording repeatedly at no cost for the sender.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** A ClientHello of TLS 1.3 that offers a key share of this one group. */
+/** Records a ClientHello of TLS 1.3 with a key share for a single group. */
 export const recordHello = async (group: string): Promise<Buffer> => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -27,7 +27,10 @@ export const recordHello = async (group: string): Promise<Buffer> => {
   }
 };
 
-/** What a port answers to these bytes: the type of its first TLS record, or null where it ends without a word. 21 is an alert, 22 a handshake. */
+/**
+ * Sends a ClientHello to a port. Returns the type of the first TLS record in the response (21 is an alert, 22 a handshake), or null if
+ * the connection ends without a response.
+ */
 export const answerToHello = async (port: number, hello: Buffer): Promise<number | null> => {
   const socket = connect(port, '127.0.0.1');
   try {

@@ -1,4 +1,4 @@
-// Options for groups and the health of their members.
+// Options for groups and for the health checks of group members.
 import * as z from 'zod';
 import { groupName } from '../names.ts';
 import { GROUPED, rows, WITH_SOCKET } from '../option.ts';
@@ -7,7 +7,7 @@ import { filledSecret, filledText, flag, oneOf, seconds, table, url, wholeNumber
 const PATH = 'a path that begins with / and has no spaces or control characters';
 
 const healthCheck = table({
-  /** Absent: no probe. */
+  /** Kind of the health check. Health checks are off if the key is absent. */
   type: oneOf(['tcp', 'http']).optional(),
   path: z
     .string({ error: PATH })
@@ -36,7 +36,7 @@ export const GROUP_OPTIONS = rows({
       meaning: 'group to join; needs `group_key`, `group_key_env` or `group_key_file`',
     },
   },
-  // No flag takes the group key itself, because a process list would show it.
+  // No flag takes the group key directly, because process lists would show the key.
   group_key: {
     protos: GROUPED,
     schema: filledSecret().optional(),
@@ -76,7 +76,8 @@ export const GROUP_OPTIONS = rows({
   health_check: {
     protos: GROUPED,
     schema: healthCheck.optional(),
-    // Reloads look into the table: the edge knows only some of its keys.
+    // Applies only to the health check keys known to the edge. A reload compares the keys of this table and keeps the tunnel open if only
+    // other keys changed.
     reload: 'reopen',
     fields: {
       type: {

@@ -1,4 +1,4 @@
-// Options for where visitors are taken to on this machine.
+// Options for the local target of a tunnel: port, socket, folder and local protocol.
 import { EVERY, GROUPED, HTTP, rows, WITH_HOST, WITH_SOCKET } from '../option.ts';
 import { filledText, flag, oneOf, table, wholeNumber } from '../values.ts';
 

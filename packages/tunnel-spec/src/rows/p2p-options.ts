@@ -1,4 +1,4 @@
-// Options for p2p tunnels: both ends of a connection between two clients.
+// Options for p2p tunnels: the publishing and the connecting end of a connection between two clients.
 import { p2pName } from '../names.ts';
 import { rows } from '../option.ts';
 import { filledSecret, filledText, flag, listenPort, oneOf } from '../values.ts';
@@ -24,7 +24,7 @@ export const P2P_OPTIONS = rows({
       meaning: '`p2p`: name published by another client, to reach at `listen_port`',
     },
   },
-  // No flag takes the secret itself, because a process list would show it.
+  // No flag takes the secret directly, because process lists would show the secret.
   p2p_secret: {
     protos: ['p2p'],
     schema: filledSecret().optional(),

@@ -1,10 +1,10 @@
-// Options for who may visit, and where requests may be sent.
+// Options for access rules, and for the local services that a policy can route requests to.
 import * as z from 'zod';
 import { SERVICE_NAME_EXPECTED, serviceName } from '../names.ts';
 import { GROUPED, GUARDED, HTTP, rows } from '../option.ts';
 import { conceal, wholeNumber } from '../values.ts';
 
-/** The path of a policy file, or the content of such a file. The policy package checks the content. */
+/** Schema of a policy: the path of a policy file, or the content of such a file. The policy package checks the content. */
 const policyValue = () => {
   const error = 'a file, a list of rules, or a table of `login` and `rules`';
   const isOne = (value: unknown): boolean =>
@@ -14,7 +14,7 @@ const policyValue = () => {
 
 const HOST_AND_PORT = /^(?:(?:\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
 
-/** The address of another local service. */
+/** Schema of an additional local service's address: a port, or `host:port`. */
 const portOrAddress = () => {
   const error = 'a port, or "host:port"';
   return z.union([z.int(), z.string()], { error }).refine(

@@ -1,4 +1,4 @@
-// Options for the public address, and how the edge treats visitors.
+// Options for the public address, and for the edge's handling of visitors.
 import * as z from 'zod';
 import { CARRIED, HTTP, NAMED, PORTED, rows } from '../option.ts';
 import { filledText, flag, oneOf, wholeNumber } from '../values.ts';

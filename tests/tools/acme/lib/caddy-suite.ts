@@ -1,4 +1,4 @@
-// Caddy behind a tls tunnel: pebble validates it in a handshake through the edge, which never has the key.
+// Caddy behind a tls tunnel: pebble validates the host name in a handshake through the edge, which never has the private key.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const ask = (port: number, ca: string): Promise<{ readonly body: string; readonl
     call.on('error', reject).end();
   });
 
-it('gets its own certificate by tls-alpn-01 and serves with it', async ({ harness }) => {
+it('Caddy behind a tls tunnel gets its certificate by tls-alpn-01 and serves with it', async ({ harness }) => {
   const folder = await harness.folder();
   const dns = harness.use(await startDnsServer());
   dns.set(HOST, 'A', '127.0.0.1');

@@ -1,4 +1,4 @@
-// Programs of Go for the suites here and for `npm run try:public`, kept in .cache/acme.
+// Installs Go programs for the suites in this folder and for `npm run try:public` into .cache/acme.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The suite of packages/certificates against pebble: a fresh one for each test, with its own DNS.
+// The suite of packages/certificates with a new pebble for each test and a separate DNS server.
 import { join } from 'node:path';
 import {
   freePort,

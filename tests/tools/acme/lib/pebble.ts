@@ -1,4 +1,4 @@
-// pebble, the test authority, with a configuration of its own: strict.
+// Starts pebble, the ACME test authority, in strict mode with a separate configuration.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
@@ -8,15 +8,15 @@ import { createAcmeHttp } from '../../../../packages/certificates/src/acme/clien
 export const BIN = process.env['PEBBLE_BIN'] ?? '.cache/acme/v2.10.1';
 
 export interface PebbleOptions {
-  /** Where it looks names up. */
+  /** DNS server that pebble queries for names. */
   readonly dnsServer: string;
-  /** Where it validates http-01 and tls-alpn-01. */
+  /** Port at which pebble validates http-01; `tlsPort` is the port for tls-alpn-01. */
   readonly httpPort?: number;
   readonly tlsPort?: number;
-  /** How many of a hundred are refused; 50 unless told. */
+  /** Percentage of nonces that pebble rejects; 50 by default. */
   readonly noncesRefused?: number;
   readonly folder: string;
-  /** Whoever started it ends it. */
+  /** Receives the started program. The caller stops it. */
   readonly programs: Program[];
 }
 

@@ -1,5 +1,5 @@
-// The recipes for dns-01 in docs/recipes, with the programs they are for: a certificate from pebble by records that BIND was told by nsupdate, and a
-// provider's HTTP API that is called with curl. What is not installed is passed over with its name.
+// The recipes for dns-01 in docs/recipes with real programs: a certificate from pebble with records that nsupdate sets in BIND, and a
+// provider's HTTP API that is called with curl. A test is skipped with the name of the missing program.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ const written = (name: string, text: string, mode = 0o600): string => {
   return path;
 };
 
-/** A name server of its own for example.test, which takes updates that are signed with the key. */
+/** Starts a separate name server for example.test, which accepts updates signed with the key. */
 const startBind = async (): Promise<{ port: number; keyFile: string }> => {
   const { stdout: key } = await run('tsig-keygen', ['-a', 'hmac-sha256', 'tunnel']);
   const keyFile = written('tsig.key', key);
@@ -89,7 +89,7 @@ zone "example.test" { type primary; file "${zone}"; update-policy { grant tunnel
   return { port, keyFile };
 };
 
-it('a wildcard is issued by records that nsupdate sets in BIND', async (context) => {
+it('the nsupdate recipe sets records in BIND that get a wildcard certificate issued, and clears them', async (context) => {
   for (const program of ['named', 'nsupdate', 'tsig-keygen', 'dig']) {
     if (!isThere(program)) return context.skip(`${program} is not installed`);
   }
@@ -142,7 +142,7 @@ it('a wildcard is issued by records that nsupdate sets in BIND', async (context)
       },
       { timeoutMs: 60_000 },
     );
-    // What was set is cleared.
+    // The challenge record is cleared afterwards.
     await eventually(async () => {
       const { stdout } = await run('dig', [
         '+short',
@@ -159,7 +159,7 @@ it('a wildcard is issued by records that nsupdate sets in BIND', async (context)
   }
 });
 
-it('a record is set and cleared through an HTTP API with curl, and a refusal is said without the token', async (context) => {
+it('the HTTP API recipe sets and clears a record with curl, and reports an error without the token', async (context) => {
   if (!isThere('curl')) return context.skip('curl is not installed');
   const calls: string[] = [];
   let status = 200;

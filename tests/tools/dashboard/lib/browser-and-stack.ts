@@ -1,4 +1,4 @@
-// A browser and a stack for a script; both are gone when it is over.
+// Starts a browser and a stack for a script, and stops both afterwards.
 import { type Browser, chromium } from 'playwright-core';
 import { type OwnStack, startOwnStack } from '../../../browser/own-stack.fixture.ts';
 import { startChromium, stopChromium } from '../../../browser/start-chromium.fixture.ts';

@@ -1,4 +1,4 @@
-// Past tunnels and days of one account, and an app as the world knows it, written into the database of a running stack.
+// Writes past tunnels and usage of an account, and a public app, into the database of a running stack.
 import { createLogger } from '@tunnel/runtime';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { embeddedUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
@@ -20,7 +20,7 @@ export const seedHistory = async (dataDir: string, email: string, tunnels: numbe
   }
 };
 
-/** Over three months, newest first in number; each for minutes or hours. */
+/** Inserts tunnels of the last three months, each open for minutes or hours. */
 const TUNNELS = `
 insert into tunnel_log (user_id, region_id, tunnel_id, protocol, label, public_url, client_name, registered_at, unregistered_at, request_count, bytes_proxied)
 select users.id, 'local', 'tun_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 20), protocol, label,
@@ -34,7 +34,7 @@ from users, lateral (select n, now() - interval '2 hours' - n * interval '90 day
   from generate_series(1, $2::int) n) as rows
 where email = $1`;
 
-/** A month that grows, with quiet weekends; today is left to what really happens. */
+/** Inserts a month of growing usage with quiet weekends. Today keeps its real usage. */
 const DAYS = `
 insert into usage_daily (user_id, day, tunnels, requests, bytes)
 select users.id, day, 2 + n % 4, requests, requests * (90000 + (n * 12370) % 140000)
@@ -48,7 +48,7 @@ const KEYS = `
 update api_keys set created_at = now() - interval '40 days'
 where user_id = (select id from users where email = $1)`;
 
-/** The example's app is one of this machine, at a port that is another one each time. */
+/** Public identity for the example app, because the real one is on this machine at a port that changes with each run. */
 const APP = `client_id = 'https://assistant.example.com/oauth/client.json', client_host = 'assistant.example.com'`;
 
 const REQUESTS = `update oauth_requests set ${APP}, redirect_uri = 'http://127.0.0.1:33418/callback'`;

@@ -1,21 +1,21 @@
-// What somebody does in the browser before the first `tunnel login`: the form, the mail, its link.
+// Performs the browser steps before the first `tunnel login`: the form, the mail and its link.
 import { chromium } from 'playwright-core';
 import { startChromium, stopChromium } from '../../../browser/start-chromium.fixture.ts';
 
 export interface SignUp {
-  /** Of the page that the README names. */
+  /** URL of the sign-up page from the README. */
   readonly url: string;
   readonly email: string;
   readonly password: string;
-  /** The link of the mail, as soon as it is there. */
+  /** Returns the link of the mail as soon as the mail has arrived. */
   readonly link: () => Promise<string>;
 }
 
 const WAIT_MS = 30_000;
-/** Whoever types does not fill a field at once. */
+/** Delay between keys, because a person needs time to fill in a field. */
 const TYPE = { delay: 125 };
 
-/** False when no browser runs here. */
+/** Signs up in a browser. Returns false if no browser runs on this machine. */
 export const signUpInBrowser = async ({ url, email, password, link }: SignUp): Promise<boolean> => {
   const started = await startChromium();
   if (started.server === null) return false;

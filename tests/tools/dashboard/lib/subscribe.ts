@@ -1,9 +1,9 @@
-// An account that pays: a card at the simulated processor, a subscription, a cap, and the invoice of a month.
+// Turns an account into a paying account: a card at the simulated processor, a subscription, a cap, and a monthly invoice.
 import type { Account } from '../../../browser/account.fixture.ts';
 import type { Stack } from '../../../system/stack.fixture.ts';
 
 const CAP_CENTS = 2000;
-/** Past the end of any month. */
+/** Seconds that end any month. */
 const MONTH_SECS = 32 * 86_400;
 
 export const subscribe = async (stack: Stack, account: Account): Promise<void> => {

@@ -1,4 +1,4 @@
-// Takes a picture of each page as somebody sees it whose account has been used for a while.
+// Takes screenshots of every page for an account that has been used for a while.
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Account } from '../../../browser/account.fixture.ts';
@@ -21,7 +21,7 @@ import { seedHistory } from './seed-history.ts';
 import { subscribe } from './subscribe.ts';
 
 const FOLDER = join(ROOT, '.cache/screenshots');
-/** The pictures that pages of the documentation show. */
+/** Folder with the screenshots that documentation pages show. */
 const SHOWN = join(ROOT, 'docs/screenshots');
 const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
 const THEMES = ['light', 'dark'] as const;
@@ -29,11 +29,11 @@ type Device = keyof typeof DEVICES;
 
 interface Who {
   readonly pages: readonly DashboardPage[];
-  /** undefined: nobody is signed in. */
+  /** Account that is signed in; undefined for pages before sign-in. */
   readonly email?: (device: Device) => string;
-  /** Of a tunnel, or of a request. */
+  /** Id of a tunnel or of an authorization request, for the page's path. */
   readonly id?: string;
-  /** Their states take days to come about: the browser answers for the platform. */
+  /** Whether the browser mocks custom domains, because most domain states take days. */
   readonly hasDomains?: boolean;
 }
 
@@ -47,7 +47,7 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
     const requestId = await app.request();
     await seedHistory(stack.dataDir, account.email, 60);
     await subscribe(stack, account);
-    // One for each device: who skips the first run has skipped it.
+    // A new account for each device, because skipping the introduction applies to the whole account.
     const beginners = {
       desktop: await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com'),
       phone: await Account.signUp(stack, 'noah', 'Noah New', 'noah@example.com'),

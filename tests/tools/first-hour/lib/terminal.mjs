@@ -1,10 +1,10 @@
-// A terminal that a script types into and reads, by `script` of util-linux.
+// A terminal that a script types into and reads from, created with `script` of util-linux.
 import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 
 const LOOK_EVERY_MS = 20;
-/** A quick typist. */
+/** Typing speed of a fast typist. */
 const CHARACTERS_A_SECOND = 8;
 
 export const CTRL_C = '\u0003';
@@ -24,12 +24,12 @@ export class Terminal {
     this.#child.stdin.on('error', () => {});
   }
 
-  /** All of it at once, as when it is pasted. */
+  /** Sends the whole text at once, like pasted text. */
   type(text) {
     this.#child.stdin.write(text);
   }
 
-  /** As a person does it, and Enter. */
+  /** Types a line at a person's speed and presses Enter. */
   async enter(line) {
     for (const character of line) {
       this.type(character);
@@ -42,7 +42,7 @@ export class Terminal {
     this.#screen = '';
   }
 
-  /** Whether it came to stand there in time. */
+  /** Whether the pattern appears on the screen within the time limit. */
   async shows(pattern, patienceMs) {
     const giveUpAt = performance.now() + patienceMs;
     while (!pattern.test(this.text)) {
@@ -52,7 +52,7 @@ export class Terminal {
     return true;
   }
 
-  /** What the pattern finds; an error with the screen when it never does. */
+  /** Waits for the pattern and returns its match. Throws an error with the screen's text after the time limit. */
   async waitFor(pattern, patienceMs) {
     if (await this.shows(pattern, patienceMs)) return pattern.exec(this.text);
     throw new Error(`${pattern} is not on the screen after ${patienceMs / 1000} s:\n${this.text.slice(-3000)}`);
@@ -62,12 +62,12 @@ export class Terminal {
     return stripVTControlCharacters(this.#screen).replaceAll('\u0007', '');
   }
 
-  /** At once; whatever runs in it is told that its terminal is gone. */
+  /** Closes the terminal at once. The program in it gets a hangup. */
   close() {
     this.#child.kill('SIGKILL');
   }
 
-  /** What runs in it is interrupted and may end in order; then the shell is left. */
+  /** Interrupts the program in the terminal, lets it end in order, and leaves the shell. */
   async leave(patienceMs) {
     this.type(CTRL_C);
     this.type('exit\r');

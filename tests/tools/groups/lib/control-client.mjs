@@ -1,4 +1,4 @@
-// A bare client of the control plane: it registers members and reports their health, and carries no traffic.
+// A minimal control client that registers members and reports their health, but carries no traffic.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
@@ -30,7 +30,7 @@ export class ControlClient {
     return client;
   }
 
-  /** A member of the http group of that name; gives its tunnel id. */
+  /** Registers a member of the http group and returns its tunnel id. */
   async join(group, fields = {}) {
     const requestId = this.#nextId('r');
     const answer = this.#answer(requestId);
@@ -66,7 +66,7 @@ export class ControlClient {
     });
   }
 
-  /** Once it is answered, everything sent before has been handled. Gives the milliseconds of the round trip. */
+  /** Sends a ping and returns the round trip in milliseconds. By the answer, the edge has handled all frames sent before. */
   async ping() {
     this.#sequence += 1;
     const id = this.#sequence;
@@ -81,7 +81,7 @@ export class ControlClient {
     this.#ws.send(JSON.stringify(message));
   }
 
-  /** On purpose: nothing is held for it. */
+  /** Closes the session deliberately, so that the edge holds nothing for its return. */
   async close() {
     if (this.#ws.readyState !== WebSocket.OPEN) return;
     const closed = once(this.#ws, 'close');
@@ -90,7 +90,7 @@ export class ControlClient {
     await closed;
   }
 
-  /** As a machine that vanishes from the network with its sockets. */
+  /** Drops the connection, like a machine that disappears from the network. */
   cut() {
     this.#ws.terminate();
   }

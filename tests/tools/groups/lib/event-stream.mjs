@@ -1,7 +1,7 @@
-// Reads a stream of Server-Sent Events and keeps what came, in order.
+// Reads a Server-Sent Events stream and keeps its events in order.
 
 export class EventStream {
-  /** { event, id, data } each; data is read as JSON. */
+  /** Events as { event, id, data }, with data parsed as JSON. */
   events = [];
   pings = 0;
   ended = false;

@@ -1,4 +1,4 @@
-// A local web service whose health can be switched: 200 or 503 for whoever asks.
+// A local web service with switchable health: it answers every request with 200 or 503.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 

@@ -1,11 +1,11 @@
-// One account's clients that send whatever costs an edge something, as fast as their sockets take it: health flips, pings of both kinds, registrations,
-// odd frames, and connections that come and go. Started by flood.mjs; ends with it.
+// Clients of a single account that send everything that costs an edge work, as fast as their sockets allow: health changes, both kinds of
+// pings, registrations, invalid frames, and short connections. Started and stopped by flood.mjs.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
 const [port, token, webhook] = process.argv.slice(2);
-/** Waiting in this process; the rest waits at the edge. */
+/** Maximum bytes queued in this process. More frames wait at the edge. */
 const QUEUE_BYTES = 256 * 1024;
 const GROUPS = 10;
 const keyHash = createHash('sha256').update('flood').digest('hex');
@@ -24,7 +24,7 @@ const enter = async () => {
   return { ws, frames };
 };
 
-/** Again and again, as long as there is room. */
+/** Sends a kind of frame repeatedly, as long as the queue has room. */
 const flood = (kind, ws, send) => {
   sent[kind] = 0;
   const more = () => {
@@ -73,7 +73,7 @@ await simple('registrations', (ws) => {
 });
 process.send({ ready: true });
 process.on('message', () => process.send({ sent }));
-// One after the other: as many as may come at once is another limit's business.
+// Connections are opened one after the other, because the number of simultaneous connections has a separate limit.
 for (sent['comings and goings'] = 0; ; sent['comings and goings'] += 1) {
   const { ws } = await enter();
   ws.send(JSON.stringify({ type: 'RegisterTunnel', request_id: 'r', name: 'f', protocol: 'http' }));

@@ -1,4 +1,4 @@
-// Starts, stops and starts again one service-program.mjs on the same port, and reads what it has received.
+// Starts, stops and restarts a service-program.mjs on the same port, and reads the requests it received.
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,12 +34,12 @@ export class LocalService {
     await Promise.race([once(child.process, 'message'), failAtExit(child)]);
   }
 
-  /** At once, with the requests that are under way. */
+  /** Stops the service at once, together with its running requests. */
   async stop() {
     await stopChild(this.#child, 'SIGKILL');
   }
 
-  /** { word: 'begun' | 'whole', id, sum } of all its runs. */
+  /** Returns the received POSTs of all runs as { word: 'begun' | 'whole', id, sum }. */
   received() {
     if (!existsSync(this.#logFile)) return [];
     const lines = readFileSync(this.#logFile, 'utf8').split('\n');

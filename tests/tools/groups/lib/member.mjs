@@ -1,4 +1,4 @@
-// A real `tunnel` process that is a member of a group. It can be killed and started again in the same home folder.
+// A real `tunnel` process that is a member of a group. The process can be killed and restarted with the same home directory.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
@@ -10,14 +10,14 @@ const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const GROUP_KEY = 'a key that all members share';
 
 export class Member {
-  /** What it printed with --json, of all its runs. */
+  /** Events printed with --json, from all runs of the process. */
   events = [];
   #edge;
   #args;
   #home = throwAwayFolder();
   #child = null;
 
-  /** `flags` go behind `tunnel http PORT` or `tunnel tcp PORT`. */
+  /** `flags` are appended to `tunnel http PORT` or `tunnel tcp PORT`. */
   constructor(edge, { protocol, localPort, group, flags = [] }) {
     this.#edge = edge;
     mkdirSync(join(this.#home, '.tunnel'), { mode: 0o700 });
@@ -29,7 +29,7 @@ export class Member {
     ];
   }
 
-  /** Since the last start. */
+  /** The ready event since the last start; null before. */
   ready = null;
 
   async start() {
@@ -51,12 +51,12 @@ export class Member {
     return this.ready?.tunnel_id;
   }
 
-  /** Of a tcp group. */
+  /** Public port of a tcp group. */
   get port() {
     return this.ready?.assigned_port;
   }
 
-  /** The Host of an http group. */
+  /** Host header for an http group. */
   get host() {
     return new URL(this.ready.public_url).host;
   }
@@ -65,13 +65,13 @@ export class Member {
     return this.events.filter(({ event }) => event === kind);
   }
 
-  /** As the group at the edge shows it. */
+  /** Returns the member's summary from the edge's list of groups. */
   async summary() {
     const groups = await this.#edge.api('/api/groups');
     return groups.flatMap(({ members }) => members).find(({ tunnel_id }) => tunnel_id === this.tunnelId);
   }
 
-  /** kill -9, and gone. */
+  /** Kills the process with SIGKILL. */
   async kill() {
     await stopChild(this.#child, 'SIGKILL');
   }

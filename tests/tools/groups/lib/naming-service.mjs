@@ -1,4 +1,4 @@
-// A local service that says its own name to whoever comes, over TCP or HTTP, and counts them.
+// A local service that answers every TCP connection or HTTP request with its name, and counts them.
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';

@@ -1,4 +1,4 @@
-// A steady trickle of POSTs with bodies, each with an id, and what became of every one of them.
+// Sends a steady stream of POSTs with bodies and ids, and records the outcome of each.
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -6,13 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 const LOOPS = 6;
 const PAUSE_MS = 15;
 const BODY_MAX_BYTES = 200_000;
-/** With these the edge says that nothing of the request had been sent to a service. */
+/** Error codes by which the edge states that no part of the request was sent to a service. */
 const NOT_SENT = new Set(['TUNNEL_AWAY', 'LOCAL_UNREACHABLE', 'GROUP_UNHEALTHY']);
-/** With this one it says that the service, or the way to it, broke off after that. */
+/** Error code by which the edge states that the connection to the service broke after the request had been sent. */
 const SENT = 'LOCAL_CLOSED';
 
 export class PostTrickle {
-  /** { id, sum, kind, code, service, beginMs, endMs } */
+  /** Outcomes as { id, sum, kind, code, service, beginMs, endMs }. */
   posts = [];
   #place;
   #isOver = false;
@@ -24,7 +24,7 @@ export class PostTrickle {
     this.#loops = Array.from({ length: LOOPS }, (_, index) => this.#loop(index));
   }
 
-  /** Those under way are waited for. */
+  /** Stops sending, and waits for running requests. */
   async stop() {
     this.#isOver = true;
     await Promise.all(this.#loops);
@@ -38,7 +38,7 @@ export class PostTrickle {
     }
   }
 
-  /** Every second one on a connection of its own, and every third one in chunks. */
+  /** Sends a POST. Every second POST uses a new connection, and every third is chunked. */
   async #post(id, count) {
     const body = randomBytes(1 + Math.floor(BODY_MAX_BYTES * Math.random() ** 3));
     const sum = createHash('sha256').update(body).digest('hex');
@@ -62,7 +62,7 @@ export class PostTrickle {
         },
       });
       let hasBegun = false;
-      // A reset in the middle of the response comes here, too.
+      // A reset in the middle of the response also ends up here.
       asked.on('error', ({ message }) => resolve({ kind: hasBegun ? 'cut' : 'no answer', code: message }));
       asked.on('response', (response) => {
         hasBegun = true;

@@ -1,16 +1,16 @@
-// A receiver of alerts, good or bad in one of three ways: receiver-program.mjs KIND HOST
-// A process of its own, so that what it does costs whoever measures nothing. Tells its URL, and each alert it got.
+// A receiver of alerts that works, or fails in one of three ways: receiver-program.mjs KIND HOST
+// A separate process, so that its work does not affect measurements. Sends its URL and each received alert to its parent.
 import { createServer } from 'node:http';
 
 const [kind, host] = process.argv.slice(2);
 
 const answers = {
   good: (_, response) => response.writeHead(204).end(),
-  /** Takes the request and never says anything. */
+  /** Reads the request and never answers. */
   silent: () => {},
-  /** Hangs up as soon as the request is there. */
+  /** Resets the connection as soon as the request has arrived. */
   resets: (request) => request.socket.resetAndDestroy(),
-  /** Drips its head, a byte a second: never silent, never done. */
+  /** Sends the response head at a byte per second, and never finishes. */
   slow: (request) => {
     const letters = [...'HTTP/1.1 200 OK\r\nx-slow: and so on and on\r\n\r\n'];
     const drip = setInterval(() => request.socket.write(letters.shift() ?? '.'), 1000);

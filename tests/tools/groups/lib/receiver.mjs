@@ -1,11 +1,14 @@
-// Starts one receiver-program.mjs and keeps the alerts it got.
+// Starts a receiver-program.mjs and keeps the alerts that it received.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild } from '../../../../bench/lib/children.mjs';
 
 const PROGRAM = fileURLToPath(new URL('receiver-program.mjs', import.meta.url));
 
-/** A host of its own on loopback, because the edge bounds what it sends to one host. Ends with the script. */
+/**
+ * Starts a receiver on a separate loopback host, because the edge limits the deliveries to a single host. The receiver ends with the
+ * script.
+ */
 export async function startReceiver(kind, host) {
   const child = startChild({
     name: `${kind} receiver`,

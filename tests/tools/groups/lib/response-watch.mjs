@@ -1,32 +1,32 @@
-// Follows the responses of one keep-alive connection: whether one is awaited, how much of it has come, and its status.
+// Follows the responses of a keep-alive connection: the number of awaited responses, the received bytes, and the status.
 
 const HEAD_END = '\r\n\r\n';
 
 export class ResponseWatch {
-  /** Requests that were sent and are not answered in full. */
+  /** Number of requests that were sent and not answered completely. */
   awaited = 0;
-  /** Bytes of the response that is under way. */
+  /** Received bytes of the current response. */
   begun = 0;
-  /** The last response said that the connection ends with it. */
+  /** Whether the last response announced the end of the connection. */
   saidClose = false;
   #onResponse;
   #head = '';
   #bodyLeft = -1;
   #asked = '';
 
-  /** `onResponse({ status, error })` for each whole one; `error` is the code of an answer that is the edge's own. */
+  /** Calls `onResponse({ status, error })` for each complete response; `error` is the code of a response by the edge itself. */
   constructor(onResponse) {
     this.#onResponse = onResponse;
   }
 
-  /** Bytes from the visitor: requests without bodies. */
+  /** Takes bytes from the visitor, who sends requests without bodies. */
   sent(bytes) {
     const parts = (this.#asked + bytes.toString('latin1')).split(HEAD_END);
     this.#asked = parts.pop();
     this.awaited += parts.length;
   }
 
-  /** Bytes from the edge. */
+  /** Takes bytes from the edge. */
   came(bytes) {
     let at = 0;
     while (at < bytes.length) at = this.#bodyLeft < 0 ? this.#takeHead(bytes, at) : this.#takeBody(bytes, at);

@@ -1,5 +1,5 @@
-// `tunnel-server edge`, as far as scripts need it, made at the composition root with more room than an edge gives to alerts and frames: for
-// scripts that try what many of them do. Bundled by roomy-edge.mjs, because it is made of the sources.
+// A `tunnel-server edge` with the features that scripts need, and with higher limits for alerts and frames than usual, for scripts that
+// send many of them. Bundled by roomy-edge.mjs, because it imports the sources.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-// Makes roomy-edge-program.mjs runnable; `startEdge({ server: await roomyEdge() })` starts it.
+// Bundles roomy-edge-program.mjs; `startEdge({ server: await roomyEdge() })` starts it.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -8,7 +8,7 @@ const PROGRAM = fileURLToPath(new URL('roomy-edge-program.mjs', import.meta.url)
 const REQUIRE =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
 
-/** The file to run. */
+/** Builds the bundle and returns the path of the file to run. */
 export async function roomyEdge() {
   const outfile = join(throwAwayFolder(), 'roomy-edge.mjs');
   await build({

@@ -1,5 +1,5 @@
-// The local service of a member, as a process that can be stopped: service-program.mjs NAME PORT LOG
-// Its log has a line when a POST begins and one when all of it is there, written before anything is answered.
+// The local service of a member as a process that can be stopped: service-program.mjs NAME PORT LOG
+// The log gets a line when a POST begins and a line when its body is complete, both written before the response.
 import { createHash } from 'node:crypto';
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -22,12 +22,12 @@ async function takePost(request, response) {
 const answers = {
   '/healthz': (_, response) => response.end('well'),
   '/small': (_, response) => response.end('small'),
-  /** Long enough that many requests are under way when their member dies. */
+  /** A slow response, so that many requests are running when a member dies. */
   '/slow': async (_, response) => {
     await pause(5 + 25 * Math.random());
     response.end('slow');
   },
-  /** The response has begun, and takes a while. */
+  /** A response that begins at once and then takes a while. */
   '/drip': async (_, response) => {
     response.writeHead(200, { 'content-length': 2000 });
     response.write(Buffer.alloc(1000, 'a'));

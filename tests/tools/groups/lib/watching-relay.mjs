@@ -1,5 +1,6 @@
-// Between wrk and the edge: passes every byte on and sees what wrk only counts, which is how far each failed request had come.
-// A process of its own: watching-relay.mjs EDGE_PORT. Tells its port, and its counts when it is asked.
+// A relay between wrk and the edge that forwards every byte and records how far each failed request had progressed, because wrk only
+// counts failures.
+// A separate process: watching-relay.mjs EDGE_PORT. Sends its port to the parent, and its counts on request.
 import { connect, createServer } from 'node:net';
 import { ResponseWatch } from './response-watch.mjs';
 
@@ -7,15 +8,15 @@ const edgePort = Number(process.argv[2]);
 
 const counts = {
   connections: 0,
-  /** Whole responses by status, or by the code of the edge's own. */
+  /** Complete responses by status, or by error code for responses of the edge itself. */
   answers: {},
-  /** The connection ended before the first byte of the response: a failed request. */
+  /** Failed requests: the connection ended before the first byte of the response. */
   failed: 0,
-  /** It ended after the response had begun. */
+  /** Connections that ended after the response had begun. */
   cut: 0,
-  /** It ended between two requests, and the response before had not said so. */
+  /** Connections that ended between two requests without an announcement in the previous response. */
   closedUnsaid: 0,
-  /** The edge took no connection. */
+  /** Connections that the edge did not accept. */
   refused: 0,
   odd: [],
 };

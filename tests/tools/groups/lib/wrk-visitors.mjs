@@ -1,11 +1,11 @@
-// wrk over keep-alive connections, through a relay that sees what each failed request was.
+// Runs wrk with keep-alive connections through a relay that classifies each failed request.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild } from '../../../../bench/lib/children.mjs';
 
 const RELAY = fileURLToPath(new URL('watching-relay.mjs', import.meta.url));
 const VISITS = fileURLToPath(new URL('visits.lua', import.meta.url));
-/** No request may take long, whatever happens to members. */
+/** Maximum duration of a request, regardless of dying members. */
 const TIMEOUT_SECS = 10;
 
 export class WrkVisitors {
@@ -40,7 +40,7 @@ export class WrkVisitors {
     return this.#wrk.exit === null;
   }
 
-  /** What the relay has seen so far. */
+  /** Returns the relay's counts so far. */
   async counts() {
     const answer = once(this.#relay.process, 'message');
     this.#relay.process.send('counts?');
@@ -48,9 +48,9 @@ export class WrkVisitors {
     return counts;
   }
 
-  /** wrk's own report, and what the relay saw of the same requests. */
+  /** Stops wrk, and returns its report together with the relay's counts of the same requests. */
   async stop() {
-    // It then ends in order, and says what it has counted.
+    // SIGINT makes wrk end in order and print its report.
     process.kill(this.#wrk.pid, 'SIGINT');
     await this.#wrk.exited;
     if (this.#report === null) throw new Error(`wrk said nothing that can be read: ${this.#wrk.output}`);

@@ -1,4 +1,5 @@
-// HTTP/2 frames by hand: whatever a library would refuse to send. Fields are literals without a table, so that any bytes can be names and values.
+// Builds HTTP/2 frames by hand, including frames that a library would refuse to send. Header fields are literals without a table, so that
+// names and values can be arbitrary bytes.
 
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 export const TYPE = {
@@ -27,7 +28,7 @@ export const frame = (type, flags, streamId, payload = Buffer.alloc(0)) => {
   return Buffer.concat([head, payload]);
 };
 
-/** An integer behind a prefix of `bits` bits (RFC 7541, 5.1). */
+/** Encodes an integer with a prefix of `bits` bits (RFC 7541, 5.1). */
 const integer = (value, bits, first = 0) => {
   const max = 2 ** bits - 1;
   if (value < max) return Buffer.from([first | value]);
@@ -51,7 +52,7 @@ export const fieldBlock = (fields) =>
 export const tableSize = (bytes) => integer(bytes, 5, 0x20);
 export const indexed = (index) => integer(index, 7, 0x80);
 
-/** HEADERS, and CONTINUATION for what does not fit one frame. */
+/** Returns a HEADERS frame, with CONTINUATION frames for the part that does not fit. */
 export const headFrames = (streamId, block, endsStream) => {
   const parts = [];
   for (let at = 0; at === 0 || at < block.length; at += FRAME_MAX) {
@@ -61,7 +62,7 @@ export const headFrames = (streamId, block, endsStream) => {
   return Buffer.concat(parts);
 };
 
-/** Reads frames out of whatever pieces come; acknowledges settings and pings itself. */
+/** Parses frames from chunks of any size, and acknowledges settings and pings. */
 export class FrameReader {
   #socket;
   #onFrame;

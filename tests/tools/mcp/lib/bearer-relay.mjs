@@ -1,5 +1,7 @@
-// Passes requests on with a bearer, for programs that can send none: node bearer-relay.mjs URL TOKEN_FILE [HOST] prints its own URL.
-// Host and Origin that name the relay become those of the server (HOST unless it is the URL's own); all others stay as they came.
+// Forwards requests with a bearer token, for programs that cannot send a token: node bearer-relay.mjs URL TOKEN_FILE [HOST] prints the
+// relay's URL.
+// Host and Origin headers that name the relay are replaced with those of the server (HOST, by default the host of the URL). Other values
+// are unchanged.
 import { readFileSync } from 'node:fs';
 import { request as ask, createServer } from 'node:http';
 

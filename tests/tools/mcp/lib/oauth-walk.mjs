@@ -1,5 +1,6 @@
-// The SDK's client walks through OAuth: node oauth-walk.mjs PLATFORM_URL ACCESS_TOKEN_OF_THE_USER TUNNEL_ID CERTIFICATE (without .key and .crt). Its
-// metadata document is served here, and the user allows by REST what the page of the dashboard would ask.
+// Completes the OAuth flow with the official SDK's client: node oauth-walk.mjs PLATFORM_URL ACCESS_TOKEN_OF_THE_USER TUNNEL_ID
+// CERTIFICATE (without .key and .crt). The script serves the client's metadata document, and gives the user's consent over REST in place
+// of the dashboard page.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -8,7 +9,7 @@ import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@model
 const [platform, userToken, tunnelId, certificate] = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 
-/** Serves the document of the client, whose id is its own address. */
+/** Certificate for the server of the client's metadata document. The document's URL is the client id. */
 const pair = { key: readFileSync(`${certificate}.key`), cert: readFileSync(`${certificate}.crt`) };
 const documents = createServer(pair, (_request, response) => {
   response.setHeader('content-type', 'application/json');
@@ -17,7 +18,7 @@ const documents = createServer(pair, (_request, response) => {
 await new Promise((resolve) => documents.listen(0, '127.0.0.1', resolve));
 const origin = `https://127.0.0.1:${documents.address().port}`;
 const clientId = `${origin}/client.json`;
-/** As of a host on the user's machine: nobody listens there, for nobody is sent there. */
+/** Redirect URI like that of an MCP host on the user's machine. It has no listener, because no browser is sent there. */
 const redirectUrl = 'http://127.0.0.1:33418/callback';
 const metadata = {
   client_name: 'A walk',
@@ -27,7 +28,7 @@ const metadata = {
   response_types: ['code'],
 };
 
-/** What a host keeps of one user, and where it sends the browser. */
+/** The stored OAuth state of an MCP host for a user, and the URL to which it sends the browser. */
 class Provider {
   clientMetadataUrl = clientId;
   redirectUrl = redirectUrl;
@@ -81,7 +82,7 @@ const asUser = async (path, init = {}) => {
   return response.status === 204 ? null : response.json();
 };
 
-/** What the browser does, and the user: the parameters of the redirect. */
+/** Acts as the browser and the user, and returns the parameters of the redirect. */
 const consent = async (provider, scopes) => {
   const answer = await fetch(provider.authorizationUrl, { redirect: 'manual' });
   assert.equal(answer.status, 303, await answer.text());
@@ -103,7 +104,7 @@ const consent = async (provider, scopes) => {
 const transportFor = (provider) =>
   new StreamableHTTPClientTransport(new URL('/mcp', platform), { authProvider: provider });
 
-/** Connects, with the consent that the first attempt asks for. */
+/** Connects a client, with the consent that the first attempt requires. */
 const connect = async (provider, scopes) => {
   const client = new Client({ name: 'walk', version: '1.0.0' });
   const first = transportFor(provider);
@@ -123,7 +124,7 @@ const listed = await client.callTool({ name: 'list_tunnels', arguments: {} });
 assert.ok(listed.structuredContent.tunnels.some(({ tunnel_id }) => tunnel_id === tunnelId));
 say('connected with tunnels:read: the tools of that scope, and no other');
 
-// The access token is spoilt, as one that is too old: the client refreshes it without a word to the user.
+// The access token is made invalid, like an expired token. The client must refresh it without the user.
 const before = provider.tokens();
 provider.saveTokens({ ...before, access_token: `${before.access_token}x` });
 provider.authorizationUrl = null;
@@ -132,7 +133,7 @@ assert.notEqual(provider.tokens().refresh_token, before.refresh_token);
 assert.equal(provider.authorizationUrl, null);
 say('refreshed, with a new refresh token and without the user');
 
-// A tool outside the scope: the client is told which one is missing, and asks the user for it.
+// A tool outside the granted scopes: the client learns the missing scope and requests the user's consent.
 const call = () => client.callTool({ name: 'list_requests', arguments: { tunnel: tunnelId } });
 await assert.rejects(call(), UnauthorizedError);
 assert.ok(provider.authorizationUrl, 'no step-up was begun');
@@ -142,7 +143,7 @@ await transport.finishAuth(await consent(provider, wanted));
 assert.ok((await call()).structuredContent.requests.length > 0);
 say(`stepped up to ${provider.tokens().scope}`);
 
-// The user disconnects the app: within 2 s its tokens are refused, refresh included.
+// The user disconnects the app: within 2 s its tokens are rejected, including the refresh token.
 const { grants } = await asUser('/oauth/grants');
 assert.ok(grants.length > 0 && grants.every(({ client_id }) => client_id === clientId));
 for (const { id } of grants) await asUser(`/oauth/grants/${id}`, { method: 'DELETE' });

@@ -1,4 +1,4 @@
-// Fetches a newer Node.js, the inspector and the conformance suite, and prints their paths as JSON.
+// Downloads a newer Node.js, the MCP inspector and the conformance suite, and prints their paths as JSON.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fetchNode, fetchProgram } from '../../../../scripts/lib/fetch-package.mjs';

@@ -1,4 +1,4 @@
-// An MCP server on stdio of the revisions of 2025, with one tool, one resource and one prompt, to be published.
+// An MCP server on stdio with the 2025 protocol revisions and a single tool, resource and prompt. It is published through a tunnel.
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import * as z from 'zod';

@@ -1,6 +1,7 @@
-// A service and its visitor for files that no memory holds. `serve`: a visitor sends a line with the number of bytes that it wants, and a second number
-// for how many of them a second. `down PORT BYTES [PER_SECOND]` prints `ok` when every byte was right, and with a pace `begun` at the first byte. The
-// sender takes its time: a slow reader would go on for seconds with what its kernel has got.
+// A service for files larger than memory, and its visitor.
+// `serve`: a visitor sends a line with the number of bytes, and optionally with the number of bytes per second.
+// `down PORT BYTES [PER_SECOND]` prints `ok` if every byte was correct; with a pace it also prints `begun` at the first byte.
+// The sender sets the pace, because a slow reader would continue for seconds with data in kernel buffers.
 import { createCipheriv, createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -9,7 +10,7 @@ import { pipeline, Readable } from 'node:stream';
 const CHUNK = 1024 * 1024;
 const PACED_CHUNK = 64 * 1024;
 
-/** The same bytes every time; no two places of them are alike. */
+/** Yields the same bytes in every run, different at each position. */
 function* bytes(total) {
   const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 7), Buffer.alloc(16));
   const zeros = Buffer.alloc(CHUNK);
@@ -38,7 +39,7 @@ function hashOf(total) {
 
 async function serveOne(socket) {
   let asked = '';
-  // The other half is still to be written.
+  // The socket stays open, because the response is still to be written.
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     asked += chunk.toString('latin1');
     if (asked.includes('\n')) break;

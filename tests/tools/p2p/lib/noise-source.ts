@@ -1,4 +1,4 @@
-// What the script tries of the product, bundled for it.
+// Parts of the product that the script tests, bundled for it.
 export { derivePsk, NoiseHandshake } from '../../../../packages/peer/src/sealed/noise.ts';
 export {
   LENGTH_BYTES,

@@ -1,4 +1,5 @@
-// An edge on loopback that may be killed and comes back where it was, and our client in both roles of p2p: what each has said, and when.
+// An edge on the loopback interface that can be killed and restarted on the same ports, and our client in both p2p roles, with events and
+// their times.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 const CLIENT = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const BIG_FILE = new URL('big-file.mjs', import.meta.url).pathname;
 
-/** One that does not move: its ports are the same after every start. */
+/** An edge with fixed ports: they are the same after every start. */
 export class P2pEdge {
   folder = throwAwayFolder();
   control;
@@ -61,7 +62,7 @@ export class P2pEdge {
 
   async rest(method, path) {
     const authorization = `Bearer ${readFileSync(this.tokenFile, 'utf8').trim()}`;
-    // No connection is kept: the edge of the next question may be another process.
+    // The connection is not reused, because the next request may reach a different edge process.
     const asked = request(new URL(path, this.#run.api_url), {
       method,
       headers: { authorization },
@@ -74,7 +75,7 @@ export class P2pEdge {
     return { status: response.statusCode, body: text === '' ? null : JSON.parse(text) };
   }
 
-  /** Of the tunnel that publishes this name. */
+  /** Returns the id of the tunnel that publishes the name. */
   async tunnelOf(name) {
     const { body } = await this.rest('GET', '/api/tunnels');
     return body.find(({ public_url }) => public_url === `p2p://${name}`)?.tunnel_id;
@@ -92,7 +93,7 @@ export function secretFile(folder, text = randomBytes(32).toString('base64url'))
   return file;
 }
 
-/** One run of `tunnel p2p …`. */
+/** A single run of `tunnel p2p …`. */
 export class P2pProgram {
   events = [];
   child;
@@ -157,14 +158,14 @@ export class P2pProgram {
   }
 }
 
-/** The service that sends files; gives its port. */
+/** Starts the service that sends files, and returns its port. */
 export async function startBigFiles() {
   const child = startChild({ name: 'files', command: process.execPath, args: [BIG_FILE, 'serve'] });
   await until('the files are served', () => child.output.includes('\n'));
   return Number(child.output);
 }
 
-/** A visitor of it in a process of its own; `said` is `ok` when every byte was right, once it is over. */
+/** Starts a visitor of that service in a separate process. After the end, `said` is `ok` if every byte was correct. */
 export function startDownload(port, bytes, perSecond) {
   const given = [port, bytes, ...(perSecond === undefined ? [] : [perSecond])].map(String);
   const child = startChild({
@@ -172,7 +173,7 @@ export function startDownload(port, bytes, perSecond) {
     command: process.execPath,
     args: [BIG_FILE, 'down', ...given],
   });
-  /** Of one with a pace; a program takes its time to start. */
+  /** Whether a download with a pace has received its first byte. The program takes a moment to start. */
   const hasBegun = () => child.output.startsWith('begun');
   const visit = { isOver: false, said: '', over: child.exited, hasBegun };
   visit.over = child.exited.then(() => {

@@ -1,4 +1,4 @@
-// An edge that does what no edge may: while it is told to, it joins each relay stream to the publisher of another pair.
+// A hostile edge: while switched on, it joins each relay stream to the publisher of a different pair.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge, type Edge } from '@tunnel/edge';
@@ -9,7 +9,7 @@ interface Joined {
   resetRelays(reason: { code: 'cancelled'; text: string }): void;
 }
 
-/** What peer-relays asks for the join of a stream, in this edge. */
+/** Replaces the lookup of a stream's join that peer-relays makes in this edge. */
 const swap = {
   isOn: false,
   swapped: 0,

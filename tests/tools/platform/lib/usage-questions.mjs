@@ -1,12 +1,12 @@
-// The questions of the API, asked by its own services; each statement is then explained with the same values.
+// Runs the API's queries with its services, and then explains each SQL statement with the same values.
 import { listKeys } from '../../../../apps/platform/src/services/keys/keys.ts';
 import { findTunnel, listTunnels } from '../../../../apps/platform/src/services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../../../../apps/platform/src/services/usage/usage-sums.ts';
 import { systemClock } from '../../../../packages/runtime/src/index.ts';
 
-/** A table of a few pages PostgreSQL rightly reads whole: the one of plans always. */
+/** Size of a small table, which PostgreSQL rightly reads completely, for example the table of plans. */
 const SMALL_BYTES = 128 * 1024;
-/** The middle of so many. */
+/** Number of measurements, of which the median counts. */
 const TIMES = 5;
 
 export const QUESTIONS = [
@@ -27,7 +27,7 @@ export const QUESTIONS = [
   },
   {
     name: '/usage/tunnels at the far end',
-    // Passes over everything: told, not judged.
+    // The query skips over all rows, so its cost is only printed.
     isDeep: true,
     ask: (context, actor, { rows }) => listTunnels(context, actor, { limit: 20, offset: Math.max(0, rows - 20) }),
   },
@@ -52,7 +52,7 @@ export async function askAll({ db, pool }, userId) {
   return costs;
 }
 
-/** Every statement that goes over a connection of the pool from now on. */
+/** Records every SQL statement on a connection of the pool from now on. */
 function recordStatements(pool) {
   const statements = [];
   pool.on('acquire', (client) => {

@@ -1,8 +1,8 @@
-// Rows in bulk: accounts, their tunnels of two years in no order, and their days.
+// Inserts rows in bulk: accounts, their tunnels of two years in random order, and their daily usage.
 
-/** Rows of one statement: none runs into a time limit. */
+/** Rows per statement, few enough for every time limit. */
 const AT_ONCE = 250_000;
-/** One tunnel in so many is open. */
+/** One tunnel in this many is open. */
 const OPEN_ONE_IN = 20_000;
 
 const run = async (pool, text, values) => {
@@ -27,7 +27,7 @@ export async function addAccounts(pool, count) {
   return ids;
 }
 
-/** Indexes are made anew behind the rows: to keep them while millions come would take hours. */
+/** Inserts tunnels. Indexes are recreated afterwards, because updating them during millions of inserts would take hours. */
 export async function addTunnels(pool, accounts, count) {
   if (accounts.length === 0) return;
   const restore = await withoutIndexes(pool, 'tunnel_log');

@@ -1,4 +1,5 @@
-// The trial itself: a server, the rows of one account, what its questions cost; the rows of all others, and the same again.
+// The usage trial: a server with the rows of a single account and the cost of its queries, and then the same with the rows of all other
+// accounts.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +13,9 @@ import { openToAll, superuserUrl } from '../../../superuser.fixture.ts';
 import { askAll, QUESTIONS } from './usage-questions.mjs';
 import { addAccounts, addDays, addTunnels } from './usage-rows.mjs';
 
-/** Of database time, for what the API asks at every look at the page of usage. */
+/** Maximum database time for the queries of each visit to the usage page. */
 const LIMIT_MS = 20;
-/** Pages of 8 KiB that others' rows may add: a level of an index here and there. */
+/** Maximum additional pages of 8 KiB because of other accounts' rows: some index levels. */
 const MORE_PAGES = 25;
 
 const logger = createLogger({ format: 'human', level: 'silent' });
@@ -23,7 +24,7 @@ async function openServer() {
   const given = process.env.TEST_DATABASE_URL;
   if (given) return { url: new Secret(given), close: async () => {} };
   const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-usage-'));
-  // The file is thrown away: nothing of it has to survive a power cut. The memory is that of a small machine.
+  // Settings without durability, because the data is deleted afterwards, and memory like on a small machine.
   const settings = {
     fsync: 'off',
     synchronous_commit: 'off',

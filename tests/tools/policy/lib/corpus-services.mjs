@@ -1,4 +1,4 @@
-// Services that read a path each in their own way, and say which part of theirs it is: `admin`, `public` or `other`.
+// Services that each interpret paths differently and respond with the part of the site: `admin`, `public` or `other`.
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -11,7 +11,7 @@ const PARTS = ['admin', 'public'];
 const partOf = (path) => PARTS.find((part) => path === `/${part}` || path.startsWith(`/${part}/`)) ?? 'other';
 const pathOf = ({ url }) => url.split('?', 1)[0];
 
-/** A request that cannot be read is nobody's part. */
+/** Makes a reader return `other` for a request that it cannot read. */
 const guarded = (read) => (request) => {
   try {
     return read(request);
@@ -20,7 +20,7 @@ const guarded = (read) => (request) => {
   }
 };
 
-/** As Tomcat and Spring do: parameters of segments are cut off, then it is decoded, then resolved. */
+/** Reads paths like Tomcat and Spring: cuts off parameters of segments, then decodes, then normalizes. */
 const cutting = guarded((request) => {
   const cut = pathOf(request)
     .split('/')
@@ -29,32 +29,32 @@ const cutting = guarded((request) => {
   return partOf(posix.normalize(decodeURIComponent(cut)));
 });
 
-/** The other order: decoded, then cut, and without case. */
+/** Reads paths in the other order: decodes, then cuts off parameters, and ignores case. */
 const cuttingLate = guarded((request) => {
   const decoded = decodeURIComponent(pathOf(request)).toLowerCase();
   const cut = decoded.split('/').map((segment) => segment.split(';', 1)[0]);
   return partOf(posix.normalize(cut.join('/')));
 });
 
-/** As many programs do it: against a base, where `\` is `/`, `%2e` is `.` and `//x` is a host. */
+/** Reads paths like many programs, relative to a base URL: `\` becomes `/`, `%2e` becomes `.`, and `//x` becomes a host. */
 const byUrl = guarded((request) => partOf(decodeURIComponent(new URL(request.url, 'http://service.invalid').pathname)));
 
-/** The same of what is decoded already, and not once more: `%2f` makes a host, and line breaks are left out. */
+/** Reads paths in the same way after decoding once: `%2f` can produce a host, and line breaks are dropped. */
 const byDecodedUrl = guarded((request) => {
   const decoded = decodeURIComponent(pathOf(request)).replaceAll('%', '%25');
   return partOf(new URL(decoded, 'http://service.invalid').pathname);
 });
 
-/** Normalized, and by expressions that overlook case as those of Python do. */
+/** Normalizes paths and compares them without case, like regular expressions in Python. */
 const byLetters = guarded((request) => {
   const text = posix.normalize(decodeURIComponent(pathOf(request))).normalize('NFKC');
   return partOf(text.replaceAll('\u0130', 'i').toUpperCase().toLowerCase());
 });
 
-/** Resolved, never decoded. */
+/** Normalizes paths without decoding. */
 const undecoded = guarded((request) => partOf(posix.normalize(pathOf(request))));
 
-/** Real files below a real folder; `\` separates where files do so. */
+/** Reads real files below a real folder. On Windows, `\` separates folders and case is ignored. */
 const files = (isWindows) => {
   const root = throwAwayFolder();
   for (const part of [...PARTS, 'other']) {
@@ -74,7 +74,7 @@ const answer = (response, part, target) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 };
 
-/** Express as it is used: parts of a site as middleware. */
+/** Returns an Express app with the parts of the site as middleware. */
 const expressApp = (seen) => {
   const app = express();
   for (const part of PARTS) app.use(`/${part}`, (request, response) => seen(request, response, part));
@@ -96,7 +96,7 @@ const READERS = {
 
 export const SERVICES = ['express', ...Object.keys(READERS)];
 
-/** `visits`: what came, and for which part it was taken. */
+/** Starts a service. `visits` records each request with the part that the service chose. */
 export async function startService(name) {
   const visits = [];
   const seen = (request, response, part) => {

@@ -1,4 +1,4 @@
-// A real `tunnel start` whose config.yml has one http tunnel per entry, each with its policy.
+// A real `tunnel start` with a config.yml that has an http tunnel per entry, each with a policy.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
@@ -8,7 +8,10 @@ import { until } from '../../lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
-/** `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules or null; `lines`: more of config.yml. */
+/**
+ * Starts the tunnels. `tunnels` contains `{ name, port, policy }`: the name is the subdomain, and the policy is a list of rules or null.
+ * `lines` are additional lines of config.yml.
+ */
 export async function startTunnels(edge, tunnels, lines = []) {
   const home = throwAwayFolder();
   mkdirSync(join(home, '.tunnel'), { mode: 0o700 });
@@ -17,7 +20,7 @@ export async function startTunnels(edge, tunnels, lines = []) {
     `auth_token_file: ${edge.run.admin_token_file}`,
     ...lines,
     'tunnels:',
-    // JSON is YAML.
+    // JSON is valid YAML.
     ...tunnels.map(({ name, port, policy }) => {
       const entry = { proto: 'http', local_port: port, subdomain: name, ...(policy === null ? {} : { policy }) };
       return `  ${name}: ${JSON.stringify(entry)}`;
@@ -40,7 +43,7 @@ export async function startTunnels(edge, tunnels, lines = []) {
   const isOpen = until('all tunnels are open', () => ready.size === tunnels.length, { timeoutMs: 60_000 });
   await Promise.race([isOpen, failAtExit(child)]);
   return {
-    /** The Host of a tunnel, with its port. */
+    /** Returns the Host header of a tunnel, including the port. */
     hostOf: (name) => new URL(ready.get(name).public_url).host,
     stop: () => stopChild(child, 'SIGTERM'),
   };

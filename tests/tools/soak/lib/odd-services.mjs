@@ -1,4 +1,4 @@
-// Local services that do what services should not. The path, or the first byte, says what a visitor wants to see.
+// Misbehaving local services. The path or the first byte selects the behavior that a visitor wants to see.
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer } from 'node:net';
 
@@ -6,7 +6,7 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 const CHUNK = Buffer.alloc(16 * 1024, 'x');
 const chunkedHead = (more = '') => `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n${more}\r\n`;
 
-/** Writes for as long as it is taken. */
+/** Writes bytes as long as the socket accepts them. */
 const pump = (socket, bytes) => {
   const go = () => {
     while (!socket.destroyed && socket.write(bytes));
@@ -130,7 +130,7 @@ const listening = (server) =>
     server.listen({ port: 0, host: '127.0.0.1' }, () => resolve({ port: server.address().port }));
   });
 
-/** Where in what has come behind its head (latin1) a body ends; -1: it is not complete. */
+/** Returns the end of a body in the text after its head (latin1), or -1 if the body is incomplete. */
 const endOfBody = (text, head) => {
   if (!/^transfer-encoding:.*chunked/im.test(head)) {
     const end = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
@@ -149,8 +149,8 @@ const endOfBody = (text, head) => {
 };
 
 /**
- * Answers a head as soon as it comes, and lets the body go. Where the next head begins it must know: the connection is shared by odd visitors and
- * the honest one.
+ * Starts a service that answers a head as soon as it arrives and skips the body. The service must know where the next head begins,
+ * because misbehaving visitors and the honest visitor share a connection.
  */
 export const startHttp1Service = () =>
   listening(
@@ -189,7 +189,7 @@ export const startHttp2Service = () => {
     try {
       wayOf(HTTP2, headers[':path'])(stream);
     } catch {
-      // The visitor was faster: its stream is gone.
+      // The visitor has already closed the stream.
     }
   });
   return listening(server);

@@ -1,4 +1,4 @@
-// Visitors that do what visitors should not: odd requests, odd ways to leave. Each is over by itself after `stayMs` at most.
+// Misbehaving visitors: unusual requests, and unusual ways to leave. Each visitor leaves after `stayMs` at the latest.
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { END_STREAM, FrameReader, fieldBlock, frame, headFrames, PREFACE, TYPE } from '../../http/lib/raw-http2.mjs';
@@ -7,14 +7,14 @@ import { HTTP1_WAYS, HTTP2_WAYS, TCP_WAYS } from './odd-services.mjs';
 const LONGEST_STAY_MS = 40_000;
 const METHODS = ['GET', 'GET', 'GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'DELETE', 'get', 'CONNECT', 'BREW'];
 
-/** All that are here, so that the end of the soak can end them. */
+/** All current visitors, so that the end of the soak can disconnect them. */
 export class Visitors {
   #chance;
   #where;
   #open = new Set();
   counts = {};
 
-  /** `where`: { httpPort, httpsPort, controlPort, restPort, platformPort, tcpPort, hosts } */
+  /** `where` contains { httpPort, httpsPort, controlPort, restPort, platformPort, tcpPort, hosts }. */
   constructor(chance, where) {
     this.#chance = chance;
     this.#where = where;
@@ -24,14 +24,14 @@ export class Visitors {
     return this.#open.size;
   }
 
-  /** One more, of any kind. */
+  /** Sends a visitor of a random kind. */
   send() {
     const kind = this.#chance.of(Object.keys(KINDS));
     this.counts[kind] = (this.counts[kind] ?? 0) + 1;
     KINDS[kind](this.#chance, this.#where, (end, destroy) => this.#stay(end, destroy));
   }
 
-  /** Leaves by itself, and at the latest when all must. */
+  /** Lets a visitor leave after a random time, or earlier when all visitors must leave. */
   #stay(socket, leave) {
     const chance = this.#chance;
     this.#open.add(socket);
@@ -49,14 +49,14 @@ export class Visitors {
   }
 }
 
-/** FIN, reset, or both ends at once. */
+/** Returns a way to leave: a FIN, a reset, or the destruction of the socket. */
 const leaving = (chance, socket) => {
   const way = chance.of(['end', 'reset', 'destroy', 'half']);
   return () => {
     if (way === 'reset' && socket.resetAndDestroy !== undefined && socket.encrypted !== true) socket.resetAndDestroy();
     else if (way === 'end' || way === 'half') {
       socket.end();
-      // One that only said that it has no more to say stays for the answer, for a while.
+      // After a half close the visitor stays for a while to receive the response.
       setTimeout(() => socket.destroy(), way === 'half' ? 5000 : 500).unref();
     } else socket.destroy();
   };
@@ -145,12 +145,13 @@ const KINDS = {
     const port = chance.of([where.httpsPort, where.controlPort]);
     const socket = connectTcp({ port, host: '127.0.0.1' });
     stay(socket, leaving(chance, socket));
-    // The beginning of a ClientHello, and then nothing, or something else.
+    // Sends the beginning of a ClientHello, followed by random bytes or nothing.
     socket.write(
       Buffer.concat([Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]), chance.bytes(chance.between(0, 300))]),
     );
   },
-  // Frames by hand: node's own client sometimes breaks its own memory when sessions are destroyed like this.
+  // Frames are written by hand, because the HTTP/2 client of Node.js sometimes corrupts its memory when sessions are destroyed in this
+  // way.
   http2: (chance, where, stay) => {
     const socket = connectTls({
       port: where.httpsPort,
@@ -161,7 +162,7 @@ const KINDS = {
     stay(socket, leaving(chance, socket));
     const reader = new FrameReader(socket, ({ type, streamId, payload }) => {
       if (type !== TYPE.data || payload.length === 0 || chance.isOneIn(20)) return;
-      // Some never give credit back.
+      // Some visitors never send window updates.
       const increment = Buffer.alloc(4);
       increment.writeUInt32BE(payload.length);
       socket.write(Buffer.concat([frame(TYPE.window, 0, 0, increment), frame(TYPE.window, 0, streamId, increment)]));

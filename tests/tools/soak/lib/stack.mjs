@@ -1,4 +1,5 @@
-// A real stack with a certificate, and the real clients of the soak: three that live, and two members of a group that are killed again and again.
+// A real stack with a certificate, and the real clients of the soak: three that keep running, and two group members that are killed
+// repeatedly.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ const CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const GROUP_KEY = 'a key that all members share';
 
-/** `server`: more lines for its table. */
+/** Returns the configuration. `server` contains additional lines of the [server] table. */
 const configText = (port, server) => `
 [server]
 control_port = 0
@@ -48,7 +49,7 @@ export async function startStack({ server = '' } = {}) {
   const child = await startServer({
     name: 'stack',
     command: process.execPath,
-    // The young generation as `npm start` has it.
+    // The same size of the young generation as with `npm start`.
     args: ['--max-semi-space-size=4', SERVER, 'stack', '--config', config, '--data-dir', dataDir],
     dataDir,
     cwd: folder,
@@ -77,7 +78,7 @@ class Stack {
     return Number(address.includes('//') ? new URL(address).port : address.split(':').at(-1));
   }
 
-  /** Sums of the series by name, labels aside. */
+  /** Returns the sums of all series by name, regardless of labels. */
   async metrics() {
     const text = await read(this.run.metrics_url);
     const sums = {};
@@ -91,14 +92,14 @@ class Stack {
     return read(`${this.run.api_url}/api/connections`, { authorization: `Bearer ${this.#token}` });
   }
 
-  /** What it said last, and that it ended as asked. */
+  /** Stops the stack and returns its exit. */
   async close() {
     await stopChild(this.child, 'SIGTERM');
     return this.child.exit;
   }
 }
 
-/** Each on a connection of its own that is closed at once: what looks must not be among what is counted. */
+/** Requests a URL on a separate connection that is closed at once, so that the request itself is not counted. */
 const read = (url, headers = {}) =>
   new Promise((resolve, reject) => {
     const request = get(url, { headers, agent: false, timeout: 10_000 }, (response) => {
@@ -113,7 +114,7 @@ const read = (url, headers = {}) =>
     request.on('error', reject);
   });
 
-/** `args` are those of `tunnel`; it can be killed and started again. */
+/** A client process that can be killed and restarted. `args` are the arguments of `tunnel`. */
 export class Client {
   #args;
   #home = throwAwayFolder();

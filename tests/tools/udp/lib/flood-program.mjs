@@ -1,10 +1,11 @@
-// Datagrams from many addresses of 10.64.0.0/10, each of a socket of its own that lives for a moment: flood-program.mjs PORT ADDRESSES PER_SECOND SECONDS
-// Says what it sent and what came back as one line of JSON.
+// Sends datagrams from many addresses in 10.64.0.0/10, each from a short-lived separate socket: flood-program.mjs PORT ADDRESSES
+// PER_SECOND SECONDS
+// Prints the numbers of sent and received datagrams as a line of JSON.
 import { createSocket } from 'node:dgram';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const [port, addresses, perSecond, seconds] = process.argv.slice(2).map(Number);
-/** So many sockets are open at a time; the oldest makes room. */
+/** Maximum number of open sockets. The oldest is closed first. */
 const OPEN_MAX = 400;
 
 const addressOf = (n) => `10.${64 + ((n >> 16) & 63)}.${(n >> 8) & 255}.${n & 255}`;

@@ -1,10 +1,10 @@
-// Runs the script in a network namespace of its own, so that rules and addresses are nobody else's.
+// Runs the script in a separate network namespace, so that its rules and addresses affect no other program.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const MARK = 'TRIES_OWN_NETWORK';
 
-/** Begins the script anew inside; returns only there. Skips with one line where that cannot be done. */
+/** Restarts the script inside a new namespace, and returns only there. Prints a message and ends where namespaces are not allowed. */
 export function inOwnNetwork() {
   if (process.env[MARK] === '1') {
     spawnSync('ip', ['link', 'set', 'lo', 'up']);

@@ -1,10 +1,10 @@
-// A TCP link between client and edge that bears so many bytes a second and takes its time, with small buffers as a modem should have; it can stand still.
+// A TCP link between client and edge with limited bandwidth, a delay, and small buffers like a good modem. The link can be stalled.
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
 const TICK_MS = 2;
-/** Per direction and connection: beyond it the sender is not read. */
+/** Buffer per direction and connection. When it is full, the link stops reading from the sender. */
 const BUFFER_MS = 30;
 
 export class SlowLink {
@@ -34,7 +34,7 @@ export class SlowLink {
     return link;
   }
 
-  /** Every connection is reset; new ones are relayed. */
+  /** Resets every connection. New connections are relayed. */
   cut() {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }

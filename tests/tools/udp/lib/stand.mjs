@@ -1,4 +1,4 @@
-// An edge with udp tunnels, a real `tunnel udp` process, and what both say of flows, drops and the path of datagrams.
+// An edge with udp tunnels and a real `tunnel udp` process, with access to their flows, drops and datagram path.
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { until } from '../../lib/until.mjs';
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const MANY_FLOWS = 'connections_per_tunnel = 50000\nconnections_per_address = 50000';
 
-/** Ends the script with one line where one of these programs is missing; each is a command that succeeds where it is there. */
+/** Prints a message and ends the script if one of the programs is missing. Each command must succeed if its program is installed. */
 export function needs(...commands) {
   for (const [program, ...args] of commands) {
     const { error } = spawnSync(program, args, { stdio: 'ignore', timeout: 20_000 });
@@ -22,7 +22,7 @@ export function needs(...commands) {
   }
 }
 
-/** A UDP port that nobody has, of this moment; outside of those that systems give to whoever asks for any. */
+/** Returns a UDP port that is free at the moment, outside the range of ephemeral ports. */
 export async function freeUdpPort() {
   for (;;) {
     const port = 62_000 + Math.floor(Math.random() * 3000);
@@ -36,7 +36,7 @@ export async function freeUdpPort() {
   }
 }
 
-/** `udp`: lines of [udp]; `limits`: lines of [limits]; `ports`: how many tunnels there is room for. */
+/** Starts an edge. `udp` contains lines of [udp], `limits` lines of [limits], and `ports` is the number of tunnel ports. */
 export async function startUdpEdge({ udp = '', limits = MANY_FLOWS, tables = '', ports = 1 } = {}) {
   const port = await freeUdpPort();
   return startEdge({
@@ -54,7 +54,7 @@ export class UdpTunnel {
   #child = null;
   #ask = null;
 
-  /** `control`: host:port to dial in place of the edge's own, a relay for example. */
+  /** `control` is a host:port to dial instead of the edge's, for example a relay. */
   constructor(edge, localPort, { control = edge.run.control, flags = [] } = {}) {
     this.#edge = edge;
     this.#args = [
@@ -88,12 +88,12 @@ export class UdpTunnel {
     return this.#child.pid;
   }
 
-  /** { flows, total, dropped, path, reason } as the edge's REST has them. */
+  /** Returns { flows, total, dropped, path, reason } from the edge's REST API. */
   flows() {
     return this.#edge.api(`/api/tunnels/${this.ready.tunnel_id}/flows`);
   }
 
-  /** Waits until datagrams take this path at both ends. */
+  /** Waits until both ends send datagrams over this path. */
   async settle(path, timeoutMs = 20_000) {
     const isThere = async () => (await this.flows()).path === path && this.ways.at(-1)?.path === path;
     await until(`datagrams take ${path}`, isThere, { timeoutMs });
@@ -128,7 +128,7 @@ export class UdpTunnel {
   }
 }
 
-/** Only what happened. */
+/** Describes the drop counters that are not zero. */
 export const dropsOf = (dropped) =>
   Object.entries(dropped)
     .filter(([, count]) => count > 0)

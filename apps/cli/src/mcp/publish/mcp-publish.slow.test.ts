@@ -1,4 +1,4 @@
-// `tunnel mcp-publish` from the command line to the server behind it, through a real edge in the same process.
+// `tunnel mcp-publish` from the command line to the published server, through a real edge in the same process.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A caller; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
+/** Sends a caller's request. Some systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 const post = (url: string, message: object, headers: Record<string, string> = {}): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { host, port, pathname } = new URL(url);
@@ -83,15 +83,15 @@ const callTool = (url: string, name: string, given: object, headers: Record<stri
 
 const bearer = (token: string | null): Record<string, string> => ({ authorization: `Bearer ${token}` });
 
-describe('tunnel mcp-publish', () => {
-  it('publishes a server behind a token that it makes, and ends both with 0 on a signal', async () => {
+describe('`tunnel mcp-publish`', () => {
+  it('publishes a server behind a new bearer token, and exits with 0 on SIGTERM', async () => {
     const { io, code } = start(['--json']);
     const { mcp_url: url, mcp_token: token, inspect_url: inspector, tunnel_id: id } = await ready(io);
     expect(url).toMatch(/^http:\/\/[a-z0-9-]+\.localhost:\d+\/mcp$/);
     expect(token).toMatch(/^mcp_[0-9A-Za-z]{32}$/);
     const answer = await callTool(url, 'echo', { text: 'through the tunnel' }, bearer(token));
     expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('through the tunnel') as unknown });
-    // The key of the account is not for the server.
+    // The published server does not inherit the account's API key.
     expect((await callTool(url, 'variable', { name: 'TUNNEL_API_KEY' }, bearer(token))).text).toContain('(none)');
 
     const bare = await callTool(url, 'echo', { text: 'x' });
@@ -101,7 +101,7 @@ describe('tunnel mcp-publish', () => {
     expect((await post(url.replace(/\/mcp$/, '/'), {}, bearer(token))).status).toBe(404);
     expect((await callTool(url, 'echo', { text: 'x'.repeat(2_000_000) }, bearer(token))).status).toBe(413);
 
-    // Bodies are kept by nobody.
+    // Request bodies are stored neither in an inspector nor at the edge.
     expect(inspector).toBeNull();
     const api = `http://127.0.0.1:${edge.addresses.api.port}/api/tunnels/${id}/requests`;
     const kept = await fetch(api, { headers: { authorization: `Bearer ${API_KEY}` } });
@@ -110,12 +110,12 @@ describe('tunnel mcp-publish', () => {
     io.signal('SIGTERM');
     expect(await code).toBe(0);
     expect(readdirSync(join(home.path, '.tunnel', 'run'))).toEqual([]);
-    // The token is in the one event alone.
+    // The token appears only in the ready event.
     expect(io.out().split(String(token))).toHaveLength(2);
     expect(io.err()).not.toContain(String(token));
   });
 
-  it('shows people the address, the token once and what the server says', async () => {
+  it("prints the URL, the token once and the server's log lines", async () => {
     const { io } = start(['--allow-tool', 'echo', '--allow-tool', 'missing', '--subdomain', 'notes']);
     const shown = await eventually(
       () => {
@@ -140,7 +140,7 @@ describe('tunnel mcp-publish', () => {
     expect(logs.out()).not.toContain(token);
   });
 
-  it('takes the token of a file, never the API key', async () => {
+  it('takes the token from a file, and refuses the API key as the token', async () => {
     writeFileSync(join(home.path, 'token'), 'a-token-of-their-own-0123456789\n');
     const { io, code } = start(['--json', '--token-file', 'token']);
     const { mcp_url: url, mcp_token: token } = await ready(io);
@@ -160,7 +160,7 @@ describe('tunnel mcp-publish', () => {
     expect(await start(['--token-file', 'key', '--no-auth']).code).toBe(2);
   });
 
-  it('says what --no-auth means, and serves whoever calls, but no page of another site', async () => {
+  it('with --no-auth warns and serves every caller except pages of other origins', async () => {
     const { io } = start(['--json', '--no-auth']);
     const { mcp_url: url, mcp_token: token } = await ready(io);
     expect(token).toBeNull();
@@ -170,7 +170,7 @@ describe('tunnel mcp-publish', () => {
     expect((await callTool(url, 'echo', { text: 'own page' }, { origin: new URL(url).origin })).status).toBe(200);
   });
 
-  it('ends with 2 when the server does not start, and says why', async () => {
+  it('exits with 2 and the reason when the server does not start', async () => {
     const missing = start([], ['--', join(home.path, 'no-such-program')]);
     expect(await missing.code).toBe(2);
     expect(missing.io.err()).toContain(`did not start: program not found: ${join(home.path, 'no-such-program')}`);
@@ -180,7 +180,7 @@ describe('tunnel mcp-publish', () => {
     expect(brief.io.err()).toContain('did not start: exited with code 7');
   });
 
-  it('ends with 0 when it is told to before the server has said what it is', async () => {
+  it('exits with 0 on SIGINT while the server has not answered yet', async () => {
     const marker = join(home.path, 'running');
     const script = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, ''); process.stdin.resume()`;
     const { io, code } = start(['--json'], ['--', process.execPath, '-e', script]);

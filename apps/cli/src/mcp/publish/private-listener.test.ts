@@ -23,20 +23,20 @@ const listen = async (key = 'one', more: Partial<ListenerOptions> = {}): Promise
   return String(listener.local.local_socket);
 };
 
-it('runs of one command that start at the same time have a socket each', async () => {
+it('four runs of the same command at the same time each get their own socket', async () => {
   const paths = await Promise.all([listen(), listen(), listen(), listen()]);
   expect(new Set(paths).size).toBe(4);
   expect(readdirSync(join(home.path, '.tunnel', 'run'))).toHaveLength(4);
 });
 
-it('a command that comes back has the socket of before, another one its own', async () => {
+it('a command gets the same socket in the next run, and a different command gets a different socket', async () => {
   const first = await listen();
   expect(await listen('two')).not.toBe(first);
   await listeners.shift()?.close();
   expect(await listen()).toBe(first);
 });
 
-it('a request that drips is cut off, one that waits for its answer is not', async () => {
+it('a request that arrives too slowly gets a 408, while a slow response is not cut off', async () => {
   const answers: (() => void)[] = [];
   const respond: ListenerOptions['respond'] = async (request, response) => {
     request.resume();

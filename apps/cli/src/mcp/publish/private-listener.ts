@@ -1,5 +1,5 @@
-// Where a published MCP server is reached within this machine: a Unix socket that its owner alone can open. On Windows a port of loopback, where
-// the bearer is what keeps others out.
+// The local address of a published MCP server: a Unix socket that only its owner can open. On Windows, a port on loopback, where the
+// bearer token keeps other users out.
 import { chmodSync, rmSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,29 +10,35 @@ import type { Io } from '../../io/io.ts';
 import { misuse } from '../../io/problem-report.ts';
 import { withSingleInstanceLock } from '../../io/single-instance-lock.ts';
 
-/** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
+/**
+ * Maximum connections to the socket of a published server. All connections come through the tunnel: one per call, and waiting or idle
+ * connections.
+ */
 const MCP_PUBLISH_CONNECTIONS_MAX = 128;
-/** for the whole of a request to it: with a message of 1 MiB, time for the slowest line, and callers that drip do not keep the others out */
+/**
+ * Time limit of a whole request to a published server. Long enough for a message of 1 MiB over the slowest line, and short enough that
+ * callers that send very slowly cannot keep other callers out.
+ */
 const MCP_PUBLISH_REQUEST_MS = 30_000;
-/** the same command that is published at the same time, by one user */
+/** Maximum simultaneous publications of the same command by one user. */
 const MCP_PUBLISH_SOCKETS_MAX = 8;
 
 export interface PrivateListener {
-  /** For the spec of the tunnel that leads there. */
+  /** Local target for the spec of the tunnel. */
   readonly local: LocalSpec;
   close(): Promise<void>;
 }
 
 export interface ListenerOptions {
-  /** Left out: as the limit has it. */
+  /** Time limit of a request in milliseconds. Default: MCP_PUBLISH_REQUEST_MS. */
   readonly requestMs?: number;
-  /** The same publication has the same socket: a client that comes back after a kill is known by it. */
+  /** Identifies the publication. The same publication gets the same socket path, which identifies a client that returns after a kill. */
   readonly key: string;
   readonly respond: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly onProblem: (reason: string) => void;
 }
 
-/** Rejects with a Fault. */
+/** Starts a listener reachable only for this user. Rejects with a Fault. */
 export const listenPrivately = async (
   { key, requestMs = MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerOptions,
   io: Io,
@@ -43,13 +49,15 @@ export const listenPrivately = async (
     lookEveryMs: requestMs / 4,
     ...deps,
   });
-  // The edge keeps connections for the next request. One that we close at that moment would cost a call, which nobody may send twice.
+  // Idle connections are never closed, because the edge keeps them for the next request. Closing a connection while a request arrives
+  // would lose the call, and a call must not be sent twice.
   server.keepAliveTimeout = 0;
   if (process.platform === 'win32') return listenOnLoopback(server);
   const { paths, problems } = choosePaths(io, `mcp-${sha256Hex(key).slice(0, 16)}`);
   for (const path of paths) {
     try {
-      // Two that start at once would both find nobody there, and the later one take the place of the other.
+      // The lock keeps two simultaneous starts from both finding a free path, where the later process would replace the socket of the
+      // earlier process.
       const taken = await withSingleInstanceLock(path, io, () => takeFirstFree(server, slots(path)));
       if (taken !== null) return listenerAt(server, taken);
     } catch (error) {
@@ -73,23 +81,23 @@ const listenOnLoopback = async (server: Server): Promise<PrivateListener> => {
   return { local: { local_host: '127.0.0.1', local_port: port }, close: () => closeLocalServer(server) };
 };
 
-/** The same command may run more than once. */
+/** Returns a socket path for each simultaneous run of the same command. */
 const slots = (path: string): string[] =>
   Array.from({ length: MCP_PUBLISH_SOCKETS_MAX }, (_, index) => path.replace(/\.sock$/, `-${index}.sock`));
 
-/** null: other runs listen on all of them. */
+/** Listens on the first free path. Returns null if other runs listen on all paths. */
 const takeFirstFree = async (server: Server, paths: readonly string[]): Promise<string | null> => {
   for (const path of paths) if (await takeSocket(server, path)) return path;
   return null;
 };
 
-/** false: another run listens there. */
+/** Listens on a path. Returns false if another run listens there. */
 const takeSocket = async (server: Server, path: string): Promise<boolean> => {
   if (await isListening(path)) return false;
-  // Of one that was killed.
+  // A socket without a listener belongs to a killed run.
   rmSync(path, { force: true });
   await listen(server, { path });
-  // Nobody else can enter the folder before that.
+  // The folder is closed to other users, so the socket was protected even before this change of mode.
   chmodSync(path, 0o600);
   return true;
 };

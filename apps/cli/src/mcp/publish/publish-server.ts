@@ -1,4 +1,5 @@
-// What `tunnel mcp-publish` runs: the MCP server and its bridge, a listener of ours that serves it, and an http tunnel that leads there.
+// The course of `tunnel mcp-publish`: starts the MCP server with its bridge, a private listener that serves the bridge, and an http
+// tunnel to the listener.
 import { basename } from 'node:path';
 import type { StatusEvent, Tunnel } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
@@ -28,9 +29,9 @@ import { listenPrivately } from './private-listener.ts';
 export interface McpPublishFlags extends ConnectionFlags {
   readonly subdomain?: string;
   readonly domain?: string;
-  /** Here it is the token of callers; the API key has no file of its own. */
+  /** File with the bearer token for callers. This command has no flag for a file with the API key. */
   readonly tokenFile?: string;
-  /** false: anybody may call. */
+  /** False if callers need no token. */
   readonly auth: boolean;
   readonly allowTool?: string[];
   readonly capture?: boolean;
@@ -60,7 +61,7 @@ export const publishServer = async (
     proto: 'http' as const,
     ...listener.local,
     name: nameOf(command),
-    // What callers and the server say to each other is kept by nobody unless its owner wants it.
+    // The messages between callers and the server are captured only if the owner asks for captures.
     capture: flags.capture === true,
     ...(subdomain === undefined ? {} : { subdomain }),
     ...(domain === undefined ? {} : { domain }),
@@ -84,7 +85,7 @@ export const publishServer = async (
   }
 };
 
-/** The API key is ours, not the server's. */
+/** Environment variables hidden from the MCP server, because they contain secrets of the client. */
 const KEPT_FROM_SERVER: readonly string[] = ['TUNNEL_API_KEY', 'TUNNEL_P2P_SECRET'];
 
 const serverCommand = (command: string, args: readonly string[], { env, cwd }: Io): ServerCommand => ({
@@ -103,10 +104,10 @@ const nameOf = (command: string): string =>
 
 const mcpUrl = ({ publicUrl }: Tunnel): string => `${publicUrl.replace(/\/$/, '')}/mcp`;
 
-/** What callers have to show. One that was made is forgotten once it is shown. */
+/** The bearer token that callers must send. A generated token is forgotten after it has been shown once. */
 class Bearer {
   readonly hash: string | null;
-  /** Where it came from, for people; null: it was made. */
+  /** File that contains the token, for display. Null for a generated token, and without a token. */
   readonly source: string | null;
   #unshown: string | null;
 
@@ -139,7 +140,7 @@ const findBearer = (
   const given = readToken(pathFrom(io.cwd, tokenFile, io.home), '--token-file').token.reveal();
   const problem = bearerProblem(given);
   if (problem !== null) throw new Fault('CLIENT_TOKEN_FILE', { file: tokenFile, reason: problem });
-  // With every other command this flag names the file of the API key.
+  // In all other commands, --token-file names the file with the API key.
   if (given === apiKey.reveal()) {
     throw misuse('the token in --token-file is your API key. Use a separate token for callers of the MCP server.');
   }
@@ -152,7 +153,7 @@ interface PublicationOptions {
   readonly io: Io;
 }
 
-/** The server with its bridge, as what goes with the run: started before the client connects, and told to the one who runs it. */
+/** The MCP server with its bridge, as a hook of the run: started before the client connects, and shown to the user. */
 class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   readonly output = { onStatus: (event: StatusEvent) => this.#onStatus(event) };
   readonly #command: ServerCommand;
@@ -179,7 +180,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
     try {
       this.#bridge = await bridgeStdio(this.#command, { ...this.#bridgeOptions(), signal: stop.signal });
     } catch (error) {
-      // It was told to end before the server was there; so is the run.
+      // A stop request came before the server was ready. The run ends for the same reason.
       if (!stop.signal.aborted) throw error;
     }
   }
@@ -206,7 +207,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
 
   #onStatus(event: StatusEvent): void {
     if (event.type === 'tunnel-opened' || event.type === 'tunnel-moved') this.#tellAddress(event.tunnel);
-    // Callers that wait for changes would hold up the end; those with a call may finish it.
+    // Callers that wait for changes would delay the end of the run. Calls in progress may finish.
     if (event.type === 'closing') void this.#bridge?.finish();
   }
 

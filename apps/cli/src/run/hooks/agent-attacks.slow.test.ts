@@ -1,4 +1,4 @@
-// What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
+// Attacks on the control socket of a running client: its resource use stays limited, and its tunnels keep working.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => trial.close());
 
-/** All that it says until it hangs up. */
+/** Sends bytes to the control socket, and returns the whole answer once the client has closed the connection. */
 const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
   new Promise((resolve) => {
     const socket = trial.dial({ path: trial.socketPath });
@@ -29,7 +29,7 @@ const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
     else socket.write(bytes);
   });
 
-/** For servers that this test starts. */
+/** Lowers limits for clients started by this test, until the test ends. */
 const shorten = (limits: Partial<Record<keyof typeof CLI_LIMITS, number>>): void => {
   const before = { ...CLI_LIMITS };
   Object.assign(CLI_LIMITS, limits);
@@ -38,8 +38,8 @@ const shorten = (limits: Partial<Record<keyof typeof CLI_LIMITS, number>>): void
 
 const openSockets = (): number => trial.sockets.filter(({ closed }) => !closed).length;
 
-describe('the socket under attack', () => {
-  it('garbage gets no answer but a refusal, and the tunnel does not notice', async () => {
+describe('the control socket of a client under attack', () => {
+  it('refuses garbage and invalid requests, and the tunnel keeps working', async () => {
     const { port } = await trial.startTcp();
     const garbage = [Buffer.alloc(4096, 0xff), '\0\0\0', 'GET\r\n\r\n', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n\r\n`];
     for (const bytes of garbage) expect(await throwAt(bytes)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
@@ -60,7 +60,7 @@ describe('the socket under attack', () => {
     await trial.visit(port);
   });
 
-  it('what is no tunnel is refused in words, whatever its shape', async () => {
+  it('refuses an invalid tunnel spec with CLIENT_USAGE', async () => {
     await trial.startTcp();
     const base = { protocol: 'tcp', name: 'x', localPort: 80 };
     const odd: object[] = [
@@ -69,7 +69,7 @@ describe('the socket under attack', () => {
       { ...base, healthCheck: { type: {} } },
       { ...base, localPort: '80' },
       { ...base, protocol: 'p2p', p2pName: 'x' },
-      // A key of config.yml among the names of the library, and the other way round.
+      // Keys of config.yml and keys of the library cannot be mixed.
       { ...base, local_host: '127.0.0.1' },
       { proto: 'tcp', name: 'x', localPort: 80 },
       { ...base, name: '' },
@@ -84,7 +84,7 @@ describe('the socket under attack', () => {
     }
   });
 
-  it('a body over 256 KiB is refused, by its length and by its bytes', async () => {
+  it('refuses a body above 256 KiB with 413, by Content-Length and by bytes', async () => {
     await trial.startTcp();
     const bytes = AGENT_BODY_MAX_BYTES + 1;
     expect(await throwAt(`POST /tunnels HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`, false)).toMatch(
@@ -96,8 +96,8 @@ describe('the socket under attack', () => {
     ).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it('1,000 connections and slow bodies: bounded, cut off in time, and the tunnel does not notice', async () => {
-    // By timers of Node's HTTP server, which know no other clock.
+  it('limits 1,000 connections with slow bodies and cuts them off, and the tunnel keeps working', async () => {
+    // The limits are enforced by timers of Node's HTTP server, which ignore a fake clock.
     shorten({ AGENT_REQUEST_TIMEOUT_MS: 500, AGENT_LOOK_EVERY_MS: 100 });
     const { port } = await trial.startTcp();
     for (let index = 0; index < 1000; index += 1) {
@@ -106,13 +106,13 @@ describe('the socket under attack', () => {
     }
     await trial.visit(port);
     await eventually(() => expect(openSockets()).toBeLessThanOrEqual(AGENT_CONNECTIONS_MAX + 1));
-    // There is room again when the slow ones are cut off, and a command waits for that.
+    // A command waits until the slow connections have been cut off and a connection is available again.
     expect(await trial.statuses()).toHaveLength(1);
     await eventually(() => expect(openSockets()).toBe(0), { timeoutMs: 15_000 });
     await trial.visit(port);
   });
 
-  it('those who follow are bounded, and leave room for questions', async () => {
+  it('limits the number of followers, and still answers other commands', async () => {
     await trial.startTcp();
     const stop = new AbortController();
     const follow = (): Promise<unknown> =>
@@ -126,7 +126,7 @@ describe('the socket under attack', () => {
     await Promise.all(following);
   });
 
-  it('a command that gives up leaves no tunnel behind', async () => {
+  it('leaves no tunnel behind when a command gives up', async () => {
     const { io } = await trial.startTcp();
     await trial.edge.stop({ drainMs: 0 });
     await eventually(() => expect(io.events().at(-1)).toMatchObject({ event: 'reconnecting' }));
@@ -142,7 +142,7 @@ describe('the socket under attack', () => {
     await eventually(async () => expect((await trial.statuses())[0]?.tunnels).toHaveLength(1));
   });
 
-  it('nothing but the socket is in the folder', async () => {
+  it('is the only file in its folder', async () => {
     await trial.startTcp();
     expect(readdirSync(join(trial.home.path, '.tunnel', 'run'))).toEqual([`${process.pid}.sock`]);
   });

@@ -1,4 +1,4 @@
-// What can be asked of a running client, and what it does then. Thin: each is one verb of RunningClient.
+// The agent's HTTP routes. A route is thin: it calls one method of RunningClient.
 import type { ServerResponse } from 'node:http';
 import { type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
@@ -13,11 +13,11 @@ import type { LogKeeper } from './log-keeper.ts';
 import type { RunningClient } from './running-client.ts';
 import { statusOf } from './status-report.ts';
 
-/** connections that follow events or logs, so that there is always room to ask something */
+/** Maximum connections that follow events or logs. The limit leaves room for other requests. */
 export const AGENT_FOLLOWERS_MAX = 16;
-/** Events that wait for one follower of `GET /events`. A follower that reads more slowly is disconnected. */
+/** Maximum bytes queued for one follower of events or logs. A follower that reads more slowly is disconnected. */
 const AGENT_LAG_MAX_BYTES = 1024 * 1024;
-/** the answer of the edge to a tunnel that was added; then it is given up */
+/** Timeout for the edge's response to an added tunnel. Afterwards the tunnel is removed. */
 const AGENT_ADD_TIMEOUT_MS = 30_000;
 
 export interface AgentRoutes {
@@ -32,7 +32,7 @@ export interface AgentRequest {
   readonly method: string;
   readonly url: string;
   readonly body: string;
-  /** Of one that goes on: for those who follow. */
+  /** HTTP response, for routes that stream events or logs. */
   readonly response: ServerResponse;
 }
 
@@ -41,7 +41,7 @@ interface AgentAnswer {
   readonly json: object;
 }
 
-/** Split by hand: to the rules of a URL a tunnel of the name `..` would be another path. */
+/** Path and query of a request. Split by hand, because URL parsing would resolve a tunnel named `..` to another path. */
 interface Asked {
   readonly path: string;
   readonly query: URLSearchParams;
@@ -53,7 +53,7 @@ type Route = (
   agent: AgentRoutes,
 ) => Promise<AgentAnswer | null> | AgentAnswer | null;
 
-/** null: it was answered already. Throws a Fault. */
+/** Runs the route of a request. Returns null if the route has sent the response. Throws a Fault on errors. */
 export const answerTo = async (request: AgentRequest, agent: AgentRoutes): Promise<AgentAnswer | null> => {
   const [path = '', query = ''] = request.url.split('?', 2);
   const [, head = '', name] = path.split('/');
@@ -85,7 +85,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   '/reload': { POST: async (_request, _asked, { running }) => ok(await reload(running)) },
   '/stop': {
     POST: ({ response }, _asked, { running }) => {
-      // With the end of the run its socket is closed: first the answer.
+      // The end of the run closes the socket, so the response is sent before the run is stopped.
       response.once('close', () => running.stop());
       return { status: 202, json: { stopping: true } };
     },
@@ -103,7 +103,10 @@ const addTunnel = async ({ body, response }: AgentRequest, agent: AgentRoutes): 
   return ok({ event: 'ready', at, ...readyFields(tunnel, running.client?.session ?? null, running.inspectUrl) });
 };
 
-/** Nobody waits for the tunnel any more: it is not to open behind their back. */
+/**
+ * The error of an added tunnel after a timeout or a disconnected caller. The tunnel must not open later, because no caller waits for the
+ * tunnel.
+ */
 class GivenUp extends Error {
   readonly fault: Fault;
 
@@ -171,7 +174,7 @@ const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {
   return null;
 };
 
-/** `lines`: so many of the past ones; `follow=1`: and those that come. */
+/** Sends log entries. `lines` is the number of past entries; `follow=1` adds new entries as they arrive. */
 const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): null => {
   const asked = Number(query.get('lines') ?? CLI_LIMITS.AGENT_LOG_LINES_MAX);
   if (!Number.isInteger(asked) || asked < 0) {
@@ -191,7 +194,7 @@ const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): 
 
 const NDJSON = { 'content-type': 'application/x-ndjson', connection: 'close' };
 
-/** How many there are, by the log that they follow. */
+/** Number of followers of each log. */
 const followers = new WeakMap<LogKeeper, number>();
 
 const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {

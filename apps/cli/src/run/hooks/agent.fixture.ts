@@ -1,4 +1,4 @@
-// A real client at a real edge in this process, the commands that ask it, and its socket.
+// A real client at a real edge in this process, with commands that talk to the client over its control socket.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export class AgentTrial {
   readonly home: TemporaryDirectory;
   readonly edge: Edge;
   readonly echo: TcpServer;
-  /** Of a client at the edge. */
+  /** Flags that connect a client to the edge. */
   readonly flags: readonly string[];
   readonly sockets: Socket[] = [];
   readonly #runs: { io: TestIo; code: Promise<number> }[] = [];
@@ -61,7 +61,7 @@ export class AgentTrial {
     return started;
   }
 
-  /** A command that ends by itself. */
+  /** Runs a command to its end. */
   async ask(...args: string[]): Promise<{ code: number; out: string; err: string }> {
     const io = makeTestIo({ home: this.home.path });
     return { code: await run(args, io), out: io.out(), err: io.err() };
@@ -71,7 +71,7 @@ export class AgentTrial {
     return JSON.parse((await this.ask('status', '--json')).out) as ClientStatus[];
   }
 
-  /** `tunnel tcp` to the echo service under the name `echo`, open. */
+  /** Starts `tunnel tcp` for the echo service with the tunnel name `echo`, and waits until the tunnel is open. */
   async startTcp() {
     const started = this.run(['tcp', String(this.echo.port), '--name', 'echo', ...this.flags]);
     const port = await eventually(() => {
@@ -89,7 +89,7 @@ export class AgentTrial {
     return socket;
   }
 
-  /** There and back through a tunnel. */
+  /** Sends bytes through a tunnel and expects the echo. */
   async visit(port: number): Promise<void> {
     const socket = this.dial({ port, host: '127.0.0.1' });
     socket.write('hello');

@@ -1,4 +1,4 @@
-// The agent of a real client at a real edge, and the commands that ask it.
+// The control socket of a real client at a real edge, and the commands that use it.
 import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer } from '@tunnel/testkit';
@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => trial.close());
 
 describe('a running client', () => {
-  it('has a socket for its owner alone, and none when it has ended', async () => {
+  it('has a control socket with mode 0600, and removes it at the end', async () => {
     const { io, code } = await trial.startTcp();
     expect(lstatSync(trial.socketPath).mode & 0o777).toBe(0o600);
     io.signal('SIGTERM');
@@ -23,7 +23,7 @@ describe('a running client', () => {
     expect(existsSync(trial.socketPath)).toBe(false);
   });
 
-  it('tells its status with the fields of the contract, in their order', async () => {
+  it('reports its status with the documented fields in order', async () => {
     const { io } = await trial.startTcp();
     const [status, ...others] = await trial.statuses();
     expect(others).toEqual([]);
@@ -48,7 +48,7 @@ describe('a running client', () => {
     });
   });
 
-  it('shows that the local service cannot be reached only until it answers again', async () => {
+  it('shows the error of the local service until the service answers again', async () => {
     const { port } = await trial.startTcp();
     const lastError = async () => (await trial.statuses())[0]?.tunnels[0]?.last_error ?? null;
     await trial.echo.close();
@@ -63,7 +63,7 @@ describe('a running client', () => {
     }
   });
 
-  it('is there while it still connects, and can be stopped then', async () => {
+  it('can be listed and stopped while it is still connecting', async () => {
     await trial.echo.close();
     const server = `127.0.0.1:${trial.echo.port}`;
     const { code } = trial.run(['tcp', '80', '--server', server, '--token', 't', '--wait', '--json']);
@@ -77,7 +77,7 @@ describe('a running client', () => {
     expect(await code).toBe(0);
   });
 
-  it('goes on without one where there is no place for a socket, and says so in one line', async () => {
+  it('runs without a control socket if there is no place for it, and prints one line', async () => {
     const env = { XDG_RUNTIME_DIR: join(trial.home.path, 'none'), TMPDIR: join(trial.home.path, 'none') };
     const nowhere = { home: join(trial.home.path, 'nowhere'), env };
     const { io } = trial.run(['tcp', String(trial.echo.port), ...trial.flags], nowhere);
@@ -86,8 +86,8 @@ describe('a running client', () => {
   });
 });
 
-describe('commands without a client', () => {
-  it('say that none is running', async () => {
+describe('commands without a running client', () => {
+  it('say that no client is running, and exit with 1 unless they only list clients', async () => {
     expect(await trial.ask('status')).toEqual({ code: 0, out: 'no client is running\n', err: '' });
     expect(await trial.ask('status', '--json')).toEqual({ code: 0, out: '[]\n', err: '' });
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: expect.stringContaining('no client is running') });
@@ -100,14 +100,14 @@ describe('commands without a client', () => {
   });
 });
 
-describe('tunnel ready', () => {
-  it('waits for as long as it is told to', async () => {
+describe('`tunnel ready`', () => {
+  it('waits up to --timeout until the client is ready', async () => {
     const waiting = trial.ask('ready', '--timeout', '20');
     await trial.startTcp();
     expect(await waiting).toEqual({ code: 0, out: '', err: '' });
   });
 
-  it('names what is missing', async () => {
+  it('names the refused tunnel, even after a second failed attempt to open it', async () => {
     writeFileSync(
       join(trial.home.path, 'c.yml'),
       `tunnels:\n  good: {proto: tcp, local_port: ${trial.echo.port}}\n  bad: {proto: tcp, local_port: 1, remote_port: 1}\n`,
@@ -115,7 +115,7 @@ describe('tunnel ready', () => {
     const { io } = trial.run(['start', '--config', 'c.yml', ...trial.flags]);
     await eventually(() => expect(new Set(io.events().map(({ event }) => event))).toEqual(new Set(['error', 'ready'])));
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
-    // Another attempt at it that fails does not make the first one forgotten.
+    // A second failed attempt to open the tunnel does not clear the first refusal.
     expect(await trial.ask('add', 'tcp', '1', '--name', 'bad', '--remote-port', '1')).toMatchObject({ code: 4 });
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
@@ -125,8 +125,8 @@ describe('tunnel ready', () => {
   });
 });
 
-describe('tunnel add and remove', () => {
-  it('open one more tunnel and close it, while the first goes on', async () => {
+describe('`tunnel add` and `tunnel remove`', () => {
+  it('open and close a second tunnel while the first one stays open', async () => {
     const { io } = await trial.startTcp();
     const added = await trial.ask('add', 'tcp', String(trial.echo.port), '--name', 'second');
     expect(added).toMatchObject({ code: 0, err: '' });
@@ -145,7 +145,7 @@ describe('tunnel add and remove', () => {
     await expect(trial.visit(port)).rejects.toThrow();
   });
 
-  it('--json prints the ready event', async () => {
+  it('print the ready event with --json', async () => {
     await trial.startTcp();
     const { out } = await trial.ask('add', 'http', '3000', '--json');
     expect(JSON.parse(out)).toMatchObject({
@@ -157,7 +157,7 @@ describe('tunnel add and remove', () => {
     });
   });
 
-  it('a name that is taken: 2; a refusal of the edge: 4, and nothing is left of it; an unknown name: 2', async () => {
+  it('exit with 2 for a used or unknown name, and with 4 without a leftover tunnel if the edge refuses', async () => {
     await trial.startTcp();
     expect(await trial.ask('add', 'tcp', '1', '--name', 'echo')).toMatchObject({
       code: 2,
@@ -174,7 +174,7 @@ describe('tunnel add and remove', () => {
     expect((await trial.statuses())[0]?.tunnels).toHaveLength(1);
   });
 
-  it('the client stays when its last tunnel is removed, and takes another', async () => {
+  it('keep the client running after its last tunnel is removed', async () => {
     await trial.startTcp();
     await trial.ask('remove', 'echo');
     expect(await trial.ask('ready')).toMatchObject({ code: 0 });
@@ -184,7 +184,7 @@ describe('tunnel add and remove', () => {
     expect((await trial.statuses())[0]?.state).toBe('connected');
   });
 
-  it('a group key goes along', async () => {
+  it('pass a group key to the client', async () => {
     await trial.startTcp();
     const keyFile = join(trial.home.path, 'group-key');
     writeFileSync(keyFile, 'what all members share\n');
@@ -196,10 +196,10 @@ describe('tunnel add and remove', () => {
   });
 });
 
-describe('tunnel add --save', () => {
+describe('`tunnel add --save`', () => {
   const saved = (): string => readFileSync(join(trial.home.path, '.tunnel', 'config.yml'), 'utf8');
 
-  it('writes every kind of tunnel so that `tunnel check` takes the file, and names secrets instead of telling them', async () => {
+  it('writes every kind of tunnel in a valid form, and refers to secrets without copying them', async () => {
     await trial.startTcp();
     const { path: home } = trial.home;
     writeFileSync(join(home, 'group-key'), 'what all members share\n');
@@ -222,7 +222,7 @@ describe('tunnel add --save', () => {
       ['udp', '53', '--idle', '60', '--proxy-protocol', 'v2'],
       ['files', 'dist', '--spa'],
     ];
-    // What the edge warns of is said, and nothing else.
+    // Stderr contains only the edge's warning.
     const err = (kind: readonly string[]): string =>
       kind.includes('--group-key-file')
         ? 'warning: load balancing is off on this edge: this tunnel is served alone\n'
@@ -233,20 +233,20 @@ describe('tunnel add --save', () => {
     expect(saved()).not.toContain('what all members share');
     const check = await trial.ask('check');
     expect(check).toMatchObject({ code: 0, out: expect.stringContaining('is valid (6 tunnels)') });
-    // What runs is what the file says.
+    // The file describes the tunnels that are running.
     expect(saved()).toContain(`local_socket: ${join(home, 'app.sock')}`);
     expect(saved()).toMatch(/files:\n {6}dir: .*dist\n {6}spa: true/);
   });
 
-  it('a tunnel that the edge refuses is not written', async () => {
+  it('does not write a tunnel that the edge refuses', async () => {
     await trial.startTcp();
     expect((await trial.ask('add', 'tcp', '1', '--remote-port', '1', '--save')).code).toBe(4);
     expect(existsSync(join(trial.home.path, '.tunnel', 'config.yml'))).toBe(false);
   });
 });
 
-describe('tunnel logs', () => {
-  it('prints the last lines, events with --json, and goes on with -f until the client ends', async () => {
+describe('`tunnel logs`', () => {
+  it('prints the latest lines, events with --json, and with -f new events until the client ends', async () => {
     const { io } = await trial.startTcp();
     const lines = (await trial.ask('logs')).out.trim().split('\n');
     expect(lines).toEqual([
@@ -275,8 +275,8 @@ describe('tunnel logs', () => {
   });
 });
 
-describe('tunnel status', () => {
-  it('--watch draws over itself, and ends at a signal', async () => {
+describe('`tunnel status`', () => {
+  it('redraws in place with --watch, and exits with 0 on SIGINT', async () => {
     await trial.startTcp();
     const io = makeTestIo({ home: trial.home.path, isTTY: true, env: { NO_COLOR: '1' } });
     const code = run(['status', '--watch'], io);
@@ -290,8 +290,8 @@ describe('tunnel status', () => {
   });
 });
 
-describe('tunnel alone', () => {
-  it('says what to do next at a terminal: init, start, or the status', async () => {
+describe('`tunnel` without arguments', () => {
+  it('suggests the next step at a terminal: login, http, start or the status', async () => {
     const alone = async (): Promise<string> => {
       const io = makeTestIo({ home: trial.home.path, isTTY: true, env: { NO_COLOR: '1' } });
       expect(await run([], io)).toBe(0);
@@ -309,8 +309,8 @@ describe('tunnel alone', () => {
   });
 });
 
-describe('names', () => {
-  it('may be such as paths have for other folders', async () => {
+describe('tunnel names', () => {
+  it('can be path segments such as ".."', async () => {
     await trial.startTcp();
     expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining("no tunnel '..'") });
     expect(await trial.ask('add', 'tcp', '1', '--name', '..')).toMatchObject({ code: 0 });

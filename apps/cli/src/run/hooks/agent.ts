@@ -1,4 +1,5 @@
-// The agent, a hook of every run: a Unix socket of its owner where the client answers, with its log and its status, and takes changes.
+// The agent, a hook of every run: a Unix socket accessible only to its owner. The client responds there with its log and status, and
+// accepts changes.
 import { chmodSync, rmSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
@@ -11,14 +12,14 @@ import { type AgentRoutes, answerTo } from './agent-routes.ts';
 import { LogKeeper } from './log-keeper.ts';
 import type { RunHook, RunningClient } from './running-client.ts';
 
-/** connections to the socket of one client at once; more are closed as they come */
+/** Maximum simultaneous connections to the socket of one client. Further connections are closed immediately. */
 export const AGENT_CONNECTIONS_MAX = 32;
-/** the body of a request; a tunnel in words is a few KiB */
+/** Maximum size of a request body. A tunnel as JSON takes a few KiB. */
 export const AGENT_BODY_MAX_BYTES = 256 * 1024;
 
 type CloseAgent = () => Promise<void>;
 
-/** null on Windows: node cannot keep a named pipe to one user. */
+/** Creates the agent of a run. Returns null on Windows, because Node.js cannot restrict a named pipe to one user. */
 export const agentHook = (_plan: unknown, io: Io): RunHook | null => {
   if (process.platform === 'win32') return null;
   const log = new LogKeeper(io.clock);
@@ -35,7 +36,7 @@ export const agentHook = (_plan: unknown, io: Io): RunHook | null => {
   };
 };
 
-/** Tunnels are what people came for: without a socket they run all the same. */
+/** Starts the agent. A failure is only reported, because the tunnels also work without a socket. */
 const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<CloseAgent | null> => {
   const { paths, problems } = choosePaths(io, process.pid);
   try {
@@ -47,7 +48,10 @@ const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<Cl
   }
 };
 
-/** Answers at the first of the paths where it can, and settles with what ends that. Rejects with why it cannot at the last. HTTP/1.1 and JSON. */
+/**
+ * Starts an HTTP/1.1 server with JSON responses on the first usable path. Resolves with a function that stops the server. Rejects with
+ * the error of the last path.
+ */
 const startAgent = async (paths: readonly string[], routes: AgentRoutes): Promise<CloseAgent> => {
   const server = createLocalServer({
     connectionsMax: AGENT_CONNECTIONS_MAX,
@@ -69,7 +73,10 @@ const startAgent = async (paths: readonly string[], routes: AgentRoutes): Promis
   throw problem;
 };
 
-/** A socket under our own pid that nobody listens on is that of an earlier process. In a folder that containers share, somebody may. */
+/**
+ * Listens on a path. An existing socket with the pid of this process and without a listener belongs to an earlier process, and is
+ * replaced. A socket with a listener belongs to another container that shares the folder.
+ */
 const listenAt = async (server: Server, path: string): Promise<void> => {
   try {
     await listen(server, path);
@@ -78,7 +85,7 @@ const listenAt = async (server: Server, path: string): Promise<void> => {
     rmSync(path, { force: true });
     await listen(server, path);
   }
-  // Nobody else can enter the folder before that.
+  // The folder is closed to other users, so the socket was protected even before this change of mode.
   chmodSync(path, 0o600);
 };
 
@@ -91,14 +98,14 @@ const listen = (server: Server, path: string): Promise<void> =>
     });
   });
 
-/** First out of sight, then silent: nobody is to find it and get no answer. */
+/** Removes the socket first, then closes the server, so that no command finds a socket without a response. */
 const closeAt = async (server: Server, path: string): Promise<void> => {
   rmSync(path, { force: true });
   await closeLocalServer(server);
 };
 
 const respond = async (request: IncomingMessage, response: ServerResponse, routes: AgentRoutes): Promise<void> => {
-  // A caller that hangs up is no news.
+  // A disconnected caller is not an error.
   response.on('error', () => {});
   try {
     const body = await readBody(request);
@@ -112,7 +119,10 @@ const respond = async (request: IncomingMessage, response: ServerResponse, route
   }
 };
 
-/** A body over the bound is read to its end and dropped, so that a client that writes all of it before it reads gets the response as well. */
+/**
+ * Reads the body of a request. A body over the limit is read to its end and dropped, so that a caller that writes the whole body before
+ * reading still gets the response.
+ */
 const readBody = (request: IncomingMessage): Promise<string> =>
   new Promise((resolve, reject) => {
     const limit = AGENT_BODY_MAX_BYTES;

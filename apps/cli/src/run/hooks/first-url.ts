@@ -1,4 +1,4 @@
-// What is done with the first public URL of a run, once: shown as a QR code (--qr), opened in the browser (--open).
+// Actions on the first public URL of a run, taken once: show a QR code (--qr), open the browser (--open).
 import { spawn } from 'node:child_process';
 import { protocolTraits, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Io } from '../../io/io.ts';
@@ -7,7 +7,7 @@ import type { RunHook, RunningClient, TunnelRun } from './running-client.ts';
 
 const NARROW = 'the terminal is too narrow for the QR code of this URL';
 
-/** Programs have no camera: none with --json. */
+/** Creates the hook for --qr. Returns null without --qr, and with --json, because programs have no camera. */
 export const qrCode = ({ flags }: TunnelRun, io: Pick<Io, 'stdout' | 'env'>): RunHook | null => {
   if (flags.qr !== true || flags.json === true) return null;
   return onFirst(
@@ -17,7 +17,10 @@ export const qrCode = ({ flags }: TunnelRun, io: Pick<Io, 'stdout' | 'env'>): Ru
   );
 };
 
-/** Light squares on the terminal's ground. Where there are colours both are set, so that a light theme does not turn it inside out. */
+/**
+ * Draws a QR code with light squares on the terminal's background. On a color terminal, both colors are set, so that a light theme does
+ * not invert the code.
+ */
 const qrText = async (url: string, { stdout, env }: Pick<Io, 'stdout' | 'env'>): Promise<string> => {
   const { renderUnicodeCompact } = await import('uqr');
   const lines = renderUnicodeCompact(url, { border: 2 }).split('\n');
@@ -36,7 +39,7 @@ export const browser = ({ flags }: TunnelRun, io: Pick<Io, 'env'>): RunHook | nu
   );
 };
 
-/** Whatever goes wrong with it is told, and ends no tunnel. */
+/** Creates a hook that acts on the first matching tunnel. A failure of the action is reported and ends no tunnel. */
 const onFirst = (
   isMeant: (tunnel: Tunnel) => boolean,
   act: (tunnel: Tunnel, running: RunningClient) => Promise<void>,
@@ -62,7 +65,7 @@ const onFirst = (
   };
 };
 
-/** No shell is between: the URL is the edge's word. */
+/** Programs that open a URL in the browser. Run without a shell, because the URL comes from the edge. */
 const OPENERS: Partial<Record<NodeJS.Platform, readonly [program: string, ...args: string[]]>> = {
   darwin: ['open'],
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
@@ -76,7 +79,8 @@ const openInBrowser = async (url: string, env: Io['env']): Promise<void> => {
     child.once('error', (error: NodeJS.ErrnoException) =>
       reject(error.code === 'ENOENT' ? new Error(`${program} is not installed`) : error),
     );
-    // It ends at once, or it is the browser itself and ends when that is closed: it must not keep us.
+    // The opener exits immediately, or is the browser itself and exits when the user closes the browser. The opener must not keep this
+    // process alive.
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${program} failed`))));
   });
 };

@@ -1,4 +1,5 @@
-// What goes with a run, seen from the command line, through a real edge in the same process.
+// The companions of a run (systemd notification, log file, QR code, browser), from the command line through a real edge in the same
+// process.
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -42,7 +43,7 @@ const end = ({ io, code }: { io: TestIo; code: Promise<number> }): Promise<numbe
   return code;
 };
 
-/** A program of that name, first on the PATH, which writes down what it is called with. */
+/** Puts a program with this name first on the PATH. The program records the arguments of each call. */
 const recordingProgram = (name: string, exitCode = 0) => {
   const folder = join(home.path, 'bin');
   const file = join(folder, name);
@@ -54,7 +55,7 @@ const recordingProgram = (name: string, exitCode = 0) => {
   return { calls, PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}` };
 };
 
-/** A folder where that program is a link to itself: Node.js throws then, instead of telling by an event. */
+/** Returns a folder in which the program is a symbolic link to itself. Node.js then throws an exception in place of an error event. */
 const loopOf = (name: string): string => {
   symlinkSync(name, join(home.path, name));
   return home.path;
@@ -67,13 +68,13 @@ const config = (text: string): string => {
   return file;
 };
 
-describe('the service manager', () => {
+describe('systemd notification', () => {
   const environment = (): { env: Record<string, string>; calls: () => string[] } => {
     const { calls, PATH } = recordingProgram('systemd-notify');
     return { env: { NO_COLOR: '1', PATH, NOTIFY_SOCKET: '/run/notify' }, calls };
   };
 
-  it('is told when every tunnel is open, around a reload, and at the end', async () => {
+  it('is sent when every tunnel is open, around a reload, and at the end', async () => {
     const { env, calls } = environment();
     config(`tunnels:\n  web: { proto: http, local_port: ${port} }\n`);
     const started = start(['start'], { env });
@@ -90,7 +91,7 @@ describe('the service manager', () => {
     expect(started.io.env).not.toHaveProperty('NOTIFY_SOCKET');
   });
 
-  it('is not told that a client is ready one of whose tunnels was refused', async () => {
+  it('does not say READY while a tunnel is refused', async () => {
     const { env, calls } = environment();
     const entry = `{ proto: http, local_port: ${port}, subdomain: taken }`;
     const first = start(['http', port, '--subdomain', 'taken']);
@@ -103,25 +104,25 @@ describe('the service manager', () => {
     expect(calls()).toEqual(['STOPPING=1']);
   });
 
-  it('is told that a client lives, while it watches', async () => {
+  it('sends watchdog pings while systemd asks for them', async () => {
     const { env, calls } = environment();
     start(['http', port], { env: { ...env, WATCHDOG_USEC: '400000' } });
     await eventually(() => {
       expect(calls().filter((call) => call === 'WATCHDOG=1').length).toBeGreaterThan(1);
-      // A busy machine may need longer to be ready than to be alive.
+      // On a busy machine the client may need longer to become ready than to send the first watchdog ping.
       expect(calls()).toContain('READY=1');
     });
   });
 });
 
-describe('--log-file', () => {
+describe('the log file', () => {
   const linesOf = (file: string): Record<string, unknown>[] =>
     readFileSync(file, 'utf8')
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it('has the events of --json, whatever is shown', async () => {
+  it('contains the events of --json, whatever the terminal shows', async () => {
     const started = start(['http', port, '--log-file', 'tunnel.log']);
     await eventually(() => expect(started.io.out()).toContain('http-'));
     await end(started);
@@ -130,7 +131,7 @@ describe('--log-file', () => {
     expect(events[0]).toMatchObject({ protocol: 'http', local: `127.0.0.1:${port}`, public_url: expect.any(String) });
   });
 
-  it('comes from config.yml too, seen from its folder', async () => {
+  it('can be set in config.yml, relative to its folder', async () => {
     config(`log_file: tunnel.log\ntunnels:\n  web: { proto: http, local_port: ${port} }\n`);
     const started = start(['start', '--json']);
     await eventually(() => expect(started.io.events().map(({ event }) => event)).toContain('ready'));
@@ -139,7 +140,7 @@ describe('--log-file', () => {
     expect(untimed(linesOf(join(home.path, '.tunnel', 'tunnel.log')))).toEqual(untimed(started.io.events()));
   });
 
-  it('that cannot be written is told of once, and ends nothing', async () => {
+  it('is reported once if it cannot be written, and the client keeps running', async () => {
     const started = start(['http', port, '--log-file', 'missing/tunnel.log']);
     await eventually(() => expect(started.io.out()).toContain('http-'));
     expect(await end(started)).toBe(0);
@@ -149,7 +150,7 @@ describe('--log-file', () => {
   });
 });
 
-describe('--qr', () => {
+describe('the QR code (--qr)', () => {
   it('shows the first public URL', async () => {
     const started = start(['http', port, '--qr']);
     await eventually(() => expect(started.io.out()).toMatch(/[▀▄█]/));
@@ -162,7 +163,7 @@ describe('--qr', () => {
     expect(drawn.length).toBeGreaterThan(10);
   });
 
-  it('stays above what is drawn again in place, and says when there is no room', async () => {
+  it('stays above the live view, and is replaced by a message on a narrow terminal', async () => {
     const wide = start(['http', port, '--qr'], { isTTY: true, env: {} });
     await eventually(() => expect(wide.io.out()).toContain('\u001b[97;40m█'));
     await end(wide);
@@ -171,7 +172,7 @@ describe('--qr', () => {
     await end(narrow);
   });
 
-  it('is nothing for programs', async () => {
+  it('is omitted with --json', async () => {
     const started = start(['http', port, '--qr', '--json']);
     await eventually(() => expect(started.io.events().map(({ event }) => event)).toContain('ready'));
     await end(started);
@@ -179,8 +180,8 @@ describe('--qr', () => {
   });
 });
 
-describe.runIf(process.platform === 'linux')('--open', () => {
-  it('opens the first http tunnel in the browser, once', async () => {
+describe.runIf(process.platform === 'linux')('the browser (--open)', () => {
+  it('opens the first http tunnel, once', async () => {
     const { calls, PATH } = recordingProgram('xdg-open');
     const entry = `local_port: ${port}`;
     config(
@@ -197,7 +198,7 @@ describe.runIf(process.platform === 'linux')('--open', () => {
     ['fails', (): string => recordingProgram('xdg-open', 3).PATH, 'xdg-open failed'],
     ['is not there', (): string => home.path, 'xdg-open is not installed'],
     ['cannot be started', (): string => loopOf('xdg-open'), 'ELOOP'],
-  ])('says what to open when the program %s', async (_, path, reason) => {
+  ])('is replaced by a message with the URL when the program %s', async (_, path, reason) => {
     const started = start(['http', port, '--open'], { env: { PATH: path() } });
     await eventually(() =>
       expect(started.io.err()).toMatch(new RegExp(`tunnel: cannot open a browser: .*${reason}\\n  Open http://`)),

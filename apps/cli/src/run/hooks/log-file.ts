@@ -1,4 +1,4 @@
-// The log file of a run: the events of `--json`, one a line. That it cannot be written is said once, and ends no tunnel.
+// The log file of a run with the events of `--json`, one per line. A write failure is reported once, and ends no tunnel.
 import { Fault } from '@tunnel/errors';
 import { openLogFile } from '@tunnel/runtime';
 import type { Io } from '../../io/io.ts';
@@ -11,7 +11,7 @@ export interface EventLog {
   close(): void;
 }
 
-/** `onProblem`: when writing begins to fail, in words. */
+/** Opens a log file for events. `onProblem` is called with an error message when writing starts to fail. */
 export const openEventLog = (
   path: string,
   { clock }: Pick<Io, 'clock'>,
@@ -30,7 +30,7 @@ export const logFile = ({ settings: { logFile: path } }: TunnelRun, io: Io): Run
   if (path === undefined) return null;
   let running: RunningClient | null = null;
   const log = openEventLog(path, io, (text) => {
-    // Before the run shows anything itself, there is nothing that a line could disturb.
+    // Before the run shows any output, a line on stderr cannot disturb the display.
     if (running === null) io.stderr.write(`${text}\n`);
     else running.notice(text, 'stderr');
   });

@@ -27,7 +27,7 @@ const request = (id: string): RequestEvent =>
 const keeper = (): LogKeeper => new LogKeeper(new FakeClock());
 
 describe('the log of a run', () => {
-  it('has the line for people and the event for programs of each thing that happened', () => {
+  it('has a text line and a JSON event for each incident', () => {
     const log = keeper();
     log.onStatus({ type: 'connected', sessionId: 's', resumed: false });
     log.onStatus({ type: 'tunnel-error', tunnel, fault: new Fault('TUNNEL_PORT_IN_USE', { port: 5 }), final: true });
@@ -43,7 +43,7 @@ describe('the log of a run', () => {
     ]);
   });
 
-  it('keeps the last thousand', () => {
+  it('keeps the latest 1,000 entries', () => {
     const log = keeper();
     for (let index = 0; index < 3500; index += 1) log.onRequest(request(`req_${index}`));
     const all = log.last(CLI_LIMITS.AGENT_LOG_LINES_MAX);
@@ -53,7 +53,7 @@ describe('the log of a run', () => {
     expect(log.last(0)).toEqual([]);
   });
 
-  it('tells those who follow, until they have enough or it ends', () => {
+  it('sends new entries to followers until they stop or the log closes', () => {
     const log = keeper();
     const seen: (LogEntry | null)[] = [];
     const other: (LogEntry | null)[] = [];

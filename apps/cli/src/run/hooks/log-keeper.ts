@@ -1,4 +1,4 @@
-// What a run has said lately, and says now, for whoever asks over the socket: the lines that people read, and the events of `--json`.
+// Recent and current output of a run for callers of the agent's socket: the lines for people, and the events of `--json`.
 import type { Client, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
@@ -10,12 +10,12 @@ import { type JsonEvent, JsonEvents, requestEvent } from '../../output/json.ts';
 import { type FinishedRequest, LineOutput, requestLine, type ShownRequest } from '../../output/lines.ts';
 import type { Output, RemovedTunnel } from '../../output/output.ts';
 
-/** null: it was the last. */
+/** Receives new log entries. Null marks the end of the log. */
 type Listener = (entry: LogEntry | null) => void;
 
 export class LogKeeper implements Partial<Output> {
   readonly #clock: Clock;
-  /** Requests are kept as they came, and put into words when somebody asks: on their way that would cost each of them. */
+  /** Recent log entries. Requests are kept as events and formatted only for a reader, because formatting would slow down every request. */
   #kept: (LogEntry | FinishedRequest)[] = [];
   readonly #listeners = new Set<Listener>();
   readonly #lines: LineOutput;
@@ -32,18 +32,18 @@ export class LogKeeper implements Partial<Output> {
     this.#events = new JsonEvents(clock, (event) => this.#told.push(event));
   }
 
-  /** The last ones, oldest first. */
+  /** Returns the last `count` entries, oldest first. */
   last(count: number): LogEntry[] {
     return count === 0 ? [] : this.#kept.slice(-count).map((kept) => entryOf(kept, this.#clock));
   }
 
-  /** Returns what ends the listening. */
+  /** Adds a listener for new entries. Returns a function that removes the listener. */
   follow(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Nothing more will be said. */
+  /** Tells all listeners that the log has ended. */
   close(): void {
     for (const listener of this.#listeners) listener(null);
     this.#listeners.clear();
@@ -68,7 +68,7 @@ export class LogKeeper implements Partial<Output> {
     this.#both((output) => output.onInspector(url));
   }
 
-  /** Trouble of what goes with the run. What it prints for people may be a secret of theirs. */
+  /** Logs notices on stderr, which report problems of hooks. Notices on stdout are left out, because they can contain secrets. */
   onNotice(text: string, channel: 'stdout' | 'stderr'): void {
     if (channel === 'stderr') this.#both((output) => output.onNotice(text, channel));
   }
@@ -117,7 +117,9 @@ export class LogKeeper implements Partial<Output> {
     for (const listener of this.#listeners) listener(entry);
   }
 
-  /** Cut in one go now and then: a shift for each would move them all. */
+  /**
+   * Adds an entry to the recent entries. Old entries are dropped in batches, because a shift for every entry would move the whole array.
+   */
   #keep(entry: LogEntry | FinishedRequest): void {
     this.#kept.push(entry);
     if (this.#kept.length >= 2 * CLI_LIMITS.AGENT_LOG_LINES_MAX) {

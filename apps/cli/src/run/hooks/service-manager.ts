@@ -1,4 +1,4 @@
-// The service manager that started us is told when the client is ready for the first time, reloads, stops, and that it lives.
+// Reports to the service manager that started the client: first readiness, reloads, the stop, and regular watchdog messages.
 import { createServiceNotifier } from '@tunnel/runtime';
 import { readiness } from '../../agent/readiness.rules.ts';
 import type { Io } from '../../io/io.ts';
@@ -9,7 +9,7 @@ export const serviceManager = (_plan: TunnelRun, io: Pick<Io, 'env' | 'clock'>):
   let running: RunningClient | null = null;
   let isReady = false;
   let isStopping = false;
-  /** Once: a connection that is lost later is the client's to bring back, not the manager's. */
+  /** Reports readiness once. The client, not the service manager, restores a connection lost later. */
   const look = (): void => {
     if (isReady || isStopping || running === null || !readiness(running).ready) return;
     isReady = true;
@@ -29,7 +29,7 @@ export const serviceManager = (_plan: TunnelRun, io: Pick<Io, 'env' | 'clock'>):
     },
     output: {
       onStatus: ({ type }) => (type === 'closing' ? stopping() : look()),
-      // A start that waits for a tunnel stays a start, whatever is read meanwhile.
+      // A reload before the first readiness is not reported, so that the service manager still waits for the start.
       onReloading: () => isReady && !isStopping && manager.reloading(),
       onReloaded: reloaded,
       onReloadRefused: reloaded,

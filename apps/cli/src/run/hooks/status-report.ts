@@ -1,4 +1,4 @@
-// The status of a running client, as its socket answers it.
+// The status of a running client, as sent over its socket.
 import { type ClientSpec, type ConnectPeerOptions, localText, protocolTraits } from '@tunnel/client';
 import type { ClientStatus, TunnelStatus } from '../../agent/answers.ts';
 import { VERSION } from '../../io/io.ts';
@@ -36,7 +36,10 @@ const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
 
 type Fields = Omit<TunnelStatus, 'name' | 'source' | 'state' | 'last_error'>;
 
-/** Requests where they are known; else visitors: of other protocols each is one. */
+/**
+ * Returns the status fields of a published tunnel. `request_count` has requests for HTTP tunnels, and visitor connections for other
+ * protocols.
+ */
 const publishedFields = ({ tunnel }: RunningTunnel, wanted: ClientSpec): Fields => {
   const { proto: protocol, group = null } = wanted;
   const { requests = 0, connections = 0, bytesIn = 0, bytesOut = 0 } = tunnel?.counts ?? {};

@@ -1,5 +1,5 @@
-// Requests a mail to a typed email address. The API gives the same answer for every text, so that visitors cannot find out which addresses have an
-// account. Only the form can notice a typing mistake.
+// Requests an email to an address typed by the visitor. The API responds the same way for every address, so that visitors cannot find out
+// which addresses have an account. Only the form can notice a typing mistake.
 import { useMutation } from '@tanstack/react-query';
 import { Fault } from '@tunnel/errors';
 

@@ -1,4 +1,4 @@
-// After signing up: where the link is, and another one if it did not come.
+// Page shown after sign-up. Tells the user to open the link in the verification email, and can send the email again.
 import { useLocation } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useApi } from '../../api/app-context.tsx';
@@ -11,19 +11,19 @@ import { fieldProblem, sentence } from '../../ui/problem-text.ts';
 import { useAskedMail } from './asked-mail.ts';
 import { AuthCard, AuthForm, LocalMailHint, TextLink } from './layout.tsx';
 
-/** Between two mails to one address. */
+/** Minimum pause between two emails to the same address. */
 const PAUSE_MS = 30_000;
 
 export const CheckMailPage = () => {
   const { state } = useLocation();
-  // As it was when the page opened: on the way to another page the location is already that one's.
+  // The address is kept from the first render, because during a navigation useLocation already returns the next page's state.
   const [email] = useState(state.email);
   return email === undefined || email === '' ? <AskForAddress /> : <MailSent email={email} />;
 };
 
 const MailSent = ({ email }: { readonly email: string }) => {
   const resend = useResend();
-  // The mail of the sign-up has just gone.
+  // The pause starts at once, because signing up has just sent an email.
   const [pause, begin] = usePause(PAUSE_MS, true);
   return (
     <AuthCard
@@ -65,7 +65,7 @@ const MailSent = ({ email }: { readonly email: string }) => {
   );
 };
 
-/** Who comes from elsewhere first says the address. */
+/** Form for the email address, shown if the user did not come from the sign-up page. */
 const AskForAddress = () => {
   const resend = useResend();
   const [sentTo, setSentTo] = useState<string | null>(null);
@@ -99,7 +99,7 @@ const useResend = () => {
   return useAskedMail((email) => api.resendVerification(email));
 };
 
-/** The seconds that are left of a pause. */
+/** Returns the remaining seconds of a pause, and a function that starts the pause again. */
 const usePause = (ms: number, begun: boolean): readonly [number, () => void] => {
   const [until, setUntil] = useState(() => (begun ? Date.now() + ms : 0));
   const left = useNow((now) => Math.min(ms / 1000, Math.max(0, Math.ceil((until - now) / 1000))));

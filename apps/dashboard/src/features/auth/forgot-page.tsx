@@ -1,4 +1,4 @@
-// Ask for a link to choose a new password.
+// Page that requests a password reset email.
 import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { TextField } from '../../ui/field.tsx';

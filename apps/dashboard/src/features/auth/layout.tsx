@@ -1,4 +1,5 @@
-// What the pages before sign-in share: their frame, the card of one step, its form, and what more than one of them does.
+// Components and hooks shared by the signed-out pages: the page frame, the card of a step, its form, and the handling of links from
+// emails.
 import { createLink, Outlet, useLocation, useRouter } from '@tanstack/react-router';
 import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from 'react';
 import { useSessionState } from '../../api/app-context.tsx';
@@ -10,10 +11,10 @@ import { FieldsForm } from '../../ui/fields-form.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
 
-/** One card in the middle. */
+/** Layout of the signed-out pages: a narrow, centered card. */
 export const AuthLayout = () => <Frame widthClass="max-w-[25rem] pt-[max(2rem,10vh)]" />;
 
-/** For a question that is longer than a form: both answers are in sight with it. */
+/** Layout of the consent page. Wider than the other signed-out pages, so that the question and both answers fit on the screen. */
 export const WideAuthLayout = () => <Frame widthClass="max-w-[34rem] pt-8" />;
 
 const Frame = ({ widthClass }: { readonly widthClass: string }) => (
@@ -27,14 +28,14 @@ const Frame = ({ widthClass }: { readonly widthClass: string }) => (
 
 interface AuthCardProps {
   readonly title: string;
-  /** In the place of the title, which is the tab's then. */
+  /** Heading shown instead of the title. The title then appears only in the browser tab. */
   readonly heading?: ReactNode;
   readonly description?: ReactNode;
   readonly below?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** One step of getting in: a heading, mostly a form, and the other ways below it. */
+/** A card with one step of signing in or up: a heading, usually a form, and links to related pages below. */
 export const AuthCard = ({ title, heading = title, description, below, children }: AuthCardProps) => {
   useTitle(title);
   const card = useFirstFocus();
@@ -52,7 +53,10 @@ export const AuthCard = ({ title, heading = title, description, below, children 
   );
 };
 
-/** Where there is a keyboard one can type at once; elsewhere no keyboard jumps up, and the heading is read. */
+/**
+ * Focuses the first empty field on devices with a hover pointer, such as desktop computers. On touch devices the heading gets the focus
+ * instead, so that no on-screen keyboard opens.
+ */
 const useFirstFocus = () => {
   const card = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -66,17 +70,17 @@ const useFirstFocus = () => {
 interface AuthFormProps {
   readonly onSubmit: (field: (name: string) => string) => void;
   readonly error: unknown;
-  /** The error stands at one of the fields. */
+  /** True if a form field already shows the error, so that the form does not repeat the error. */
   readonly atField: boolean;
-  /** What to do about an error that does not. */
+  /** Suggested action for an error that is not shown at a field. */
   readonly remedy?: ReactNode;
   readonly pending: boolean;
-  /** On the button: a verb. */
+  /** Label of the submit button: a verb. */
   readonly action: string;
   readonly children: ReactNode;
 }
 
-/** The form of one step. */
+/** The form of one sign-in or sign-up step. */
 export const AuthForm = ({ onSubmit, error, atField, remedy, pending, action, children }: AuthFormProps) => (
   <FieldsForm onSubmit={onSubmit} error={error} pending={pending} className="space-y-5">
     {error != null && !atField && <Problem error={error}>{remedy}</Problem>}
@@ -92,12 +96,12 @@ const Anchor = (props: ComponentProps<'a'>) => (
   <a {...props} className="rounded-sm font-medium text-accent underline-offset-4 hover:underline" />
 );
 
-/** A link inside of text, to another page before sign-in. */
+/** An inline link to another signed-out page. */
 export const TextLink = createLink(Anchor);
 
 const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Who tries the platform out on the own machine has no mailbox to look into. */
+/** Hint for a server on localhost, where users have no mailbox for the emails. */
 export const LocalMailHint = () =>
   LOCAL.has(window.location.hostname) ? (
     <p className="border-line border-t pt-4 text-muted text-sm">
@@ -106,8 +110,8 @@ export const LocalMailHint = () =>
   ) : null;
 
 /**
- * What a link brought along. It leaves the address bar at once, as histories and screens keep what is shown there; the entry of
- * the history keeps it, so that a page that is loaded again still has it.
+ * Returns a query parameter of an opened link and removes the parameter from the address bar, because histories and screenshots expose
+ * URLs. The state of the history entry keeps the value, so that a reload does not lose it.
  */
 export const useFromLink = (name: 'email' | 'invite', inAddress: string | undefined): string => {
   const { history } = useRouter();
@@ -123,7 +127,7 @@ export const useFromLink = (name: 'email' | 'invite', inAddress: string | undefi
   return brought;
 };
 
-/** Whoever is signed in, here or in another tab, has nothing to do on the pages before it. */
+/** Leaves a signed-out page as soon as the user is signed in, in this tab or another tab. */
 export const useLeaveWhenSignedIn = (next?: string): void => {
   const { phase } = useSessionState();
   const { history } = useRouter();
@@ -132,7 +136,10 @@ export const useLeaveWhenSignedIn = (next?: string): void => {
   }, [phase, history, next]);
 };
 
-/** The token of a link from a mail. It leaves the address bar at once: histories and screens keep what is shown there. */
+/**
+ * Returns the token of a link from an email, and removes the token from the address bar immediately, because histories and screenshots
+ * expose URLs.
+ */
 export const useLinkToken = (inAddress: string | undefined): string => {
   const [token] = useState(inAddress ?? '');
   const { history } = useRouter();
@@ -144,7 +151,7 @@ export const useLinkToken = (inAddress: string | undefined): string => {
 
 interface NewPasswordFieldProps {
   readonly label: string;
-  /** null: the password breaks no rule. */
+  /** Error message of the field. Null if the password is acceptable. */
   readonly error: string | null;
 }
 

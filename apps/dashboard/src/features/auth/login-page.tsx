@@ -1,4 +1,4 @@
-// Log in, and go on where one was.
+// Sign-in page. After signing in, the user continues on the page that was requested.
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Credentials } from '@tunnel/contract';
@@ -14,7 +14,7 @@ const route = getRouteApi('/signed-out/login');
 export const LoginPage = () => {
   const { api, session } = useApp();
   const { next, email } = route.useSearch();
-  // Who has just opened the link of a verification mail types the address no second time.
+  // Prefills the email address for users who came from the link in a verification email.
   const known = useFromLink('email', email);
   useLeaveWhenSignedIn(next);
   const login = useMutation({

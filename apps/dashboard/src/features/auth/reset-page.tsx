@@ -1,4 +1,4 @@
-// Choose a new password, with the link of the reset mail.
+// Page to choose a new password, opened from the link in the password reset email.
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useApi } from '../../api/app-context.tsx';

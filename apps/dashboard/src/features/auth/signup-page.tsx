@@ -1,4 +1,4 @@
-// Create an account, as far as this server takes new ones: anybody, those who were invited, or nobody.
+// Sign-up page. Depending on the server's settings, sign-up is open, by invitation, or closed.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Registration, SignUpTerms } from '@tunnel/contract';
@@ -22,7 +22,7 @@ export const SignupPage = () => {
     retry: false,
   });
   if (terms.isPending) return <Pending />;
-  // Without an answer the form is there: the platform itself says what it does not take.
+  // If the sign-up settings cannot be loaded, the form is shown. The platform rejects a sign-up that is not allowed.
   const { sign_up: mode, invite_valid: isInvited, invited_email: invited } = terms.data ?? OPEN;
   if (mode === 'closed')
     return <NoSignup title="Sign-up is closed" text="Ask the operator of this server for an account." />;
@@ -67,9 +67,9 @@ const NoSignup = ({ title, text }: { readonly title: string; readonly text: stri
 );
 
 interface SignupFormProps {
-  /** Empty: there is none. */
+  /** Token of the invitation. Empty without an invitation. */
   readonly invite: string;
-  /** The address that the invite is for; null: any. */
+  /** Email address for which the invitation was issued. Null if the invitation works for every address. */
   readonly invited: string | null;
 }
 
@@ -111,7 +111,10 @@ const SignupForm = ({ invite, invited }: SignupFormProps) => {
   );
 };
 
-/** An invitation proves the address: whoever has one is in at once. All others look into their mail first. */
+/**
+ * Creates the account. An invitation proves the email address, so an invited user is signed in immediately. Other users have to verify
+ * their email address first.
+ */
 const useSignup = () => {
   const { api, session } = useApp();
   const navigate = useNavigate();
@@ -123,7 +126,7 @@ const useSignup = () => {
       try {
         session.signIn((await api.logIn({ email, password: body.password })).body.access_token);
       } catch {
-        // The account is there all the same; another try belongs to the log-in.
+        // The account exists even if signing in fails, so the user continues on the sign-in page.
         await navigate({ to: '/login', state: { email } });
       }
     },

@@ -1,4 +1,5 @@
-// After the link of a verification mail: the browser that registered has a session by now. Also verifies a token, for those who come by the dashboard's own address.
+// Page opened after the link in a verification email. The browser used for sign-up already has a session by then. The page can also
+// verify a token in its own URL.
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
@@ -17,7 +18,7 @@ export const VerifyPage = () => {
   return isSignedIn === undefined ? <Verify inAddress={token} /> : <Enter />;
 };
 
-/** The platform has set the cookie of a session; this tab has no token yet. */
+/** Signs in after the platform has set a session cookie, because this tab has no access token yet. */
 const Enter = () => {
   const { session } = useApp();
   useLeaveWhenSignedIn();
@@ -72,7 +73,7 @@ const Verify = ({ inAddress }: { readonly inAddress: string | undefined }) => {
   );
 };
 
-/** A token works once: it is sent once, whatever renders how often. */
+/** Sends the verification token exactly once, regardless of renders, because the platform accepts a token only once. */
 const useVerification = (token: string) => {
   const api = useApi();
   const verification = useMutation({ mutationFn: () => api.verifyEmail(token) });

@@ -1,4 +1,4 @@
-// The spend limit (the API's spend cap): what it does, in words, and the place to set or remove it.
+// Card to view, set or remove the spend limit (the API's spend cap).
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
@@ -14,7 +14,7 @@ import { BILLING_KEY } from './queries.ts';
 
 export interface CapCardProps {
   readonly status: BillingStatus;
-  /** Of this month; null: not known. */
+  /** Usage cost of the current month in cents. Null while unknown. */
   readonly usageCents: number | null;
 }
 

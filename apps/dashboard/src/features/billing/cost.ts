@@ -1,4 +1,4 @@
-// The cost of a month: how near the cap is, and all of it in words. Pure.
+// Texts and figures about the cost of the current month, such as the used share of the spend limit. Pure functions.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { moneyText } from '../../ui/format.ts';
@@ -7,14 +7,14 @@ const BYTES_PER_GB = 1e9;
 
 export type Prices = Pick<BillingUsage, 'price_cents_per_gb' | 'monthly_minimum_cents'>;
 
-/** What the minimum pays for. */
+/** Returns the traffic in bytes that is covered by the monthly minimum. */
 export const coveredBytes = ({ price_cents_per_gb: price, monthly_minimum_cents: minimum }: Prices): number =>
   price === 0 ? 0 : (minimum / price) * BYTES_PER_GB;
 
-/** Of a cap: 0 to 1 and above; a cap of 0 is reached from the start. */
+/** Returns the used share of the spend limit: 1 at the limit, more above the limit. A limit of 0 is reached from the start. */
 export const capShare = (usageCents: number, capCents: number): number => (capCents === 0 ? 1 : usageCents / capCents);
 
-/** Mails are sent from here on too. */
+/** Used share of the spend limit that turns the display to a warning. The platform also sends an email at this share. */
 const NEAR = 0.8;
 
 export const capTone = (share: number): 'accent' | 'warn' | 'bad' => {
@@ -27,12 +27,12 @@ export type CostStatus = Pick<
   'billing_model' | 'estimated_mtd_cents' | 'spend_cap_cents' | 'monthly_minimum_cents' | 'subscription_status'
 >;
 
-/** The cap is on usage alone: what the minimum adds does not count toward it. */
+/** Usage cost without the monthly minimum, because the spend limit applies to usage only. */
 export type CostUsage = Pick<BillingUsage, 'usage_cents'>;
 
 interface CostView {
   readonly note: string;
-  /** Of the cap; null: there is none, or the usage is not known. */
+  /** Used share of the spend limit. Null without a limit, on the free plan, or if the usage is unknown. */
   readonly share: number | null;
   readonly tone: Tone;
 }

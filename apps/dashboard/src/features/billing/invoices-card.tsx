@@ -1,4 +1,4 @@
-// The invoices, as the payment processor has them.
+// Card with the account's invoices, as reported by the payment processor.
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useApi } from '../../api/app-context.tsx';

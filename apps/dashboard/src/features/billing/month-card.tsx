@@ -1,4 +1,4 @@
-// What this month comes to so far, and how that is computed.
+// Card with the estimated cost of the current month and its calculation.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { Card, Skeleton } from '../../ui/card.tsx';
@@ -9,7 +9,7 @@ import { capShare, capTone } from './cost.ts';
 
 export interface MonthCardProps {
   readonly status: BillingStatus;
-  /** null: not known yet. */
+  /** Usage of the current month. Null while unknown. */
   readonly usage: BillingUsage | null;
 }
 

@@ -1,4 +1,4 @@
-// What the account pays, and the most that it may. A server that charges nobody has none of it.
+// Billing page: plan, spend limit, payment method and invoices. Servers that do not charge for usage show an empty page instead.
 import { useQuery } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -34,7 +34,7 @@ export const BillingPage = () => {
 };
 
 const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
-  // What it is computed from may be missing; the estimate itself is there without.
+  // The usage behind the estimate can be missing. The estimated amount is shown regardless.
   const usage = useQuery(billingUsageQuery(useApi())).data ?? null;
   return (
     <>

@@ -14,7 +14,7 @@ const PAID = {
   invoice_pdf: 'https://pay.example/i/1.pdf',
 };
 
-it('reads number, date, amount, status and link', () => {
+it('an invoice is read with number, date, amount, status and link', () => {
   expect(readInvoice(PAID, 0)).toEqual({
     key: 'in_1',
     number: 'SIM-000001',
@@ -25,13 +25,13 @@ it('reads number, date, amount, status and link', () => {
   });
 });
 
-it('a draft has no number and no link yet', () => {
+it('a draft invoice shows its id in place of a number, and has no link', () => {
   const draft = { ...PAID, number: null, status: 'draft', hosted_invoice_url: null, invoice_pdf: null };
   const { number, status, url } = readInvoice({ ...draft, status_transitions: { finalized_at: null } }, 0);
   expect([number, status.text, url]).toEqual(['in_1', 'Draft', null]);
 });
 
-it('the time of making counts while there is no other', () => {
+it('an invoice that is not finalized shows the time of creation', () => {
   expect(readInvoice({ ...PAID, status_transitions: null }, 0).at).toBe(1_900_000_000_000);
 });
 
@@ -43,12 +43,12 @@ it.each([
   [{ total: undefined, amount_due: 300 }, '$3.00'],
   [{ total: 'much' }, null],
   [{ total: -250 }, '-$2.50'],
-])('the amount of %j is %j', (some, amount) => {
+])('the invoice amount of %j is %j', (some, amount) => {
   expect(readInvoice({ ...PAID, ...some }, 0).amount).toBe(amount);
 });
 
 it.each([{}, { id: 7, number: [], created: 'now', status: {}, hosted_invoice_url: 9, status_transitions: 'x' }])(
-  'nothing of another form breaks the page: %j',
+  'an invoice of unexpected shape does not break the page: %j',
   (raw) => {
     expect(readInvoice(raw, 3)).toEqual({
       key: 'invoice-3',
@@ -61,20 +61,23 @@ it.each([{}, { id: 7, number: [], created: 'now', status: {}, hosted_invoice_url
   },
 );
 
-it.each(['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://pay.example/'])('%s is no link', (address) => {
-  expect(readInvoice({ ...PAID, hosted_invoice_url: address, invoice_pdf: null }, 0).url).toBeNull();
-});
+it.each(['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://pay.example/'])(
+  'the invoice address %s does not become a link',
+  (address) => {
+    expect(readInvoice({ ...PAID, hosted_invoice_url: address, invoice_pdf: null }, 0).url).toBeNull();
+  },
+);
 
 it.each([
   ['visa', 'Visa •••• 4242'],
   ['mastercard', 'Mastercard •••• 4242'],
   ['amex', 'American Express •••• 4242'],
   ['newcard', 'Newcard •••• 4242'],
-])('a card of %s is %s', (brand, text) => {
+])('a payment card of the brand %s is shown as %s', (brand, text) => {
   expect(cardText({ brand, last4: '4242' })).toBe(text);
 });
 
-describe('dollars', () => {
+describe('amounts in dollars', () => {
   it.each([
     ['20', 2000],
     [' $7.5 ', 750],
@@ -87,7 +90,7 @@ describe('dollars', () => {
     ['1,234,567', 123_456_700],
     ['19.99', 1999],
     ['90071992547409.91', Number.MAX_SAFE_INTEGER],
-  ])('%j are %i cents', (text, cents) => {
+  ])('%j is read as %i cents', (text, cents) => {
     expect(parseDollars(text)).toEqual({ cents });
   });
 
@@ -110,7 +113,7 @@ describe('dollars', () => {
     expect(parseDollars(text)).toEqual({ problem: expect.stringMatching(/\.$/) });
   });
 
-  it('what is shown in the field is read back as the same', () => {
+  it('are formatted and read back without loss', () => {
     for (const cents of [0, 1, 10, 99, 100, 1999, 123_456]) {
       expect(parseDollars(dollarsText(cents))).toEqual({ cents });
     }

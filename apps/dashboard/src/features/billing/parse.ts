@@ -1,21 +1,21 @@
-// Reads what comes from outside: invoices and cards as the payment processor writes them, and money as people type it.
+// Parsers for external data: invoices and cards from the payment processor, and amounts of money typed by users.
 import { webAddress } from '../../shared/page-url.ts';
 import type { Tone } from '../../ui/badge.tsx';
 
 export interface Invoice {
   readonly key: string;
   readonly number: string;
-  /** ms since the epoch; null: not told. */
+  /** Date of the invoice in ms since the epoch. Null if unknown. */
   readonly at: number | null;
   readonly amount: string | null;
   readonly status: { readonly text: string; readonly tone: Tone };
-  /** A page or a document at the processor. */
+  /** URL of the invoice at the payment processor: a web page or a document. Null if unknown. */
   readonly url: string | null;
 }
 
 type Raw = Readonly<Record<string, unknown>>;
 
-/** With care: what is missing or of another kind is left out, never an error. */
+/** Parses an invoice of the payment processor. Never throws: missing fields and fields of an unexpected type are left out. */
 export const readInvoice = (raw: Raw, index: number): Invoice => {
   const id = textOf(raw['id']);
   return {
@@ -46,14 +46,14 @@ const readPart = (value: unknown): Raw => (typeof value === 'object' && value !=
 const secondsOf = (value: unknown): number | null =>
   typeof value === 'number' && Number.isFinite(value) && value > 0 ? value * 1000 : null;
 
-/** Amounts are in the smallest unit of their currency. */
+/** Formats an amount of money given in the smallest unit of its currency, such as cents. Null if the amount is not a number. */
 const amountOf = (value: unknown, currency: unknown): string | null => {
   if (typeof value !== 'number' || !Number.isFinite(value)) return null;
   try {
     const format = new Intl.NumberFormat('en-US', { style: 'currency', currency: textOf(currency) ?? 'usd' });
     return format.format(value / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
   } catch {
-    // No currency that anyone knows.
+    // Intl rejected the currency code, so the number is shown unformatted.
     return `${value} ${String(currency)}`;
   }
 };
@@ -65,7 +65,7 @@ const BRANDS: Readonly<Record<string, string>> = {
   unionpay: 'UnionPay',
 };
 
-/** As people know their card; brands are written as the processor does, in lower case. */
+/** Returns a card's brand and last digits as users know them. The payment processor writes brands in lower case. */
 export const cardText = ({ brand, last4 }: { readonly brand: string; readonly last4: string }): string =>
   `${BRANDS[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1)} •••• ${last4}`;
 
@@ -73,10 +73,10 @@ type Dollars = { readonly cents: number } | { readonly problem: string };
 
 const FORM = /^\$?\s*(\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?$/;
 
-/** The most that is kept exactly. */
+/** Largest amount in cents that JavaScript numbers represent exactly. */
 const MAX_CENTS = Number.MAX_SAFE_INTEGER;
 
-/** Dollars in, whole cents out. */
+/** Parses a typed amount in dollars. Returns whole cents, or an error message. */
 export const parseDollars = (text: string): Dollars => {
   const typed = text.trim();
   if (typed === '') return { problem: 'Enter an amount in dollars, for example 20 or 7.50.' };
@@ -90,5 +90,5 @@ export const parseDollars = (text: string): Dollars => {
   return cents <= MAX_CENTS ? { cents } : { problem: 'The amount is too large.' };
 };
 
-/** For the field that it is typed in: 2000 is "20.00". */
+/** Formats cents for the input field: 2000 becomes "20.00". */
 export const dollarsText = (cents: number): string => (cents / 100).toFixed(2);

@@ -1,4 +1,4 @@
-// The payment method, kept by the payment processor on its own pages, and the way to them.
+// Card with the payment method, and a button to the payment processor's billing portal, which stores the method.
 import { type UseMutationResult, useMutation } from '@tanstack/react-query';
 import type { BillingStatus, PortalOrder } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -44,14 +44,14 @@ export const PaymentCard = ({ status }: { readonly status: BillingStatus }) => {
 
 interface PortalButtonProps {
   readonly kind?: ButtonKind;
-  /** A card is all that is wanted: the portal leads back by itself when it has one. */
+  /** Task to open in the portal. With `payment_method`, the portal redirects back to the dashboard as soon as a card was added. */
   readonly flow?: PortalOrder['flow'];
-  /** Just before this page is left. */
+  /** Called just before the browser leaves the dashboard. */
   readonly onLeave?: () => void;
   readonly children: ReactNode;
 }
 
-/** Leads to the payment processor's own pages, in place of this one. */
+/** Button that opens the payment processor's billing portal in the current tab. */
 export const PortalButton = ({ kind = 'secondary', flow, onLeave, children }: PortalButtonProps) => {
   const portal = usePortal(flow, onLeave);
   return (
@@ -71,7 +71,7 @@ interface Portal {
   readonly error: UseMutationResult['error'];
 }
 
-/** A link for one visit, then a navigation of the whole page. */
+/** Requests a single-use link to the billing portal, then navigates the current tab to the portal. */
 const usePortal = (flow: PortalOrder['flow'], onLeave?: () => void): Portal => {
   const api = useApi();
   const [leaving, setLeaving] = useState(false);
@@ -83,7 +83,7 @@ const usePortal = (flow: PortalOrder['flow'], onLeave?: () => void): Portal => {
       window.location.assign(url);
     },
   });
-  // Back by the browser's own button: the page is as it was left.
+  // The browser's Back button can restore the page as it was, so the pending state has to be reset.
   useEffect(() => {
     const stay = (): void => setLeaving(false);
     window.addEventListener('pageshow', stay);

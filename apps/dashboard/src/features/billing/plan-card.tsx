@@ -1,4 +1,4 @@
-// The plan and the subscription: how they stand, what that means, and what can be done.
+// Card with the plan and the subscription: the current state, an explanation, and the available action.
 import type { BillingStatus } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { Badge, Notice } from '../../ui/badge.tsx';
@@ -11,7 +11,7 @@ import { SubscribeButton, useSubscribing } from './subscribe-button.tsx';
 
 export interface PlanCardProps {
   readonly status: BillingStatus;
-  /** null: not known yet. */
+  /** Prices of the plan. Null while unknown. */
   readonly prices: Prices | null;
 }
 
@@ -65,7 +65,7 @@ interface Detail {
   readonly value: ReactNode;
 }
 
-/** Side by side where there is room. */
+/** List of details in columns. Narrow screens have two columns, wide screens four. */
 const DetailList = ({ details }: { readonly details: readonly Detail[] }) => (
   <dl className="grid grid-cols-2 gap-x-8 gap-y-3 lg:grid-cols-4">
     {details.map(({ name, value }) => (

@@ -4,11 +4,11 @@ import { planStateOf } from './plan-state.ts';
 const free = { billing_model: 'free', plan_name: 'free', subscription_status: null } as const;
 const payg = { billing_model: 'payg', plan_name: 'payg', subscription_status: 'active' } as const;
 
-it('a free account may subscribe', () => {
+it('a free plan offers to subscribe', () => {
   expect(planStateOf(free, null)).toMatchObject({ plan: 'Free plan', action: 'subscribe', warning: null });
 });
 
-it('a subscription that lives needs nothing', () => {
+it('an active subscription needs no action', () => {
   expect(planStateOf(payg, '1 Dec 2030')).toMatchObject({
     plan: 'Pay as you go',
     badge: { text: 'Active', tone: 'good' },
@@ -17,13 +17,13 @@ it('a subscription that lives needs nothing', () => {
   });
 });
 
-it('past due: what to do, and what happens when', () => {
+it('a past-due subscription says what to do and when tunnels stop', () => {
   const { warning, badge, action } = planStateOf({ ...payg, subscription_status: 'past_due' }, null);
   expect([badge.text, action]).toEqual(['Past due', 'pay']);
   expect(warning).toMatch(/tunnels stop 7 days .* until you pay/);
 });
 
-it('canceled, but still running: when it ends, and that it can be kept', () => {
+it('a canceled subscription says when it ends, and can be kept', () => {
   const { warning, action } = planStateOf({ ...payg, subscription_status: 'canceled' }, '1 Dec 2030');
   expect([action, warning?.includes('ends on 1 Dec 2030')]).toEqual(['keep', true]);
   expect(planStateOf({ ...payg, subscription_status: 'canceled' }, null).warning).toContain(
@@ -31,14 +31,14 @@ it('canceled, but still running: when it ends, and that it can be kept', () => {
   );
 });
 
-it('canceled and over: free, and can begin again', () => {
+it('an ended subscription is a free plan that can subscribe again', () => {
   expect(planStateOf({ ...free, subscription_status: 'canceled' }, null)).toMatchObject({
     badge: { text: 'Ended' },
     action: 'subscribe',
   });
 });
 
-it('plans of other names are named', () => {
+it('plans with other names are shown by name', () => {
   expect(planStateOf({ ...payg, plan_name: 'team' }, null).plan).toBe('Pay as you go (team)');
   expect(planStateOf({ ...free, plan_name: 'guest' }, null).plan).toBe('Plan guest');
   expect(planStateOf({ ...payg, subscription_status: null }, null).badge.text).toBe('No subscription');

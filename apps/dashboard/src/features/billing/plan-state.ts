@@ -1,25 +1,25 @@
-// What the state of an account means, in words.
+// Texts that explain the state of an account's plan and subscription.
 import type { BillingStatus } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 
-/** Days that new tunnels are still taken after a payment has failed. */
+/** Days after a failed payment until the account's tunnels stop. */
 const GRACE_DAYS = 7;
 
-/** What a person can do about it here. */
+/** The action offered on the plan card: start a subscription, keep a canceled subscription, pay an open invoice, or no action. */
 export type PlanAction = 'subscribe' | 'keep' | 'pay' | 'none';
 
 export interface PlanState {
   readonly plan: string;
   readonly badge: { readonly text: string; readonly tone: Tone };
   readonly meaning: string;
-  /** A thing that needs attention now. */
+  /** Problem that the user should fix now. Null if no action is needed. */
   readonly warning: string | null;
   readonly action: PlanAction;
 }
 
 type StatusFields = Pick<BillingStatus, 'billing_model' | 'plan_name' | 'subscription_status'>;
 
-/** `periodEnd` as people read it; null: not told. */
+/** Returns the texts for a plan and subscription. `periodEnd` is a formatted date, or null if unknown. */
 export const planStateOf = (status: StatusFields, periodEnd: string | null): PlanState => {
   const { billing_model: model, subscription_status: subscription } = status;
   const plan = planText(status);
@@ -37,7 +37,7 @@ const planText = ({ billing_model: model, plan_name: name }: StatusFields): stri
 
 type Fixed = Omit<PlanState, 'plan'>;
 
-/** A state with nothing to warn of. */
+/** Creates the texts of a state without a warning. */
 const quiet = (badge: PlanState['badge'], action: PlanAction, meaning: string): Fixed => ({
   badge,
   meaning,

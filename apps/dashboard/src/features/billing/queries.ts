@@ -1,4 +1,4 @@
-// Where the account stands with its payments, and its invoices.
+// Queries for the account's billing status, usage costs and invoices.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient } from '@tunnel/contract';
 
@@ -6,7 +6,7 @@ export const BILLING_KEY = ['billing'] as const;
 export const BILLING_USAGE_KEY = ['billing', 'usage'] as const;
 export const INVOICES_KEY = ['billing', 'invoices'] as const;
 
-/** After a visit to the processor its news may come a little later than the person. */
+/** Refresh interval of the billing status. After a visit to the payment processor, its update can arrive later than the user's browser. */
 const REFRESH_MS = 5000;
 const INVOICES_FRESH_MS = 60_000;
 

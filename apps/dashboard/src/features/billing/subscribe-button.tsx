@@ -1,4 +1,5 @@
-// Starts the subscription, or keeps one that was canceled: what it costs is said before, and a card that is missing is added on the way.
+// Button and dialog that start a subscription or keep a canceled subscription. The dialog lists the costs first and asks for a missing
+// card.
 import { type UseMutationResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus, StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -17,10 +18,13 @@ import type { PlanAction } from './plan-state.ts';
 import { BILLING_KEY } from './queries.ts';
 import { rememberSubscribing, takeSubscribing } from './subscribe-intent.ts';
 
-/** `back`: they have added a card for it, and are back. */
+/** The subscribe request. Its argument is `back` if the user has just returned from adding a card, and `here` otherwise. */
 type Subscribing = UseMutationResult<StartedSubscription, Error, 'here' | 'back'>;
 
-/** Finishes what they left for, whoever shows the button: it is asked of the processor, whose news of the card may still be on its way here. */
+/**
+ * Returns the subscribe request. Sends the request automatically if the user has just returned from adding a card, even if the dashboard
+ * does not know the card yet: the payment processor decides, because its update can still be on its way.
+ */
 export const useSubscribing = (action: PlanAction): Subscribing => {
   const api = useApi();
   const queries = useQueryClient();
@@ -31,7 +35,7 @@ export const useSubscribing = (action: PlanAction): Subscribing => {
   });
   const { mutate } = subscribing;
   useEffect(() => {
-    // Taken in any case: one that has a subscription by now needs no second.
+    // The stored intent is removed in any case. An account that is subscribed by now must not subscribe again later.
     const isBack = me !== undefined && takeSubscribing(me.id, Date.now());
     if (isBack && (action === 'subscribe' || action === 'keep')) mutate('back');
   }, [me, action, mutate]);
@@ -40,7 +44,7 @@ export const useSubscribing = (action: PlanAction): Subscribing => {
 
 interface SubscribeButtonProps {
   readonly status: BillingStatus;
-  /** null: not known yet. */
+  /** Prices of the plan. Null while unknown. */
   readonly prices: Prices | null;
   readonly action: 'subscribe' | 'keep';
   readonly subscribing: Subscribing;
@@ -97,7 +101,7 @@ const LABELS = {
   keep: { button: 'Keep subscription', title: 'Keep your subscription', confirm: 'Keep subscription' },
 } as const;
 
-/** They came back without one: nothing to say, they know. */
+/** Returns whether the user came back without adding a card. No error is shown then, because the user knows. */
 const isWithoutCard = (error: unknown): boolean => error instanceof Fault && error.code === 'BILLING_NO_PAYMENT_METHOD';
 
 const AddCardButton = () => {

@@ -13,21 +13,21 @@ const newStore = (text?: string) => {
   return () => store;
 };
 
-it('is taken once, by the account that left', () => {
+it('the intent to subscribe is taken once, by the same account', () => {
   const store = newStore();
   rememberSubscribing('ann', 1000, store);
   expect(takeSubscribing('ann', 1000 + MINUTE_MS, store)).toBe(true);
   expect(takeSubscribing('ann', 1000 + MINUTE_MS, store)).toBe(false);
 });
 
-it('never subscribes whoever logs in after them in the same tab', () => {
+it('the intent to subscribe is dropped when another account signs in to the same tab', () => {
   const store = newStore();
   rememberSubscribing('ann', 1000, store);
   expect(takeSubscribing('bob', 2000, store)).toBe(false);
   expect(takeSubscribing('ann', 2000, store)).toBe(false);
 });
 
-it('is over after half an hour, and never of the future', () => {
+it('the intent to subscribe expires after 30 minutes, and is ignored with a time in the future', () => {
   for (const now of [1000 + 30 * MINUTE_MS, 999]) {
     const store = newStore();
     rememberSubscribing('ann', 1000, store);
@@ -35,11 +35,11 @@ it('is over after half an hour, and never of the future', () => {
   }
 });
 
-it.each([undefined, '', 'null', '{', '{}', '["ann"]', '["ann","1000"]'])('is not there: %j', (text) => {
+it.each([undefined, '', 'null', '{', '{}', '["ann"]', '["ann","1000"]'])('the stored intent %j is ignored', (text) => {
   expect(takeSubscribing('ann', 1000, newStore(text))).toBe(false);
 });
 
-it('a browser that keeps nothing is no problem', () => {
+it('a browser without storage causes no error', () => {
   const refuses = (): never => {
     throw new Error('denied');
   };

@@ -1,9 +1,9 @@
-// That a person was about to subscribe when they left for the payment processor's page, so that the page can finish it when they are
-// back. Kept in this tab, never in the address: a link must not be able to subscribe anybody.
+// Remembers that a user left to add a card at the payment processor in order to subscribe, so that the dashboard can finish the
+// subscription afterwards. Stored in this tab and never in the URL, because a link must not be able to start a subscription.
 
 const STORED_AS = 'tunnel.subscribing';
 
-/** Longer than anyone types a card. */
+/** Lifetime of the stored intent. Longer than anyone needs to enter a card. */
 const LASTS_MS = 30 * 60_000;
 
 type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
@@ -12,11 +12,14 @@ export const rememberSubscribing = (userId: string, now: number, store: () => St
   try {
     store().setItem(STORED_AS, JSON.stringify([userId, now]));
   } catch {
-    // A browser that keeps nothing: they press once more.
+    // Storage is disabled in this browser, so the user has to select Subscribe again.
   }
 };
 
-/** Once: what is taken is gone. Of another account, or of long ago: no. */
+/**
+ * Returns whether the user intended to subscribe, and removes the stored intent. Intents of other accounts and expired intents do not
+ * count.
+ */
 export const takeSubscribing = (userId: string, now: number, store: () => Store = tabStore): boolean => {
   try {
     const kept: unknown = JSON.parse(store().getItem(STORED_AS) ?? 'null');

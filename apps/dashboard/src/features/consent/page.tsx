@@ -1,4 +1,5 @@
-// An app asks for access to the account: who asks, where the answer goes, what it may do, and the two answers. Nothing is remembered.
+// Consent page for an app that requests access to the account. Shows the app, the redirect target and the permissions, and offers to
+// allow or deny. Previous answers are not remembered.
 import { queryOptions, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { OauthDecision, PlatformClient } from '@tunnel/contract';
@@ -23,7 +24,7 @@ const Request = ({ id }: { readonly id: string }) => {
   const api = useApi();
   const deciding = useDecision(api, id);
   const { isIdle, isError, data: leftFor, variables } = deciding;
-  // An answer ends the request: asked for again it would look as if it had run out.
+  // An answer ends the request. Refetching an answered request would show the message for an expired request.
   const asked = useQuery({ ...requestQuery(api, id), enabled: isIdle || isError });
   if (leftFor !== undefined) return <Leaving to={leftFor} isAllowed={variables.allow} />;
   if (isOver(asked.error) || isOver(deciding.error)) return <Over />;
@@ -41,7 +42,10 @@ const Request = ({ id }: { readonly id: string }) => {
   );
 };
 
-/** It runs out while the page is open; asked often enough, the page knows. This machine's clock may be wrong. */
+/**
+ * Refresh interval of the access request, which can expire while the page is open. Only the platform decides about expiry, because this
+ * computer's clock may be wrong.
+ */
 const REFRESH_MS = 30_000;
 
 const requestQuery = (api: PlatformClient, id: string) =>
@@ -53,7 +57,10 @@ const requestQuery = (api: PlatformClient, id: string) =>
     refetchInterval: REFRESH_MS,
   });
 
-/** Gives where the browser goes. Not by the history: who comes back finds a question that was answered. */
+/**
+ * Sends the decision and goes to the app's redirect URL. The URL replaces the history entry, so that the Back button does not return to
+ * an answered question.
+ */
 const useDecision = (api: PlatformClient, id: string) =>
   useMutation({
     mutationFn: async (decision: OauthDecision) => {
@@ -90,7 +97,7 @@ interface LeavingProps {
   readonly isAllowed: boolean;
 }
 
-/** In sight for a moment, or for as long as nothing answers there. */
+/** Card shown while the browser opens the app's redirect URL. Stays visible if that server does not respond. */
 const Leaving = ({ to, isAllowed }: LeavingProps) => (
   <AuthCard
     title={isAllowed ? 'Access allowed' : 'Access denied'}

@@ -1,4 +1,5 @@
-// The question of an app: its host before the name that it gives itself, what the person may take away of it, and both answers.
+// The question on the consent page. Shows the app's host above its self-declared name. The user can remove permissions, then allow or
+// deny.
 import { useQuery } from '@tanstack/react-query';
 import type { OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
 import { Fragment, type ReactNode, useState } from 'react';
@@ -14,9 +15,9 @@ import { AuthCard } from '../auth/layout.tsx';
 
 export interface QuestionProps {
   readonly request: OauthRequest;
-  /** The one that is on its way; null: none. */
+  /** Answer being sent: true to allow, false to deny. Null while no answer is being sent. */
   readonly answer: boolean | null;
-  /** Of an answer that did not arrive. */
+  /** Error of an answer that could not be sent. */
   readonly error: unknown;
   readonly onAnswer: (decision: OauthDecision) => void;
 }
@@ -74,7 +75,7 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
   );
 };
 
-/** A line ends before a dot: what is cut elsewhere may read as another host. */
+/** A host name with line breaks allowed only before dots. Broken at other places, part of the name could read like a different host. */
 const Host = ({ name }: { readonly name: string }) =>
   name.split('.').map((label, index) => (
     <Fragment key={index}>
@@ -89,7 +90,10 @@ const Host = ({ name }: { readonly name: string }) =>
 
 const isOnThisComputer = ({ redirect_host: host }: OauthRequest): boolean => isLoopback(host.replace(/:\d+$/, ''));
 
-/** By whoever runs the server, who vouches for the name. Others have an address for an id, and its host is shown instead of a name. */
+/**
+ * Returns whether the operator registered the app and so vouches for its name. Other apps have a URL as client ID, and the page shows the
+ * URL's host instead of a name.
+ */
 const isRegistered = ({ client_id }: OauthRequest): boolean => !/^https?:/.test(client_id);
 
 const Name = ({ request }: { readonly request: OauthRequest }) => {
@@ -127,7 +131,7 @@ const Fact = ({ name, children }: { readonly name: string; readonly children: Re
   </div>
 );
 
-/** The login leads back here. */
+/** The signed-in account, with a button to switch accounts. The sign-in page returns to this question. */
 const AccountInUse = () => {
   const { api, session } = useApp();
   const email = useQuery(meQuery(api)).data?.email;

@@ -1,4 +1,4 @@
-// Adds a domain of one's own, then leads to its page, which shows the records to set.
+// Dialog that adds a custom domain, then opens the domain's page with the DNS records to set.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { NewDomain } from '@tunnel/contract';
@@ -53,7 +53,7 @@ const useAdd = () => {
     mutationFn: (wanted: NewDomain) => api.addDomain(wanted),
     onSuccess: (added) => {
       void keepDomain(queries, added);
-      // One that was there before is the same one.
+      // For a domain that the account already has, the API returns the existing domain.
       return navigate({ to: '/domains/$id', params: { id: added.id } });
     },
   });
@@ -114,6 +114,6 @@ const AddForm = ({ id, adding: { isPending, error, mutate, reset } }: AddFormPro
   );
 };
 
-/** What is wrong with the name itself. */
+/** Returns the error message for the domain name field. Null if the error has a different cause. */
 const nameProblem = (error: unknown): string | null =>
   isFault(error, 'DOMAIN_INVALID') ? problemText(error) : fieldProblem(error, 'name');

@@ -1,4 +1,4 @@
-// The certificate of a domain: how far it is, who issued it, until when it is valid, when it is renewed, and why not.
+// Card with a domain's certificate: its state, issuer, validity, next renewal, and the latest error.
 import type { OwnDomainView } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { Badge, Notice } from '../../ui/badge.tsx';

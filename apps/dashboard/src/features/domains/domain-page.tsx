@@ -1,4 +1,4 @@
-// One domain: how far it is, the records to set, its certificate, and the command that uses it.
+// Page of a custom domain: its state, the DNS records to set, its certificate, and the command that uses the domain.
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -25,7 +25,7 @@ export const DomainPage = () => {
   const { id } = useParams({ from: '/shell/domains/$id' });
   const navigate = useNavigate();
   const domain = useQuery(domainQuery(useApi(), id));
-  // In another tab, perhaps, while its page is open here.
+  // The domain may have been removed in another tab while its page is open here.
   const gone = isGone(domain.error);
   useKeys({ onEscape: () => void navigate({ to: '/domains' }) });
   return (
@@ -63,7 +63,7 @@ const DomainPanels = ({ domain }: { readonly domain: OwnDomainView }) => {
         <DomainPath domain={domain} />
       </Card>
       <AdviceNotice domain={domain} />
-      {/* What is to be done next stands first. */}
+      {/* The card with the user's next step comes first. */}
       {isReady ? <UseCard domain={domain} /> : records}
       <CertificateCard domain={domain} />
       {isReady ? records : <UseCard domain={domain} />}
@@ -71,7 +71,7 @@ const DomainPanels = ({ domain }: { readonly domain: OwnDomainView }) => {
   );
 };
 
-/** The frame is always there: screen readers tell what appears in it. */
+/** Advice about the domain's problem. The container is always rendered, so that screen readers announce new advice. */
 const AdviceNotice = ({ domain }: { readonly domain: OwnDomainView }) => {
   const advice = adviceOf(domain);
   return (

@@ -1,4 +1,4 @@
-// Path of a visitor's request as a drawing: your DNS, our edge, your service, each with how far it is.
+// Diagram of a visitor's path through your DNS, our edge and your service, with the state of each hop.
 import type { OwnDomainView } from '@tunnel/contract';
 import { Fragment } from 'react';
 import type { Tone } from '../../ui/badge.tsx';
@@ -8,7 +8,7 @@ import { Icon } from '../../ui/icon.tsx';
 import { domainHops, type Hop } from './own-domain-texts.ts';
 
 export const DomainPath = ({ domain }: { readonly domain: OwnDomainView }) => {
-  // Of the time only what is shown of it: the end of a certificate.
+  // The texts are compared as JSON, so that the component renders only if a text changes, for example when a certificate expires.
   const text = useNow((now) => JSON.stringify(domainHops(domain, now)));
   const hops = JSON.parse(text) as readonly Hop[];
   return (
@@ -23,7 +23,7 @@ export const DomainPath = ({ domain }: { readonly domain: OwnDomainView }) => {
   );
 };
 
-/** The frame of its sign, and the colour of both. */
+/** Classes for each tone: the frame of the icon, and the color of icon and text. */
 const LOOKS: Readonly<Record<Tone, readonly [string, string]>> = {
   neutral: ['border-line bg-sunken', 'text-muted'],
   accent: ['border-accent/30 bg-accent-soft', 'text-accent'],
@@ -62,7 +62,7 @@ const Sign = ({ of: which }: { readonly of: Hop['key'] }) => {
   );
 };
 
-/** Whole as far as a visitor comes, broken behind that. */
+/** Arrow between two hops. A solid line means that visitors get past all earlier hops, a dashed line that they do not. */
 const Arrow = ({ isOpen }: { readonly isOpen: boolean }) => (
   <li aria-hidden="true" className={classNames('shrink-0', isOpen ? 'text-good' : 'text-edge')}>
     <svg viewBox="0 0 72 16" className="hidden h-4 w-18 sm:block" fill="none" stroke="currentColor" strokeWidth="1.5">

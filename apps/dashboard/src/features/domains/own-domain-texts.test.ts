@@ -17,7 +17,7 @@ const LATER = Date.parse('2030-05-01T00:00:00.000Z');
 const NO_PROOF = 'no record with the token was found';
 const missing = makeRecord({ found: false });
 
-describe('what to do next', () => {
+describe('advice for a domain', () => {
   it.each([
     ['pending', makeDomain({ state: 'pending', records: [missing] }), /Add the records/, /check automatically/],
     [
@@ -46,7 +46,7 @@ describe('what to do next', () => {
       /one more record/,
       /certificate/,
     ],
-  ])('%s', (_, domain, title, text) => {
+  ])('fits the state "%s"', (_, domain, title, text) => {
     expect(adviceOf(domain)).toEqual({
       tone: expect.any(String),
       title: expect.stringMatching(title),
@@ -54,12 +54,12 @@ describe('what to do next', () => {
     });
   });
 
-  it('is nothing where all is well', () => {
+  it('is omitted when the domain works', () => {
     expect(adviceOf(makeDomain())).toBeNull();
   });
 });
 
-it('the state is one or two words, and a verified domain whose record is gone says so', () => {
+it('the state of a domain is one or two words, and a verified domain with a missing record says so', () => {
   expect(stateOf(makeDomain())).toEqual({ tone: 'good', short: 'Verified' });
   expect(stateOf(makeDomain({ last_error: NO_PROOF })).short).toBe('Record missing');
   expect(stateOf(makeDomain({ last_error: 'DNS gave no answer: ETIMEOUT' })).short).toBe('Verified');
@@ -77,7 +77,7 @@ it.each([
     'The DNS lookup failed (SERVFAIL). Your records are not the cause. We check again automatically.',
   ],
   ['something of a later version', 'Something of a later version.'],
-])('the error %j in plain words', (error, text) => {
+])('the domain error %j is shown in plain words', (error, text) => {
   expect(errorText(error)).toBe(text);
 });
 
@@ -86,11 +86,11 @@ it.each([
   [[makeRecord()], 'Found'],
   [[makeRecord(), missing], '1 of 2 found'],
   [[makeRecord(), makeRecord()], 'All 2 found'],
-])('of records %#: %s', (records, text) => {
+])('the DNS records of row %# are summarized as "%s"', (records, text) => {
   expect(foundText(records)).toBe(text);
 });
 
-describe('the certificate', () => {
+describe('the certificate status of a domain', () => {
   it.each([
     ['none is wanted', makeDomain({ certificate: null }), NOW, 'None', /use http/],
     ['before the proof', domainWith('none', 'pending'), NOW, 'After DNS', /once the DNS records are found/],
@@ -102,13 +102,13 @@ describe('the certificate', () => {
     ['not renewed', withCertificate('failing'), NOW, 'Renewal failing', /still get the current/],
     ['not renewed in time', withCertificate('failing'), LATER, 'Expired', /can’t use https/],
     ['being renewed', withCertificate('renewing'), NOW, 'Renewing', /current certificate/],
-  ])('%s', (_, domain, now, short, text) => {
+  ])('fits the case "%s"', (_, domain, now, short, text) => {
     expect(certificateOf(domain, now).short).toBe(short);
     expect(certificateText(domain, now)).toMatch(text);
   });
 });
 
-it('what a record is for, and what only some need to know', () => {
+it('each DNS record has a stated purpose, and hints depend on the kind of domain', () => {
   expect(purposeText({ purpose: 'proof', type: 'CNAME' })).toBe('Routing and ownership');
   expect(purposeText({ purpose: 'proof', type: 'TXT' })).toBe('Ownership');
   expect(purposeText({ purpose: 'route', type: 'A' })).toBe('Routing');
@@ -117,11 +117,11 @@ it('what a record is for, and what only some need to know', () => {
   expect(recordHint({ wildcard: true, records: [makeRecord()] })).toContain('asterisk');
 });
 
-describe('the way of a visitor', () => {
+describe('the path of a visitor to a domain', () => {
   const shorts = (domain: Parameters<typeof domainHops>[0]) =>
     domainHops(domain, NOW).map(({ tone, short }) => [tone, short]);
 
-  it('is open to a service that is there', () => {
+  it('is complete when record, certificate and tunnel exist', () => {
     expect(shorts(makeDomain({ active_tunnels: 2 }))).toEqual([
       ['good', 'Found'],
       ['good', 'Certificate valid'],
@@ -129,7 +129,7 @@ describe('the way of a visitor', () => {
     ]);
   });
 
-  it('ends where something is missing', () => {
+  it('shows the first missing step', () => {
     expect(shorts(makeDomain({ state: 'pending', records: [missing] }))).toEqual([
       ['accent', 'Missing'],
       ['neutral', 'Waiting for DNS'],

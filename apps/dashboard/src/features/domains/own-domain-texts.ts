@@ -1,4 +1,4 @@
-// What the pages say about a domain: its state, what to do next, why something does not work, how far its certificate is. Pure.
+// Texts about a custom domain: its state, the next step, reasons of errors, and the state of its certificate. Pure functions.
 import type { DomainCertificate, DomainRecord, OwnDomainView } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { plural } from '../../ui/format.ts';
@@ -6,14 +6,14 @@ import { sentence } from '../../ui/problem-text.ts';
 
 export interface Said {
   readonly tone: Tone;
-  /** In one or two words. */
+  /** The state in one to three words. */
   readonly short: string;
 }
 
 export interface Advice {
   readonly tone: Tone;
   readonly title: string;
-  /** What it means, and what to do next. */
+  /** Explanation of the problem and the next step. */
   readonly text: string;
 }
 
@@ -25,7 +25,9 @@ export const foundText = (records: readonly DomainRecord[]): string => {
   return records.length === 1 ? 'Missing' : `${found} of ${records.length} found`;
 };
 
-/** A domain whose proof is missing lapses after some days; until then tunnels use it. */
+/**
+ * Returns whether the ownership record of a verified domain is missing. Tunnels can use the domain for some days; then the domain lapses.
+ */
 const isProofMissing = ({ state, last_error: error }: OwnDomainView): boolean =>
   state === 'verified' && error !== null && NO_PROOF.test(error);
 
@@ -41,7 +43,7 @@ const STATES: Readonly<Record<OwnDomainView['state'], Said>> = {
   lapsed: { tone: 'bad', short: 'Lapsed' },
 };
 
-/** null: all is well. */
+/** Returns the advice about the domain's problem. Null if the domain has no problem. */
 export const adviceOf = (domain: OwnDomainView): Advice | null => {
   const why = domain.last_error === null ? '' : ` ${errorText(domain.last_error)}`;
   switch (domain.state) {
@@ -97,7 +99,7 @@ const verifiedAdvice = (domain: OwnDomainView, why: string): Advice | null => {
 
 const NO_PROOF = /^no record with the token/;
 
-/** The platform's words are short, as a log needs them. */
+/** Returns a sentence for an error text of the platform, which is terse as in a log. */
 export const errorText = (error: string): string => {
   if (NO_PROOF.test(error)) return 'No DNS record with your token was found yet.';
   if (error.startsWith('another account has this name')) {
@@ -110,7 +112,7 @@ export const errorText = (error: string): string => {
   return sentence(error);
 };
 
-/** `now` in ms. */
+/** Returns the state of a domain's certificate. `now` is in ms since the epoch. */
 export const certificateOf = ({ state, certificate }: OwnDomainView, now: number): Said => {
   if (certificate === null) return { tone: 'neutral', short: 'None' };
   switch (certificate.state) {
@@ -153,14 +155,14 @@ export const certificateText = ({ state, certificate }: OwnDomainView, now: numb
   }
 };
 
-/** What a record is for. */
+/** Returns the purpose of a DNS record in words. */
 export const purposeText = ({ purpose, type }: Pick<DomainRecord, 'purpose' | 'type'>): string => {
   if (purpose === 'challenge') return 'Certificate';
   if (purpose === 'route') return 'Routing';
   return type === 'CNAME' ? 'Routing and ownership' : 'Ownership';
 };
 
-/** A hint that only some need, below the records. */
+/** Returns the hint below the DNS records. Only some DNS providers require the hint. */
 export const recordHint = ({ records, wildcard }: Pick<OwnDomainView, 'records' | 'wildcard'>): string => {
   const names = 'Some DNS providers expect the name without your domain at the end.';
   if (records.some(({ type }) => type === 'A' || type === 'AAAA')) {
@@ -176,7 +178,7 @@ export interface Hop extends Said {
   readonly title: string;
 }
 
-/** The way of a visitor, as the drawing shows it. */
+/** Returns the hops of a visitor's path, as shown in the diagram. */
 export const domainHops = (domain: OwnDomainView, now: number): readonly Hop[] => [
   { key: 'dns', title: 'Your DNS', ...dnsHop(domain) },
   { key: 'edge', title: 'Our edge', ...edgeHop(domain, now) },

@@ -1,4 +1,4 @@
-// A domain of one's own for tests, as the API gives it.
+// Custom domains for tests, in the form of the API.
 import type { DomainCertificate, DomainRecord, OwnDomainView } from '@tunnel/contract';
 
 export const makeRecord = (some: Partial<DomainRecord> = {}): DomainRecord => ({
@@ -20,7 +20,7 @@ export const makeCertificate = (some: Partial<DomainCertificate> = {}): DomainCe
   ...some,
 });
 
-/** Verified, with a valid certificate. */
+/** A verified domain with a valid certificate, unless `some` says otherwise. */
 export const makeDomain = (some: Partial<OwnDomainView> = {}): OwnDomainView => ({
   id: 'dom-1',
   name: 'shop.example.com',

@@ -1,4 +1,4 @@
-// The own domains of the account in a table: each with its state and its certificate, and the way to its page.
+// Card with a table of the account's custom domains. Each row shows the state and the certificate and links to the domain's page.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -19,9 +19,9 @@ import { domainLimitQuery, domainLimitText, domainsQuery, hasCertificate, hrefOf
 import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
 
 interface OwnDomainsCardProps {
-  /** The button of an empty list. */
+  /** Button to add a domain, shown in the empty table. */
   readonly add: ReactNode;
-  /** true: visitors of a domain could not reach this server, so none is offered. undefined: not known yet. */
+  /** True if visitors cannot reach this server from other computers, so that adding domains is not offered. Undefined while unknown. */
   readonly isLocal: boolean | undefined;
 }
 
@@ -60,7 +60,7 @@ const LocalServer = () => (
 );
 
 interface DomainsCardProps {
-  /** undefined: on their way. */
+  /** Domains in the table. Undefined while loading. */
   readonly rows?: readonly OwnDomainView[];
   readonly add?: ReactNode;
   readonly onRemove: (domain: OwnDomainView) => void;
@@ -72,7 +72,7 @@ const DomainsCard = ({ rows, add, onRemove }: DomainsCardProps) => {
   return (
     <Card
       title="Your domains"
-      // Its line is there from the beginning.
+      // A non-breaking space reserves the line until the description is known.
       description={
         plan === undefined || rows === undefined ? '\u00a0' : domainLimitText(rows.length, plan.plan, plan.limit)
       }
@@ -147,7 +147,9 @@ const Certificate = ({ domain }: { readonly domain: OwnDomainView }) => {
   );
 };
 
-/** Renders again when its end has come, not every second. */
+/**
+ * Returns the state of the certificate. The component renders again only when the state changes, such as at expiry, and not every second.
+ */
 const useCertificate = (domain: OwnDomainView) => {
   const short = useNow((now) => certificateOf(domain, now).short);
   const tone = useNow((now) => certificateOf(domain, now).tone);

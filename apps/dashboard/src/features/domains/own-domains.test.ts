@@ -12,7 +12,7 @@ import {
   typedName,
 } from './own-domains.ts';
 
-describe('a domain is waited for', () => {
+describe('the domain page', () => {
   it.each([
     ['its records', makeDomain({ state: 'pending' }), true],
     ['an order', makeDomain({ certificate: makeCertificate({ state: 'ordering' }) }), true],
@@ -25,11 +25,11 @@ describe('a domain is waited for', () => {
       makeDomain({ state: 'lapsed', certificate: makeCertificate({ state: 'none' }) }),
       false,
     ],
-  ])('%s', (_, domain, waits) => {
+  ])('waits for %s', (_, domain, waits) => {
     expect(isWaiting(domain)).toBe(waits);
   });
 
-  it('and asked for more often as long as one of the list is', () => {
+  it('refreshes more often while a domain of the list is pending', () => {
     expect(refreshMs([makeDomain(), makeDomain({ state: 'pending' })])).toBeLessThan(refreshMs([makeDomain()]));
   });
 });
@@ -43,11 +43,11 @@ it.each([
   ['Bücher.example', 'bücher.example'],
   ['not a name', 'not a name'],
   ['https://', ''],
-])('of %j typed the name is %j', (typed, name) => {
+])('the typed domain %j becomes %j', (typed, name) => {
   expect(typedName(typed)).toBe(name);
 });
 
-it('a browser opens what is verified and no pattern, over https as soon as a certificate is there', () => {
+it('a domain link exists for verified domains except wildcards, and uses https once a certificate exists', () => {
   expect(hrefOf(makeDomain())).toBe('https://shop.example.com');
   expect(hrefOf(makeDomain({ certificate: null }))).toBe('http://shop.example.com');
   expect(hrefOf(makeDomain({ certificate: makeCertificate({ state: 'ordering', not_after: null }) }))).toBe(
@@ -58,7 +58,7 @@ it('a browser opens what is verified and no pattern, over https as soon as a cer
   expect(hrefOf(makeDomain({ name: '*.shop.example.com', wildcard: true }))).toBeNull();
 });
 
-describe('the domain of a tunnel', () => {
+describe('the domain that belongs to a tunnel', () => {
   const list = [
     makeDomain(),
     makeDomain({ id: 'wild', name: '*.shop.example.com', wildcard: true }),
@@ -73,22 +73,22 @@ describe('the domain of a tunnel', () => {
     ['tcp', 'db.example.com', 'tls://db.example.com:443', 'db'],
     ['http', 'shop.example.com', undefined, 'dom-1'],
     ['http', 'shop', 'https://shop.tunnels.example.net', undefined],
-    // A nested name of ours looks like a domain of somebody's.
+    // The nested name a.shop below the server's domain looks like the custom domain a.shop.
     ['http', 'a.shop', 'https://a.shop.tunnels.example.net', undefined],
     ['udp', '20153', 'udp://shop.example.com:20153', undefined],
     ['p2p', 'shop.example.com', undefined, undefined],
-  ] as const)('of %s %s at %s', (protocol, label, url, id) => {
+  ] as const)('is found for %s %s at %s', (protocol, label, url, id) => {
     const entry = { protocol, label, ...(url === undefined ? {} : { public_url: url }) };
     expect(domainOf(entry, list)?.id).toBe(id);
   });
 });
 
-it('the client uses it by name, and a shell does not read its star', () => {
+it('the client command for a domain quotes a wildcard for the shell', () => {
   expect(domainWords('shop.example.com')).toBe('http 3000 --domain shop.example.com');
   expect(domainWords('*.shop.example.com')).toBe("http 3000 --domain '*.shop.example.com'");
 });
 
-it('a refusal says how long to wait, or nothing', () => {
+it('the seconds to wait are read from an error with the field `seconds`', () => {
   expect(secondsToWait(Fault.fromWire('LOGIN_THROTTLED', 'too soon', { seconds: 4 }))).toBe(4);
   expect(secondsToWait(Fault.fromWire('NOT_KNOWN_HERE', 'too soon', { seconds: 4 }))).toBe(4);
   expect(secondsToWait(Fault.fromWire('LOGIN_THROTTLED', 'too soon', { seconds: 0 }))).toBeNull();
@@ -101,6 +101,6 @@ it.each([
   [3, 3, '3 of 3 used on your free plan. Remove a domain to add another.'],
   [5, 3, '5 used; your free plan includes 3. Existing domains keep working until you remove them.'],
   [5, null, '5 used. Your free plan has no limit.'],
-])('%i of %j: %s', (count, limit, text) => {
+])('%i domains of %j allowed are described as: %s', (count, limit, text) => {
   expect(domainLimitText(count, 'free', limit)).toBe(text);
 });

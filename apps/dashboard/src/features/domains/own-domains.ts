@@ -1,4 +1,4 @@
-// The own domains of the account as the pages ask for them: how often, whose tunnel uses which, and how one is used. Pure but for the queries.
+// Queries for the account's custom domains, and pure functions about them: refresh intervals, URLs, and the domain used by a tunnel.
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import type { OwnDomainView, PlatformClient, TunnelLogEntry } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -8,7 +8,10 @@ export const DOMAINS_KEY = ['domains'] as const;
 const LIST_KEY = [...DOMAINS_KEY, 'all'] as const;
 const keyOf = (id: string) => [...DOMAINS_KEY, 'one', id] as const;
 
-/** While something is waited for, and when nothing is but tunnels that come and go. Hidden tabs do not ask. */
+/**
+ * Refresh intervals: `waiting` while a domain waits for DNS records or a certificate, `settled` while only tunnels can open and close.
+ * Hidden browser tabs do not refresh.
+ */
 const REFRESH_MS = { waiting: 3000, settled: 5000 } as const;
 
 export const domainsQuery = (api: PlatformClient) =>
@@ -25,7 +28,7 @@ export const domainQuery = (api: PlatformClient, id: string) =>
     refetchInterval: ({ state }) => !isGone(state.error) && refreshMs(state.data === undefined ? [] : [state.data]),
   });
 
-/** Asked when the page opens, and when the list has changed. */
+/** Query for the plan's limit of custom domains. Fetched when the page opens, and after the list has changed. */
 export const domainLimitQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: [...DOMAINS_KEY, 'limit'],
@@ -36,13 +39,16 @@ export const domainLimitQuery = (api: PlatformClient) =>
     staleTime: 60_000,
   });
 
-/** What a call has answered with is shown before the list is asked for again. */
+/** Caches a domain returned by an API call, so that the page shows the domain before the refetch completes. */
 export const keepDomain = (queries: QueryClient, domain: OwnDomainView): Promise<void> => {
   queries.setQueryData(keyOf(domain.id), domain);
   return queries.invalidateQueries({ queryKey: DOMAINS_KEY });
 };
 
-/** The page of one that is gone asks for it no more. */
+/**
+ * Removes a deleted domain from the cached list. The query of the domain itself is not refetched, because the API would respond with an
+ * error.
+ */
 export const dropDomain = (queries: QueryClient, id: string): Promise<void> => {
   queries.setQueryData<OwnDomainView[]>(LIST_KEY, (list) => list?.filter((one) => one.id !== id));
   return queries.invalidateQueries({ queryKey: DOMAINS_KEY, predicate: ({ queryKey }) => queryKey[2] !== id });
@@ -51,21 +57,24 @@ export const dropDomain = (queries: QueryClient, id: string): Promise<void> => {
 export const refreshMs = (domains: readonly OwnDomainView[]): number =>
   domains.some(isWaiting) ? REFRESH_MS.waiting : REFRESH_MS.settled;
 
-/** For its records, or for its certificate. */
+/** Returns whether a domain is waiting for its DNS records or its certificate. */
 export const isWaiting = ({ state, certificate }: Pick<OwnDomainView, 'state' | 'certificate'>): boolean =>
   state === 'pending' ||
   (state === 'verified' && certificate !== null && ['none', 'ordering', 'renewing'].includes(certificate.state));
 
-/** Removed, or never this account's: asked again it is not there either. */
+/** Returns whether the domain was removed or never belonged to this account. A retry would fail in the same way. */
 export const isGone = (error: unknown): boolean => error instanceof Fault && error.code === 'DOMAIN_UNKNOWN';
 
-/** The seconds that a refusal says to wait; null: it names none. */
+/** Returns the seconds to wait until the next attempt, as given by an API error. Null if the error names no time. */
 export const secondsToWait = (error: unknown): number | null => {
   const seconds = error instanceof Fault ? error.values['seconds'] : undefined;
   return typeof seconds === 'number' && seconds > 0 ? seconds : null;
 };
 
-/** People paste what the browser shows: `https://Shop.example.com/cart` is `shop.example.com`. What is no name the platform tells. */
+/**
+ * Extracts the domain from typed text, because users paste browser URLs: `https://Shop.example.com/cart` becomes `shop.example.com`. The
+ * platform rejects invalid names.
+ */
 export const typedName = (text: string): string =>
   text
     .trim()
@@ -74,29 +83,32 @@ export const typedName = (text: string): string =>
     .replace(/\.$/, '')
     .toLowerCase();
 
-/** For a browser; null: a pattern, or nobody would be answered. */
+/** Returns the URL of a domain for a browser. Null for a wildcard domain, and for a domain that is not verified and so has no service. */
 export const hrefOf = ({ name, wildcard, state, certificate }: OwnDomainView): string | null =>
   wildcard || state !== 'verified' ? null : `${hasCertificate(certificate) ? 'https' : 'http'}://${name}`;
 
-/** One is there and in use, whatever becomes of its renewal. */
+/** Returns whether a certificate is in use, even if its renewal is failing. */
 export const hasCertificate = (certificate: OwnDomainView['certificate']): boolean =>
   certificate !== null && certificate.not_after !== null;
 
 type Addressed = Pick<TunnelLogEntry, 'protocol' | 'label' | 'public_url'>;
 
-/** The domain that a tunnel is at. A name of its own goes before the wildcard that covers it. */
+/** Returns the custom domain used by a tunnel. An exact name takes precedence over a wildcard that covers the name. */
 export const domainOf = (entry: Addressed, list: readonly OwnDomainView[]): OwnDomainView | undefined => {
   const { protocol, label, public_url: url = '' } = entry;
   if (protocol !== 'http' && protocol !== 'tcp') return undefined;
-  // Of a subdomain the label is no host: what stands behind it is in the URL alone.
+  // A subdomain's label is not a complete host name. Only the URL contains the complete host.
   const host = url === '' ? label : url.replace(/^[a-z0-9]+:\/\//, '').replace(/[:/].*$/, '');
   return list.find(({ name }) => name === host) ?? list.find(({ name }) => name === host.replace(/^[^.]+/, '*'));
 };
 
-/** The words of the client that use it. */
+/** Returns the client's command arguments that open a tunnel on the domain. */
 export const domainWords = (name: string): string => `http 3000 --domain ${name.startsWith('*') ? `'${name}'` : name}`;
 
-/** What is over the limit after a change of plan stays. `limit` null: none. */
+/**
+ * Returns the text about used and included domains. Domains above the limit keep working after a plan change. A `limit` of null means no
+ * limit.
+ */
 export const domainLimitText = (count: number, plan: string, limit: number | null): string => {
   if (limit === null) return `${count} used. Your ${plan} plan has no limit.`;
   if (count > limit)

@@ -1,4 +1,4 @@
-// The account's own domains, and the way to add one.
+// Page with the account's custom domains and a button to add a domain.
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useApi } from '../../api/app-context.tsx';
@@ -25,7 +25,7 @@ export const DomainsPage = () => {
       <PageHead
         title="Domains"
         description="Use your own domains, such as shop.example.com, for tunnels."
-        // The button keeps its place until it is known whether there is one.
+        // The button is invisible but takes up space until the page knows whether to show it.
         {...(isLocal === true
           ? {}
           : { actions: <span className={isLocal === undefined ? 'invisible' : ''}>{add}</span> })}

@@ -1,4 +1,4 @@
-// The DNS records of a domain: to copy one by one, each found or missing, and looked for again by hand.
+// Card with a domain's DNS records to copy. Each record is found or missing, and a button starts a new check.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { DomainRecord, OwnDomainView } from '@tunnel/contract';
 import { useState } from 'react';
@@ -16,7 +16,7 @@ import { keepDomain, secondsToWait } from './own-domains.ts';
 
 export const RecordsCard = ({ domain }: { readonly domain: OwnDomainView }) => {
   const { checking, wait, check } = useCheck(domain.id);
-  // A pause is no error: the button counts it down.
+  // A rejection because of the minimum pause is not shown as an error: the button counts down the pause.
   const error = secondsToWait(checking.error) === null ? checking.error : null;
   return (
     <Card
@@ -49,7 +49,7 @@ export const RecordsCard = ({ domain }: { readonly domain: OwnDomainView }) => {
   );
 };
 
-/** The platform looks once in so many seconds by hand. */
+/** Minimum pause between two manual checks of a domain, set by the platform. */
 const PAUSE_SECONDS = 5;
 
 const useCheck = (id: string) => {

@@ -1,4 +1,4 @@
-// Asks before a domain is removed, with its name typed, and says what that does.
+// Dialog that removes a custom domain. Lists the consequences and asks the user to type the domain's name.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { OwnDomainView } from '@tunnel/contract';
 import { useId, useState } from 'react';
@@ -12,10 +12,10 @@ import { MaybeProblem } from '../../ui/problem.tsx';
 import { dropDomain, isGone, typedName } from './own-domains.ts';
 
 export interface RemoveDomainDialogProps {
-  /** null: closed. */
+  /** Domain to remove. Null while the dialog is closed. */
   readonly domain: OwnDomainView | null;
   readonly onClose: () => void;
-  /** It is gone; a page of its own is left. */
+  /** Called after the domain was removed, so that the domain's page can be left. */
   readonly onRemoved?: () => void;
 }
 
@@ -81,7 +81,7 @@ const useRemove = () => {
       try {
         await api.removeDomain(id);
       } catch (error) {
-        // Removed from elsewhere meanwhile: what was wanted holds.
+        // The domain was already removed, for example in another tab, so the request counts as successful.
         if (!isGone(error)) throw error;
       }
     },

@@ -1,4 +1,4 @@
-// Makes a key, and shows it: once.
+// Dialog that creates an API key and shows the key once.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { KEY_LABEL_MAX_CHARACTERS } from '@tunnel/contract';
 import { type SubmitEvent, useEffect, useRef, useState } from 'react';
@@ -25,7 +25,7 @@ export const CreateKeyDialog = ({ open, onClose }: CreateKeyDialogProps) => {
   const creating = useMutation({
     mutationFn: (wanted: string) => api.createKey({ label: wanted }),
     onSuccess: () => queries.invalidateQueries({ queryKey: KEYS_KEY }),
-    // Kept by nobody but this dialog.
+    // The new key must not stay in the query cache. Only this dialog keeps the key.
     gcTime: 0,
   });
   const close = (): void => {
@@ -51,7 +51,7 @@ export const CreateKeyDialog = ({ open, onClose }: CreateKeyDialogProps) => {
     <Dialog
       open={open}
       onClose={close}
-      // A key that is being made would be there and never have been seen.
+      // The dialog cannot be closed while a key is being created, because the user would never see the key.
       dismissable={!creating.isPending}
       title="Create key"
       footer={
@@ -102,10 +102,10 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
   );
 };
 
-/** A key that was just made, with what uses it. It is never shown again. */
+/** A newly created key with examples of its use. The key is never shown again. */
 const NewKey = ({ token, label }: KeyUsesProps) => {
   const text = useRef<HTMLElement>(null);
-  // The button that made it is gone; the keyboard goes on from the key.
+  // The form's submit button is gone, so the keyboard focus moves to the key.
   useEffect(() => text.current?.focus(), []);
   return (
     <>

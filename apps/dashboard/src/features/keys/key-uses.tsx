@@ -1,4 +1,4 @@
-// What a new key is used with, ready to copy: a command for a shell, or the configuration of an MCP host.
+// Examples of using a new key, ready to copy: a shell command, or the configuration of an MCP host.
 import { type ReactNode, useState } from 'react';
 import { useIsMcpShown, useServer } from '../../api/queries.ts';
 import { InstallClient } from '../../shared/install-client.tsx';
@@ -97,10 +97,10 @@ const McpUse = ({ token }: Pick<KeyUsesProps, 'token'>) => {
 
 interface UseProps<T extends string> {
   readonly title: string;
-  /** undefined: there is one way only. */
+  /** Options to switch between variants of the example. Undefined if the example has a single variant. */
   readonly choice: ChoiceProps<T> | undefined;
   readonly note: ReactNode;
-  /** To copy. */
+  /** Code of the example, with a copy button. */
   readonly children: ReactNode;
 }
 

@@ -7,19 +7,19 @@ import { CHECKOUT, fileNameOf, keyCommands, liveTunnelsText, mcpConfigs } from '
 
 const TOKEN = 'tnl_4fK2mQ9xVbT7RsLpZ0aE8cYh3dUi6nWo1bGjXy';
 
-it('the key goes by a variable, or by a file', () => {
+it('the commands for a new API key pass it in a variable or in a file', () => {
   const { withVariable, withFile } = keyCommands(TOKEN, 'Laptop', undefined);
   expect(withVariable).toBe(`TUNNEL_API_KEY=${TOKEN} tunnel http 3000`);
   expect(withFile.endsWith('&& tunnel http 3000 --token-file ~/.tunnel/laptop.key')).toBe(true);
 });
 
-it('names the server when the client would not find it by itself', () => {
+it('the commands for a new API key name a server other than the default', () => {
   const { withVariable, withFile } = keyCommands(TOKEN, 'a', { control: 'edge.example.com:4040', control_tls: true });
   expect(withVariable).toContain('tunnel http 3000 --server edge.example.com:4040');
   expect(withFile).toContain('--server edge.example.com:4040 --token-file ~/.tunnel/a.key');
 });
 
-it('works as pasted: the file has the key, and nobody else can read it', () => {
+it('the pasted command saves the API key in a file that only the user can read', () => {
   const home = mkdtempSync(join(tmpdir(), 'key-commands-'));
   const { withFile } = keyCommands(TOKEN, "it's; $(rm) 'laptop'", undefined);
   const command = withFile.replace('&& tunnel', '&& echo');
@@ -36,18 +36,18 @@ it.each([
   ['../../etc/passwd', 'etc-passwd'],
   ['日本', 'tunnel'],
   ['x'.repeat(100), 'x'.repeat(40)],
-])('the file of %j is %j', (label, name) => {
+])('the key file for the label %j is named %j', (label, name) => {
   expect(fileNameOf(label)).toBe(name);
 });
 
-it('an MCP host gets the key by the environment of our client, or by a header of the platform', () => {
+it('MCP configs pass the API key to the local client in a variable, and to the platform in a header', () => {
   const server = { control: '[::1]:4040', control_tls: true };
   const { stdio, remote } = mcpConfigs(TOKEN, 'https://tunnel.example.com/app/keys', server);
   expect(JSON.parse(stdio)).toEqual({
     mcpServers: {
       tunnel: {
         command: 'node',
-        // No shell reads them: nothing is quoted.
+        // No shell reads these arguments, so they are not quoted.
         args: [`${CHECKOUT}/apps/cli/bin/tunnel-mcp.mjs`, '--server', '[::1]:4040', '--tls'],
         env: { TUNNEL_API_KEY: TOKEN },
       },
@@ -64,7 +64,7 @@ it('an MCP host gets the key by the environment of our client, or by a header of
   });
 });
 
-it('an MCP host starts a program that is there', () => {
+it('the local MCP config starts an existing program', () => {
   const { stdio } = mcpConfigs(TOKEN, 'http://localhost', undefined);
   const [, program = ''] = /"\/path\/to\/tunnel\/(.*)"/.exec(stdio) ?? [];
   expect(existsSync(join(import.meta.dirname, '../../../../..', program)), program).toBe(true);
@@ -75,6 +75,6 @@ it.each([
   [{ active_tunnels: 1 }, 'Closes 1 live tunnel within 2 seconds.'],
   [{ active_tunnels: 1200 }, 'Closes 1,200 live tunnels within 2 seconds.'],
   [{}, 'Tunnels using this key are closed within 2 seconds.'],
-])('revoking a key with %j: %s', (key, text) => {
+])('the dialog to revoke a key with %j says: %s', (key, text) => {
   expect(liveTunnelsText(key)).toBe(text);
 });

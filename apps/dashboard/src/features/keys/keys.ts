@@ -1,19 +1,19 @@
-// The keys of the account as the page asks for them, and what uses a new one: commands, and the configuration of MCP hosts.
+// Query for the account's API keys, and texts for using a new key: shell commands and configurations of MCP hosts.
 import { queryOptions } from '@tanstack/react-query';
 import type { ApiToken, PlatformClient } from '@tunnel/contract';
 import { httpTunnelCommand, type ServerAddress, serverArgs } from '../../shared/client-commands.ts';
 import { plural } from '../../ui/format.ts';
 
 export interface KeyCommands {
-  /** With the key in a variable of the one command. */
+  /** Command with the key in an environment variable. */
   readonly withVariable: string;
-  /** With the key in a file that its owner alone can read. */
+  /** Command that stores the key in a file readable only by its owner. */
   readonly withFile: string;
 }
 
 const PORT = 3000;
 
-/** Ready to be pasted into a shell. The commands name the server, because a computer with an API key needs no `tunnel login`. */
+/** Returns commands to paste into a shell. The commands name the server, because a computer with an API key needs no `tunnel login`. */
 export const keyCommands = (token: string, label: string, server: ServerAddress | undefined): KeyCommands => {
   const file = `~/.tunnel/${fileNameOf(label)}.key`;
   const tunnel = httpTunnelCommand(PORT, server);
@@ -23,7 +23,10 @@ export const keyCommands = (token: string, label: string, server: ServerAddress 
   };
 };
 
-/** Nothing that a shell would read as more than a word; never `key`, where `tunnel login` has its own. */
+/**
+ * Returns the name of a key's file, without the extension `.key`. Derived from the key's label, with characters that need no quotes in a
+ * shell. With the extension, the file cannot overwrite `~/.tunnel/key`, which belongs to `tunnel login`.
+ */
 export const fileNameOf = (label: string): string => {
   const name = label
     .normalize('NFKD')
@@ -35,18 +38,18 @@ export const fileNameOf = (label: string): string => {
 };
 
 export interface McpConfigs {
-  /** The host starts our client: it can open tunnels to this computer. */
+  /** Configuration for a local MCP server. The MCP host starts the client, which can open tunnels to this computer. */
   readonly stdio: string;
-  /** The host asks the platform: nothing is installed, and no tunnel can be opened. */
+  /** Configuration for the platform's MCP server. Requires no installation, but cannot open tunnels. */
   readonly remote: string;
 }
 
-/** In the place of the checkout, which a page cannot know. */
+/** Placeholder for the path of the checkout, which the dashboard cannot know. */
 export const CHECKOUT = '/path/to/tunnel';
 
 /**
- * For the file in which an MCP host keeps its servers. The program is named by its path: hosts start it in a folder of their own,
- * where `npx` would fetch whatever a stranger has published under that name, and hand it the key.
+ * Returns entries for the configuration file of an MCP host. The program is named by its path and not by `npx`: hosts start programs in
+ * an arbitrary folder, where `npx` would download any package published under the name and hand the key to its author.
  */
 export const mcpConfigs = (token: string, platformUrl: string, server: ServerAddress | undefined): McpConfigs => ({
   stdio: hostConfig({
@@ -65,13 +68,13 @@ const hostConfig = (tunnel: object): string => JSON.stringify({ mcpServers: { tu
 
 export const KEYS_KEY = ['keys'] as const;
 
-/** When a key was last used changes by itself. */
+/** Refresh interval of the list of keys, so that the time of last use stays current. */
 const REFRESH_MS = 10_000;
 
 export const keysQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: KEYS_KEY, queryFn: () => api.keys(), refetchInterval: REFRESH_MS });
 
-/** What revoking a key does to tunnels that are open with it now. */
+/** Returns the effect of revoking a key on the live tunnels that use the key. */
 export const liveTunnelsText = ({ active_tunnels: active }: Pick<ApiToken, 'active_tunnels'>): string => {
   if (active === undefined) return 'Tunnels using this key are closed within 2 seconds.';
   return active === 0 ? 'No live tunnels use this key.' : `Closes ${plural(active, 'live tunnel')} within 2 seconds.`;

@@ -1,4 +1,4 @@
-// The API keys of the account.
+// Page with the account's API keys.
 import { useQuery } from '@tanstack/react-query';
 import type { ApiToken } from '@tunnel/contract';
 import { type ReactNode, useCallback, useMemo, useState } from 'react';
@@ -47,7 +47,7 @@ export const KeysPage = () => {
         </Loaded>
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
-      {/* The key as it is listed now: its live tunnels come and go while the question is open. */}
+      {/* The dialog gets the key from the refreshed list, because tunnels can open and close while the dialog is open. */}
       <RevokeKeyDialog
         apiKey={keys.data?.find(({ id }) => id === revoking) ?? null}
         onClose={() => setRevoking(null)}
@@ -57,14 +57,14 @@ export const KeysPage = () => {
 };
 
 interface KeyTableProps {
-  /** undefined: on their way. */
+  /** API keys of the account. Undefined while loading. */
   readonly keys?: readonly ApiToken[];
   readonly onRevoke?: (key: ApiToken) => void;
-  /** The button of an empty list. */
+  /** Button to create a key, shown in the empty table. */
   readonly create?: ReactNode;
 }
 
-/** What each key is called, and how it has been used. */
+/** Table of API keys with labels and usage. */
 const KeyTable = ({ keys, onRevoke, create }: KeyTableProps) => {
   const columns = useMemo(() => columnsFor(onRevoke), [onRevoke]);
   return (

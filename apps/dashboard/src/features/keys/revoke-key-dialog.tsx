@@ -1,4 +1,4 @@
-// Asks before a key is revoked, and says what that does.
+// Dialog that asks for confirmation and revokes an API key. Tells the effect on live tunnels.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { ApiToken } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -9,7 +9,7 @@ import { Time } from '../../ui/values.tsx';
 import { KEYS_KEY, liveTunnelsText } from './keys.ts';
 
 export interface RevokeKeyDialogProps {
-  /** null: closed. */
+  /** API key to revoke. Null while the dialog is closed. */
   readonly apiKey: ApiToken | null;
   readonly onClose: () => void;
 }
@@ -22,7 +22,7 @@ export const RevokeKeyDialog = ({ apiKey, onClose }: RevokeKeyDialogProps) => {
       try {
         await api.revokeKey(key.id);
       } catch (error) {
-        // Revoked in another place meanwhile: what was wanted holds.
+        // The key was already revoked, for example in another tab, so the request counts as successful.
         if (!isFault(error, 'KEY_UNKNOWN')) throw error;
       }
     },
@@ -67,7 +67,7 @@ export const RevokeKeyDialog = ({ apiKey, onClose }: RevokeKeyDialogProps) => {
   );
 };
 
-/** It is written down some seconds after the use itself. */
+/** Time of the key's last use. The platform updates the time with a delay of some seconds. */
 const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) => {
   if (apiKey.last_used_at === null) return <>Never used.</>;
   return (

@@ -1,4 +1,5 @@
-// Names and ports of the account below the server's own domain: reserved ones, those that are kept for now, and random ones folded.
+// Page with the account's names and ports below the server's domain: reserved names, names held for a limited time, and unused random
+// names, which are collapsed.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Reservation } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
@@ -73,7 +74,7 @@ export const NamesPage = () => {
   );
 };
 
-/** Reserves a name that is kept already. */
+/** Reserves a name that the account already holds for a limited time. */
 const useKeep = () => {
   const api = useApi();
   const queries = useQueryClient();
@@ -84,7 +85,7 @@ const useKeep = () => {
   });
 };
 
-/** The frame is always there: screen readers tell what appears in it. */
+/** Result of a reservation. The container is always rendered, so that screen readers announce new messages. */
 const Outcome = ({ keeping }: { readonly keeping: ReturnType<typeof useKeep> }) => (
   <div role="status" className="empty:hidden">
     {keeping.isSuccess && (
@@ -97,10 +98,10 @@ const Outcome = ({ keeping }: { readonly keeping: ReturnType<typeof useKeep> }) 
 );
 
 interface ReservedCardProps {
-  /** undefined: on their way. */
+  /** Reserved names and ports. Undefined while loading. */
   readonly rows?: readonly Reservation[];
   readonly actions: ReservationActions;
-  /** The button of an empty list. */
+  /** Button to reserve a name, shown in the empty table. */
   readonly reserve: ReactNode;
 }
 
@@ -109,7 +110,7 @@ const ReservedCard = ({ rows, actions, reserve }: ReservedCardProps) => {
   return (
     <Card
       title="Reserved"
-      // Its line is there from the beginning.
+      // A non-breaking space reserves the line until the description is known.
       description={plan === undefined || rows === undefined ? '\u00a0' : limitText(rows.length, plan.plan, plan.limit)}
       padded={false}
     >
@@ -142,7 +143,7 @@ const KeptCard = ({ rows, actions }: KeptCardProps) => (
   </Card>
 );
 
-/** Folded: hardly anybody looks for a random name that no tunnel uses. */
+/** Card with unused random names. Collapsed, because users rarely look for a random name without a tunnel. */
 const RandomCard = ({ rows, actions }: KeptCardProps) => {
   const [open, setOpen] = useState(false);
   const [first] = rows;

@@ -1,4 +1,4 @@
-// Asks before a name or a port is given up, with its name typed, and says what that does.
+// Dialog that releases a name or port. Lists the consequences and asks the user to type the name.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Reservation } from '@tunnel/contract';
 import { useId, useState } from 'react';
@@ -11,7 +11,7 @@ import { isFault, MaybeProblem } from '../../ui/problem.tsx';
 import { keptAfterRelease, nameOf, RESERVATIONS_KEY } from './reservations.ts';
 
 export interface ReleaseDialogProps {
-  /** null: closed. */
+  /** Name or port to release. Null while the dialog is closed. */
   readonly one: Reservation | null;
   readonly onClose: () => void;
 }
@@ -74,7 +74,7 @@ const useRelease = () => {
       try {
         await api.release(id);
       } catch (error) {
-        // Released in another place meanwhile: what was wanted holds.
+        // The name was already released, for example in another tab, so the request counts as successful.
         if (!isFault(error, 'RESERVATION_UNKNOWN')) throw error;
       }
     },

@@ -1,4 +1,4 @@
-// Names and ports as a table; on a phone one line each, which opens to the rest. Long lists begin with a part.
+// Table of names and ports. On phones, a list with an expandable line per name. Long lists are shown partially at first.
 import { Link } from '@tanstack/react-router';
 import type { Reservation } from '@tunnel/contract';
 import { type ReactNode, useMemo, useState } from 'react';
@@ -16,18 +16,18 @@ import { addressText, hrefOf, kindText, nameOf } from './reservations.ts';
 export interface ReservationActions {
   readonly onRelease: (one: Reservation) => void;
   readonly onReserve: (one: Reservation) => void;
-  /** The id of the one that is being reserved. */
+  /** ID of the name or port that is being reserved. Undefined if no request is in progress. */
   readonly reserving: string | undefined;
 }
 
 interface ReservationTableProps extends Partial<ReservationActions> {
   readonly caption: string;
-  /** undefined: on their way. */
+  /** Names and ports in the table. Undefined while loading. */
   readonly rows?: readonly Reservation[];
   readonly empty?: ReactNode;
 }
 
-/** Rows that a long list begins with, so that hundreds of names do not slow the page down. */
+/** Rows of a long list that are shown at first, so that hundreds of names do not slow down the page. */
 const FIRST_ROWS = 50;
 
 export const ReservationTable = ({ caption, rows, empty, onRelease, onReserve, reserving }: ReservationTableProps) => {
@@ -83,7 +83,7 @@ const NameLines = ({ caption, rows, actions }: ListProps) => (
   </ul>
 );
 
-/** A name on a phone: one line that opens to the address, the state and the actions. These are rendered only while the line is open. */
+/** A name on a phone: one line that expands to the address, the state and the actions. The details are rendered only while expanded. */
 const NameLine = ({ one, actions }: { readonly one: Reservation; readonly actions: ReservationActions }) => {
   const [open, setOpen] = useState(false);
   return (
@@ -108,7 +108,7 @@ const NameLine = ({ one, actions }: { readonly one: Reservation; readonly action
   );
 };
 
-/** The one thing about a name that matters most. */
+/** The most important fact about a name: in use, reserved, or the end of its hold time. */
 const LineState = ({ one }: { readonly one: Reservation }) => {
   if (one.active_tunnels > 0) return <InUse />;
   if (one.state === 'reserved') return <Badge tone="good">Reserved</Badge>;
@@ -134,7 +134,7 @@ const columnsFor = (actions: ReservationActions): readonly Column<Reservation>[]
   { key: 'action', header: 'Action', align: 'end', cell: (one) => <Actions one={one} {...actions} /> },
 ];
 
-/** A reserved name, and below it the public address. */
+/** Table cell with a name and the public address below it. */
 const Name = ({ one }: { readonly one: Reservation }) => (
   <span className="inline-block min-w-0 sm:min-w-56">
     <span className="wrap-anywhere block">{one.label}</span>
@@ -152,7 +152,7 @@ const Address = ({ one }: { readonly one: Reservation }) => {
   );
 };
 
-/** While a tunnel uses it, its last day is not known. */
+/** State of a name, with the end of its hold time. The end is unknown while a tunnel uses the name. */
 const State = ({ one }: { readonly one: Reservation }) => {
   if (one.state === 'reserved') return <Badge tone="good">Reserved</Badge>;
   return (

@@ -37,7 +37,7 @@ const port = (kind: 'tcp' | 'udp', label: string, region_id: string): Reservatio
     public_address: `${kind}://${region_id}.example.com:${label}`,
   });
 
-it('is called as the client calls it, and says what it is and where', () => {
+it('a reservation is shown with name, kind and region', () => {
   expect([nameOf(make()), kindText(make())]).toEqual(['shop', 'Name']);
   expect([nameOf(port('tcp', '20042', 'fra')), kindText(port('tcp', '20042', 'fra'))]).toEqual([
     'tcp/20042',
@@ -45,19 +45,19 @@ it('is called as the client calls it, and says what it is and where', () => {
   ]);
 });
 
-it('the address of a port is what programs take', () => {
+it('the address of a reserved port is host and port', () => {
   expect(addressText(make())).toBe('https://shop.example.com');
   expect(addressText(port('udp', '20153', 'fra'))).toBe('fra.example.com:20153');
 });
 
-it('a browser opens names that are no pattern, and nothing else', () => {
+it('a reservation link exists for names except wildcards, and only with http or https', () => {
   expect(hrefOf(make())).toBe('https://shop.example.com');
   expect(hrefOf(make({ label: '*.shop', public_address: 'https://*.shop.example.com' }))).toBeNull();
   expect(hrefOf(make({ public_address: 'javascript:alert(1)' }))).toBeNull();
   expect(hrefOf(port('tcp', '20042', 'fra'))).toBeNull();
 });
 
-it('what is reserved stands apart; of the rest what is in use comes first, then what was used last', () => {
+it('reserved names are listed apart, and other names by current use and then by last use', () => {
   const list = [
     make({ id: 'old', state: 'held', last_used_at: '2030-01-01T00:00:00.000Z' }),
     make({ id: 'kept' }),
@@ -70,7 +70,7 @@ it('what is reserved stands apart; of the rest what is in use comes first, then 
   expect(keptForNow.map(({ id }) => id)).toEqual(['live', 'new', 'old', 'never']);
 });
 
-it('random names that no tunnel uses are folded, in whatever state; reserved, chosen and used ones are not', () => {
+it('unused random names are folded in any state, and other names stay visible', () => {
   const list = [
     make({ id: 'random', state: 'held', assigned: true }),
     make({ id: 'random-released', state: 'released', assigned: true }),
@@ -92,7 +92,7 @@ it.each([
   [{ state: 'held', hold_seconds: 3600, grace_seconds: 0 }, '1 hour', ''],
   [{ state: 'released', hold_seconds: 30 * 86_400, grace_seconds: 7 * 86_400 }, '7 days', '7 days'],
   [{ state: 'held' }, '', ''],
-] as const)('%j is kept %j after its use, %j after its release', (some, afterUse, afterRelease) => {
+] as const)('%j is kept %j after the last use and %j after a release', (some, afterUse, afterRelease) => {
   expect([keptAfterUse(make(some)), keptAfterRelease(make(some))]).toEqual([afterUse, afterRelease]);
 });
 
@@ -101,11 +101,11 @@ it.each([
   [3, 3, '3 of 3 on your free plan. Release a name or port to reserve another.'],
   [5, 3, '5 reserved; your free plan includes 3. Existing reservations stay until you release them.'],
   [5, null, '5 reserved. Your free plan has no limit.'],
-])('%i reserved of %j: %s', (reserved, limit, text) => {
+])('%i reservations of %j allowed are described as: %s', (reserved, limit, text) => {
   expect(limitText(reserved, 'free', limit)).toBe(text);
 });
 
-describe('what keeps the address of a tunnel', () => {
+describe('the reservation that belongs to a tunnel', () => {
   const shop = make();
   const nested = make({ id: 'nested', label: '*.shop', public_address: 'https://*.shop.example.com' });
   const fra = port('tcp', '20042', 'fra');
@@ -122,7 +122,7 @@ describe('what keeps the address of a tunnel', () => {
     ['tcp', 'a.shop.example.com', 'fra', shop.id],
     ['tcp', 'other.example.com', 'fra', undefined],
     ['p2p', 'shop', 'fra', undefined],
-  ] as const)('of %s %s in %s', (protocol, label, region_id, id) => {
+  ] as const)('is found for %s %s in %s', (protocol, label, region_id, id) => {
     expect(reservationOf({ protocol, label, region_id }, list)?.id).toBe(id);
   });
 });
@@ -132,11 +132,11 @@ it.each([
   [make({ label: '*.shop' }), "http 3000 --subdomain '*.shop'"],
   [port('tcp', '20042', 'fra'), 'tcp 22 --remote-port 20042'],
   [port('udp', '20153', 'fra'), 'udp 53 --remote-port 20153'],
-])('the client uses it by the words %#', (one, words) => {
+])('the client command fits the kind of reservation: row %#', (one, words) => {
   expect(clientWords(one)).toBe(words);
 });
 
-it('a command names the server only for a port of one of several regions', () => {
+it('the client command names the server only for a port when there are several regions', () => {
   const region = (region_id: string): UsageRegion => ({
     region_id,
     name: region_id,

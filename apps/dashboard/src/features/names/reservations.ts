@@ -1,11 +1,11 @@
-// The names and ports of the account as the pages ask for them: their order, whose tunnel uses which, and how one is used. Pure but for the query.
+// Query for the account's names and ports, and pure functions about them: sort order, addresses, and the name used by a tunnel.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient, Reservation, ReservationKind, TunnelLogEntry, UsageRegion } from '@tunnel/contract';
 import { plural } from '../../ui/format.ts';
 
 export const RESERVATIONS_KEY = ['reservations'] as const;
 
-/** Tunnels come and go while one looks. */
+/** Refresh interval of the list of names. Tunnels can open and close while the page is open. */
 const REFRESH_MS = 5000;
 
 export const reservationsQuery = (api: PlatformClient) =>
@@ -15,7 +15,7 @@ export const reservationsQuery = (api: PlatformClient) =>
     refetchInterval: REFRESH_MS,
   });
 
-/** Asked when the page opens, and when the list has changed. */
+/** Query for the plan's limit of reserved names. Fetched when the page opens, and after the list has changed. */
 export const limitQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: [...RESERVATIONS_KEY, 'limit'],
@@ -26,29 +26,35 @@ export const limitQuery = (api: PlatformClient) =>
     staleTime: 60_000,
   });
 
-/** As `tunnel release` takes it, and as somebody types it to confirm: `shop`, `tcp/20042`. */
+/** Returns the name in the form used by `tunnel release` and typed by users as a confirmation: `shop`, `tcp/20042`. */
 export const nameOf = ({ kind, label }: Pick<Reservation, 'kind' | 'label'>): string =>
   kind === 'subdomain' ? label : `${kind}/${label}`;
 
 const KINDS: Readonly<Record<ReservationKind, string>> = { subdomain: 'Name', tcp: 'TCP port', udp: 'UDP port' };
 
-/** "TCP port, fra". */
+/** Returns the kind of a reservation with the region, as in "TCP port, fra". */
 export const kindText = ({ kind, region_id: region }: Pick<Reservation, 'kind' | 'region_id'>): string =>
   region === null ? KINDS[kind] : `${KINDS[kind]}, ${region}`;
 
-/** To show and to copy. What programs take of a port: they know their protocol. Empty: no edge of its region was heard yet. */
+/**
+ * Returns the address of a reservation to show and copy. Without a scheme for ports, because programs that connect to a port expect
+ * `host:port`. Empty if no edge of the region has reported its address yet.
+ */
 export const addressText = ({ kind, public_address: address }: Reservation): string =>
   kind === 'subdomain' ? address : address.replace(/^[a-z]+:\/\//, '');
 
-/** null: nothing for a browser. */
+/** Returns the URL of a name for a browser. Null for ports, for wildcard names, and while the address is unknown. */
 export const hrefOf = ({ kind, public_address: address }: Reservation): string | null =>
   kind === 'subdomain' && /^https?:\/\/[^*]+$/.test(address) ? address : null;
 
 export interface Reservations {
   readonly reserved: readonly Reservation[];
-  /** Held and released ones: those in use first, then those that were used last. */
+  /** Held and released names: names in use first, then sorted by last use, newest first. */
   readonly keptForNow: readonly Reservation[];
-  /** Names that an edge chose and no tunnel uses now. An account that tries things collects dozens; the page folds them. */
+  /**
+   * Names chosen by an edge that no tunnel uses now. The page collapses the list, because an account in a trial phase collects dozens of
+   * random names.
+   */
   readonly unusedRandom: readonly Reservation[];
 }
 
@@ -70,24 +76,33 @@ export const sortReservations = (list: readonly Reservation[]): Reservations => 
 const isUnusedRandom = ({ assigned, active_tunnels: active }: Reservation): boolean =>
   assigned === true && active === 0;
 
-/** How long a name stays its account's after its last tunnel has ended: "30 days". Empty: not at all, or the platform does not tell. */
+/**
+ * Returns how long a name stays with its account after the last tunnel has closed, as in "30 days". Empty if the name is not held, or if
+ * the platform does not report the time.
+ */
 export const keptAfterUse = ({ state, hold_seconds, grace_seconds }: Reservation): string =>
   spanText((state === 'released' ? grace_seconds : hold_seconds) ?? 0);
 
-/** How long only its account can have a name again after its release: "7 days". Empty: not at all, or the platform does not tell. */
+/**
+ * Returns how long only the previous owner can take a name back after its release, as in "7 days". Empty if there is no such time, or if
+ * the platform does not report the time.
+ */
 export const keptAfterRelease = ({ grace_seconds: seconds = 0 }: Reservation): string => spanText(seconds);
 
 const HOUR_SECONDS = 3600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 
-/** Days, or hours below two days. */
+/** Formats a time span in days, or in hours if shorter than two days. */
 const spanText = (seconds: number): string => {
   if (seconds === 0) return '';
   if (seconds >= 2 * DAY_SECONDS && seconds % DAY_SECONDS === 0) return plural(seconds / DAY_SECONDS, 'day');
   return plural(Math.round(seconds / HOUR_SECONDS), 'hour');
 };
 
-/** What is over the limit after a change of plan stays. `limit` null: none. */
+/**
+ * Returns the text about used and included reservations. Reservations above the limit stay after a plan change. A `limit` of null means
+ * no limit.
+ */
 export const limitText = (reserved: number, plan: string, limit: number | null): string => {
   if (limit === null) return `${reserved} reserved. Your ${plan} plan has no limit.`;
   if (reserved > limit)
@@ -98,7 +113,10 @@ export const limitText = (reserved: number, plan: string, limit: number | null):
 
 type Addressed = Pick<TunnelLogEntry, 'protocol' | 'label' | 'region_id'>;
 
-/** What keeps the address of a tunnel for its account. A name keeps all below it, too; a tunnel of TLS is a tcp one that has a host for its label. */
+/**
+ * Returns the reservation that covers a tunnel's address. A reserved name also covers every name below it. TLS tunnels are TCP tunnels
+ * with a host name as label.
+ */
 export const reservationOf = (entry: Addressed, list: readonly Reservation[]): Reservation | undefined => {
   const { protocol, label, region_id: region } = entry;
   if (protocol === 'p2p') return undefined;
@@ -118,13 +136,16 @@ const isAtOrBelow = (host: string, name: string): boolean => host === name || ho
 
 const hostOf = (address: string): string => address.replace(/^[a-z]+:\/\//, '').replace(/[:/].*$/, '');
 
-/** The server for a command's `--server`. Needed for ports of one of several regions: `tunnel login` stores the server of one region. */
+/**
+ * Returns the server for a command's `--server` flag if the platform has several regions, because `tunnel login` stores the server of one
+ * region only. Undefined with a single region.
+ */
 export const serverOf = (
   { region_id: region }: Pick<Reservation, 'region_id'>,
   regions: readonly UsageRegion[],
 ): UsageRegion | undefined => (regions.length > 1 ? regions.find(({ region_id }) => region_id === region) : undefined);
 
-/** The words of the client that use it. */
+/** Returns the client's command arguments that open a tunnel with the name or port. */
 export const clientWords = ({ kind, label }: Pick<Reservation, 'kind' | 'label'>): string =>
   kind === 'subdomain'
     ? `http 3000 --subdomain ${label.startsWith('*') ? `'${label}'` : label}`

@@ -1,4 +1,4 @@
-// Reserves a name or a port, then shows the command that uses it.
+// Dialog that reserves a name or a port, then shows the command to use it.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { NewReservation, Reservation, ReservationKind, UsageRegion } from '@tunnel/contract';
 import { useEffect, useId, useRef, useState } from 'react';
@@ -99,7 +99,7 @@ const ReserveForm = ({ id, reserving: { isPending, error, mutate, reset } }: Res
   };
   return (
     <FieldsForm {...{ id, pending: isPending, onSubmit: submit }} error={missing ?? error} className="space-y-4">
-      <Choice label="What" value={kind} options={KINDS} onChange={choose} />
+      <Choice label="Type" value={kind} options={KINDS} onChange={choose} />
       <TextField
         key={kind}
         label={isName ? 'Name' : 'Port'}
@@ -127,7 +127,7 @@ const ReserveForm = ({ id, reserving: { isPending, error, mutate, reset } }: Res
 
 const NO_REGIONS: readonly UsageRegion[] = [];
 
-/** What is wrong with the name or the port itself. */
+/** Returns the error message for the field of the name or port. Null if the error has a different cause. */
 const labelProblem = (error: unknown): string | null =>
   isFault(
     error,
@@ -139,7 +139,7 @@ const labelProblem = (error: unknown): string | null =>
     ? problemText(error)
     : fieldProblem(error, 'label');
 
-/** Where visitors will come to, while it is typed. */
+/** Preview of the public URL while the user types a name. */
 const AddressHint = ({ label, region }: { readonly label: string; readonly region: UsageRegion | undefined }) => {
   if (region === undefined || region.http_url === '') return <>Letters a-z, digits and hyphens</>;
   return (
@@ -172,7 +172,7 @@ const RegionField = ({ regions, error }: RegionFieldProps) => {
 const Reserved = ({ made }: { readonly made: Reservation }) => {
   const { data: regions, isPending } = useQuery(regionsQuery(useApi()));
   const address = useRef<HTMLParagraphElement>(null);
-  // The button that reserved it is gone; the keyboard goes on from here.
+  // The form's submit button is gone, so the keyboard focus moves to the address.
   useEffect(() => address.current?.focus(), []);
   return (
     <>

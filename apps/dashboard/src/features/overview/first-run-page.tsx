@@ -1,4 +1,5 @@
-// For an account that never had a visitor: three commands, each of which turns green when it has happened, and the address beside them.
+// Getting-started page for an account that has never had a visitor. Shows three commands, each with a check mark once completed, and the
+// public URL next to them.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
@@ -54,7 +55,7 @@ export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
   );
 };
 
-/** null: none that a service could have. */
+/** Parses a port number. Null if the text is not a valid port. */
 const portOf = (typed: string): number | null => {
   const port = /^\d{1,5}$/.test(typed.trim()) ? Number(typed) : 0;
   return port >= 1 && port <= PORT_MAX ? port : null;
@@ -72,6 +73,9 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
   return (
     <ol className="space-y-8">
       <FirstRunStep number={1} title="Sign in" step={run.key}>
+        <div className="mb-3">
+          <InstallClient />
+        </div>
         <CommandLine
           command={email === undefined ? null : loginCommand(window.location.origin, email)}
           label="Copy the sign-in command"
@@ -84,9 +88,6 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
           </Link>
           .
         </p>
-        <div className="mt-3">
-          <InstallClient />
-        </div>
       </FirstRunStep>
       <FirstRunStep number={2} title="Start a local server" step={run.service}>
         <div className="mb-3 max-w-64">
@@ -127,7 +128,7 @@ interface AddressProps {
   readonly run: FirstRun;
 }
 
-/** The address that is being made, and what its first visitor found. */
+/** Card with the public URL of the new tunnel, and the result of the first visit. */
 const Address = ({ tunnel, run }: AddressProps) => (
   <Card title="Your public URL">
     <div role="status" className="space-y-3">
@@ -168,7 +169,7 @@ interface FirstRunStepProps {
   readonly children: ReactNode;
 }
 
-/** Its number turns into a mark when it is done. */
+/** A step with its number, which becomes a check mark when the step is done. */
 const FirstRunStep = ({ number, title, step, children }: FirstRunStepProps) => (
   <li data-step={number} data-done={step.isDone} className="flex gap-3 sm:gap-4">
     <span

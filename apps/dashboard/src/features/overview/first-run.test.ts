@@ -53,7 +53,7 @@ const doneOf = (data: Partial<FirstRunData>): (boolean | string)[] => {
   return [first.isDone, service.isDone, third.isDone, visit];
 };
 
-it('goes green step by step, as the API comes to know', () => {
+it('the first-run guide checks off each step as the API reports it', () => {
   expect(doneOf({})).toEqual([false, false, false, 'none']);
   expect(doneOf({ keys: [key(null)] })).toEqual([true, false, false, 'none']);
   expect(doneOf({ keys: [key(AT)], tunnel: tunnel() })).toEqual([true, false, true, 'none']);
@@ -61,30 +61,30 @@ it('goes green step by step, as the API comes to know', () => {
   expect(doneOf(answered)).toEqual([true, true, true, 'answered']);
 });
 
-it('an answer of the edge is none of the service, and says what is missing', () => {
+it('an error of the edge does not complete the service step, and the note says what is missing', () => {
   const { service, visit } = read({ tunnel: tunnel(), requests: [request(502, 'LOCAL_UNREACHABLE')] });
   expect([service.isDone, service.isTrouble, visit]).toEqual([false, true, 'lost']);
   expect(service.note).toContain('port 8080 (LOCAL_UNREACHABLE)');
 });
 
-it('a key that was used tells nothing about a client that runs', () => {
+it('a used API key does not count as a running client', () => {
   expect(read({ keys: [key(null)] }).key.note).toBe('API key “first” created. Not used yet.');
   expect(read({ keys: [key(AT)] }).key.note).toBe('API key “first” created. Already used.');
   expect(read({ keys: [key(null)] }).tunnel.note).toBe('Waiting for your first tunnel');
   expect(read({ keys: [key(AT)] }).tunnel.note).toBe('Waiting for your first tunnel');
 });
 
-it('an account is new until its first request, or until it has tried too often', () => {
+it('an account is new until the first request or the fifth tunnel', () => {
   const counts = (...all: number[]) => isNewAccount(all.map((request_count) => ({ request_count })));
   expect([counts(), counts(0), counts(0, 0, 0, 0)]).toEqual([true, true, true]);
   expect([counts(1), counts(0, 3), counts(0, 0, 0, 0, 0)]).toEqual([false, false, false]);
 });
 
-it('where no requests are kept, their count is enough', () => {
+it('a request count completes the guide when captured requests are missing', () => {
   expect(read({ tunnel: tunnel({ request_count: 1 }) }).visit).toBe('answered');
 });
 
-it('a tunnel that ended was there', () => {
+it('an ended tunnel completes the tunnel step', () => {
   const { tunnel: step } = read({ tunnel: tunnel({ unregistered_at: AT, request_count: 2 }) });
   expect([step.isDone, step.note]).toEqual([true, expect.stringContaining('has stopped')]);
 });

@@ -1,19 +1,19 @@
-// How far somebody new has come, from what the API knows, and whether an account still is new. Pure.
+// Progress of a new user, derived from API data, and whether an account still counts as new. Pure functions.
 import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 
 export interface FirstRunData {
   readonly keys: readonly ApiToken[];
-  /** The newest. */
+  /** The account's newest tunnel. */
   readonly tunnel: TunnelLogEntry | undefined;
-  /** Of that tunnel, newest first. */
+  /** Captured requests of the newest tunnel, newest first. */
   readonly requests: readonly CapturedRequest[];
 }
 
 export interface Step {
   readonly isDone: boolean;
-  /** What is known, or waited for. */
+  /** Current state of the step, or the event the step is waiting for. */
   readonly note: string;
-  /** Something is in the way. */
+  /** True if a problem blocks the step. */
   readonly isTrouble?: boolean;
 }
 
@@ -21,18 +21,21 @@ export interface FirstRun {
   readonly key: Step;
   readonly service: Step;
   readonly tunnel: Step;
-  /** `lost`: a visitor came, and no service answered. */
+  /**
+   * Result of the first visit. `none`: no visit yet. `lost`: a visitor came, but the local service did not respond. `answered`: the local
+   * service responded.
+   */
   readonly visit: 'none' | 'lost' | 'answered';
 }
 
-/** So many tunnels, and still no request: this is no first hour any more. */
+/** Number of tunnels without any request after which an account no longer counts as new. */
 const TRIES_MAX = 5;
 
-/** Until the first request has come, however often the page is loaded. `newest`: the newest tunnels, at least so many as are asked for. */
+/** Returns whether an account is new: few tunnels, and no request so far. `newest` must contain at least the newest 5 tunnels. */
 export const isNewAccount = (newest: readonly Pick<TunnelLogEntry, 'request_count'>[]): boolean =>
   newest.length < TRIES_MAX && newest.every(({ request_count }) => request_count === 0);
 
-/** `port`: where the person's own service is. */
+/** Returns the progress of a new user. `port` is the port of the user's local service. */
 export const readFirstRun = (data: FirstRunData, port: number): FirstRun => {
   const service = serviceStep(data, port);
   const visit = data.requests.length > 0 && !service.isDone ? 'lost' : 'none';
@@ -42,14 +45,17 @@ export const readFirstRun = (data: FirstRunData, port: number): FirstRun => {
 const keyStep = ({ keys, tunnel }: FirstRunData): Step => {
   const key = keys.find(({ last_used_at }) => last_used_at !== null) ?? keys[0];
   if (key === undefined) return { isDone: false, note: 'Waiting for you to sign in' };
-  // The time of its use is written a little later than the tunnel.
+  // The platform updates the key's time of use later than the list of tunnels.
   const isUsed = key.last_used_at !== null || tunnel !== undefined;
   return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'Already used.' : 'Not used yet.'}` };
 };
 
-/** Nobody but the client sees the service: that it runs is known once it has answered. */
+/**
+ * Returns the step of the local service. Only the client can reach the service, so the step is done once the service has responded to a
+ * request.
+ */
 const serviceStep = ({ requests, tunnel }: FirstRunData, port: number): Step => {
-  // An edge that keeps no requests counts them all the same.
+  // An edge that does not capture requests still counts requests.
   const isCountedOnly = requests.length === 0 && (tunnel?.request_count ?? 0) > 0;
   if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your server responded.' };
   const failed = requests.find(({ error }) => error !== null);
@@ -62,7 +68,10 @@ const serviceStep = ({ requests, tunnel }: FirstRunData, port: number): Step => 
 
 const isAnswered = ({ status, error }: CapturedRequest): boolean => status !== null && error === null;
 
-/** The use of a key says nothing about a client: signing in on the command line uses it, too, and may be long ago. */
+/**
+ * Returns the step of the first tunnel. The key's use is no evidence of a tunnel, because signing in on the command line also uses the
+ * key.
+ */
 const tunnelStep = ({ tunnel }: FirstRunData): Step => {
   if (tunnel === undefined) return { isDone: false, note: 'Waiting for your first tunnel' };
   if (tunnel.unregistered_at !== null) {

@@ -1,4 +1,4 @@
-// The first card of the overview: live tunnels with their URLs to copy, and recent ones while nothing is live.
+// First card of the overview: live tunnels with URLs to copy. Without live tunnels, the card lists recent tunnels.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
@@ -11,10 +11,10 @@ import { cellsOf, TunnelHead, TunnelRow } from '../tunnels/tunnel-row.tsx';
 import { useStop } from '../tunnels/use-stop.tsx';
 import { newestLiveQuery } from './queries.ts';
 
-/** Addresses on the overview. The Tunnels page has all of them. */
+/** Number of public addresses shown on the overview. The Tunnels page lists all addresses. */
 const ROWS_MAX = 5;
 
-/** `recent`: the newest tunnels, live or ended; undefined while they are loaded. */
+/** Card with live or recent tunnels. `recent` contains the newest tunnels, live or ended; undefined while loading. */
 export const LiveTunnelsCard = ({ recent = [] }: { readonly recent: readonly TunnelLogEntry[] | undefined }) => {
   const live = useQuery(newestLiveQuery(useApi()));
   const isQuiet = live.data?.length === 0;

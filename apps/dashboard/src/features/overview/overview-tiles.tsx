@@ -1,4 +1,4 @@
-// The numbers of the overview: tunnels now, requests and bytes of 30 days, the cost of the month.
+// Figures on the overview: live tunnels, requests and bytes of the last 30 days, and the cost of the month.
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { UsageSummary } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -15,7 +15,8 @@ export const OverviewTiles = () => {
   const usage = useQuery(usageQuery(useApi()));
   const isBillingShown = useIsBillingShown();
   return (
-    // A row is as high as a tile with two lines and a bar, on a phone with three lines: what is below does not move.
+    // Every row has the height of a tile with two lines and a bar (three lines on phones), so that the page below does not move when data
+    // arrives.
     <div className="grid auto-rows-[minmax(9.25rem,auto)] grid-cols-2 gap-3 sm:gap-4 lg:auto-rows-[minmax(9.875rem,auto)] lg:grid-cols-[repeat(auto-fit,minmax(12rem,1fr))]">
       <UsageTiles usage={usage} />
       {isBillingShown === true && <CostTile />}
@@ -69,7 +70,7 @@ const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, pl
   </Stat>
 );
 
-/** An account that pays nothing has no cost to follow. */
+/** Tile with the cost of the month. Hidden for accounts on the free plan. */
 const CostTile = () => {
   const api = useApi();
   const cost = useQuery(billingQuery(api));

@@ -1,4 +1,5 @@
-// How the account is doing, at one look; for an account that never had a visitor, how to begin.
+// Overview of the account: warnings, live tunnels and usage. An account that has never had a visitor sees the getting-started page
+// instead.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
@@ -45,7 +46,10 @@ export const OverviewPage = () => {
   );
 };
 
-/** It stays until the first request or until it is left, also when the page is loaded again. */
+/**
+ * Decides whether to show the getting-started page. The page stays until the user leaves it or the first request arrives, even after a
+ * reload.
+ */
 const useFirstRun = (recent: readonly TunnelLogEntry[] | undefined) => {
   const api = useApi();
   const accountId = useQuery(meQuery(api)).data?.id;
@@ -56,7 +60,7 @@ const useFirstRun = (recent: readonly TunnelLogEntry[] | undefined) => {
   }
   return {
     isShown: isShown === true,
-    /** Before that nobody is told that there is nothing. */
+    /** False until the account's data is loaded. Until then, the overview must not claim that there are no tunnels. */
     isDecided: isShown !== null,
     leave: () => {
       setIsShown(false);
@@ -66,7 +70,10 @@ const useFirstRun = (recent: readonly TunnelLogEntry[] | undefined) => {
   };
 };
 
-/** Who comes back from a first run that has seen a request is new no more, whatever an older answer says. */
+/**
+ * Returns whether the getting-started page has seen a visit. If so, the account is no longer new, even if an older cached response of the
+ * tunnel list disagrees.
+ */
 const useHasFirstVisit = (api: PlatformClient): boolean => {
   const seen = useQueryClient().getQueryData(firstRunQuery(api).queryKey);
   return seen !== undefined && readFirstRun(seen, 0).visit !== 'none';
@@ -74,7 +81,10 @@ const useHasFirstVisit = (api: PlatformClient): boolean => {
 
 const SKIPPED_KEY = 'first-run-skipped';
 
-/** The account that left it last in this browser; null: none, or storage is off. */
+/**
+ * Returns the ID of the account that last skipped the getting-started page in this browser. Null if no account did, or if storage is
+ * disabled.
+ */
 const readSkipped = (): string | null => {
   try {
     return localStorage.getItem(SKIPPED_KEY);
@@ -87,11 +97,11 @@ const writeSkipped = (accountId: string): void => {
   try {
     localStorage.setItem(SKIPPED_KEY, accountId);
   } catch {
-    // Storage is off: it comes back when the page is loaded again.
+    // Storage is disabled in this browser, so the getting-started page returns after a reload.
   }
 };
 
-/** What should be known first, above everything else. What cannot be asked for is not warned of: its own panel tells. */
+/** Warnings at the top of the overview. Data that failed to load causes no warning, because its own panel shows the error. */
 const Warnings = () => {
   const api = useApi();
   const usage = useQuery(usageQuery(api)).data;
@@ -115,7 +125,7 @@ const Warnings = () => {
   );
 };
 
-/** One word for the whole page: numbers and charts of nothing say no more. */
+/** Replaces the whole overview for an account without tunnels, because figures and charts would be empty. */
 const NoTunnels = ({ onBegin }: { readonly onBegin: () => void }) => (
   <Card>
     <Empty

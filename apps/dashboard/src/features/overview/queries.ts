@@ -1,13 +1,13 @@
-// What the overview asks for, and how often.
+// Queries of the overview page and their refresh intervals.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
 import { LIVE_MS } from '../../api/queries.ts';
 
-/** A day of a chart changes slowly to the eye. */
+/** Refresh interval of the usage chart. Long, because a day's bar changes slowly. */
 const CHART_EVERY_MS = 30_000;
 const FIRST_RUN_EVERY_MS = 2000;
 const RECENT = 5;
-/** Live tunnels that are asked for. Several of them may share an address. */
+/** Number of live tunnels requested. Higher than the number of addresses shown, because several tunnels can share an address. */
 const LIVE_MAX = 20;
 
 export const usageQuery = (api: PlatformClient) =>
@@ -37,7 +37,7 @@ export const newestLiveQuery = (api: PlatformClient) =>
 export const poolStatesQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['pools', 'states'], queryFn: () => api.pools(), refetchInterval: LIVE_MS.overview });
 
-/** How far somebody new has come. */
+/** Query for the progress of a new user: keys, the newest tunnel and its requests. */
 export const firstRunQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: ['first-run'],
@@ -54,7 +54,7 @@ const requestsOf = async (api: PlatformClient, tunnel: TunnelLogEntry | undefine
   try {
     return (await api.requests(tunnel.id, { limit: 10 })).requests;
   } catch {
-    // The region does not answer; the other steps are told all the same.
+    // If the region does not respond, the progress of the other steps is still shown.
     return [];
   }
 };

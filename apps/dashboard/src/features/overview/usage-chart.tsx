@@ -1,4 +1,4 @@
-// Requests or bytes by day, as a chart and as a table.
+// Requests or bytes per day, as a chart and as a table.
 import { useQuery } from '@tanstack/react-query';
 import type { UsageChartPoint } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
@@ -48,7 +48,7 @@ export const UsageChart = () => {
 const Days = ({ days, field }: { readonly days: readonly UsageChartPoint[]; readonly field: Field }) => {
   const { title, format, formatShort } = LOOKS[field];
   const points = useMemo(() => days.map((day) => ({ date: day.date, value: day[field] })), [days, field]);
-  // As high as the chart with its lines, so that nothing below moves.
+  // The placeholder has the height of the chart, so that the page below does not move when data arrives.
   if (points.every(({ value }) => value === 0)) {
     return <p className="grid h-[236px] place-items-center text-muted">No data yet</p>;
   }

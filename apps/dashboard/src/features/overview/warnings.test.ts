@@ -26,14 +26,14 @@ const pool = (name: string, healthy: number): GroupSummary => ({
 const cost = { billing_model: 'payg', estimated_mtd_cents: 900, monthly_minimum_cents: 300 } as const;
 const keysOf = (inputs: Parameters<typeof warningsOf>[0]): string[] => warningsOf(inputs).map(({ key }) => key);
 
-it('is silent while nothing is known, and while all is well', () => {
+it('the overview has no warnings without data or without problems', () => {
   expect(warningsOf({})).toEqual([]);
   const pools = { groups: [pool('shop', 1)], warnings: [] };
   expect(warningsOf({ usage: usage(2, 3), pools })).toEqual([]);
   expect(warningsOf({ usage: usage(200, null) })).toEqual([]);
 });
 
-it('tells of a full limit, of pools without a healthy member, and of silent regions', () => {
+it('the overview warns about a full tunnel limit, groups without a healthy member, and regions that do not respond', () => {
   expect(keysOf({ usage: usage(3, 3) })).toEqual(['limit']);
   const pools = { groups: [pool('shop', 0), pool('api', 1)], warnings: ['region eu did not answer'] };
   expect(keysOf({ pools })).toEqual(['zero-healthy', 'region eu did not answer']);
@@ -44,7 +44,7 @@ it('tells of a full limit, of pools without a healthy member, and of silent regi
   expect(warningsOf({ pools: both })[0]?.text).toContain('2 groups');
 });
 
-it('tells of the cap and of a failed payment', () => {
+it('the overview warns about the spend cap and about a failed payment', () => {
   expect(
     keysOf({ cost: { ...cost, spend_cap_cents: 1000, subscription_status: 'active' }, used: { usage_cents: 900 } }),
   ).toEqual(['cap']);

@@ -1,4 +1,4 @@
-// What the owner of the account should know first. Pure.
+// Warnings for the account's owner, such as a reached limit. Pure functions.
 import type { PlatformPools, UsageSummary } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { countText, plural } from '../../ui/format.ts';

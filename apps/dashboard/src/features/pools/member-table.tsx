@@ -1,4 +1,4 @@
-// The members of one pool. A very large pool shows its first ones, and more when asked.
+// Table with the members of a group. A very large group shows 50 members at first, and more on request.
 import { Link } from '@tanstack/react-router';
 import type { GroupMemberSummary, GroupProtocol, GroupSummary } from '@tunnel/contract';
 import { memo, useMemo, useState } from 'react';
@@ -22,7 +22,7 @@ const HEADS = [
     title:
       'Share of the traffic served by the current members. Every new connection goes to a healthy member, chosen at random.',
   },
-  { name: 'Carried', width: 'w-[9%]', title: 'Bytes in and out since the member joined', end: true },
+  { name: 'Data', width: 'w-[9%]', title: 'Bytes in and out since the member joined', end: true },
   { name: 'Outages', width: 'w-[9%]', title: 'How often the member became unhealthy since joining', end: true },
   { name: 'Connected', width: 'w-[11%]', end: true },
 ] as const satisfies readonly { name: string; width: string; note?: string; title?: string; end?: boolean }[];
@@ -77,7 +77,7 @@ interface MemberRowProps {
 
 const CELL = 'sm:px-4 sm:py-2.5 sm:first:pl-5 sm:last:pr-5';
 
-/** Drawn again only when something of it has changed. */
+/** Row of a member. Memoized, so that the row renders only when its data changes. */
 const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
   <tr className="hover:bg-page">
     {/* oxlint-disable-next-line jsx-a11y/control-has-associated-label -- no control: the link in it has its text */}
@@ -116,7 +116,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
         />
       </span>
     </td>
-    <td data-label="Carried" className={`${CELL} text-right`}>
+    <td data-label="Data" className={`${CELL} text-right`}>
       <Bytes value={member.bytes_proxied} />
     </td>
     <td data-label="Outages" className={`${CELL} text-right`}>

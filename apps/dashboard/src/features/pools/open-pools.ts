@@ -1,21 +1,22 @@
-// Which pools show their members: small ones do, large ones when asked. What was chosen is remembered in this tab.
+// Decides which groups show their members: small groups do so by default, large groups on request. The user's choices are stored in this
+// browser tab.
 import type { GroupSummary } from '@tunnel/contract';
 import { startTransition, useCallback, useState } from 'react';
 import { poolKey } from './pools.ts';
 
-/** A pool of more members is closed at first. */
+/** Largest group that shows its members by default. */
 export const FEW_MEMBERS = 5;
 
 const STORED_AS = 'pools-open';
 const REMEMBERED_MAX = 500;
 
-/** By the key of a pool, oldest first: only what differs from the rule. */
+/** The user's choices by group key, oldest first. True shows the group's members, false hides them. */
 export type Chosen = ReadonlyMap<string, boolean>;
 
 export const isOpen = (group: GroupSummary, chosen: Chosen): boolean =>
   chosen.get(poolKey(group)) ?? group.member_count <= FEW_MEMBERS;
 
-/** The oldest choices go when there are too many. */
+/** Adds a choice. The oldest choices are dropped once 500 are stored. */
 export const choose = (chosen: Chosen, key: string, open: boolean): Chosen => {
   const others = [...chosen].filter(([other]) => other !== key);
   return new Map([...others, [key, open] as const].slice(-REMEMBERED_MAX));
@@ -24,7 +25,7 @@ export const choose = (chosen: Chosen, key: string, open: boolean): Chosen => {
 export const useOpenPools = (): { readonly chosen: Chosen; readonly setOpen: (key: string, open: boolean) => void } => {
   const [chosen, setChosen] = useState(recall);
   const setOpen = useCallback((key: string, open: boolean): void => {
-    // Fifty rows take a while to draw; the page answers meanwhile.
+    // Rendering fifty rows takes a while. As a transition, the update does not block input.
     startTransition(() =>
       setChosen((before) => {
         const after = choose(before, key, open);
@@ -40,7 +41,7 @@ const recall = (): Chosen => {
   try {
     return readChosen(sessionStorage.getItem(STORED_AS));
   } catch {
-    // Storage is off.
+    // Storage is disabled in this browser, so no choices are restored.
     return new Map();
   }
 };
@@ -60,6 +61,6 @@ const remember = (chosen: Chosen): void => {
   try {
     sessionStorage.setItem(STORED_AS, JSON.stringify(Object.fromEntries(chosen)));
   } catch {
-    // It is remembered as long as the page.
+    // Storage is disabled in this browser, so the choices last until the page is closed.
   }
 };

@@ -1,4 +1,4 @@
-// The load-balanced pools and their members, as they are now.
+// Page with the load-balanced groups and the current state of their members.
 import { useQuery } from '@tanstack/react-query';
 import type { GroupSummary } from '@tunnel/contract';
 import { useDeferredValue, useMemo, useState } from 'react';
@@ -46,7 +46,7 @@ export const PoolsPage = () => {
 const PoolsPanel = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
   const [text, setText] = useState('');
   const [shown, setShown] = useState<PoolFilter>('all');
-  // Typing and choosing stay quick, whatever the size of the list.
+  // Deferred values keep typing and selecting fast, even with a long list.
   const wantedText = useDeferredValue(text);
   const wanted = useDeferredValue(shown);
   const groups = useMemo(() => filterPools(snapshot.groups, wantedText, wanted), [snapshot.groups, wantedText, wanted]);
@@ -55,7 +55,7 @@ const PoolsPanel = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
     setText('');
     setShown('all');
   };
-  // They have the addresses, with which a pool takes more room.
+  // The regions provide the public addresses. Cards with an address are taller, so the list is not rendered until the regions are loaded.
   if (isPending) return <PoolsPending />;
   return (
     <div className="space-y-4">
@@ -143,7 +143,10 @@ const PoolsPending = () => (
 
 const NAMED_MAX = 5;
 
-/** What must not be overlooked. The frame is always there: screen readers tell what appears in it. */
+/**
+ * Notices about groups without healthy members and regions that do not respond. The container is always rendered, so that screen readers
+ * announce new notices.
+ */
 const PoolNotices = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
   const down = snapshot.groups.filter(isDown);
   return (

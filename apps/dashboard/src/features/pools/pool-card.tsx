@@ -1,4 +1,4 @@
-// One pool: what it is and how it does, always in sight; its members, when it is open.
+// Card of a group. Name and health are always visible, the members only if the card is open.
 import type { GroupSummary } from '@tunnel/contract';
 import { memo, useId } from 'react';
 import { protocolText, type TunnelAddress } from '../../shared/tunnel-address.ts';
@@ -16,9 +16,9 @@ export interface PoolCardProps {
   readonly group: GroupSummary;
   readonly open: boolean;
   readonly setOpen: (key: string, open: boolean) => void;
-  /** Where visitors come to; null: not known. */
+  /** Public address of the group. Null if unknown. */
   readonly address: TunnelAddress | null;
-  /** When its region last answered; null: just now. */
+  /** Time of the region's last response in ms since the epoch. Null if the data is current. */
   readonly staleSince: number | null;
 }
 
@@ -29,7 +29,7 @@ const isSame = (before: PoolCardProps, now: PoolCardProps): boolean =>
   before.staleSince === now.staleSince &&
   before.address?.text === now.address?.text;
 
-/** Drawn again only when something of it has changed: the address is made anew each time. */
+/** Card of a group. Memoized with a custom comparison, because the address is a new object on every render of the page. */
 export const PoolCard = memo(({ group, open, setOpen, address, staleSince }: PoolCardProps) => {
   const id = useId();
   return (
@@ -106,7 +106,7 @@ const StaleBadge = ({ since }: { readonly since: number }) => {
   );
 };
 
-/** In words, in a box, with a sign: nobody has to see that it is red. */
+/** Notice that a group has no healthy members, as a box with an icon and text, so that the message does not depend on color. */
 const DownNotice = ({ members }: { readonly members: number }) => (
   <p className="flex gap-2.5 border-bad/30 border-y bg-bad-soft px-4 py-2.5 sm:px-5">
     <Icon name="warning" className="mt-[3px] size-4 text-bad" />
@@ -140,10 +140,10 @@ const Dot = () => (
   </span>
 );
 
-/** Of a larger pool a bar says more. */
+/** Largest group shown as a row of marks. Larger groups have a bar instead. */
 const MARKS_MAX = 12;
 
-/** A mark for each member, filled or hollow, and the number in words beside it. */
+/** Health of a group: a filled or hollow mark per member, and the number of healthy members in words. */
 const HealthMarks = ({ group }: { readonly group: GroupSummary }) => {
   const { healthy_count: healthy, member_count: members } = group;
   const text = `${healthy} of ${members} healthy`;

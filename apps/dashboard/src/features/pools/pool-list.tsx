@@ -1,4 +1,4 @@
-// The list of pools. Only what is near the screen exists in the page, so that hundreds of large pools scroll like three.
+// Virtualized list of groups. Only cards near the viewport are rendered, so that hundreds of large groups scroll as fast as three.
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import type { GroupSummary, UsageRegion } from '@tunnel/contract';
 import { useRef } from 'react';

@@ -1,4 +1,4 @@
-// Pools and members for tests.
+// Groups and members for tests.
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 
 export const makeMember = (some: Partial<GroupMemberSummary> = {}): GroupMemberSummary => ({

@@ -1,4 +1,4 @@
-// An account without pools: what they are, and the commands that make one.
+// Shown to an account without groups: an explanation of groups, and the commands that create a group.
 import { Link } from '@tanstack/react-router';
 import { tunnelCommand } from '../../shared/client-commands.ts';
 import { InstallClient } from '../../shared/install-client.tsx';

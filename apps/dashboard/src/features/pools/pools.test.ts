@@ -18,7 +18,7 @@ const SILENT = 'region far did not answer: groups in this region are missing';
 const namesOf = ({ groups }: { readonly groups: readonly { readonly name: string }[] }) =>
   groups.map(({ name }) => name);
 
-it('pools and members have one order, whatever the order of the answer', () => {
+it('groups and members are sorted the same way for any order of the response', () => {
   const early = makeMember({ tunnel_id: 'tun_z', connected_since: '2030-01-01T00:00:00.000Z' });
   const late = makeMember({ tunnel_id: 'tun_a', connected_since: '2030-01-02T00:00:00.000Z' });
   const b = makePool({ name: 'b', members: [late, early] });
@@ -29,7 +29,7 @@ it('pools and members have one order, whatever the order of the answer', () => {
   expect(snapshot.at).toBe(1000);
 });
 
-it('a region that does not answer keeps its pools, with the time of its last answer', () => {
+it('groups of a region that does not respond stay, with the time of the last response', () => {
   const far = makePool({ name: 'far', region_id: 'far' });
   const near = makePool({ name: 'near', region_id: 'near' });
   const first = readPools({ groups: [far, near], warnings: [] }, 1000);
@@ -40,12 +40,12 @@ it('a region that does not answer keeps its pools, with the time of its last ans
   expect([namesOf(back), back.staleSince]).toEqual([['near'], {}]);
 });
 
-it('a pool that has ended in a region that answers is gone at once', () => {
+it('a group that ended in a responding region disappears at once', () => {
   const first = readPools({ groups: [makePool()], warnings: [] }, 1000);
   expect(mergePools(first, readPools({ groups: [], warnings: [SILENT] }, 3000)).groups).toEqual([]);
 });
 
-it('of a region with several edges what was answered is newer than what is remembered', () => {
+it('for a region with several edges the latest response replaces the remembered group', () => {
   const before = makePool({ region_id: 'far', total_dispatches: 1 });
   const now = makePool({ region_id: 'far', total_dispatches: 2 });
   const snapshot = mergePools(
@@ -55,7 +55,7 @@ it('of a region with several edges what was answered is newer than what is remem
   expect(snapshot.groups).toEqual([now]);
 });
 
-it('warnings that name no region are words alone', () => {
+it('a warning that names no region does not mark a region as silent', () => {
   expect(silentRegions(['something else', SILENT])).toEqual(new Set(['far']));
 });
 
@@ -78,11 +78,11 @@ it.each([
   ['203.0.113.7', ['Shop', 'db']],
   ['tcp nyc', ['db']],
   ['tcp fra', []],
-])('%j finds %j', (text, names) => {
+])('the group search %j finds %j', (text, names) => {
   expect(found(text)).toEqual(names);
 });
 
-it('members are found by their name, computer and address', () => {
+it('the group search finds members by name, computer and address', () => {
   const named = makePool({
     members: [makeMember({ name: 'checkout', client_name: 'Anns-Mac', public_url: 'http://shop.test' })],
   });
@@ -90,7 +90,7 @@ it('members are found by their name, computer and address', () => {
     expect(filterPools([named, db], word, 'all')).toEqual([named]);
 });
 
-it('an address is what members tell, or what their region makes of the label', () => {
+it('the address of a group comes from its members, or else from the region and the label', () => {
   const region = { http_url: 'http://localhost:8000' } as UsageRegion;
   expect(poolAddress(shop, region)).toEqual({ text: 'http://shop.localhost:8000', href: 'http://shop.localhost:8000' });
   expect(poolAddress(db, region)).toEqual({ text: 'localhost:20001', href: null });
@@ -99,35 +99,35 @@ it('an address is what members tell, or what their region makes of the label', (
   expect(poolAddress(told, region)).toEqual({ text: 'edge.test:20001', href: null });
 });
 
-it('a member that fails says how often and why', () => {
+it('a failing member shows the number of failures and the reason', () => {
   expect(failureText(makeMember())).toBe('no health check has passed yet');
   const failing = { consecutive_failures: 3, last_failure_reason: 'status 500' };
   expect(failureText(makeMember(failing))).toBe('3 failures in a row: status 500');
   expect(failureText(makeMember({ consecutive_failures: 1 }))).toBe('1 failure in a row');
 });
 
-it('a member with a webhook says what became of the last alert', () => {
+it('a member with an alert webhook shows the result of the last alert', () => {
   expect(alertText(undefined)).toBe('with alert');
   expect(alertText({ at: '2030-01-01T00:00:00.000Z', outcome: 'failed' })).toBe('alert not delivered');
 });
 
-it('trouble: those with a member that is not healthy', () => {
+it('the filter for trouble shows groups with an unhealthy member', () => {
   expect(found('', 'trouble')).toEqual(['db']);
   expect(found('shop', 'trouble')).toEqual([]);
 });
 
 const counted = (...counts: number[]) => counts.map((request_count) => ({ request_count }));
 
-it('shares are parts of what all members have served', () => {
+it("the share of a member is the fraction of the group's requests", () => {
   expect(sharesOf(counted(30, 10, 0))).toEqual([0.75, 0.25, 0]);
 });
 
-it('nothing served: no shares, and no division by zero', () => {
+it('without requests all shares are zero, and there is no division by zero', () => {
   expect(sharesOf(counted(0, 0))).toEqual([0, 0]);
   expect(sharesOf([])).toEqual([]);
 });
 
-it('says what is counted', () => {
+it('traffic is counted in requests for http and in connections for tcp', () => {
   expect([servedText(1, 'http'), servedText(1234, 'http')]).toEqual(['1 request', '1,234 requests']);
   expect([servedText(1, 'tcp'), servedText(2, 'tcp')]).toEqual(['1 connection', '2 connections']);
   expect(shareText(0.75, 30, 'tcp')).toBe("75 % of the group's traffic: 30 connections");

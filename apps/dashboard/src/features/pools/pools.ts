@@ -1,4 +1,5 @@
-// The pools of the account as values: asked for every two seconds, in an order that stays; filtered; and how their traffic is spread.
+// Query and pure functions for the account's groups: refreshed every two seconds, sorted in a stable order, filtered, with each member's
+// share of the traffic.
 import { queryOptions, replaceEqualDeep } from '@tanstack/react-query';
 import type {
   GroupMemberSummary,
@@ -15,11 +16,11 @@ import { percentText, plural } from '../../ui/format.ts';
 
 export interface PoolsSnapshot {
   readonly groups: readonly GroupSummary[];
-  /** The API's own words. */
+  /** Warnings of the API, such as regions that did not respond. */
   readonly warnings: readonly string[];
-  /** Regions whose pools are those of an earlier answer, and when that came: ms since the epoch. */
+  /** Regions with outdated groups from an earlier response, and the time of that response in ms since the epoch. */
   readonly staleSince: Readonly<Record<string, number>>;
-  /** When the answer came. Rounded, so that nothing changes when nothing else does. */
+  /** Time of the response in ms since the epoch, rounded down to a full second to avoid needless changes of the snapshot. */
   readonly at: number;
 }
 
@@ -32,7 +33,10 @@ export const readPools = ({ groups, warnings }: PlatformPools, now: number): Poo
   at: Math.floor(now / AT_STEP_MS) * AT_STEP_MS,
 });
 
-/** A region that does not answer once takes nothing away: its pools stay as they were, with their age. */
+/**
+ * Merges a new response with the previous snapshot. If a region did not respond, its previous groups are kept, with the time of the
+ * earlier response.
+ */
 export const mergePools = (before: PoolsSnapshot | undefined, now: PoolsSnapshot): PoolsSnapshot => {
   const silent = silentRegions(now.warnings);
   if (before === undefined || silent.size === 0) return now;
@@ -49,7 +53,7 @@ export const mergePools = (before: PoolsSnapshot | undefined, now: PoolsSnapshot
 
 const WARNING = /^region (\S+) did not answer/;
 
-/** Those that the warnings name. */
+/** Returns the regions named in the API's warnings as not responding. */
 export const silentRegions = (warnings: readonly string[]): Set<string> =>
   new Set(
     warnings.flatMap((warning) => {
@@ -58,7 +62,7 @@ export const silentRegions = (warnings: readonly string[]): Set<string> =>
     }),
   );
 
-/** The same pool has the same key in every answer. */
+/** Returns a key that identifies a group across responses. */
 export const poolKey = ({ region_id, protocol, label, name, key_hash_short }: GroupSummary): string =>
   JSON.stringify([region_id, protocol, label, name, key_hash_short]);
 
@@ -67,7 +71,7 @@ const byName = (a: GroupSummary, b: GroupSummary): number => {
   return order || compare(poolKey(a), poolKey(b));
 };
 
-/** A member whose connection was resumed is last in the answer, but keeps its place here. */
+/** Sorts members by the start of the connection. The API lists a resumed member last; sorting keeps the member in place. */
 const inOrder = (group: GroupSummary): GroupSummary => ({
   ...group,
   members: [...group.members].sort(
@@ -75,7 +79,7 @@ const inOrder = (group: GroupSummary): GroupSummary => ({
   ),
 });
 
-/** Not by locale: thousands of ids are compared every two seconds. */
+/** Compares strings by code units. Locale comparison would be too slow for thousands of IDs every two seconds. */
 const compare = (a: string, b: string): number => {
   if (a === b) return 0;
   return a < b ? -1 : 1;
@@ -83,12 +87,12 @@ const compare = (a: string, b: string): number => {
 
 const POOLS_KEY = ['pools'] as const;
 
-/** The pools of the account, asked for again every two seconds while the page is looked at. */
+/** Query for the account's groups, refreshed every two seconds while the page is visible. */
 export const poolsQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: POOLS_KEY,
     queryFn: async () => readPools(await api.pools(), Date.now()),
-    // What did not change stays the same object, and is not drawn again.
+    // Unchanged data stays the same object, so that its components do not render again.
     structuralSharing: (before, now) =>
       replaceEqualDeep(before, mergePools(before as PoolsSnapshot | undefined, now as PoolsSnapshot)),
     refetchInterval: LIVE_MS.pools,
@@ -101,7 +105,7 @@ export const isDown = ({ healthy_count }: Pick<GroupSummary, 'healthy_count'>): 
 
 export const hasTrouble = ({ unhealthy_count }: Pick<GroupSummary, 'unhealthy_count'>): boolean => unhealthy_count > 0;
 
-/** Every word must be found, each of them anywhere: in the pool, or in one of its members. */
+/** Filters groups by text and health. Every word of the text must occur in the group or in one of its members. */
 export const filterPools = (groups: readonly GroupSummary[], text: string, shown: PoolFilter): GroupSummary[] => {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return groups.filter(
@@ -120,7 +124,10 @@ const mentions = (group: GroupSummary, word: string): boolean => {
   );
 };
 
-/** Where visitors come to, as its members tell it; of an edge of before, as its region makes addresses. */
+/**
+ * Returns the public address of a group as reported by its members. Older edges do not report the address; then the address is derived
+ * from the region's URL. Null if unknown.
+ */
 export const poolAddress = (group: GroupSummary, region: UsageRegion | undefined): TunnelAddress | null => {
   const { protocol, label, members } = group;
   const url = members.find(({ public_url }) => public_url !== undefined)?.public_url;
@@ -136,23 +143,23 @@ const ALERT_TEXTS = {
   dropped: 'alert dropped: too many alerts',
 } as const;
 
-/** What became of the last alert to a member's webhook. */
+/** Returns the outcome of the last alert sent to a member's webhook. */
 export const alertText = (last: GroupMemberSummary['last_alert']): string =>
   last === undefined ? 'with alert' : ALERT_TEXTS[last.outcome];
 
-/** Why a member is out: "3 failures in a row: status 500". */
+/** Returns the reason why a member is unhealthy, as in "3 failures in a row: status 500". */
 export const failureText = ({ consecutive_failures: failures, last_failure_reason: reason }: GroupMemberSummary) => {
   if (failures === 0) return 'no health check has passed yet';
   return `${plural(failures, 'failure')} in a row${reason === undefined ? '' : `: ${reason}`}`;
 };
 
-/** Of what the members that are there have served, in their order; zeros while nothing was served. */
+/** Returns each member's share of the requests served by the current members, in their order. All zeros if no requests were served. */
 export const sharesOf = (members: readonly Pick<GroupMemberSummary, 'request_count'>[]): number[] => {
   const sum = members.reduce((total, { request_count }) => total + request_count, 0);
   return members.map(({ request_count }) => (sum === 0 ? 0 : request_count / sum));
 };
 
-/** What a member counts: "12 requests"; every connection of a tcp tunnel is one dispatch. */
+/** Returns the number of served requests in words, as in "12 requests". TCP tunnels count connections instead. */
 export const servedText = (count: number, protocol: GroupProtocol): string =>
   plural(count, protocol === 'tcp' ? 'connection' : 'request');
 

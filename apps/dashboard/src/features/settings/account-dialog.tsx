@@ -1,4 +1,5 @@
-// The dialog of a change that the account's password confirms: its fields, what was refused, and the two ways out.
+// Dialog for an account change that must be confirmed with the password. Contains the form fields, the error message, and buttons to
+// submit or cancel.
 import { type ReactNode, useId } from 'react';
 import { Button, type ButtonKind } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -11,21 +12,21 @@ export interface AccountDialogProps {
   readonly open: boolean;
   readonly onClose: () => void;
   readonly title: string;
-  /** On the button: a verb. */
+  /** Label of the submit button: a verb. */
   readonly action: string;
   readonly kind?: ButtonKind;
   readonly pending: boolean;
   readonly error: unknown;
-  /** The error stands at one of the fields that the caller gave. */
+  /** True if the error is shown at a field of the caller, so that the dialog does not repeat the error. */
   readonly atField?: boolean;
   readonly onSubmit: (field: (name: string) => string) => void;
-  /** Above the password: what follows, in words. */
+  /** Explanation of the consequences, shown above the password field. */
   readonly children?: ReactNode;
-  /** Below it: more fields. */
+  /** Additional form fields, shown below the password field. */
   readonly more?: ReactNode;
 }
 
-/** The name that its own field has in the form; the API calls it by one of two. */
+/** Form name of the password field. The API calls the field `current_password` or `password`, depending on the request. */
 export const CURRENT_PASSWORD = 'current_password';
 
 export const AccountDialog = ({
@@ -49,7 +50,7 @@ export const AccountDialog = ({
     <Dialog
       open={open}
       onClose={onClose}
-      // What is on its way is done, whether or not somebody still looks.
+      // The dialog cannot be closed while the request is being sent, because closing would not cancel the request.
       dismissable={!pending}
       title={title}
       footer={

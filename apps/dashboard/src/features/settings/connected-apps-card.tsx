@@ -1,4 +1,4 @@
-// The apps that may act for the account, with the way to disconnect one of them.
+// Card with the apps that have access to the account, each with a button to disconnect.
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { OauthGrant, OauthGrants, PlatformClient } from '@tunnel/contract';
 import { useState } from 'react';
@@ -47,7 +47,7 @@ const NoApps = ({ hasMcp }: { readonly hasMcp: boolean }) => (
 );
 
 interface AppsProps {
-  /** undefined: on their way. */
+  /** Apps with access to the account. Undefined while loading. */
   readonly grants?: readonly OauthGrant[];
   readonly onDisconnect?: (grant: OauthGrant) => void;
 }
@@ -107,7 +107,7 @@ const columnsFor = (disconnect: (grant: OauthGrant) => void): readonly Column<Oa
 ];
 
 interface DisconnectDialogProps {
-  /** null: closed. */
+  /** App to disconnect. Null while the dialog is closed. */
   readonly grant: OauthGrant | null;
   readonly onClose: () => void;
 }
@@ -152,7 +152,7 @@ const useDisconnect = () => {
       try {
         await api.revokeOauthGrant(id);
       } catch (error) {
-        // Disconnected in another place meanwhile: what was wanted holds.
+        // The app was already disconnected, for example in another tab, so the request counts as successful.
         if (!isFault(error, 'OAUTH_GRANT_UNKNOWN')) throw error;
       }
       queries.setQueryData<OauthGrants>(GRANTS_KEY, (known) =>

@@ -1,4 +1,4 @@
-// The end of the account: what goes, what stays, and the question before.
+// Card and dialog to delete the account. The dialog lists the data that is deleted and the data that is kept.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useApi, useApp } from '../../api/app-context.tsx';

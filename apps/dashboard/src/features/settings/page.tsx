@@ -1,4 +1,4 @@
-// The account and this browser: name, sign-in, theme, devices, connected apps, and the end of the account.
+// Settings of the account and this browser: name, sign-in, theme, devices, connected apps, sign-out, and account deletion.
 import { useEffect, useState } from 'react';
 import { useApp } from '../../api/app-context.tsx';
 import { chooseTheme, readTheme, type Theme } from '../../shared/theme.ts';
@@ -35,7 +35,7 @@ const THEMES = [
 
 const ThemeCard = () => {
   const [theme, setTheme] = useState(readTheme);
-  // Another tab may change it too.
+  // The theme can also change in another tab.
   useEffect(() => {
     const follow = (): void => setTheme(readTheme());
     window.addEventListener('storage', follow);
@@ -63,7 +63,7 @@ const LogOutCard = () => {
       title="Sign out"
       description="Signs you out in every tab of this browser. Tunnels and API keys keep working."
       actions={
-        // The page forgets in any case; a platform that is away forgets when the session runs out.
+        // The tab forgets the session even if the request fails. An unreachable platform keeps the session until it expires.
         <Button onClick={() => void session.signOut().catch(() => {})}>Sign out</Button>
       }
       padded={false}

@@ -1,4 +1,4 @@
-// What the account is called here, and since when it is there.
+// Card with the account's display name and the date of sign-up.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { UserPublic } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';

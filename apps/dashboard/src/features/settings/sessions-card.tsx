@@ -1,4 +1,4 @@
-// Where the account is logged in, with the way to log out one of the others, or all of them.
+// Card with the account's sessions. Other devices can be signed out one at a time or all at once.
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlatformClient, UserSession } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
@@ -67,11 +67,11 @@ interface EndOthersDialogProps {
 }
 
 const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps) => {
-  // Those that are logged out leave the list; the question stays the one that was asked.
+  // Signed-out sessions disappear from the list. While the request runs, the dialog keeps the original number.
   const count = ending.isPending ? ending.variables.length : others.length;
   const close = (): void => {
     onClose();
-    // What was done stays said; what failed was said here.
+    // The success message stays after closing. An error was already shown in the dialog.
     if (ending.isError) ending.reset();
   };
   return (
@@ -144,7 +144,10 @@ const columnsFor = (
   },
 ];
 
-/** One by one: each that is logged out leaves the list, also when a later one fails. How many there were. */
+/**
+ * Ends sessions one at a time, so that each ended session leaves the list even if a later request fails. Resolves with the number of
+ * sessions.
+ */
 const useEndSessions = () => {
   const api = useApi();
   const queries = useQueryClient();
@@ -154,7 +157,7 @@ const useEndSessions = () => {
         try {
           await api.endSession(id);
         } catch (error) {
-          // It has ended meanwhile.
+          // The session has already ended, so the request counts as successful.
           if (!isFault(error, 'LOGIN_SESSION_UNKNOWN')) throw error;
         }
         queries.setQueryData<UserSession[]>(SESSIONS_KEY, (list) => list?.filter((session) => session.id !== id));

@@ -1,4 +1,4 @@
-// How the account signs in: its address and its password, each with the way to change it.
+// Card with the account's email address and sign-in method, with buttons to change the email address and the password.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { EmailChange, PasswordChange, UserPublic } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
@@ -50,7 +50,7 @@ interface DetailsProps {
 }
 
 const Details = ({ user, onChange }: DetailsProps) => {
-  // Whoever signs in elsewhere has neither of the two to change here.
+  // Users of an external sign-in provider change their email address and password with the provider.
   const hasPassword = user.auth_method === 'password';
   return (
     <dl className="space-y-4">
@@ -85,7 +85,7 @@ const Row = ({ name, action, children }: RowProps) => (
 interface ChangeProps {
   readonly open: boolean;
   readonly onClose: () => void;
-  /** What to say afterwards. */
+  /** Called with a success message after the change. */
   readonly onDone: (text: string) => void;
 }
 
@@ -95,7 +95,7 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
   const changing = useMutation({
     mutationFn: (body: PasswordChange) => api.changePassword(body),
     onSuccess: ({ access_token: token, ended_sessions: ended }) => {
-      // The token of before is good no more.
+      // The password change revoked the previous access token.
       session.signIn(token);
       for (const queryKey of [SESSIONS_KEY, GRANTS_KEY]) void queries.invalidateQueries({ queryKey });
       close();
@@ -133,7 +133,10 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
   );
 };
 
-/** Whether the new address is taken is told to nobody but its owner: the answer is the same. */
+/**
+ * Dialog to change the email address. The API responds the same way whether or not the address belongs to another account, so that users
+ * cannot probe for accounts.
+ */
 const EmailDialog = ({ open, onClose, onDone }: ChangeProps) => {
   const api = useApi();
   const changing = useMutation({

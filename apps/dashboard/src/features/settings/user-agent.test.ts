@@ -21,10 +21,10 @@ it.each([
   ['curl/8.5.0', 'curl 8'],
   ['node', 'node'],
   ['', 'Unknown program'],
-])('%j is %j', (userAgent, name) => {
+])('the user agent %j is shown as %j', (userAgent, name) => {
   expect(programName(userAgent)).toBe(name);
 });
 
-it('a long one does not fill the page', () => {
+it('a long user agent is cut to 80 characters', () => {
   expect(programName('x'.repeat(500))).toHaveLength(80);
 });

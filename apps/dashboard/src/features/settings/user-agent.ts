@@ -1,11 +1,11 @@
-// Programs by the names that people know. What is not known is shown as it came.
+// Names of browsers and operating systems, derived from a User-Agent header. Unknown programs are shown as sent.
 
 const BROWSERS = [
   ['Edge', /\bEdg(?:e|A|iOS)?\/(\d+)/],
   ['Opera', /\bOPR\/(\d+)/],
   ['Samsung Internet', /\bSamsungBrowser\/(\d+)/],
   ['Firefox', /\b(?:Firefox|FxiOS)\/(\d+)/],
-  // After those that call themselves Chrome too.
+  // In this list, Chrome must come after Edge, Opera and Samsung Internet, because their headers also contain "Chrome".
   ['Chrome', /\b(?:Chrome|CriOS|HeadlessChrome)\/(\d+)/],
   ['Safari', /\bVersion\/(\d+)[^)]*\bSafari\//],
   ['curl', /^curl\/(\d+)/],

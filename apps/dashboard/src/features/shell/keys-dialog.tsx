@@ -1,4 +1,4 @@
-// The keys that the dashboard knows.
+// Dialog that lists the dashboard's keyboard shortcuts.
 
 import { Dialog } from '../../ui/dialog.tsx';
 import { modifierName } from '../../ui/keyboard.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { isSection, NAV_PAGES, pageAt, sectionTabs } from './nav-pages.ts';
 
-it('a phone has five tabs', () => {
+it('the navigation on a phone has five tabs', () => {
   expect(NAV_PAGES.filter(isSection).map(({ label }) => label)).toEqual([
     'Overview',
     'Tunnels',
@@ -18,7 +18,7 @@ it.each([
   ['/names', 'Names'],
   ['/nowhere', undefined],
   ['/keysmith', undefined],
-])('%s belongs to %s', (path, label) => {
+])('the path %s belongs to the page %s', (path, label) => {
   expect(pageAt(path)?.label).toBe(label);
 });
 

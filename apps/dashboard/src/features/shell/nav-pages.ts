@@ -1,4 +1,5 @@
-// The pages of the navigation. A wide screen lists all of them; a narrower one has a tab for each section, and the pages of a section as tabs of their own.
+// Pages in the navigation. Wide screens list all pages. Narrow screens have a tab per section, and the pages of a section as separate
+// tabs.
 import type { IconName } from '../../ui/icon.tsx';
 
 export const NAV_PAGES = [
@@ -14,14 +15,14 @@ export const NAV_PAGES = [
 
 export type NavPage = (typeof NAV_PAGES)[number];
 
-/** The page that a path belongs to, without the base of the app. A tunnel's own page belongs to Tunnels. */
+/** Returns the navigation page for a path without the base of the app. The page of a single tunnel belongs to Tunnels. */
 export const pageAt = (path: string): NavPage | undefined =>
   NAV_PAGES.find(({ to }) => (to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`)));
 
-/** Whether a page is the first of its section: the one that a phone has a tab for. */
+/** Returns whether a page is the first page of its section. Phones have tabs only for first pages. */
 export const isSection = ({ to, section }: NavPage): boolean => to === section;
 
-/** The pages of the section that a path belongs to, the section's own page first. Empty: the section has one page only. */
+/** Returns the pages of a path's section, the section's first page first. Empty if the section has only one page. */
 export const sectionTabs = (path: string): readonly NavPage[] => {
   const page = pageAt(path);
   const pages = NAV_PAGES.filter(({ section }) => section === page?.section);

@@ -1,4 +1,4 @@
-// An address that no page has.
+// Page shown for an unknown path of the dashboard.
 import { Link } from '@tanstack/react-router';
 import { buttonClass } from '../../ui/button.tsx';
 import { PageHead } from '../../ui/page-head.tsx';

@@ -21,13 +21,13 @@ const domain = (name: string): OwnDomainView => ({ id: name, name }) as OwnDomai
 const found = (text: string, tunnels: readonly TunnelLogEntry[] = [], domains: readonly OwnDomainView[] = []) =>
   rankEntries(paletteEntries(NAV_PAGES, tunnels, domains), text).map(({ label }) => label);
 
-it('without a text all pages come first, then tunnels, then domains', () => {
+it('the command palette without a text lists all pages, then tunnels, then domains', () => {
   const all = found(' ', [tunnel('web')], [domain('shop.example.com')]);
   expect(all.slice(0, NAV_PAGES.length)).toEqual(NAV_PAGES.map(({ label }) => label));
   expect(all.slice(NAV_PAGES.length)).toEqual(['web.localhost:8000', 'shop.example.com']);
 });
 
-it('a label that begins with the text comes before one that has it as a part, and that before one in its middle', () => {
+it('the command palette ranks labels that start with the text first, then word starts, then other matches', () => {
   const tunnels = [tunnel('oakey'), tunnel('my-key'), tunnel('keyring')];
   expect(found('key', tunnels)).toEqual([
     'Keys',
@@ -37,7 +37,7 @@ it('a label that begins with the text comes before one that has it as a part, an
   ]);
 });
 
-it('every word has to be there, in capitals or not; a computer and a tunnel id find a tunnel too', () => {
+it('the command palette requires every word in any case, and also finds computers and tunnel ids', () => {
   const tunnels = [tunnel('web', { client_name: 'Laptop of Ann' }), tunnel('api', { client_name: 'server' })];
   expect(found('LAPTOP web', tunnels)).toEqual(['web.localhost:8000']);
   expect(found('tun_api', tunnels)).toEqual(['api.localhost:8000']);
@@ -45,7 +45,7 @@ it('every word has to be there, in capitals or not; a computer and a tunnel id f
   expect(found('[.*(', tunnels)).toEqual([]);
 });
 
-it('an entry that has gone leaves the selection to its neighbor', () => {
+it('when the selected palette entry disappears, its neighbor is selected', () => {
   const entries = paletteEntries([], [tunnel('a'), tunnel('b'), tunnel('c')], []);
   const [a, b, c] = entries;
   if (a === undefined || b === undefined || c === undefined) throw new Error('three entries');

@@ -1,4 +1,4 @@
-// What the search of the dashboard finds, in which order, and which entry stays selected while the list changes. Pure.
+// Entries of the dashboard's search: their ranking, and which entry stays selected while the list changes. Pure functions.
 import type { OwnDomainView, TunnelLogEntry } from '@tunnel/contract';
 import { addressOf } from '../../shared/tunnel-address.ts';
 import type { NavPage } from './nav-pages.ts';
@@ -10,14 +10,14 @@ export type PaletteTarget =
 export interface PaletteEntry {
   readonly id: string;
   readonly label: string;
-  /** Right of the label: "Page", "Tunnel on laptop". */
+  /** Text to the right of the label, as in "Page" or "Tunnel on laptop". */
   readonly detail: string;
-  /** Further words that find the entry. */
+  /** Additional words that match the search entry. */
   readonly words: readonly string[];
   readonly target: PaletteTarget;
 }
 
-/** Pages, then tunnels, then domains. */
+/** Creates the search entries: pages, then tunnels, then domains. */
 export const paletteEntries = (
   pages: readonly NavPage[],
   tunnels: readonly TunnelLogEntry[],
@@ -26,7 +26,7 @@ export const paletteEntries = (
   ...pages.map(({ to, label }) => ({ id: `page ${to}`, label, detail: 'Page', words: [], target: { to } })),
   ...tunnels.map((entry) => ({
     id: `tunnel ${entry.id}`,
-    // Without the scheme, which all share: long addresses are cut at the end.
+    // The scheme is left out, because it is the same for all HTTP tunnels and long addresses are truncated at the end.
     label: addressOf(entry).text.replace(/^https?:\/\//, ''),
     detail: entry.client_name === undefined ? 'Tunnel' : `Tunnel on ${entry.client_name}`,
     words: [entry.name ?? '', entry.label, entry.client_name ?? '', entry.protocol, entry.tunnel_id],
@@ -41,7 +41,10 @@ export const paletteEntries = (
   })),
 ];
 
-/** Entries that contain every word of the text. A label that begins with a word comes first, then one with a part that does. */
+/**
+ * Returns the entries that contain every word of the text. Entries with a label that begins with a word come first, then entries with a
+ * part of the label that begins with a word.
+ */
 export const rankEntries = (entries: readonly PaletteEntry[], text: string): readonly PaletteEntry[] => {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return entries
@@ -53,7 +56,7 @@ export const rankEntries = (entries: readonly PaletteEntry[], text: string): rea
     .map(({ entry }) => entry);
 };
 
-/** Lower is better; null: the entry does not have the word. */
+/** Rank of an entry for a word, lower is better. Null if the entry does not contain the word. */
 const rankOf = ({ label, words }: PaletteEntry, word: string): number | null => {
   const name = label.toLowerCase();
   if (name.startsWith(word)) return 0;
@@ -67,7 +70,7 @@ export interface Selected {
   readonly index: number;
 }
 
-/** Where the selected entry is now. One that has gone leaves its place to its neighbor. -1: the list is empty. */
+/** Returns the current index of the selected entry. If the entry has disappeared, its neighbor is selected. -1 if the list is empty. */
 export const selectedIndex = (found: readonly PaletteEntry[], selected: Selected | null): number => {
   const index = found.findIndex(({ id }) => id === selected?.id);
   return index >= 0 ? index : Math.min(selected?.index ?? 0, found.length - 1);

@@ -1,4 +1,4 @@
-// The search of the dashboard: pages, live tunnels and own domains in one list, which a field filters and arrow keys move in.
+// The dashboard's search dialog. A text field filters a list of pages, live tunnels and custom domains, and arrow keys select an entry.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type PlatformClient, TUNNEL_LOG_LIMIT } from '@tunnel/contract';
@@ -14,7 +14,7 @@ import { NAV_PAGES } from './nav-pages.ts';
 import { type PaletteEntry, paletteEntries, rankEntries, type Selected, selectedIndex } from './palette-entries.ts';
 import type { ShortcutDialogProps } from './shortcuts.tsx';
 
-/** Longest list that is drawn. Another letter shortens it. */
+/** Maximum entries rendered. Typing another letter shortens the list. */
 const SHOWN_MAX = 50;
 
 const liveTunnelsQuery = (api: PlatformClient) =>
@@ -48,7 +48,7 @@ const Search = ({ onClose }: ShortcutDialogProps) => {
     void navigate(entry.target);
   };
   const onKey = (event: KeyboardEvent): void => {
-    // Enter ends a word of an input method first.
+    // While an input method composes a word, Enter only completes the word.
     if (event.nativeEvent.isComposing) return;
     if (event.key === 'ArrowDown') select(index + 1);
     else if (event.key === 'ArrowUp') select(index - 1);
@@ -88,7 +88,7 @@ const Search = ({ onClose }: ShortcutDialogProps) => {
   );
 };
 
-/** Pages are there at once; tunnels and domains follow when the API has answered. */
+/** Returns the search entries. Pages are available immediately; tunnels and domains follow when the API has responded. */
 const useEntries = (): { readonly entries: readonly PaletteEntry[]; readonly note: string } => {
   const api = useApi();
   const isBillingShown = useIsBillingShown();
@@ -105,15 +105,15 @@ const useEntries = (): { readonly entries: readonly PaletteEntry[]; readonly not
 const optionId = (list: string, index: number): string => `${list}-${index}`;
 
 interface FoundProps {
-  /** The id of the list. */
+  /** Element ID of the list of results. */
   readonly list: string;
   readonly found: readonly PaletteEntry[];
-  /** Of the selected entry. */
+  /** Index of the selected search result. */
   readonly index: number;
   readonly onOpen: (entry: PaletteEntry) => void;
 }
 
-/** The keyboard stays in the field, which names the selected entry. */
+/** List of results. The keyboard focus stays in the text field, which refers to the selected entry with an ARIA attribute. */
 const Found = ({ list, found, index, onOpen }: FoundProps) => {
   const selected = useRef<HTMLDivElement>(null);
   const id = found[index]?.id;

@@ -1,4 +1,5 @@
-// What is around every page, signed in or not; how a page is loaded, and what is shown while it is on its way, or cannot be shown.
+// Root of all pages, signed in or not: the banner for an unreachable platform, lazy loading of pages, and the views for loading and
+// failed pages.
 import { type AsyncRouteComponent, type ErrorComponentProps, lazyRouteComponent, Outlet } from '@tanstack/react-router';
 import { Fault } from '@tunnel/errors';
 import { type ComponentType, useEffect } from 'react';
@@ -20,7 +21,7 @@ export const PagePending = () => (
   </div>
 );
 
-/** When the platform is back, all that failed is tried again. */
+/** Error view of a page. Reports the error to the reachability check, which reloads failed pages when the platform is back. */
 export const PageProblem = ({ error, reset }: ErrorComponentProps) => {
   const { reachability } = useApp();
   useEffect(() => reachability.noteError(error), [reachability, error]);
@@ -31,7 +32,7 @@ export const PageProblem = ({ error, reset }: ErrorComponentProps) => {
   );
 };
 
-/** Says that the platform is away, for as long as it is. */
+/** Banner shown while the platform is unreachable. */
 const AwayBanner = () => {
   const isAway = useIsAway();
   return (
@@ -47,13 +48,13 @@ const AwayBanner = () => {
 };
 
 const RELOADED_KEY = 'reloaded-for-new-build';
-/** Nobody wants a page that loads itself again and again. */
+/** Minimum time between two automatic reloads, so that the page cannot reload in a loop. */
 const RELOAD_AGAIN_AFTER_MS = 60_000;
 
 /**
- * A page that is loaded when it is first needed. Its file cannot be had while the platform is away, and is gone when a newer
- * build has taken the place of the one that this tab runs. The modules are of unknown type: pages use the types of the router,
- * which must not depend on theirs in turn.
+ * Creates a page component that is loaded when first needed. Loading fails while the platform is unreachable, and after a newer build has
+ * replaced the files of the build in this tab. The modules have an unknown type, because pages use the router's types, which must not
+ * depend on the pages' types in turn.
  */
 export const lazyPage = (load: () => Promise<unknown>, name: string): AsyncRouteComponent<object> =>
   lazyRouteComponent(() => load().catch(explain) as Promise<Record<string, ComponentType<object>>>, name);

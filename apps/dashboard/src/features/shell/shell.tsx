@@ -1,4 +1,4 @@
-// The frame of all pages after sign-in: head, navigation, and the one main part.
+// Frame of all signed-in pages: header, navigation, and main content.
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
@@ -35,9 +35,9 @@ export const Shell = () => {
             <Nav />
           </div>
           <div className="flex items-center gap-2">
-            {/* The browser's Back leaves the page and the dialog over it. */}
+            {/* The path as key closes an open dialog when the browser's Back button leaves the page. */}
             <Shortcuts key={pathname} />
-            {/* No page of the dashboard: the platform's own. */}
+            {/* A plain link, because the platform serves the documentation outside the dashboard. */}
             <a href="/docs" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
               Docs
             </a>
@@ -55,7 +55,7 @@ export const Shell = () => {
   );
 };
 
-/** After a change of page the keyboard goes on from its content, not from the link that was pressed. */
+/** Moves the keyboard focus to the page's content after a navigation, instead of leaving it on the clicked link. */
 const useFocusAfterChange = () => {
   const main = useRef<HTMLElement>(null);
   const { pathname } = useLocation();
@@ -68,13 +68,16 @@ const useFocusAfterChange = () => {
   return main;
 };
 
-/** Wide enough for all pages in one line. */
+/** Media query for screens wide enough to list all pages in one line. */
 const WIDE = '(width >= 64rem)';
 
 const linkClass = (isHere: boolean): string =>
   isHere ? 'text-accent font-medium md:bg-accent-soft' : 'text-muted hover:text-ink md:hover:bg-sunken';
 
-/** Billing keeps its place until it is known whether there is any: nothing flashes, nothing moves. */
+/**
+ * Returns the pages to show. The Billing entry takes up space invisibly until the dashboard knows whether to show it, so that the
+ * navigation does not move.
+ */
 const useShownPages = (pages: readonly NavPage[]) => {
   const isBillingShown = useIsBillingShown();
   return pages
@@ -82,7 +85,7 @@ const useShownPages = (pages: readonly NavPage[]) => {
     .map((page) => ({ page, isKnown: page.to !== '/billing' || isBillingShown !== undefined }));
 };
 
-/** In the head of a wide page, at the foot of a phone. One list, one landmark. */
+/** Main navigation: in the header on wide screens, at the bottom on phones. A single list and landmark for both. */
 const Nav = () => {
   const here = pageAt(useLocation().pathname);
   const isWide = useMedia(WIDE);
@@ -114,7 +117,7 @@ const Nav = () => {
   );
 };
 
-/** The other pages of a section, where the navigation has a link to the section only. */
+/** Tabs for the pages of a section, shown where the navigation links only to sections. */
 const SectionTabs = () => {
   const { pathname } = useLocation();
   const isWide = useMedia(WIDE);
@@ -145,7 +148,7 @@ const SectionTabs = () => {
   );
 };
 
-/** Who is signed in, and the way out. */
+/** Menu with the signed-in account and a sign-out entry. */
 const AccountMenu = () => {
   const { api, session } = useApp();
   const me = useQuery(meQuery(api)).data;
@@ -176,7 +179,7 @@ const AccountMenu = () => {
       }
       items={[
         { label: 'Settings', onSelect: () => void navigate({ to: '/settings' }) },
-        // The page forgets in any case; a platform that is away forgets when the session runs out.
+        // The tab forgets the session even if the request fails. An unreachable platform keeps the session until it expires.
         { label: 'Sign out', onSelect: () => void session.signOut().catch(() => {}) },
       ]}
     />

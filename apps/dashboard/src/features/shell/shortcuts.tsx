@@ -1,4 +1,5 @@
-// Keys that work on every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` the list of keys. Both dialogs are loaded when they are first asked for.
+// Keyboard shortcuts for every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` opens the list of shortcuts. Both dialogs are loaded
+// when first needed.
 import { type ComponentType, useEffect, useState } from 'react';
 import { Icon } from '../../ui/icon.tsx';
 import { isTaken, modifierName, shortcutForKey } from '../../ui/keyboard.ts';
@@ -14,14 +15,15 @@ const LOAD = {
   keys: async (): Promise<ShortcutDialog> => (await import('./keys-dialog.tsx')).KeysDialog,
 } as const;
 
-/** The button of the search, and the dialogs that keys open. */
+/** The search button, and the dialogs opened by keyboard shortcuts. */
 export const Shortcuts = () => {
   const [shown, setShown] = useState<{ readonly Shown: ShortcutDialog } | null>(null);
   const show = (which: keyof typeof LOAD): void => {
     LOAD[which]().then(
-      // A dialog that was opened meanwhile keeps its place.
+      // If another dialog was opened while this dialog was loading, the other dialog stays.
       (Shown) => !isDialogOpen() && setShown({ Shown }),
-      // Away, or replaced by a newer build: the next page that is opened reports it.
+      // Loading can fail if the platform is unreachable or runs a newer build. No error is shown here, because the next opened page
+      // reports the problem.
       () => {},
     );
   };
@@ -29,7 +31,7 @@ export const Shortcuts = () => {
     const onKeyDown = (event: KeyboardEvent): void => {
       const which = event.defaultPrevented ? null : shortcutForKey(event, isTaken(event.target));
       if (which === null) return;
-      // Otherwise the browser opens its own search.
+      // Without preventDefault, the browser would open its own search.
       event.preventDefault();
       if (!isDialogOpen()) show(which);
     };

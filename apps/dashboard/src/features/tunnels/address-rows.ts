@@ -1,17 +1,20 @@
-// Rows of the tunnel list: tunnels at the same address are one row, which can be opened to show each of them. Pure.
+// Groups the tunnel list by address: tunnels at the same address share a row, which expands to show the single tunnels. Pure functions.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { addressOf } from '../../shared/tunnel-address.ts';
 
 export interface AddressRow {
-  /** Protocol and address, which all tunnels of the row share. */
+  /** Protocol and address shared by all tunnels of the row. */
   readonly key: string;
-  /** The newest live tunnel, or the newest ended one when none is live. */
+  /** The newest live tunnel of the row, or the newest ended tunnel if no tunnel is live. */
   readonly lead: TunnelLogEntry;
-  /** All tunnels at the address, in the order in which they were given. */
+  /** All tunnels at the address, in their original order. */
   readonly entries: readonly TunnelLogEntry[];
 }
 
-/** `entries`: live ones first, newest first among the live and among the ended. Rows keep the order of their first entry. */
+/**
+ * Groups tunnels by address. `entries` must contain live tunnels before ended tunnels, each part newest first. The rows are in the order
+ * of their first entry.
+ */
 export const groupByAddress = (entries: readonly TunnelLogEntry[]): AddressRow[] => {
   const rows = new Map<string, { key: string; lead: TunnelLogEntry; entries: TunnelLogEntry[] }>();
   for (const entry of entries) {
@@ -23,22 +26,22 @@ export const groupByAddress = (entries: readonly TunnelLogEntry[]): AddressRow[]
   return [...rows.values()];
 };
 
-/** A line of the list: an address, or one of the tunnels of the address that is open. */
+/** A line of the tunnel list: an address, or a single tunnel of the expanded address. */
 export interface ListRow {
-  /** Unique in the list, and the same after an update. */
+  /** Unique key of the line, stable across updates of the list. */
   readonly key: string;
   readonly entry: TunnelLogEntry;
-  /** A tunnel below its open address. */
+  /** True for a single tunnel below its expanded address. */
   readonly isPart: boolean;
-  /** Tunnels that the line stands for. */
+  /** Number of tunnels that the line represents. */
   readonly count: number;
   readonly liveCount: number;
-  /** Sums of the live tunnels; of the newest tunnel when none is live. */
+  /** Requests of all live tunnels at the address. If no tunnel is live, requests of the newest tunnel. The same applies to `bytes`. */
   readonly requests: number;
   readonly bytes: number;
 }
 
-/** `open`: key of the address whose tunnels are listed below it. */
+/** Returns the lines of the tunnel list. `open` is the key of the expanded address. */
 export const listRows = (rows: readonly AddressRow[], open: string | undefined): ListRow[] =>
   rows.flatMap((row) => {
     const whole = addressLine(row);
@@ -75,7 +78,7 @@ const isLive = ({ unregistered_at }: TunnelLogEntry): boolean => unregistered_at
 const sumOf = (entries: readonly TunnelLogEntry[], of: (entry: TunnelLogEntry) => number): number =>
   entries.reduce((sum, entry) => sum + of(entry), 0);
 
-/** The live tunnels of a line of the list, by its key. */
+/** Returns the live tunnels of a line of the list, given the line's key. */
 export const liveTunnelsOf = (rows: readonly AddressRow[], lineKey: string): readonly TunnelLogEntry[] => {
   const address = rows.find(({ key }) => key === lineKey);
   const entries = address?.entries ?? rows.flatMap((row) => row.entries.filter(({ id }) => id === lineKey));

@@ -1,4 +1,4 @@
-// Asks before a peer is dismissed, and says what that does.
+// Dialog that asks for confirmation and disconnects a peer from a p2p tunnel. Explains the consequences.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { EdgePeer } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -9,7 +9,7 @@ import { forgetPeer } from './queries.ts';
 
 export interface DismissPeerDialogProps {
   readonly tunnelId: string;
-  /** null: closed. */
+  /** Peer to disconnect. Null while the dialog is closed. */
   readonly peer: EdgePeer | null;
   readonly onClose: () => void;
 }
@@ -22,7 +22,7 @@ export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialog
       try {
         await api.dismissPeer(tunnelId, peer_id);
       } catch (error) {
-        // It left meanwhile: what was wanted holds.
+        // The peer has already left, so the request counts as successful.
         if (!isFault(error, 'P2P_PEER_UNKNOWN')) throw error;
       }
     },

@@ -1,4 +1,5 @@
-// Edits a captured request and sends it: method, path, headers and body. What was hidden stays as it was unless it is overwritten.
+// Dialog that edits a captured request (method, path, headers and body) and sends the result. Redacted values are sent with their
+// original content unless overwritten.
 import type { CapturedRequest, ReplayEdit } from '@tunnel/contract';
 import { type ComponentProps, type SubmitEvent, useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
@@ -39,7 +40,7 @@ export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }:
     <Dialog
       open
       wide
-      // A press beside it would throw away what was written.
+      // After an edit, a click outside the dialog does not close it, because the edit would be lost.
       dismissable={draft === initial}
       onClose={onClose}
       title="Edit and replay"

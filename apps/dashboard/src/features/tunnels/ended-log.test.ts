@@ -8,17 +8,17 @@ const span = (from: number, down: number): TunnelLogEntry[] =>
 const numbers = (entries: readonly TunnelLogEntry[]): number[] => entries.map(({ id }) => Number(id.slice(3)));
 
 describe('the log of ended tunnels', () => {
-  it('is whole when the first page is not full', () => {
+  it('is complete when the first page is not full', () => {
     expect(withNewest(undefined, span(5, 3))).toMatchObject({ isWhole: true });
     expect(withNewest(undefined, span(500, PAGE_SIZE)).isWhole).toBe(false);
   });
 
-  it('keeps what was pushed out of the first page by newer ones', () => {
+  it('keeps tunnels after newer tunnels have pushed them off the first page', () => {
     const log = withNewest(withNewest(undefined, span(500, PAGE_SIZE)), span(530, PAGE_SIZE));
     expect(numbers(log.entries)).toEqual(numbers(span(530, 130)));
   });
 
-  it('grows below, however much the pages overlap', () => {
+  it('grows with older pages, even if they overlap', () => {
     const log = withNewest(undefined, span(500, PAGE_SIZE));
     const more = withOlder(log, span(402, PAGE_SIZE));
     expect([numbers(more.entries), more.isWhole]).toEqual([numbers(span(500, 198)), false]);
@@ -26,12 +26,12 @@ describe('the log of ended tunnels', () => {
     expect([all.entries.length, all.isWhole]).toEqual([200, true]);
   });
 
-  it('begins anew when there is a gap', () => {
+  it('starts over when there is a gap', () => {
     const log = withNewest(withNewest(undefined, span(500, PAGE_SIZE)), span(900, PAGE_SIZE));
     expect(numbers(log.entries)).toEqual(numbers(span(900, PAGE_SIZE)));
   });
 
-  it('stays the same object when nothing is new', () => {
+  it('stays the same object when nothing has changed', () => {
     const log = withNewest(undefined, span(500, PAGE_SIZE));
     expect(withNewest(log, span(500, PAGE_SIZE))).toBe(log);
     const [first, second] = withNewest(log, [entry(500, { request_count: 7 }), ...span(499, 99)]).entries;
@@ -39,7 +39,7 @@ describe('the log of ended tunnels', () => {
     expect(second).toBe(log.entries[1]);
   });
 
-  it('takes in one that was long alive at its place, if that place is known', () => {
+  it('inserts a tunnel that has just ended if its place is known', () => {
     const log = withNewest(
       undefined,
       span(500, PAGE_SIZE)
@@ -52,11 +52,11 @@ describe('the log of ended tunnels', () => {
   });
 });
 
-it('living ones come first, and one that came back is there once', () => {
+it('live tunnels come first, and a tunnel that was reopened is listed once', () => {
   const live = [entry(9, { unregistered_at: null }), entry(2, { unregistered_at: null })];
   expect(numbers(rowsOf(live, [entry(8), entry(2), entry(1)]))).toEqual([9, 2, 8, 1]);
 });
 
-it('departed are those that were alive', () => {
+it('departed tunnels were live before and are no longer', () => {
   expect(departed([entry(1), entry(2)], [entry(2), entry(3)])).toEqual([entry(1).id]);
 });

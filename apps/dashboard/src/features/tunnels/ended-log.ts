@@ -1,16 +1,19 @@
-// The tunnels that have ended, as far as they are known: newest first, without a gap from the top. It grows at both
-// ends, and what did not change stays the same object, so that it is not drawn again.
+// The loaded part of the log of ended tunnels: newest first, without gaps from the newest tunnel down. The log grows at both ends.
+// Unchanged entries stay the same object, so that their rows do not render again.
 import type { TunnelLogEntry } from '@tunnel/contract';
 
 export const PAGE_SIZE = 100;
 
 export interface EndedLog {
   readonly entries: readonly TunnelLogEntry[];
-  /** There are no older ones. */
+  /** True if the log contains all ended tunnels, so that there are no older pages. */
   readonly isWhole: boolean;
 }
 
-/** The first page, asked for again. One that has nothing in common with what was known begins a new log: there is a gap. */
+/**
+ * Adds a fresh copy of the first page. A page without any known tunnel replaces the log, because tunnels between page and log are
+ * missing.
+ */
 export const withNewest = (log: EndedLog | undefined, page: readonly TunnelLogEntry[]): EndedLog => {
   const isWhole = page.length < PAGE_SIZE;
   const known = new Set(log?.entries.map(({ id }) => id));
@@ -18,24 +21,27 @@ export const withNewest = (log: EndedLog | undefined, page: readonly TunnelLogEn
   return grown(log, page, log.isWhole || isWhole);
 };
 
-/** The page that begins where the log ends. */
+/** Adds the page that follows the end of the log. */
 export const withOlder = (log: EndedLog, page: readonly TunnelLogEntry[]): EndedLog =>
   grown(log, page, page.length < PAGE_SIZE);
 
-/** One that was long alive: it ended now, and stands far below the newest. */
+/**
+ * Adds a tunnel that has just ended. The log is sorted by start time, so a long-lived tunnel can belong far below the newest, even below
+ * the loaded part; then the log stays unchanged.
+ */
 export const withEntry = (log: EndedLog, entry: TunnelLogEntry): EndedLog => {
   const last = log.entries.at(-1);
   const isBelow = !log.isWhole && last !== undefined && byAge(entry, last) > 0;
   return isBelow || entry.unregistered_at === null ? log : grown(log, [entry], log.isWhole);
 };
 
-/** Living ones first. One that came back to life is there once. */
+/** Returns the live tunnels, then the ended tunnels. A resumed tunnel that is in both lists appears only as live. */
 export const rowsOf = (live: readonly TunnelLogEntry[], ended: readonly TunnelLogEntry[]): TunnelLogEntry[] => {
   const living = new Set(live.map(({ id }) => id));
   return [...live, ...ended.filter(({ id }) => !living.has(id))];
 };
 
-/** Those that were alive before and are not now. */
+/** Returns the IDs of the tunnels that were live before and no longer are. */
 export const departed = (before: readonly TunnelLogEntry[], now: readonly TunnelLogEntry[]): string[] => {
   const living = new Set(now.map(({ id }) => id));
   return before.filter(({ id }) => !living.has(id)).map(({ id }) => id);

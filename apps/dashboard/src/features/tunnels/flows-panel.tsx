@@ -1,4 +1,5 @@
-// The flows of a udp tunnel: who talks now, how datagrams go between edge and client, and what was dropped and why.
+// Panel with the flows of a UDP tunnel: current visitors, the path of datagrams between edge and client, and dropped datagrams with
+// reasons.
 import { useQuery } from '@tanstack/react-query';
 import type { EdgeFlow, EdgeFlows, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -125,7 +126,7 @@ const FlowTable = ({ list }: { readonly list: EdgeFlows }) => (
       caption="Current flows"
       columns={COLUMNS}
       rows={list.flows}
-      // Two that came one after the other may have the same address.
+      // The start time is part of the key, because two successive flows can have the same address.
       rowKey={({ visitor, since }) => `${visitor} ${since}`}
     />
     <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">

@@ -1,4 +1,4 @@
-// When the tunnel became healthy or unhealthy, and why: newest first.
+// Panel with the history of a tunnel's health, with reasons, newest first.
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { HealthEvent, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -76,7 +76,7 @@ const Timeline = ({ events }: { readonly events: readonly HealthEvent[] }) => (
   </ol>
 );
 
-/** What is in sight was answered before; the region does not answer any more. */
+/** Notice that the region no longer responds and the shown data is from an earlier response. */
 export const StaleNotice = ({ query }: { readonly query: Pick<UseQueryResult, 'isError' | 'error' | 'data'> }) =>
   query.isError && query.data !== undefined ? (
     <div className="mb-4">

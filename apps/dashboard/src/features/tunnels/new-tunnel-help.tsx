@@ -1,4 +1,4 @@
-// How a tunnel of each kind is started: the commands, ready to be pasted into a shell.
+// Commands that start a tunnel of each kind, ready to paste into a shell.
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { connectPeerCommand, PEER_LISTEN_PORT, tunnelCommand } from '../../shared/client-commands.ts';
@@ -13,7 +13,7 @@ interface Step {
   readonly command: string;
 }
 
-/** `files`: a folder that the client serves as an http tunnel. */
+/** Kind of tunnel in the help. `files` is a folder that the client serves as an HTTP tunnel. */
 type HelpKind = TunnelKind | 'files';
 
 const STEPS: Readonly<Record<HelpKind, readonly Step[]>> = {
@@ -72,7 +72,7 @@ const HELP_KINDS: readonly (readonly [HelpKind, string])[] = [
   ['p2p', 'P2P'],
 ];
 
-/** The commands of one kind. */
+/** The commands for a kind of tunnel. */
 export const KindHelp = ({ kind }: { readonly kind: HelpKind }) => (
   <ul className="space-y-3">
     {STEPS[kind].map(({ text, command }) => (
@@ -84,7 +84,7 @@ export const KindHelp = ({ kind }: { readonly kind: HelpKind }) => (
   </ul>
 );
 
-/** Opens the commands of all kinds. */
+/** Button that opens a dialog with the commands for all kinds of tunnels. */
 export const NewTunnelButton = () => {
   const [open, setOpen] = useState(false);
   const close = (): void => setOpen(false);

@@ -1,4 +1,4 @@
-// The tunnels of the account by their addresses, live ones first.
+// Page with the account's tunnels, grouped by address, live tunnels first.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo } from 'react';
 import { httpTunnelCommand } from '../../shared/client-commands.ts';
@@ -35,7 +35,7 @@ export const TunnelsPage = () => {
 
 interface TunnelsProps {
   readonly filter: TunnelFilter;
-  /** Key of the address whose tunnels are listed. */
+  /** Key of the expanded address. Undefined if no address is expanded. */
   readonly open: string | undefined;
 }
 
@@ -63,13 +63,13 @@ const Tunnels = ({ filter, open }: TunnelsProps) => {
   );
 };
 
-/** Loads older tunnels while none of the newer ones matches. */
+/** Placeholder that loads older tunnels as long as no loaded tunnel matches the filter. */
 const Searching = ({ onStart }: { readonly onStart: () => void }) => {
   useEffect(onStart, [onStart]);
   return <Pending />;
 };
 
-/** Opens and closes an address. Which one is open is in the URL. */
+/** Returns a function that expands or collapses an address. The URL contains the expanded address. */
 const useToggle = (filter: TunnelFilter, open: string | undefined): ((key: string) => void) => {
   const navigate = useNavigate();
   const { state, protocol, q } = filter;

@@ -1,4 +1,5 @@
-// Why datagrams were dropped and how datagrams and peers travel, in the words of people. Pure; docs/udp.md and docs/p2p.md say more.
+// Texts about dropped datagrams and about the paths of datagrams and peer connections. Pure functions; docs/udp.md and docs/p2p.md
+// explain the details.
 import type { DropReason, EdgeFlows, EdgePeer, RelayReason } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 
@@ -16,13 +17,13 @@ const CARRIER_REASONS: Readonly<Record<EdgeFlows['reason'], string>> = {
   off: 'The UDP path is turned off on the edge or the client. Datagrams use the TCP connection.',
 };
 
-/** How datagrams go between edge and client. */
+/** Returns a text about the path of datagrams between the edge and the client. */
 export const datagramWay = ({ path, reason }: Pick<EdgeFlows, 'path' | 'reason'>): WayText =>
   path === 'udp'
     ? { badge: 'udp', tone: 'good', text: 'Datagrams use encrypted UDP between the client and the edge.' }
     : { badge: 'carrier', tone: 'neutral', text: CARRIER_REASONS[reason] };
 
-/** One line each: what happened, and what helps. */
+/** One-line explanations for dropped datagrams, by reason. */
 const DROPS: Readonly<Record<DropReason, string>> = {
   behind: 'The connection to the client was more than 100 ms behind. Late datagrams are dropped, not queued',
   path: 'More datagrams arrived than the UDP path between client and edge can carry',
@@ -44,7 +45,7 @@ export interface Drop {
   readonly text: string;
 }
 
-/** Those that happened, the most first. */
+/** Returns the reasons for which datagrams were dropped, most frequent first. */
 export const dropsOf = (dropped: EdgeFlows['dropped']): Drop[] =>
   (Object.keys(DROPS) as DropReason[])
     .map((reason) => ({ reason, count: dropped[reason], text: DROPS[reason] }))
@@ -62,7 +63,7 @@ const RELAY_REASONS: Readonly<Record<RelayReason, string>> = {
   'no-transport': 'direct paths are not supported on one of the computers',
 };
 
-/** How new connections of a peer travel. */
+/** Returns a text about the path of new connections of a peer. */
 export const peerWay = ({ path, reason }: Pick<EdgePeer, 'path' | 'reason'>): WayText =>
   path === 'direct'
     ? { badge: 'direct', tone: 'good', text: 'between the two clients' }

@@ -1,4 +1,4 @@
-// The peers of a p2p tunnel: who is joined, whether directly or through the relay and why, what passed, and the way to dismiss one.
+// Panel with the connected peers of a p2p tunnel: direct or relayed path with the reason, traffic, and a button to disconnect a peer.
 import { useQuery } from '@tanstack/react-query';
 import type { EdgePeer, TunnelLogEntry } from '@tunnel/contract';
 import { useMemo, useState } from 'react';

@@ -1,4 +1,5 @@
-// The rules of a living tunnel: each in plain words, how often it matched and answered, and who logs people in. Loaded when it is looked at.
+// Panel with the rules of a live tunnel: each rule in plain words, how often it matched and answered requests, and the sign-in provider.
+// The code is loaded when the panel is first shown.
 import { useQuery } from '@tanstack/react-query';
 import type { ShownProtocol, ShownRule, TunnelLogEntry, TunnelPolicy } from '@tunnel/contract';
 import type { ReactNode } from 'react';
@@ -40,7 +41,7 @@ export const PolicyPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   );
 };
 
-/** How a door is closed, by kind of tunnel. */
+/** Example commands that restrict access, by protocol of the tunnel. */
 const COMMANDS: Readonly<Partial<Record<ShownProtocol, string>>> = {
   http: 'tunnel http 3000 --basic-auth-file users.txt',
   tcp: 'tunnel tcp 5432 --allow-cidr 203.0.113.0/24',

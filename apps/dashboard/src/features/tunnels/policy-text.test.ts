@@ -47,19 +47,19 @@ it.each([
     true,
     'Rejected by rule 2, respond. The request did not reach your service.',
   ],
-])('%s: %j is turned away: %j', (_, request, isAway, text) => {
+])('a request with %s, %j, is marked as rejected: %j', (_, request, isAway, text) => {
   expect(isTurnedAway(request)).toBe(isAway);
   expect(answeredText(request)).toBe(text);
 });
 
-it('an operator rule is told apart', () => {
+it('a request rejected by an operator rule says so', () => {
   const policy = { answered_by: { index: 0, name: null, action: 'deny' }, matched: [], user: null };
   expect(answeredText({ policy, status: 403 })).toBe(
     'Rejected by an operator rule, deny. The request did not reach your service.',
   );
 });
 
-it('matched rules are told in words, and one that is gone is no other rule', () => {
+it('matched rules are shown with their text, and a deleted rule as deleted', () => {
   const rules = [
     { index: 1, name: null, summary: 'adds a header' },
     { index: 2, name: 'api', summary: 'goes to api' },
@@ -71,7 +71,7 @@ it('matched rules are told in words, and one that is gone is no other rule', () 
   ]);
 });
 
-it('says who vouches for people, and how many rules stand before', () => {
+it("the policy texts name the login provider and count the operator's rules", () => {
   expect(loginText({ login: null })).toBeNull();
   expect(loginText({ login: { provider: 'company' } })).toBe('company (set up by the operator)');
   expect(loginText({ login: { issuer: 'https://id.example', client_id: 'x' } })).toBe('https://id.example');

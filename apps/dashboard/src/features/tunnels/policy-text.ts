@@ -1,26 +1,29 @@
-// What the rules of a tunnel did with a request, and how people log in, in the words of people. Pure; docs/policy.md says more.
+// Texts about the effect of a tunnel's rules on a request, and about sign-in. Pure functions; docs/policy.md explains the details.
 import type { CapturedPolicy, CapturedRequest, ShownRule, TunnelPolicy } from '@tunnel/contract';
 
 type Ruled = Pick<CapturedRequest, 'policy' | 'status'>;
 
-/** Actions whose answer is a closed door. The others that answer (redirect, respond, cors) are what the owner wants to be said. */
+/**
+ * Rule actions with a response that rejects the visitor. Other actions with a response (redirect, respond, cors) send content chosen by
+ * the tunnel's owner.
+ */
 const DOORS: ReadonlySet<string> = new Set([
   ...['allow_addresses', 'auth', 'deny', 'max_body', 'rate_limit', 'verify_webhook'],
 ]);
 
-/** A rule answered instead of the service, and did not let the visitor in. */
+/** Returns whether a rule rejected the visitor, so that the request did not reach the local service. */
 export const isTurnedAway = ({ policy, status }: Ruled): boolean => {
   const rule = policy?.answered_by ?? null;
   return rule !== null && (DOORS.has(rule.action) || (status ?? 0) >= 400);
 };
 
-/** Rules are known by number, and by name where they have one; 0 is one of the operator's. */
+/** Returns the name of a rule: its number, and its name in parentheses if there is a name. Number 0 is a rule of the operator. */
 const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string => {
   const rule = index === 0 ? 'an operator rule' : `rule ${index}`;
   return name === null ? rule : `${rule} (${name})`;
 };
 
-/** Which rule answered; null: none did, and the service saw it. */
+/** Returns a text about the rule that answered a request. Null if no rule answered, so that the request reached the local service. */
 export const answeredText = ({ policy, status }: Ruled): string | null => {
   const rule = policy?.answered_by ?? null;
   if (rule === null) return null;
@@ -37,7 +40,10 @@ export interface AppliedRule {
   readonly text: string;
 }
 
-/** The rules that a request matched, each in words as far as they are known: the policy may have changed since. */
+/**
+ * Returns the rules that a request matched, with descriptions. The policy may have changed since the request, so a description can be
+ * missing.
+ */
 export const appliedRules = (
   policy: CapturedPolicy,
   rules: readonly Pick<ShownRule, 'index' | 'name' | 'summary'>[],
@@ -50,7 +56,7 @@ export const appliedRules = (
 const nameAndSummary = ({ name, summary }: Pick<ShownRule, 'name' | 'summary'>): string =>
   name === null ? summary : `${name}: ${summary}`;
 
-/** Who vouches for people; null: nobody logs in. */
+/** Returns the sign-in provider of the tunnel's visitors. Null if the tunnel requires no sign-in. */
 export const loginText = ({ login }: Pick<TunnelPolicy, 'login'>): string | null => {
   if (login === null) return null;
   return 'provider' in login ? `${login.provider} (set up by the operator)` : login.issuer;

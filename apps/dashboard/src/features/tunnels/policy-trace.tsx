@@ -1,4 +1,5 @@
-// Effect of the rules with one request: which of them answered or changed it, and who the visitor was. Loaded with the first that has a policy.
+// Effect of the rules on a captured request: the rules that answered or changed the request, and the visitor's account. The code is
+// loaded with the first request that has a policy.
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedPolicy, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -32,7 +33,7 @@ export const PolicyTrace = ({ entry, request, policy }: PolicyTraceProps) => {
             {applied.map(({ index, text }) => (
               <li key={index} className="flex gap-3 py-0.5">
                 <span className="w-6 shrink-0 text-right text-muted">{index}</span>
-                {/* Their words are on the way, or the region does not tell them: the numbers stand. */}
+                {/* Only rule numbers are shown while the descriptions load, or if the region does not respond. */}
                 <span className="wrap-anywhere min-w-0">{rules === undefined ? `Rule ${index}` : text}</span>
               </li>
             ))}

@@ -1,4 +1,4 @@
-// What the pages of tunnels ask for, and how often.
+// Queries of the tunnel pages and their refresh intervals.
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import {
   CAPTURE_LIST_LIMIT,
@@ -14,11 +14,11 @@ import { LIVE_MS } from '../../api/queries.ts';
 import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
 import { type RequestLog, withNewestRequests, withOlderRequests, withRequest } from './request-log.ts';
 
-/** An account may have any number; more are not shown as living. */
+/** Maximum pages of live tunnels to load. An account can have any number of tunnels; the list shows no live tunnels beyond the limit. */
 const LIVE_PAGES_MAX = 10;
-/** Requests of one page. */
+/** Number of captured requests per page. */
 const REQUESTS_SHOWN = CAPTURE_LIST_LIMIT.max;
-/** What changes with each visit: requests, flows, peers. */
+/** Refresh interval of data that changes with every visit: requests, flows and peers. */
 const VISITS_EVERY_MS = 2000;
 
 export const TUNNELS_KEY = ['tunnels'] as const;
@@ -51,12 +51,12 @@ export const endedTunnelsQuery = (api: PlatformClient, protocol: Protocol) =>
       const page = await api.tunnels({ ...ofProtocol(protocol), state: 'closed', limit: PAGE_SIZE });
       return withNewest(client.getQueryData<EndedLog>(queryKey), page);
     },
-    // It shares by itself, and may be long.
+    // Structural sharing of the query library is off: the log already keeps unchanged entries, and comparing a long log would be slow.
     structuralSharing: false,
     refetchInterval: LIVE_MS.tunnels,
   });
 
-/** The next page below. What came meanwhile makes it overlap, never leave something out. */
+/** Loads the next page of older tunnels. Tunnels that end between two pages make the pages overlap, but never cause a gap. */
 export const loadOlder = async (api: PlatformClient, queries: QueryClient, protocol: Protocol): Promise<void> => {
   const key = endedKey(protocol);
   const offset = queries.getQueryData<EndedLog>(key)?.entries.length ?? 0;
@@ -72,7 +72,7 @@ export const tunnelQuery = (api: PlatformClient, id: string) =>
   queryOptions({
     queryKey: [...TUNNEL_KEY, id],
     queryFn: () => api.tunnel(id),
-    // One that is not there will not come.
+    // An unknown tunnel will not appear later, so refreshing stops after an error.
     refetchInterval: ({ state }) => (state.data === undefined && state.error !== null ? false : LIVE_MS.tunnels),
   });
 
@@ -83,7 +83,10 @@ export const healthQuery = (api: PlatformClient, { id, unregistered_at }: Tunnel
     refetchInterval: unregistered_at === null ? LIVE_MS.tunnels : false,
   });
 
-/** `answered`: only requests that a rule answered, of which there may be none among the newest of all. */
+/**
+ * Query for the captured requests of a tunnel. With `answered`, only requests answered by a rule, which may be missing among the newest
+ * requests.
+ */
 export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry, answered: boolean) =>
   queryOptions({
     queryKey: requestsKey(id, answered),
@@ -95,7 +98,7 @@ export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: Tunn
     staleTime: 0,
   });
 
-/** Adds the next older page of requests. */
+/** Loads the next page of older requests and adds the page to the log. */
 export const loadOlderRequests = async (
   api: PlatformClient,
   queries: QueryClient,
@@ -111,10 +114,10 @@ export const loadOlderRequests = async (
 
 const pageOf = (answered: boolean) => ({ limit: REQUESTS_SHOWN, ...(answered ? { answered } : {}) });
 
-/** How long a stopped tunnel may take until its end is in the log, and how often that is looked up. */
+/** How long to wait until a stopped tunnel appears as ended in the log: number of lookups and interval. */
 const ENDED_WITHIN = { tries: 20, everyMs: 150 } as const;
 
-/** Stops live tunnels, and waits until their end is in the log. A tunnel that has ended meanwhile is not an error. */
+/** Stops live tunnels, and waits until the log shows their end. A tunnel that has already ended causes no error. */
 export const stopTunnels = async (
   api: PlatformClient,
   queries: QueryClient,
@@ -143,7 +146,10 @@ const untilEnded = async (api: PlatformClient, id: string): Promise<void> => {
 
 const NOT_FOUND = 404;
 
-/** null: it has no rules. Of one that lives alone; its edge forgets them with it. */
+/**
+ * Query for the rules of a live tunnel. Null if the tunnel has no rules. Disabled for ended tunnels, because the edge drops the rules
+ * when the tunnel closes.
+ */
 export const policyQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
   queryOptions({
     queryKey: [...TUNNEL_KEY, id, 'policy'],
@@ -175,7 +181,7 @@ export const peersQuery = (api: PlatformClient, { id, unregistered_at }: TunnelL
     staleTime: 0,
   });
 
-/** One that was dismissed is out of the list at once. */
+/** Removes a disconnected peer from the cached list immediately, then refreshes the list. */
 export const forgetPeer = (queries: QueryClient, id: string, peerId: string): Promise<void> => {
   queries.setQueriesData<EdgePeers>({ queryKey: peersKey(id) }, (list) => {
     const peers = list?.peers.filter(({ peer_id }) => peer_id !== peerId);
@@ -187,7 +193,7 @@ export const forgetPeer = (queries: QueryClient, id: string, peerId: string): Pr
 
 const peersKey = (id: string) => [...TUNNEL_KEY, id, 'peers'] as const;
 
-/** A replay is in the list at once. */
+/** Adds a replayed request to the cached list immediately. */
 export const addRequest = (queries: QueryClient, id: string, request: CapturedRequest): void => {
   queries.setQueryData<RequestLog>(requestsKey(id, false), (log) =>
     log === undefined ? undefined : withRequest(log, request),

@@ -10,12 +10,12 @@ const request = {
   replayable: true,
 };
 
-it('a plain visit is a plain command', () => {
+it('a plain GET request is copied as a plain curl command', () => {
   expect(curlCommand(request, 'https://web.test/')).toBe('curl https://web.test/');
   expect(curlCommand({ ...request, method: 'HEAD' }, 'https://web.test')).toContain('--head');
 });
 
-it('method, headers and body are as they were, quoted for a shell; what curl makes itself is left out', () => {
+it('a copied curl command has method, headers and body in shell quotes, without headers that curl sets', () => {
   const command = curlCommand(
     {
       ...request,
@@ -45,18 +45,18 @@ it('method, headers and body are as they were, quoted for a shell; what curl mak
   ]);
 });
 
-it('a body that is not there as text is a file', () => {
+it('a body that is not complete text is copied as --data-binary with a file', () => {
   expect(curlCommand({ ...request, method: 'POST', request_size: 9 }, 'http://a')).toBe(
     'curl http://a/ \\\n  --data-binary @body.bin',
   );
   const cut = { ...request, method: 'POST', request_size: 20_000, request_body: 'x', replayable: false };
   expect(curlCommand(cut, 'http://a')).toContain('@body.bin');
-  // Ends what a terminal knows to be pasted.
+  // This escape sequence would end a bracketed paste in a terminal.
   const escaping = { ...request, method: 'POST', request_size: 9, request_body: "'\x1b[201~\n" };
   expect(curlCommand(escaping, 'http://a')).toContain('@body.bin');
 });
 
-it('a path is what it says, and a header without a value is one', () => {
+it('a copied curl command keeps an unusual path and an empty header', () => {
   const odd = { ...request, path: '/{a,b}/../c', request_headers: { 'x-empty': '' } };
   expect(curlCommand(odd, 'http://a').split(' \\\n  ')).toEqual([
     "curl 'http://a/{a,b}/../c'",
@@ -66,6 +66,6 @@ it('a path is what it says, and a header without a value is one', () => {
   ]);
 });
 
-it('headers are lines', () => {
+it('headers are copied, a line for each', () => {
   expect(headerLines({ a: '1', b: '2, 3' })).toBe('a: 1\nb: 2, 3');
 });

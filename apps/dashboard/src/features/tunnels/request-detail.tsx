@@ -1,4 +1,5 @@
-// One captured request whole: what came, what went back, how long it took; to copy, and to send again as it was or edited.
+// Details of a captured request: request, response and duration, with buttons to copy the request, and to replay the request unchanged or
+// edited.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { CapturedRequest, ReplayEdit, TunnelLogEntry } from '@tunnel/contract';
@@ -26,7 +27,7 @@ import {
 export interface RequestDetailProps {
   readonly entry: TunnelLogEntry;
   readonly request: CapturedRequest;
-  /** It was sent from this page just now. */
+  /** True if the request is a replay that was just sent from this page. */
   readonly isNew: boolean;
   readonly onReplayed: (made: CapturedRequest) => void;
 }
@@ -152,7 +153,7 @@ const BodyView = ({ label, size, preview: { text, note } }: BodyViewProps) => (
     </p>
     {text !== null && (
       <div className="relative">
-        {/* It may be longer than its place: the keyboard must be able to scroll it. */}
+        {/* The text can overflow its box, so the box is focusable for scrolling with the keyboard. */}
         <pre
           // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a place that scrolls
           tabIndex={0}
@@ -171,10 +172,10 @@ const BodyView = ({ label, size, preview: { text, note } }: BodyViewProps) => (
   </div>
 );
 
-/** Loaded with the first request of a tunnel with rules. */
+/** Loaded with the first request of a tunnel with rules, to keep the page's initial code small. */
 const PolicyTrace = lazy(async () => ({ default: (await import('./policy-trace.tsx')).PolicyTrace }));
 
-/** Loaded with the first request that is edited. */
+/** Loaded when the user first edits a request, to keep the page's initial code small. */
 const EditReplayDialog = lazy(async () => ({ default: (await import('./edit-replay-dialog.tsx')).EditReplayDialog }));
 
 const Actions = ({ entry, request, onReplayed }: Omit<RequestDetailProps, 'isNew'>) => {

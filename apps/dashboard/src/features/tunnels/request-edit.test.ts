@@ -29,7 +29,7 @@ const request: CapturedRequest = {
 const edit = (change: Partial<RequestDraft>, of: CapturedRequest = request) =>
   readDraft(of, { ...draftFromRequest(of), ...change });
 
-it('is laid out for editing, without what is set for each request', () => {
+it('the replay editor shows method, path, headers and body, without headers that are set for each request', () => {
   expect(draftFromRequest(request)).toEqual({
     method: 'POST',
     path: '/hook?token=[redacted]',
@@ -43,7 +43,7 @@ it('is laid out for editing, without what is set for each request', () => {
   expect(draftFromRequest({ ...request, request_size: 0, request_body: null }).body).toBe('');
 });
 
-it('only what was changed is sent', () => {
+it('the replay editor sends only the changed fields', () => {
   expect(edit({})).toEqual({ kind: 'edit', edit: {} });
   expect(edit({ method: ' put ' })).toEqual({ kind: 'edit', edit: { method: 'PUT' } });
   expect(edit({ path: '/a b/ü#x?token=[redacted]' })).toEqual({
@@ -70,6 +70,6 @@ it.each([
   [{ path: 'http://x/' }, 'path'],
   [{ headers: 'no colon' }, 'headers'],
   [{ headers: ': value' }, 'headers'],
-])('%j is told at its field', (change, field) => {
+])('the replay editor shows the error of %j at its field', (change, field) => {
   expect(edit(change)).toMatchObject({ kind: 'problem', field });
 });

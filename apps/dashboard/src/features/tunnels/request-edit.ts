@@ -1,17 +1,18 @@
-// A captured request as a person edits it, and what is sent of that: only what was changed, so that the rest stays to the byte. Pure.
+// Converts a captured request to an editable draft, and the draft to the changes sent to the API. Only changed parts are sent, so that
+// the rest of the replay is byte-identical. Pure functions.
 import type { CapturedRequest, ReplayEdit } from '@tunnel/contract';
 import { headerLines } from './request-copy.ts';
 
 export interface RequestDraft {
   readonly method: string;
   readonly path: string;
-  /** One a line: `name: value`. */
+  /** Headers of the request, one `name: value` per line. */
   readonly headers: string;
-  /** null: it is not text, and cannot be edited. */
+  /** Body of the request. Null if the body is not text and so cannot be edited. */
   readonly body: string | null;
 }
 
-/** Set anew for each request that is sent. */
+/** Headers hidden from the draft, because they are set automatically for every request. */
 const SET_FOR_YOU: ReadonlySet<string> = new Set([
   ...['content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
 ]);
@@ -23,7 +24,7 @@ export const draftFromRequest = (request: CapturedRequest): RequestDraft => {
   return { method, path, headers: headerLines(Object.fromEntries(shown)), body: body === null ? null : laidOut(body) };
 };
 
-/** JSON on one line becomes readable, unless a number or a repeated name of it would be lost on the way. */
+/** Indents single-line JSON. JSON is left unchanged if parsing would alter it, as with large numbers and repeated names. */
 const laidOut = (text: string): string => {
   try {
     const value: unknown = JSON.parse(text);
@@ -37,7 +38,7 @@ export type DraftResult =
   | { readonly kind: 'edit'; readonly edit: ReplayEdit }
   | { readonly kind: 'problem'; readonly field: 'method' | 'path' | 'headers'; readonly text: string };
 
-/** An empty edit: nothing was changed. */
+/** Returns the changes of a draft, or an error message for a field. The changes are empty if the draft is unchanged. */
 export const readDraft = (request: CapturedRequest, draft: RequestDraft): DraftResult => {
   const before = draftFromRequest(request);
   const method = draft.method.trim().toUpperCase();
@@ -60,7 +61,7 @@ export const readDraft = (request: CapturedRequest, draft: RequestDraft): DraftR
 
 const problem = (field: 'method' | 'path' | 'headers', text: string): DraftResult => ({ kind: 'problem', field, text });
 
-/** As an address bar does it: what no request line can have is percent-encoded. */
+/** Percent-encodes characters that a request line cannot contain, like a browser's address bar. */
 const encoded = (path: string): string => path.replace(/[^\x21-\x7e]+|#/gu, (text) => encodeURIComponent(text));
 
 const readLines = (text: string): [string, string][] | string => {
@@ -75,6 +76,6 @@ const readLines = (text: string): [string, string][] | string => {
   return headers;
 };
 
-/** A text field knows \n alone; a form of parts needs the ends of lines that it had. */
+/** Restores CRLF line ends if the original body contained CRLF. HTML text fields use \n only, but multipart forms require CRLF. */
 const withLineEnds = (text: string, { request_body }: CapturedRequest): string =>
   request_body?.includes('\r\n') === true ? text.replace(/\r?\n/g, '\r\n') : text;

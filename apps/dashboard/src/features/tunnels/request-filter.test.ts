@@ -31,13 +31,13 @@ it.each<[Partial<RequestFilter>, string[]]>([
   [{ text: 'REQ_3' }, ['req_3']],
   [{ text: 'replay' }, ['req_2']],
   [{ text: 'nothing like it' }, []],
-])('%j finds %j', (filter, ids) => expect(found(filter)).toEqual(ids));
+])('the request filter %j finds %j', (filter, ids) => expect(found(filter)).toEqual(ids));
 
-it('the same list is the same object: nothing is drawn again', () => {
+it('an empty request filter returns the same list object, so that the page is not redrawn', () => {
   expect(filterRequests(requests, NO_FILTER)).toBe(requests);
 });
 
-it('offers the methods that came, and never loses the chosen one', () => {
+it('the method filter offers the methods of the list and the chosen method', () => {
   expect(methodsOf(requests, '')).toEqual(['GET', 'POST']);
   expect(methodsOf(requests, 'PUT')).toEqual(['GET', 'POST', 'PUT']);
 });

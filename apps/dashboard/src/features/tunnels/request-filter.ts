@@ -1,4 +1,4 @@
-// Which of the captured requests a page lists: by status, method and text. Pure.
+// Filters captured requests by status, method and text. Pure functions.
 import type { CapturedRequest } from '@tunnel/contract';
 import { isTurnedAway } from './policy-text.ts';
 
@@ -17,7 +17,7 @@ export type StatusChoice = (typeof STATUS_CHOICES)[number]['value'];
 export interface RequestFilter {
   readonly text: string;
   readonly status: StatusChoice;
-  /** Empty: any. */
+  /** HTTP method to show. Empty for all methods. */
   readonly method: string;
 }
 
@@ -25,7 +25,7 @@ export const NO_FILTER: RequestFilter = { text: '', status: 'all', method: '' };
 
 type Filtered = Pick<CapturedRequest, 'id' | 'method' | 'path' | 'status' | 'replay_of' | 'policy'>;
 
-/** Every word must be found, each of them in the method, path, status, id, or who the visitor was. */
+/** Returns the requests that match the filter. Every word of the text must occur in the method, path, status, ID, or visitor's account. */
 export const filterRequests = <T extends Filtered>(requests: readonly T[], filter: RequestFilter): readonly T[] => {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && filter.status === 'all' && filter.method === '') return requests;
@@ -47,7 +47,7 @@ const hasStatus = (request: Filtered, choice: StatusChoice): boolean => {
 const textOf = ({ id, method, path, status, replay_of, policy }: Filtered): string =>
   `${method} ${path} ${status ?? ''} ${id} ${replay_of === undefined ? '' : 'replay'} ${policy?.user ?? ''}`.toLowerCase();
 
-/** Those that came, and the one that is chosen, in their order. */
+/** Returns the methods of the requests and the selected method, in alphabetical order. */
 export const methodsOf = (requests: readonly Pick<CapturedRequest, 'method'>[], chosen: string): string[] => {
   const methods = new Set(requests.map(({ method }) => method));
   if (chosen !== '') methods.add(chosen);

@@ -1,18 +1,22 @@
-// The captured requests that a page has loaded: newest first and without a gap. New requests come at the top, older pages at the end. Pure.
+// The captured requests that a page has loaded: newest first, without gaps. New requests are added at the top, older pages at the end.
+// Pure functions.
 import { CAPTURES_KEPT_MAX, type CapturedRequest, type CaptureList } from '@tunnel/contract';
 import { countText, plural } from '../../ui/format.ts';
 
 export interface RequestLog {
   readonly requests: readonly CapturedRequest[];
-  /** For the next older page. null: no older requests are kept. */
+  /** Cursor of the next older page. Null if the edge has no older requests. */
   readonly cursor: string | null;
-  /** There were older requests than these, kept or not. */
+  /** True if there were older requests than the loaded requests, whether or not the edge still has them. */
   readonly isCut: boolean;
-  /** Older pages were loaded below the newest one. */
+  /** True if older pages were loaded in addition to the newest page. */
   readonly isDeep: boolean;
 }
 
-/** The first page, loaded again. A page that shares no request with a deep log replaces the log, because requests between them are missing. */
+/**
+ * Adds a fresh copy of the first page. A page that shares no request with a deep log replaces the log, because requests between page and
+ * log are missing.
+ */
 export const withNewestRequests = (log: RequestLog | undefined, page: CaptureList): RequestLog => {
   const newest: RequestLog = {
     requests: page.requests,
@@ -26,7 +30,7 @@ export const withNewestRequests = (log: RequestLog | undefined, page: CaptureLis
   return bounded({ ...log, requests: joined(page.requests, log.requests) });
 };
 
-/** The page that begins where the log ends. */
+/** Adds the page that follows the end of the log. */
 export const withOlderRequests = (log: RequestLog, page: CaptureList): RequestLog =>
   bounded({
     requests: joined(log.requests, page.requests),
@@ -35,7 +39,7 @@ export const withOlderRequests = (log: RequestLog, page: CaptureList): RequestLo
     isDeep: true,
   });
 
-/** A replay, which is newer than all others. */
+/** Adds a replay at the top, because it is the newest request. */
 export const withRequest = (log: RequestLog, request: CapturedRequest): RequestLog =>
   log.requests.some(({ id }) => id === request.id) ? log : { ...log, requests: [request, ...log.requests] };
 
@@ -44,13 +48,16 @@ const joined = (above: readonly CapturedRequest[], below: readonly CapturedReque
   return [...above, ...below.filter(({ id }) => !known.has(id))];
 };
 
-/** The edge forgets the oldest requests when new ones come; so does the log. */
+/** Drops the oldest requests beyond the number that an edge stores per tunnel. */
 const bounded = (log: RequestLog): RequestLog =>
   log.requests.length <= CAPTURES_KEPT_MAX
     ? log
     : { ...log, requests: log.requests.slice(0, CAPTURES_KEPT_MAX), cursor: null, isCut: true };
 
-/** How many requests the list shows, and whether there are more. `found`: requests that pass the filter. */
+/**
+ * Returns the text about the number of shown requests, and whether there are more. `found` is the number of requests that match the
+ * filter.
+ */
 export const shownText = ({ requests, cursor, isCut }: RequestLog, found: number): string => {
   const all = `${cursor === null ? '' : 'newest '}${plural(requests.length, 'request')}`;
   const shown =

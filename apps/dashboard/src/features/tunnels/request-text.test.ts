@@ -22,50 +22,50 @@ const request = (more: Partial<CapturedRequest> = {}): CapturedRequest => ({
   ...more,
 });
 
-it('a status has the tone of its hundred', () => {
+it('the tone of an HTTP status follows its class', () => {
   expect([200, 204, 301, 404, 500, 502, null].map(statusTone)).toEqual([
     ...['good', 'good', 'accent', 'warn', 'bad', 'bad', 'neutral'],
   ]);
 });
 
-it('a request without a status is pending, or got no answer', () => {
+it('a request without a status is pending or got no answer', () => {
   expect(statusText(request())).toBe('200');
   expect(statusText(request({ status: null, duration_ms: null }))).toBe('Pending');
   expect(statusText(request({ status: null, duration_ms: 9, aborted: true }))).toBe('No answer');
 });
 
-it('trouble is told, a code before an abort', () => {
+it('a failed request shows the error code, or else that the visitor disconnected', () => {
   expect(troubleText(request())).toBeNull();
   expect(troubleText(request({ error: 'LOCAL_UNREACHABLE', aborted: true }))).toContain('LOCAL_UNREACHABLE');
   expect(troubleText(request({ aborted: true }))).toContain('visitor disconnected');
 });
 
-it('only what was kept whole of a living tunnel is sent again', () => {
+it('a replay is offered only for a completely stored request of an open tunnel', () => {
   expect(noReplayText(request(), true)).toBeNull();
   expect(noReplayText(request({ replayable: false }), true)).toContain('not stored completely');
   expect(noReplayText(request(), false)).toContain('ended');
 });
 
-it('what a rule answered is told by the rule, and is not sent again', () => {
+it('a request answered by a rule shows no error and cannot be replayed', () => {
   const policy = { answered_by: { index: 1, name: null, action: 'deny' }, matched: [1], user: null };
   const answered = request({ policy, status: 403, error: 'POLICY_DENIED', replayable: false });
   expect(troubleText(answered)).toBeNull();
   expect(noReplayText(answered, true)).toContain('a rule answered');
 });
 
-it('a replay says what came back, and how soon', () => {
+it('a replay shows status and duration', () => {
   expect(replayedText(request({ duration_ms: 8.04 }))).toBe('Replayed: 200 in 8.0 ms.');
   expect(replayedText(request({ status: null, duration_ms: null, aborted: true }))).toBe('Replayed: No answer.');
 });
 
-describe('a body', () => {
-  it('lays out JSON, and leaves what is none', () => {
+describe('the body of a captured request', () => {
+  it('is formatted if it is JSON, and otherwise left as it is', () => {
     expect(previewBody('{"a":1}', 7, 'application/json').text).toBe('{\n  "a": 1\n}');
     expect(previewBody('{"a":', 5, 'application/json').text).toBe('{"a":');
     expect(previewBody('a=1', 3, undefined)).toEqual({ text: 'a=1', note: null });
   });
 
-  it('says why there is none, and when it is a part', () => {
+  it('has a note if missing or truncated', () => {
     expect(previewBody(null, 0, undefined)).toEqual({ text: null, note: 'No body.' });
     expect(previewBody(null, 9, 'image/png')).toMatchObject({ text: null, note: expect.stringContaining('not text') });
     expect(previewBody('x', 20_000, 'text/plain').note).toBe('The first 16 KiB.');

@@ -1,4 +1,4 @@
-// The texts and tones of a captured request. Pure.
+// Texts and colors for a captured request. Pure functions.
 import type { CapturedRequest } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { latencyText } from '../../ui/format.ts';
@@ -16,21 +16,21 @@ export const statusText = ({ status, duration_ms, aborted }: CapturedRequest): s
   return 'No answer';
 };
 
-/** Of a replay that has come back. */
+/** Returns the text about the result of a finished replay. */
 export const replayedText = (request: CapturedRequest): string => {
   const { duration_ms: ms } = request;
   return `Replayed: ${statusText(request)}${ms === null ? '' : ` in ${latencyText(ms)}`}.`;
 };
 
-/** What went beside the plan; null: nothing. */
+/** Returns a text about a problem with a request. Null if there was no problem. */
 export const troubleText = ({ error, aborted, policy }: CapturedRequest): string | null => {
-  // It is told as what the rules did.
+  // A response by a rule is shown with the rules instead.
   if ((policy?.answered_by ?? null) !== null) return null;
   if (error !== null) return `Answered or cut off by the edge: ${error}.`;
   return aborted ? 'The visitor disconnected early, or the response was cut off.' : null;
 };
 
-/** Why it cannot be sent again; null: it can. */
+/** Returns the reason why a request cannot be replayed. Null if a replay is possible. */
 export const noReplayText = ({ replayable, policy }: CapturedRequest, isLive: boolean): string | null => {
   if (!isLive) return "You can't replay this request because the tunnel has ended.";
   if ((policy?.answered_by ?? null) !== null) return "You can't replay this request because a rule answered it.";
@@ -38,14 +38,14 @@ export const noReplayText = ({ replayable, policy }: CapturedRequest, isLive: bo
 };
 
 export interface BodyPreview {
-  /** null: there is nothing to show, for the reason in `note`. */
+  /** Text of the body. Null if there is no text to show; `note` then tells the reason. */
   readonly text: string | null;
   readonly note: string | null;
 }
 
 const KEPT_BYTES = 16 * 1024;
 
-/** JSON is laid out for reading. A body that was cut is shown as it came. */
+/** Returns the preview of a body. JSON is indented; a body that was cut off is shown unchanged. */
 export const previewBody = (body: string | null, size: number, contentType: string | undefined): BodyPreview => {
   if (size === 0 && (body === null || body === '')) return { text: null, note: 'No body.' };
   if (body === null) return { text: null, note: 'No preview: the body is not text, or bodies are not stored.' };

@@ -1,4 +1,5 @@
-// The captured requests of an http tunnel: a list, and beside it the one that is looked at. Which one is in the address.
+// Panel with the captured requests of an HTTP tunnel: a list, and the selected request next to the list. The URL contains the selected
+// request.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { CAPTURES_KEPT_MAX, type CapturedRequest, type TunnelLogEntry } from '@tunnel/contract';
@@ -98,7 +99,7 @@ const Requests = ({ entry, newest }: { readonly entry: TunnelLogEntry; readonly 
                 isChosen={request.id === chosen}
                 onChoose={() => {
                   select(request.id);
-                  // On a small page it lies below the list.
+                  // On narrow screens, the details are below the list.
                   if (isBelow) detail.current?.scrollIntoView({ block: 'start' });
                 }}
               />
@@ -125,7 +126,7 @@ const useFound = (entry: TunnelLogEntry, newest: RequestLog) => {
   const isAnswered = filter.status === 'turned-away';
   const answered = useQuery({ ...requestsQuery(useApi(), entry, true), enabled: isAnswered }).data;
   const log = isAnswered ? (answered ?? newest) : newest;
-  // Typing stays quick.
+  // The deferred filter keeps typing fast, even with a long list.
   const wanted = useDeferredValue(filter);
   const found = useMemo(() => filterRequests(log.requests, wanted), [log, wanted]);
   return { log, found, filter, setFilter };
@@ -134,12 +135,12 @@ const useFound = (entry: TunnelLogEntry, newest: RequestLog) => {
 interface ListFootProps {
   readonly entry: TunnelLogEntry;
   readonly log: RequestLog;
-  /** Requests that pass the filter. */
+  /** Number of requests that match the filter. */
   readonly found: number;
   readonly isAnswered: boolean;
 }
 
-/** How many requests are shown, and the way to older ones. */
+/** Footer of the list: the number of shown requests, and a button to load older requests. */
 const ListFoot = ({ entry, log, found, isAnswered }: ListFootProps) => {
   const api = useApi();
   const queries = useQueryClient();

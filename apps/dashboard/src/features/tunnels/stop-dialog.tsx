@@ -1,4 +1,4 @@
-// Asks before live tunnels are stopped, and says what that does.
+// Dialog that asks for confirmation and stops live tunnels. Explains the consequences.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -10,7 +10,7 @@ import { MaybeProblem } from '../../ui/problem.tsx';
 import { stopTunnels } from './queries.ts';
 
 export interface StopDialogProps {
-  /** Live tunnels at the same address. Empty: the dialog is closed. */
+  /** Live tunnels at the same address. Empty while the dialog is closed. */
   readonly tunnels: readonly TunnelLogEntry[];
   readonly onClose: () => void;
 }

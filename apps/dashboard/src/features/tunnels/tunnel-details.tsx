@@ -1,4 +1,4 @@
-// Facts about one tunnel that are seldom needed: its ID, times and region, and whether its address is kept.
+// Card with rarely needed details of a tunnel: ID, times, region, and whether the address is reserved for the account.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { OwnDomainView, Reservation, TunnelLogEntry } from '@tunnel/contract';
@@ -30,7 +30,10 @@ export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => 
   </Card>
 );
 
-/** Its place is there from the beginning. What cannot be loaded is on the page of its own. */
+/**
+ * Whether the tunnel's address is reserved. A placeholder is shown while loading. Load errors are not shown here, because the Names page
+ * shows them.
+ */
 const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const api = useApi();
   const { data: list, isError } = useQuery(reservationsQuery(api));

@@ -1,7 +1,7 @@
-// An entry of the tunnel log for tests of pure rules.
+// Entries of the tunnel log, for tests of pure functions.
 import type { TunnelLogEntry } from '@tunnel/contract';
 
-/** The higher the number, the newer the entry. It has ended unless `more` says otherwise. */
+/** Creates an entry of the tunnel log. A higher number makes a newer entry. The tunnel has ended unless `more` says otherwise. */
 export const tunnelEntry = (n: number, more: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
   id: `id-${String(n).padStart(5, '0')}`,
   tunnel_id: `tun_${n}`,

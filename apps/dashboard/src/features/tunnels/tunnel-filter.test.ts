@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { tunnelEntry } from './tunnel-entry.fixture.ts';
 import { askedProtocol, changeFilter, filterTunnels, isFiltered, readFilter } from './tunnel-filter.ts';
 
-it('reads the fields that it knows from a URL and ignores the rest', () => {
+it('the tunnel filter reads known fields from the URL and ignores the rest', () => {
   expect(readFilter({ protocol: 'tcp', state: 'closed' })).toEqual({ protocol: 'tcp', state: 'closed' });
   expect(readFilter({ protocol: 'tls', q: '  shop ' })).toEqual({ protocol: 'tls', q: 'shop' });
   expect(readFilter({ protocol: 'gopher', state: 'all', q: ' ' })).toEqual({});
@@ -12,7 +12,7 @@ it('reads the fields that it knows from a URL and ignores the rest', () => {
   expect([isFiltered(readFilter({})), isFiltered(readFilter({ q: 'a' }))]).toEqual([false, true]);
 });
 
-it('changes one part and keeps the others', () => {
+it('changing a field of the tunnel filter keeps the others', () => {
   expect(changeFilter({ protocol: 'tcp', q: 'a' }, { state: 'active' })).toEqual({
     protocol: 'tcp',
     state: 'active',
@@ -33,12 +33,12 @@ const found = (filter: Parameters<typeof filterTunnels>[1]): TunnelLogEntry[] =>
   ...filterTunnels([web, db, vault], filter),
 ];
 
-it('asks the API for tcp where tls is wanted, and tells the two apart by their URLs', () => {
+it('the filter for tls asks the API for tcp, and separates tls and tcp by URL', () => {
   expect([askedProtocol('tls'), askedProtocol('udp'), askedProtocol(undefined)]).toEqual(['tcp', 'udp', undefined]);
   expect([found({ protocol: 'tls' }), found({ protocol: 'tcp' })]).toEqual([[vault], [db]]);
 });
 
-it('finds every word in the address, the name, the computer, the protocol or an id, whatever its case', () => {
+it('the tunnel search finds every word in address, name, computer, protocol or id, in any case', () => {
   expect(found({ q: 'SHOP' })).toEqual([web]);
   expect(found({ q: 'anns website' })).toEqual([web]);
   expect(found({ q: 'website 20001' })).toEqual([]);

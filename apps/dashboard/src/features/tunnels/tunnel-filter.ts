@@ -1,11 +1,11 @@
-// Which tunnels the list shows: by state, protocol and words, as the URL of the page has them. Pure.
+// Filter of the tunnel list by state, protocol and search words, as stored in the page's URL. Pure functions.
 import { type ShownProtocol, type TunnelLogEntry, type TunnelState, tunnelState } from '@tunnel/contract';
 import { addressOf, kindOf, type TunnelKind } from '../../shared/tunnel-address.ts';
 
 export interface TunnelFilter {
   readonly protocol?: TunnelKind;
   readonly state?: TunnelState;
-  /** Words to search for. Absent: the list is not searched. */
+  /** Search words. Absent if the user is not searching. */
   readonly q?: string;
 }
 
@@ -39,7 +39,7 @@ interface FilterFields {
   readonly q?: string | undefined;
 }
 
-/** Unknown values are ignored: anyone can write a URL. */
+/** Reads a filter from URL parameters. Unknown values are ignored, because users can edit URLs. */
 export const readFilter = (fields: FilterFields): TunnelFilter => {
   const state = tunnelState.safeParse(fields.state).data;
   const q = fields.q?.slice(0, SEARCH_MAX).trim() ?? '';
@@ -62,11 +62,14 @@ export const changeFilter = (filter: TunnelFilter, chosen: FilterChange): Tunnel
 export const isFiltered = ({ protocol, state, q }: TunnelFilter): boolean =>
   protocol !== undefined || state !== undefined || q !== undefined;
 
-/** The protocol that the API filters by. TLS tunnels are among its TCP tunnels. */
+/** Returns the protocol to request from the API, which lists TLS tunnels as TCP tunnels. */
 export const askedProtocol = (kind: TunnelKind | undefined): ShownProtocol | undefined =>
   kind === 'tls' ? 'tcp' : kind;
 
-/** Applies the parts of a filter that the API does not know: TLS apart from TCP, and words, each of which must be found. */
+/**
+ * Applies the parts of a filter that the API does not support: distinguishing TLS from TCP, and search words. A tunnel must contain every
+ * search word.
+ */
 export const filterTunnels = (
   entries: readonly TunnelLogEntry[],
   { protocol, q = '' }: TunnelFilter,

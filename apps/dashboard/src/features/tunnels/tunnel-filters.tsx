@@ -1,4 +1,4 @@
-// The filters above the tunnel list. Their values are in the URL of the page.
+// The filter fields above the tunnel list. The page's URL contains their values.
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { Choice } from '../../ui/choice.tsx';
@@ -34,14 +34,14 @@ export const TunnelFilters = ({ filter }: { readonly filter: TunnelFilter }) => 
 const TYPING_PAUSE_MS = 200;
 
 interface SearchFieldProps {
-  /** The search in the URL. */
+  /** The search words in the URL. */
   readonly asked: string;
   readonly onSearch: (words: string) => void;
 }
 
 const SearchField = ({ asked, onSearch }: SearchFieldProps) => {
   const [typed, setTyped] = useState(asked);
-  // Searches that the URL has not shown yet. A search that comes from elsewhere, such as a link, replaces the typed text.
+  // Searches that are not in the URL yet. If the URL's search comes from elsewhere, such as a link, it replaces the typed text.
   const sent = useRef<string[]>([]);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => {

@@ -1,5 +1,5 @@
-// The list of tunnels. Only the rows in sight are drawn, so that it stays quick however long it is; rows that come in
-// above do not move what is looked at.
+// Virtualized list of tunnels. Only visible rows are rendered, so that a long list stays fast. New rows above the visible rows do not
+// move them.
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from 'react';
 import { usePageTop } from '../../ui/hooks.ts';
@@ -7,18 +7,18 @@ import { moved, useKeys } from '../../ui/keyboard.ts';
 import type { ListRow } from './address-rows.ts';
 import { cellsOf, type RowActions, TunnelHead, TunnelRow, useRowPx } from './tunnel-row.tsx';
 
-/** So many rows before the end more are asked for. */
+/** Number of rows before the end of the list at which more rows are loaded. */
 const AHEAD = 30;
-/** The navigation at the foot of a phone lies over the page. */
+/** Height of the navigation that covers the bottom of the page on phones. */
 const FOOT_PX = 80;
 
 export interface TunnelListProps extends RowActions {
   readonly rows: readonly ListRow[];
   readonly isWhole: boolean;
-  /** Tunnels that were looked through for the rows. */
+  /** Number of tunnels that were loaded and filtered for the rows. */
   readonly readCount: number;
   readonly onEndNear: () => void;
-  /** Key of the address whose tunnels are listed. */
+  /** Key of the expanded address. Undefined if no address is expanded. */
   readonly open: string | undefined;
 }
 
@@ -42,7 +42,7 @@ export const TunnelList = ({ rows, isWhole, readCount, onEndNear, open, onStop, 
   const isEndNear = !isWhole && last >= rows.length - AHEAD;
   useEffect(() => {
     if (isEndNear) onEndNear();
-    // Asked again for each page that did not bring enough rows.
+    // readCount is a dependency, so that loading continues after a page with too few matching rows.
   }, [isEndNear, onEndNear, rows.length, readCount]);
   useRowKeys(list, rows, (index) => virtual.scrollToIndex(index, { align: 'auto' }));
   return (
@@ -67,7 +67,7 @@ export const TunnelList = ({ rows, isWhole, readCount, onEndNear, open, onStop, 
   );
 };
 
-/** Keeps the first row in sight where it is when others appear above it. */
+/** Scrolls so that the first visible row keeps its position when rows appear above it. */
 const useStillWhileRowsCome = (rows: readonly ListRow[], rowPx: number, top: number): void => {
   const before = useRef(rows);
   useLayoutEffect(() => {
@@ -82,7 +82,7 @@ const useStillWhileRowsCome = (rows: readonly ListRow[], rowPx: number, top: num
   }, [rows, rowPx, top]);
 };
 
-/** j, k and the arrows go from row to row. */
+/** Moves the focus between rows with j, k and the arrow keys. */
 const useRowKeys = (
   list: RefObject<HTMLElement | null>,
   rows: readonly ListRow[],
@@ -97,7 +97,7 @@ const useRowKeys = (
     wanted.current = null;
     link.focus({ preventScroll: true });
   };
-  // A row that was not drawn yet takes the focus when it is.
+  // A row that is not rendered yet gets the focus after rendering.
   useEffect(focusWanted);
   useKeys({
     list,

@@ -1,4 +1,4 @@
-// One tunnel: a line of facts, then what its protocol has to show: requests and health, flows, or peers. Details are last.
+// Page of a tunnel: a summary line, then panels by protocol (requests and health, flows, or peers). Details come last.
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
@@ -62,12 +62,12 @@ const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   </div>
 );
 
-/** Loaded with the first tunnel of its kind. */
+/** Panels that are loaded when first needed, to keep the page's initial code small. */
 const FlowsPanel = lazy(async () => ({ default: (await import('./flows-panel.tsx')).FlowsPanel }));
 const PolicyPanel = lazy(async () => ({ default: (await import('./policy-panel.tsx')).PolicyPanel }));
 const PeersPanel = lazy(async () => ({ default: (await import('./peers-panel.tsx')).PeersPanel }));
 
-/** udp and p2p tunnels have no health checks. */
+/** Panels by protocol. UDP and p2p tunnels have no health checks. */
 const PANELS: Readonly<Record<ShownProtocol, (entry: TunnelLogEntry) => ReactNode>> = {
   http: (entry) => (
     <>
@@ -97,7 +97,7 @@ const PANELS: Readonly<Record<ShownProtocol, (entry: TunnelLogEntry) => ReactNod
   ),
 };
 
-/** The rules are known while the tunnel lives. */
+/** Panel with the access rules. Hidden for ended tunnels, because rules are known only while a tunnel is live. */
 const AccessPanel = ({ entry }: { readonly entry: TunnelLogEntry }) =>
   entry.unregistered_at === null && (
     <PanelBoundary>
@@ -113,7 +113,10 @@ const LazyPanel = ({ children }: { readonly children: ReactNode }) => (
   </PanelBoundary>
 );
 
-/** Back to the list as it was left, with its filter and its place; a page that was opened by its address has none. */
+/**
+ * Returns a function that goes back to the tunnel list. The browser history restores the list's filter and scroll position. If the page
+ * was opened by its URL, the function opens the unfiltered list.
+ */
 const useLeave = (): (() => void) => {
   const { history, navigate } = useRouter();
   const canGoBack = useCanGoBack();

@@ -1,4 +1,4 @@
-// One line of the tunnel list: cells on a wide page, a small card on a phone.
+// A row of the tunnel list: table cells on wide screens, a small card on phones.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
@@ -16,14 +16,14 @@ import { Icon } from '../../ui/icon.tsx';
 import { Bytes, Count, Duration, Time } from '../../ui/values.tsx';
 import type { ListRow } from './address-rows.ts';
 
-/** The address needs its room: where there is little, region and times are left to the page of the tunnel. */
+/** Columns of the tunnel list. The address gets most of the width; on medium screens, region and times appear only on the tunnel's page. */
 const COLUMNS =
   'grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_5rem_5rem] lg:grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6rem_6.5rem_6.5rem_5.5rem_5rem] items-center gap-x-4 px-5 md:grid';
 const WITH_ROOM = 'max-lg:hidden';
 
 interface TunnelStateProps {
   readonly entry: Pick<TunnelLogEntry, 'unregistered_at'>;
-  /** Live tunnels that the badge stands for. */
+  /** Number of live tunnels represented by the badge. */
   readonly liveCount?: number;
 }
 
@@ -36,7 +36,7 @@ export const TunnelState = ({ entry, liveCount = 1 }: TunnelStateProps) =>
     <Badge>Ended</Badge>
   );
 
-/** The whole row can be pressed, and opens the page of the tunnel. */
+/** Link to the tunnel's page. Its clickable area covers the whole row. */
 const TunnelLink = ({ entry, text }: { readonly entry: TunnelLogEntry; readonly text: string }) => (
   <Link
     to="/tunnels/$id"
@@ -48,7 +48,7 @@ const TunnelLink = ({ entry, text }: { readonly entry: TunnelLogEntry; readonly 
   </Link>
 );
 
-/** A part of an open address repeats neither the address nor its tools. */
+/** Address cell of a row. A tunnel below an expanded address shows its origin, without repeating the address and its buttons. */
 const Address = ({ entry, rowKey, isPart, onStop }: CellProps) => {
   const { text, href } = addressOf(entry);
   const isLive = entry.unregistered_at === null;
@@ -83,7 +83,7 @@ const Origin = ({ entry, isPart }: Pick<CellProps, 'entry' | 'isPart'>) => {
   );
 };
 
-/** Shows and hides the tunnels of an address that had several. */
+/** Button that expands an address with several tunnels. */
 const HistoryToggle = ({ entry, rowKey, count, isOpen, onToggle }: CellProps) =>
   count > 1 &&
   onToggle !== undefined && (
@@ -99,7 +99,7 @@ const HistoryToggle = ({ entry, rowKey, count, isOpen, onToggle }: CellProps) =>
     </button>
   );
 
-/** Asked for once for all rows; a row is drawn again only when its own answer changes. */
+/** Badge for a tunnel without access rules. All rows share a single query, and a row renders only when its own result changes. */
 const OpenMark = ({ entry: { tunnel_id, protocol, unregistered_at } }: { readonly entry: TunnelLogEntry }) => {
   const isAsked = unregistered_at === null && protocol !== 'p2p';
   const { data: isOpen } = useQuery({
@@ -209,9 +209,9 @@ const ROW_PX = { wide: 60, narrow: 92 } as const;
 export const useRowPx = (): number => (useIsNarrow() ? ROW_PX.narrow : ROW_PX.wide);
 
 export interface RowActions {
-  /** Absent: tunnels cannot be stopped here. */
+  /** Called to stop the row's tunnels. Absent if tunnels cannot be stopped from the list. */
   readonly onStop?: ((rowKey: string) => void) | undefined;
-  /** Absent: an address with several tunnels cannot be opened here. */
+  /** Called to expand or collapse the row's address. Absent if the list has no expandable rows. */
   readonly onToggle?: ((rowKey: string) => void) | undefined;
 }
 
@@ -220,17 +220,17 @@ interface CellProps extends RowActions, Omit<ListRow, 'key'> {
   readonly isOpen: boolean;
 }
 
-/** A line of the list as props. React keeps `key` for itself. */
+/** Converts a line of the list to props. `key` becomes `rowKey`, because React reserves the name `key`. */
 export const cellsOf = ({ key, ...line }: ListRow) => ({ ...line, rowKey: key });
 
 export interface TunnelRowProps extends CellProps {
-  /** From 0, the head not counted. */
+  /** Index of the row, from 0, without the header row. */
   readonly index: number;
-  /** Where it stands in a list that is drawn in part; absent: below the one before. */
+  /** Vertical position in px within a virtualized list. Absent if the row follows the previous row in the normal flow. */
   readonly top?: number;
 }
 
-/** Scrolling moves rows in and out; those that stay are not drawn again. */
+/** Row of the tunnel list. Memoized, because scrolling a virtualized list replaces some rows while the others stay unchanged. */
 export const TunnelRow = memo(({ index, top, ...cells }: TunnelRowProps) => {
   const isNarrow = useIsNarrow();
   return (
@@ -252,7 +252,7 @@ export const TunnelRow = memo(({ index, top, ...cells }: TunnelRowProps) => {
 });
 TunnelRow.displayName = 'TunnelRow';
 
-/** What is counted of a tunnel, in the word of its protocol. */
+/** Units of a tunnel's visit count, by protocol: singular, plural, and an explanation. */
 const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
   http: ['request', 'requests', 'HTTP requests'],
   tcp: ['connection', 'connections', 'TCP connections'],

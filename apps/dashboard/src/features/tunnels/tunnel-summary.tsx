@@ -1,4 +1,4 @@
-// One tunnel in one line: state, policy, computer, uptime and counts. The line wraps on a phone.
+// One-line summary of a tunnel: state, policy, computer, uptime and counts. Wraps on phones.
 import { useQuery } from '@tanstack/react-query';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -42,7 +42,10 @@ const Uptime = ({ entry: { registered_at: from, unregistered_at: until } }: { re
   </span>
 );
 
-/** The rules are known while the tunnel is live. Peers of a p2p tunnel need its secret. */
+/**
+ * Badge with the number of access rules. Only for live tunnels, because ended tunnels have no known rules, and not for p2p tunnels, where
+ * peers need the tunnel's secret.
+ */
 const PolicyBadge = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const isAsked = entry.unregistered_at === null && entry.protocol !== 'p2p';
   const { data: policy, isPending } = useQuery({ ...policyQuery(useApi(), entry), enabled: isAsked });

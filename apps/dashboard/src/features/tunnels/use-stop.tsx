@@ -1,4 +1,4 @@
-// Stop in a list of tunnels: the dialog that asks, and the tunnels that it asks about.
+// Hook for the Stop buttons in a list of tunnels: holds the tunnels to stop and renders the confirmation dialog.
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { type AddressRow, liveTunnelsOf } from './address-rows.ts';
@@ -6,9 +6,9 @@ import { type AddressRow, liveTunnelsOf } from './address-rows.ts';
 const StopDialog = lazy(async () => ({ default: (await import('./stop-dialog.tsx')).StopDialog }));
 
 interface Stop {
-  /** Asks about the live tunnels of a line of the list. Always the same function, so that rows are not drawn again. */
+  /** Opens the dialog for the live tunnels of a line of the list. The function never changes, so that rows do not render again. */
   readonly onStop: (lineKey: string) => void;
-  /** Belongs on the page once, outside of the list. */
+  /** The dialog, to be rendered once on the page, outside the list. */
   readonly dialog: ReactNode;
 }
 
@@ -25,12 +25,12 @@ export const useStop = (rows: readonly AddressRow[] | undefined): Stop => {
 const NONE: readonly TunnelLogEntry[] = [];
 
 interface AskToStopProps {
-  /** Empty: the dialog is closed. */
+  /** Tunnels to stop. Empty while the dialog is closed. */
   readonly tunnels: readonly TunnelLogEntry[];
   readonly onClose: () => void;
 }
 
-/** The dialog, loaded when it is first needed. */
+/** The confirmation dialog, loaded when first needed. */
 export const AskToStop = (props: AskToStopProps) => (
   <Suspense fallback={null}>
     <StopDialog {...props} />

@@ -1,4 +1,5 @@
-// The rows of the tunnel list: live and ended tunnels that pass the filter, grouped by address, and older ones when the end comes near.
+// Hook with the rows of the tunnel list: filtered live and ended tunnels, grouped by address. Loads older tunnels when the end of the
+// list is near.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
@@ -9,21 +10,24 @@ import { changeEnded, endedTunnelsQuery, liveTunnelsQuery, loadOlder } from './q
 import { askedProtocol, filterTunnels, readFilter, type TunnelFilter } from './tunnel-filter.ts';
 
 export interface TunnelRows {
-  /** undefined: on their way. */
+  /** Rows of the list. Undefined while loading. */
   readonly rows: readonly AddressRow[] | undefined;
-  /** Live tunnels among the rows. */
+  /** Number of live tunnels in the rows. */
   readonly liveCount: number;
-  /** Tunnels of the log that were looked through, whether they passed the filter or not. */
+  /** Number of tunnels loaded from the log, whether or not they match the filter. */
   readonly readCount: number;
   readonly isWhole: boolean;
-  /** Older tunnels are loaded when the end of the list comes near. false: many brought no new row; the reader decides. */
+  /**
+   * Whether older tunnels are loaded automatically when the end of the list is near. False after many loaded tunnels without a new row;
+   * then the user decides with a button.
+   */
   readonly isEager: boolean;
-  /** Why there are no rows, or no older ones. */
+  /** Error of loading the rows, or of loading older rows. */
   readonly error: unknown;
   readonly retry: () => void;
-  /** For the end of the list. Does nothing while `isEager` is false. */
+  /** Loads older tunnels when the end of the list is near. Does nothing while `isEager` is false. */
   readonly loadMore: () => void;
-  /** For a reader who wants more. */
+  /** Loads older tunnels at the user's request. */
   readonly loadOlder: () => void;
 }
 
@@ -75,10 +79,10 @@ const useFound = (
     return { rows: groupByAddress(found), liveCount };
   }, [protocol, q, live, ended]);
 
-/** Entries that may be loaded in a row without a new row in the list: a search must not read the whole log unasked. */
+/** Maximum tunnels loaded automatically without a new row in the list, so that a search does not read the whole log. */
 const UNSEEN_MAX = 1000;
 
-/** Whether older tunnels are loaded without being asked for. `renew`: as if the last entries had brought a row. */
+/** Returns whether older tunnels are loaded automatically. `renew` restarts the count of tunnels without a new row. */
 const useEagerness = (rowCount: number, entryCount: number) => {
   const [mark, setMark] = useState({ rowCount, entryCount });
   if (rowCount !== mark.rowCount || entryCount < mark.entryCount) setMark({ rowCount, entryCount });
@@ -89,7 +93,7 @@ const useEagerness = (rowCount: number, entryCount: number) => {
 interface Older {
   readonly error: unknown;
   readonly load: () => void;
-  /** As `load`, unless it failed before: a list at its end must not ask for ever. */
+  /** Loads older tunnels, unless the previous attempt failed, so that a list at its end does not retry forever. */
   readonly loadOnce: () => void;
 }
 
@@ -114,7 +118,7 @@ const useOlder = (protocol: ShownProtocol | undefined): Older => {
   return { error, load, loadOnce };
 };
 
-/** One that ended goes to its place among the others at once, wherever that is. */
+/** Moves a tunnel that has ended to its place among the ended tunnels immediately. */
 const useDeparted = (protocol: ShownProtocol | undefined, live: readonly TunnelLogEntry[] | undefined): void => {
   const api = useApi();
   const queries = useQueryClient();
@@ -125,7 +129,7 @@ const useDeparted = (protocol: ShownProtocol | undefined, live: readonly TunnelL
     const gone = last !== null && last.protocol === protocol ? departed(last.live, live) : [];
     before.current = { protocol, live };
     for (const id of gone) {
-      // The next poll asks again; what it cannot find is shown after a reload.
+      // If the lookup of an ended tunnel fails, the next refresh of the log finds recent tunnels. Older tunnels appear after a page reload.
       api.tunnel(id).then(
         (entry) => changeEnded(queries, protocol, (log) => withEntry(log, entry)),
         () => {},

@@ -1,5 +1,5 @@
-// Copies of the platform's certificates on the edge's disk, for a start while the platform is away. Each is sealed under a key that is derived
-// from the edge's credential and written nowhere: a copied folder is worth nothing without that.
+// Copies of the platform's certificates on the edge's disk, for a start while the platform is unreachable. Each copy is encrypted with a
+// key that is derived from the edge's credential and never stored, so a stolen folder is worthless without the credential.
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
@@ -14,11 +14,13 @@ import {
   type Timer,
 } from '@tunnel/runtime';
 
-/** a larger file is none of ours */
+/** Maximum size of a copy. A larger file was not written by the edge. */
 const CERTIFICATE_COPY_MAX_BYTES = 512 * 1024;
-/** the pause after one that could not be written: a disk that is full stays so for a while */
+/** Pause after a failed write, because a full disk usually stays full for a while. */
 export const CERTIFICATE_COPIES_AGAIN_MS = 60_000;
-/** what copies that wait for the disk may take when the edge stops; the others are told again by the platform */
+/**
+ * Maximum time for writing the waiting copies when the edge stops. The platform sends the remaining certificates again at the next start.
+ */
 const CERTIFICATE_COPIES_STOP_MS = 3000;
 
 export interface CertificateCopiesOptions {
@@ -26,7 +28,7 @@ export interface CertificateCopiesOptions {
   readonly credential: Secret;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** As it is when it is written; null: it has gone since. */
+  /** Returns the certificate at the time of writing. Null if the certificate was removed meanwhile. */
   readonly read: (id: string) => EdgeCertificate | null;
 }
 
@@ -35,12 +37,12 @@ const FILE = /^[\da-f]{32}\.jwe$/;
 export class CertificateCopies {
   readonly #options: CertificateCopiesOptions;
   readonly #sealed: SealedFiles;
-  /** What the disk is behind in, oldest first: written, or removed. */
+  /** Ids of certificates with a copy to write or delete, oldest first. */
   readonly #waiting = new Set<string>();
   readonly #working = new SingleFlight(() => this.#work());
   #hasFailed = false;
   #isHeld = false;
-  /** The disk is left alone until then: it is full, or cannot be written. */
+  /** Pause after a failed write. No other write starts before the timer ends. */
   #again: Timer | undefined;
   #isClosed = false;
 
@@ -49,7 +51,7 @@ export class CertificateCopies {
     this.#sealed = new SealedFiles(options.credential, 'tunnel copies of certificates');
   }
 
-  /** Those of the last run. What cannot be opened is left out. Never rejects. */
+  /** Reads the copies of the last run. Skips copies that cannot be decrypted. Never rejects. */
   async load(take: (certificate: EdgeCertificate) => Promise<void>): Promise<void> {
     const { folder, logger } = this.#options;
     const files = (await this.#files()).filter((file) => FILE.test(file));
@@ -63,20 +65,23 @@ export class CertificateCopies {
     logger.warn({ folder, unreadable }, 'cannot decrypt local copies of certificates with the credential of this edge');
   }
 
-  /** It came, changed or went: the disk follows. */
+  /** Called when a certificate was added, changed or removed. Schedules the update of its copy. */
   changed(id: string): void {
     if (this.#isClosed) return;
     this.#waiting.add(id);
     this.#workOn();
   }
 
-  /** While a snapshot is taken nothing is written: whoever waits for a certificate comes first. */
+  /** Pauses or resumes writing. Paused while a snapshot is loaded, because visitors waiting for a certificate have priority. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld;
     if (!isHeld) this.#workOn();
   }
 
-  /** All files of others go: those of certificates that went while this edge was away, and what nobody can open. */
+  /**
+   * Deletes all copies except those of `ids`: copies of certificates removed while the edge was stopped, and copies that cannot be
+   * decrypted.
+   */
   async prune(ids: Iterable<string>): Promise<void> {
     const kept = new Set(Array.from(ids, fileOf));
     for (const file of await this.#files()) {
@@ -85,7 +90,7 @@ export class CertificateCopies {
     }
   }
 
-  /** What waits is written, for a while. */
+  /** Waits a limited time until the remaining certificate copies are written or deleted, then stops. */
   async close(): Promise<void> {
     const { clock } = this.#options;
     let give: (() => void) | undefined;
@@ -107,7 +112,7 @@ export class CertificateCopies {
   }
 
   async #work(): Promise<void> {
-    // One at a time: nobody waits for them.
+    // Copies are written one after the other, because no visitor waits for a copy.
     for (const id of this.#waiting) {
       if (this.#isHeld) return;
       this.#waiting.delete(id);
@@ -117,7 +122,7 @@ export class CertificateCopies {
     }
   }
 
-  /** Behind all others: it may be the only one that cannot be written. */
+  /** Retries a failed write after a pause. The certificate goes to the end of the queue, in case all other copies can be written. */
   #tryLater(id: string): void {
     if (this.#isClosed) return;
     this.#waiting.add(id);
@@ -166,7 +171,7 @@ export class CertificateCopies {
     }
   }
 
-  /** Once, until it works again. */
+  /** Logs the first failed write of a copy. Further failures are not logged until a write succeeds. */
   #failed(error: unknown): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
@@ -179,5 +184,5 @@ export class CertificateCopies {
   }
 }
 
-/** Ids come over the link: none of them is a path. */
+/** File name of a copy. The id is hashed, because an id from the platform must not be used as a path. */
 const fileOf = (id: string): string => `${sha256Hex(id).slice(0, 32)}.jwe`;

@@ -1,6 +1,6 @@
-// Whether a challenge of a certificate authority is ours: the platform is asked, no more often than it likes, and its answers are used again.
-// Strangers can cause questions; what they cannot cause is more than a few a second, memory without a bound, or that one who validates a name
-// which is on order goes without its answer.
+// Finds the response to a certificate authority's challenge by asking the platform, at a limited rate and with a cache. Strangers can
+// trigger lookups. The limits ensure that strangers cause only a few requests per second and bounded memory use, and cannot keep an
+// authority from getting the response for a name with an order in progress.
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import type { ChallengeQuestion } from '@tunnel/contract';
 import { SlidingWindow } from '@tunnel/rules/rate';
@@ -8,17 +8,20 @@ import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 import type { PlatformLink } from '../platform-link.ts';
 import type { AskedChallenge } from './edge-certificates.ts';
 
-/** questions about challenges that the platform is asked in a second, of names with no order under way; over that none is ours */
+/** Maximum lookups per second for names without an order in progress. Above the limit, the challenge is treated as unknown. */
 export const CHALLENGE_LOOKUPS_PER_SECOND = 5;
-/** the same of names on order, which those of all others do not use up: a few orders are under way at once */
+/**
+ * Maximum lookups per second for names with an order in progress, which are counted separately. Only a few orders are in progress at the
+ * same time.
+ */
 const CHALLENGE_ORDER_QUESTIONS_PER_SECOND = 20;
-/** Minimum time between two questions about one name that is being ordered. Visitors in between wait for the second answer. */
+/** Minimum time between two lookups for a name with an order in progress. Visitors in between wait for the second response. */
 export const CHALLENGE_ORDER_PAUSE_MS = 500;
-/** how long an answer is used again: an authority looks from several networks */
+/** Time for which a response is cached. A certificate authority validates from several networks. */
 const CHALLENGE_ANSWER_KEPT_MS = 60_000;
-/** Time until a name without a challenge is asked for again, because it may have one by then. */
+/** Time until a name without a challenge is looked up again, because a challenge may have been created since. */
 const CHALLENGE_NONE_KEPT_MS = 1000;
-/** answers that are kept; the oldest is forgotten */
+/** Maximum cached responses to challenge lookups. The oldest response is evicted first. */
 const CHALLENGE_ANSWERS_MAX = 1000;
 
 export interface ChallengeLookupOptions {
@@ -30,9 +33,12 @@ interface Kept {
   readonly answer: ChallengeAnswer | null;
 }
 
-/** From a question about a name to the end of the pause after it. */
+/** Lookup for a name in progress, including the pause after the lookup. */
 interface Turn {
-  /** Of those who came after it was put: "none" was true before they came. */
+  /**
+   * Requests that arrived after the lookup was sent. An empty result may be outdated for these requests, so they wait for the next
+   * lookup.
+   */
   next: ((answer: Promise<ChallengeAnswer | null>) => void)[];
   pause: Timer | null;
 }
@@ -43,7 +49,7 @@ export class ChallengeLookup {
   readonly #options: ChallengeLookupOptions;
   readonly #kept: Cache<string, Kept>;
   readonly #asked = new Map<string, Answered>();
-  /** By name on order. */
+  /** Lookups by name, for names with an order in progress. */
   readonly #turns = new Map<string, Turn>();
   readonly #ofOthers = questionsASecond(CHALLENGE_LOOKUPS_PER_SECOND);
   readonly #ofOrders = questionsASecond(CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
@@ -57,21 +63,21 @@ export class ChallengeLookup {
     return this.#kept.size;
   }
 
-  /** `isOnOrder`: a certificate for that name is. Never rejects. */
+  /** Finds the response to a challenge. `isOnOrder`: a certificate for the name is being ordered. Never rejects. */
   async find(key: AskedChallenge, isOnOrder: boolean): Answered {
     if (isOnOrder && 'tlsName' in key) return this.#ofOrder(key.tlsName, () => true);
-    // Of an own client behind the tunnel, or of a name that was sent here by another.
+    // A different token can belong to an ACME client behind the tunnel, or to another name with a redirect to this host.
     const answer =
       isOnOrder && 'host' in key ? await this.#ofOrder(key.host, ({ token }) => token === key.token) : null;
     return answer ?? this.#ofAny(key);
   }
 
-  /** Another order for these may be under way: its answers are others. */
+  /** Removes names from the cache, because a new order can have other challenges. */
   forget(names: readonly string[]): void {
     for (const name of names) for (const id of [tlsIdOf(name), nameIdOf(name)]) this.#kept.delete(id);
   }
 
-  /** Nobody waits any more. */
+  /** Stops all lookups: waiting requests get null, and pauses are canceled. */
   stop(): void {
     for (const { pause, next } of this.#turns.values()) {
       pause?.cancel();
@@ -120,19 +126,22 @@ export class ChallengeLookup {
     if (asked !== undefined) return asked;
     if (this.#ofOthers.take(this.#options.clock.monotonic()) > 0) return NONE;
     const question = isToken ? { token: key.token } : { tls_name: key.tlsName };
-    // A token is of one order, so that it never becomes ours later; a name gets its challenge when it is ordered.
+    // A token belongs to a single order, so an unknown token stays unknown. A name can get a challenge at any time.
     const noneMs = isToken ? CHALLENGE_ANSWER_KEPT_MS : CHALLENGE_NONE_KEPT_MS;
     const answered = this.#answerOf(question, id, noneMs).finally(() => this.#asked.delete(id));
     this.#asked.set(id, answered);
     return answered;
   }
 
-  /** undefined: nothing is known. */
+  /** Returns the cached response. Null is a cached empty result; undefined means not cached. */
   #keptOf(id: string): ChallengeAnswer | null | undefined {
     return this.#kept.get(id)?.answer;
   }
 
-  /** Never rejects: away, or too late, is none that is not kept. `noneMs`: how long it is believed that there is none. */
+  /**
+   * Looks up a challenge at the platform. Never rejects: a failure or timeout gives null and is not cached. `noneMs` is the time for
+   * which an empty result is cached.
+   */
   async #answerOf(question: ChallengeQuestion, id: string, noneMs: number): Answered {
     try {
       const { challenge } = await this.#options.link.challenge(question);

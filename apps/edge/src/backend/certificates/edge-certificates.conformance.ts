@@ -1,28 +1,28 @@
-// What an edge may expect of certificates that come by themselves, whoever orders them. Run by both: over a platform that is scripted, and by the keeper of
-// an edge without one, against an authority that really validates.
+// Conformance suite for automatically issued certificates of an edge. Two implementations run the suite: certificates from a scripted
+// platform, and a standalone edge that orders certificates from a test authority with real validation.
 import { X509Certificate } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AskedChallenge, EdgeCertificates } from './edge-certificates.ts';
 import { RecordingListener } from './recording-listener.fixture.ts';
 
-/** One edge, and what is around it. */
+/** An edge under test and the issuer of its certificates. */
 export interface CertificatesStage {
-  /** Of the operator: wanted from the start. */
+  /** The operator’s domain. A certificate is wanted from the start. */
   readonly domain: string;
-  /** Of an account: likewise. */
+  /** An account’s custom domain. A certificate is wanted from the start. */
   readonly own: string;
-  /** One run of the edge; what the last one had is on the disk. Before start() nothing is told. */
+  /** Creates a run of the edge, with the files of the previous run. The edge reports nothing before start(). */
   open(): { readonly edge: EdgeCertificates; start(): Promise<void>; stop(): Promise<void> };
-  /** Orders go on from here: until then what is wanted waits for its challenge. */
+  /** Lets orders complete. Until this call, orders wait for their challenges. */
   issue(): void;
-  /** The own name gets another certificate, and the old one serves until then. */
+  /** Renews the certificate of the custom domain. The old certificate stays in use until the new certificate is issued. */
   renew(edge: EdgeCertificates): Promise<void>;
-  /** Whoever orders is away from now on. */
+  /** Makes the issuer of certificates unreachable: the platform or the authority. */
   away(): void;
-  /** The own name is nobody's from the next run on, or at once. */
+  /** Removes the custom domain from its account, at once or from the next run on. */
   forget(): void;
-  /** What whoever validates the own name comes with, while it goes on; null: not now. */
+  /** The challenge for the custom domain in the current order, as the validator looks it up. Returns null if no validation is in progress. */
   challenge(): { readonly key: AskedChallenge; readonly token: string } | null;
   close(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       return known.id;
     };
 
-    it('are told with their names and a chain whose leaf is for them, and listed without a key', async () => {
+    it('are reported with their names and a matching chain, and listed without a private key', async () => {
       stage.issue();
       const { edge } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -82,7 +82,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       }, soon);
     });
 
-    it('are wanted by exactly their names, before and after they are there, and nobody else is', async () => {
+    it('are wanted for exactly their names, before and after they are issued', async () => {
       const { edge } = await run();
       await eventually(() => expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]), soon);
       stage.issue();
@@ -92,7 +92,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]);
     });
 
-    it('have their challenge found while it is waited for, and no other', async () => {
+    it('have their challenge found while an order waits for it; other challenges are not found', async () => {
       const { edge } = await run();
       const waited = await eventually(() => {
         const challenge = stage.challenge();
@@ -108,7 +108,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(await edge.findChallenge({ token: 'nobodys', host: stage.own })).toBeNull();
     });
 
-    it('replace the one before under the same id', async () => {
+    it('replace the previous certificate under the same id', async () => {
       stage.issue();
       const { edge } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -120,7 +120,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(await idOf(edge, stage.own)).toBe(id);
     });
 
-    it('are there within the start of the next run, though whoever orders is away', async () => {
+    it('are available right after the next start, even while the platform or authority is unreachable', async () => {
       stage.issue();
       const { stop } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -130,7 +130,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(listener.names).toEqual(names());
     });
 
-    it('that nobody wants any more are taken away, and the others stay', async () => {
+    it('are removed when no longer wanted, without affecting other certificates', async () => {
       stage.issue();
       const { stop } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -142,7 +142,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect((await edge.list()).map((one) => one.names)).toEqual([[stage.domain]]);
     });
 
-    it('tell nothing after the stop, which ends in the midst of an order, too', async () => {
+    it('are not reported after stop(), even if stop() interrupts an order', async () => {
       const { edge, stop } = await run();
       await eventually(() => expect(edge.isWanted(stage.own)).toBe(true), soon);
       await stop();

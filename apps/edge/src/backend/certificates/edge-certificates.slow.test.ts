@@ -1,4 +1,4 @@
-// Both ways in which certificates come to an edge, by one suite.
+// Runs the conformance suite for both sources of certificates: a platform, and an edge with its own orders.
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
@@ -21,7 +21,7 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 
 const HOUR_MS = 3_600_000;
 
-/** Its rows are set by hand; edges are told of each change. */
+/** Stage with a scripted platform: the test sets the certificates, and the edge is notified of each change. */
 const openPlatform = async (): Promise<CertificatesStage> => {
   const folder = await temporaryDirectory();
   const rows = new Map<string, EdgeCertificate>();
@@ -89,7 +89,9 @@ const openPlatform = async (): Promise<CertificatesStage> => {
 
 const NO_LIFE = { not_before: null, not_after: null, renew_at: null };
 
-/** It orders by itself, from an authority that looks at the port below. */
+/**
+ * Stage with a standalone edge, which orders certificates from a test authority. The authority validates over the HTTP port opened below.
+ */
 const openStandalone = async (): Promise<CertificatesStage> => {
   const folder = await temporaryDirectory();
   let edge: StandaloneCertificates | null = null;
@@ -166,5 +168,5 @@ const openStandalone = async (): Promise<CertificatesStage> => {
   };
 };
 
-conformsToEdgeCertificates('certificates that a platform keeps', openPlatform);
-conformsToEdgeCertificates('certificates of an edge that orders them itself', openStandalone);
+conformsToEdgeCertificates('certificates from a platform', openPlatform);
+conformsToEdgeCertificates('certificates ordered by a standalone edge', openStandalone);

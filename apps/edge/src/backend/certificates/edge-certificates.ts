@@ -1,14 +1,14 @@
-// Certificates that come to an edge by themselves: from its platform, or ordered by itself where it has none. Who shows
-// them in handshakes follows.
+// Interface of automatically issued certificates of an edge: from its platform, or ordered by the edge if there is no platform. Listeners
+// use the certificates in TLS handshakes.
 import type { ChallengeAnswer, OrderResult } from '@tunnel/certificates/acme';
 import type { CertificateState } from '@tunnel/certificates/life';
 import type { CertificatePair } from '@tunnel/http-shell';
 
-/** What is known of one, without its key. Times are milliseconds since the epoch. */
+/** Facts about a certificate, without its private key. Times are in milliseconds since the epoch. */
 export interface KnownCertificate {
   readonly id: string;
   readonly names: readonly string[];
-  /** Of the operator's own names; others are tenants'. */
+  /** True for the operator's names, false for tenants' names. */
   readonly isOperators: boolean;
   readonly state: CertificateState;
   readonly issuer: string | null;
@@ -18,33 +18,35 @@ export interface KnownCertificate {
   readonly lastError: string | null;
 }
 
-/** Neither throws. */
+/** Is notified of new and removed certificates. The methods must not throw. */
 export interface CertificateListener {
   /**
-   * It came, or is another than before; null: it is shown from now on. Else what is wrong with it, and the one before stays. `isTried`: certificate and key
-   * are known to belong together, which takes longest to find out.
+   * Called with a new or changed certificate. Returns null if the certificate is in use from now on. Otherwise returns the problem, and
+   * the previous certificate stays in use. `isTried`: certificate and key are known to match, which skips the slowest check.
    */
   onPair(id: string, names: readonly string[], pair: CertificatePair, isTried?: boolean): string | null;
-  /** It is shown no more. */
+  /** Called when a certificate must no longer be used. */
   onGone(id: string): void;
 }
 
-/** What somebody who validates a name has: the token of http-01 and the host it came to, or the name of tls-alpn-01. */
+/** Key of a challenge lookup: the token and the requested host of http-01, or the TLS name of tls-alpn-01. */
 export type AskedChallenge = { readonly token: string; readonly host: string } | { readonly tlsName: string };
 
-/** `busy`: an order for it is under way. */
+/** Result of a manual renewal. `busy`: an order for the certificate is in progress. */
 export type RenewalAnswer = 'begun' | 'busy' | 'unknown';
 
 export interface EdgeCertificates {
-  /** Before the start; those of the last run are told within it. */
+  /** Sets the listener. Must be called before start(), which reports the certificates of the last run. */
   follow(listener: CertificateListener): void;
   list(): Promise<readonly KnownCertificate[]>;
-  /** Whether there is one for exactly this name, or will be. Costs nothing: strangers ask. */
+  /** Whether a certificate for exactly this name exists or will be ordered. Cheap, because strangers can trigger the call. */
   isWanted(name: string): boolean;
-  /** null: nobody waits for it, or that cannot be known in time. Never rejects. */
+  /**
+   * Finds the response to a challenge. Returns null if no order waits for the challenge, or if the lookup takes too long. Never rejects.
+   */
   findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null>;
-  /** null: they are ordered elsewhere. */
+  /** Number of orders by result. Null if the platform orders the certificates. */
   readonly orders: Readonly<Record<OrderResult, number>> | null;
-  /** The one for this name, now, whatever failed before; absent: they are ordered elsewhere. */
+  /** Renews the certificate for a name at once, regardless of earlier failures. Undefined if the platform orders the certificates. */
   renew?(name: string): Promise<RenewalAnswer>;
 }

@@ -1,4 +1,4 @@
-// Certificates over the link: what comes, what changes, what goes, what stays on the disk, and what a stranger can cause.
+// Certificates received from the platform: snapshots, changes, removals, local copies, and the load that strangers can cause.
 
 import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ const certificate = (id: string, version = 1, more: Partial<EdgeCertificate> = {
   ...more,
 });
 
-/** The platform's side, as much as is needed. */
+/** The platform’s side of the link, reduced to the calls about certificates. */
 class Platform {
   readonly kept = new Map<string, EdgeCertificate>();
   failure: LinkFailure | null = null;
@@ -106,7 +106,7 @@ const start = async (
 
 const change = (id: string) => ({ kind: 'certificate-changed', id: 2, certificate_id: id }) as const;
 
-it('takes the snapshot once, and again when changes were missed', async () => {
+it('the snapshot of certificates is downloaded once, and again after missed changes', async () => {
   platform.set(certificate('a'), certificate('b'), certificate('c', 1, { pair: null, state: 'ordering' }));
   const { edge, listener } = await start();
   edge.platformHeard(false);
@@ -120,7 +120,7 @@ it('takes the snapshot once, and again when changes were missed', async () => {
   expect([edge.isWanted('a.example'), (await edge.list()).map(({ id }) => id)]).toEqual([false, ['b', 'c']]);
 });
 
-it('a change is asked for by itself: new, renewed, gone', async () => {
+it('a change notification updates a certificate: added, renewed or removed', async () => {
   platform.set(certificate('a'));
   const { edge, listener } = await start();
   edge.platformHeard(false);
@@ -135,7 +135,7 @@ it('a change is asked for by itself: new, renewed, gone', async () => {
   await eventually(() => expect(listener.names).toEqual(['b.example']));
 });
 
-it('one that is not answered is asked for again', async () => {
+it('a failed download of a certificate is retried', async () => {
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
@@ -148,7 +148,7 @@ it('one that is not answered is asked for again', async () => {
   await eventually(() => expect(listener.names).toEqual(['a.example']));
 });
 
-it('more changes than may wait are one snapshot', async () => {
+it('too many pending changes are replaced by one snapshot', async () => {
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
@@ -161,7 +161,7 @@ it('more changes than may wait are one snapshot', async () => {
   expect(platform.calls.filter((call) => call !== 'all').length).toBeLessThan(50);
 });
 
-it('a pair that does not fit is refused, and the one before stays', async () => {
+it('a certificate with the wrong private key is refused, and the previous certificate stays in use', async () => {
   platform.set(certificate('a'));
   const { edge, listener } = await start();
   edge.platformHeard(false);
@@ -173,7 +173,7 @@ it('a pair that does not fit is refused, and the one before stays', async () => 
   expect(listener.shown.get('a')?.cert).toBe('chain a 1');
 });
 
-it('a snapshot that is cut off takes nothing away', async () => {
+it('an incomplete snapshot removes no certificate', async () => {
   platform.set(certificate('a'), certificate('b'));
   const { edge, listener } = await start();
   edge.platformHeard(false);
@@ -185,7 +185,7 @@ it('a snapshot that is cut off takes nothing away', async () => {
   expect(listener.names).toHaveLength(2);
 });
 
-it('a platform of before has none, and is asked again when it comes back', async () => {
+it('an older platform without certificates gets no further requests until the edge reconnects', async () => {
   platform.failure = new LinkFailure('refused', 'the platform responded with 404', undefined, 404);
   const { edge, listener } = await start();
   edge.platformHeard(false);
@@ -199,7 +199,7 @@ it('a platform of before has none, and is asked again when it comes back', async
   await eventually(() => expect(listener.names).toEqual(['a.example']));
 });
 
-it('over an unencrypted connection there are none: said once, and not asked for again', async () => {
+it('certificates refused over an unencrypted connection are logged once and requested again only after a reconnect', async () => {
   platform.failure = new LinkFailure('refused', 'the platform responded with 403', undefined, 403);
   const { edge } = await start();
   edge.platformHeard(false);
@@ -211,7 +211,7 @@ it('over an unencrypted connection there are none: said once, and not asked for 
   expect(lines.filter((line) => line.includes('over an unencrypted connection'))).toHaveLength(1);
 });
 
-describe('copies on the disk', () => {
+describe('local copies of certificates', () => {
   const filled = async (): Promise<void> => {
     platform.set(certificate('a'), certificate('b'));
     const { edge } = await start();
@@ -221,14 +221,14 @@ describe('copies on the disk', () => {
     platform.failure = new LinkFailure('away', 'no response in time');
   };
 
-  it('serve an edge that starts while the platform is away', async () => {
+  it('serve an edge that starts while the platform is unreachable', async () => {
     await filled();
     const { edge, listener } = await start();
     expect(listener.names).toEqual(['a.example', 'b.example']);
     expect((await edge.list())[0]).toMatchObject({ state: 'valid', issuer: 'Test CA', notAfter: 2 });
   });
 
-  it('are worth nothing without the credential, and no names or keys can be read in them', async () => {
+  it('cannot be loaded without the credential, and contain no readable name or key', async () => {
     await filled();
     const { listener } = await start('another credential');
     expect(listener.names).toEqual([]);
@@ -239,7 +239,7 @@ describe('copies on the disk', () => {
     expect((await stat(copiesFolder())).mode & 0o777).toBe(0o700);
   });
 
-  it('go with their certificate, also when it went while this edge was away', async () => {
+  it('are deleted with their certificate, even if the edge was down when the certificate was removed', async () => {
     await filled();
     platform.failure = null;
     platform.kept.delete('a');
@@ -249,13 +249,13 @@ describe('copies on the disk', () => {
     expect(listener.names).toEqual(['b.example']);
   });
 
-  it('keep the old one where the new one cannot be written, and say so once', async () => {
+  it('stay in place if renewed certificates cannot be saved, and the failure is logged once', async () => {
     await filled();
     platform.failure = null;
     const { edge, listener } = await start();
     edge.platformHeard(false);
     await eventually(() => expect(platform.calls.filter((call) => call === 'all')).toHaveLength(2));
-    // As on a full disk: what would be written aside cannot be.
+    // Simulates a full disk: a folder blocks the path of each temporary file.
     for (const file of await readdir(copiesFolder()))
       await mkdir(join(copiesFolder(), `${file}.new`, 'taken'), { recursive: true });
     platform.set(certificate('a', 2), certificate('b', 2));
@@ -272,9 +272,9 @@ describe('copies on the disk', () => {
   });
 });
 
-describe('copies of a disk that was full', () => {
-  it('are written when there is room again, without another change', async () => {
-    // As on a full disk: the folder cannot be.
+describe('local copies of certificates after a full disk', () => {
+  it('are written once the disk has room, without another change', async () => {
+    // Simulates a full disk: a file at the path of the folder prevents creating the folder.
     await writeFile(copiesFolder(), '');
     platform.set(certificate('a'), certificate('b'), certificate('c'));
     const { edge, listener } = await start();
@@ -289,10 +289,10 @@ describe('copies of a disk that was full', () => {
   });
 });
 
-describe('challenges', () => {
+describe('challenge lookups', () => {
   const CHALLENGE = { type: 'tls-alpn-01', name: 'a.example', token: 't', key_authorization: 't.k' } as const;
 
-  it('are asked of the platform once, while many look, and anew after a change', async () => {
+  it('ask the platform once for concurrent requests, and again after a change', async () => {
     platform.set(certificate('a'));
     platform.challenge = CHALLENGE;
     const { edge } = await start();
@@ -317,7 +317,7 @@ describe('challenges', () => {
     return edge;
   };
 
-  it('cost a few questions a second, whoever asks, and keep nobody from a name on order', async () => {
+  it('are limited to a few per second for unknown names, without limiting a name on order', async () => {
     const edge = await opened({ state: 'renewing' });
     for (let at = 0; at < 1000; at += 1) {
       await edge.findChallenge({ token: `token-${at}`, host: 'whoever.example' });
@@ -330,7 +330,7 @@ describe('challenges', () => {
     expect(await edge.findChallenge({ token: 'another', host: 'whoever.example' })).not.toBeNull();
   });
 
-  it('of a name on order are found under a flood of strangers who name it, too', async () => {
+  it('for a name on order succeed during a flood of lookups of the same name', async () => {
     const edge = await opened({ state: 'ordering' });
     for (const type of ['http-01', 'tls-alpn-01'] as const) {
       platform.asked = [];
@@ -338,7 +338,8 @@ describe('challenges', () => {
         edge.findChallenge({ tlsName: 'a.example' }),
         edge.findChallenge({ token: `token-${at}`, host: 'a.example' }),
       ]).flat();
-      // Set after the first of them came: "none" is not what the authority is told, who comes behind them.
+      // The platform gets the challenge after the first lookups have begun. An earlier empty result must not reach the authority, which
+      // looks up later.
       platform.challenge = { ...CHALLENGE, type };
       const key = type === 'http-01' ? { token: 't', host: 'a.example' } : { tlsName: 'a.example' };
       const found = edge.findChallenge(key);
@@ -353,7 +354,7 @@ describe('challenges', () => {
     }
   });
 
-  it('leave nobody waiting when the edge stops', async () => {
+  it('return no challenge when the edge stops', async () => {
     const edge = await opened({ state: 'ordering' });
     const looking = Promise.all([1, 2, 3].map(() => edge.findChallenge({ tlsName: 'a.example' })));
     await eventually(() => expect(platform.asked).toHaveLength(1));

@@ -1,5 +1,5 @@
-// The certificates that the platform keeps, at an edge: a snapshot, then each that changes, asked for by itself. Copies of them lie on the disk,
-// so that an edge that starts while the platform is away shows them, too.
+// Certificates from the platform. The edge loads a snapshot, then fetches each changed certificate. Copies on disk let the edge start
+// with its certificates while the platform is unreachable.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { type EdgeCertificate, type EdgeChange, edgeCertificate } from '@tunnel/contract';
@@ -11,32 +11,35 @@ import { CertificateCopies } from './certificate-copies.ts';
 import { ChallengeLookup } from './challenge-lookup.ts';
 import type { AskedChallenge, CertificateListener, EdgeCertificates, KnownCertificate } from './edge-certificates.ts';
 
-/** certificates that an edge knows; a snapshot with more is not taken */
+/** Maximum certificates on an edge. A larger snapshot is rejected. */
 const CERTIFICATES_MAX = 100_000;
-/** one line of the snapshot: a chain and its key */
+/** Maximum size of a line in the snapshot, which contains a certificate chain and its private key. */
 const CERTIFICATE_LINE_MAX_BYTES = 256 * 1024;
-/** for the whole snapshot of certificates; 10,000 take some seconds */
+/** Timeout for loading the snapshot of certificates. 10,000 certificates take some seconds. */
 const CERTIFICATES_SNAPSHOT_MS = 120_000;
-/** how long certificates are read in one turn of the event loop: to try a pair takes some tenths of a millisecond */
+/**
+ * Maximum time for loading certificates within a turn of the event loop. Testing a certificate with its key takes some tenths of a
+ * millisecond.
+ */
 const CERTIFICATES_TURN_MS = 5;
-/** changed certificates that are asked for at once */
+/** Maximum concurrent requests for changed certificates. */
 const CERTIFICATE_FETCHES_AT_ONCE = 4;
-/** changed certificates that wait to be asked for; with more the whole snapshot is taken instead */
+/** Maximum changed certificates waiting to be fetched. Above the limit, the edge loads the whole snapshot instead. */
 export const CERTIFICATE_FETCHES_MAX = 1000;
-/** the pause after one that was not answered */
+/** Pause after a failed request for a certificate. */
 export const CERTIFICATE_FETCH_AGAIN_MS = 2000;
 
 export interface PlatformCertificatesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly link: Pick<PlatformLink, 'certificates' | 'certificate' | 'challenge'>;
-  /** null: none are kept on the disk. */
+  /** Folder and key for copies on disk. Null if no copies are kept. */
   readonly copies: { readonly folder: string; readonly credential: Secret } | null;
 }
 
 interface Row {
   readonly known: KnownCertificate;
-  /** What is shown; null: nothing yet. */
+  /** Certificate and key in use. Null if there is no usable certificate yet. */
   readonly pair: CertificatePair | null;
 }
 
@@ -50,10 +53,10 @@ export class PlatformCertificates implements EdgeCertificates {
   readonly #challengeLookup: ChallengeLookup;
   readonly #copies: CertificateCopies | null;
   readonly #rows = new Map<string, Row>();
-  /** By name: which of them is for it. */
+  /** Certificate id by name. */
   readonly #names = new Map<string, string>();
   #listener: CertificateListener = { onPair: () => null, onGone: () => {} };
-  /** Those that changed and were not told yet. */
+  /** Ids of changed certificates that were not fetched yet. */
   readonly #changed = new Set<string>();
   readonly #fetching = new Set<Promise<void>>();
   #again: Timer | undefined;
@@ -85,12 +88,12 @@ export class PlatformCertificates implements EdgeCertificates {
   }
 
   findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null> {
-    // A platform of before has none.
+    // An older platform does not provide certificates, so it has no challenges.
     if (this.#isRefused && !this.#hasSaidClear) return Promise.resolve(null);
     return this.#challengeLookup.find(key, this.#isOnOrder('tlsName' in key ? key.tlsName : key.host));
   }
 
-  /** An order for it is under way, or is tried again. */
+  /** Whether an order for the name is in progress or will be retried. */
   #isOnOrder(name: string): boolean {
     const id = this.#names.get(name);
     return id !== undefined && this.#rows.get(id)?.known.state !== 'valid';
@@ -98,7 +101,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   // ---- how they come ----
 
-  /** What the last run had. Never rejects. */
+  /** Loads the certificates that the last run copied to disk. Never rejects. */
   async start(): Promise<void> {
     const slice = new TurnSlice();
     await this.#copies?.load(async (certificate) => {
@@ -115,13 +118,13 @@ export class PlatformCertificates implements EdgeCertificates {
     await this.#copies?.close();
   }
 
-  /** Each sign of life of the platform; `isForgetful`: changes were missed. */
+  /** Called after each response of the platform. `isForgetful`: the edge has missed changes. */
   platformHeard(isForgetful: boolean): void {
     if (isForgetful) this.#takeAnew();
     else if (!this.#isSettled && this.#taking.current === null) this.#takeAnew();
   }
 
-  /** It had been away, and may be another version now. */
+  /** Called when the platform is reachable again, possibly with a newer version. */
   platformBack(): void {
     if (this.#isRefused) this.#takeAnew();
   }
@@ -131,7 +134,7 @@ export class PlatformCertificates implements EdgeCertificates {
     this.#challengeLookup.forget(this.#rows.get(id)?.known.names ?? []);
     this.#changed.add(id);
     if (this.#changed.size > CERTIFICATE_FETCHES_MAX) {
-      // The snapshot says the same in fewer calls.
+      // A snapshot provides all changed certificates with a single request.
       this.#changed.clear();
       this.#takeAnew();
     } else this.#fetchOn();
@@ -139,7 +142,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   // ---- one by one ----
 
-  /** Not beside a snapshot, which may have an older one. */
+  /** Fetches changed certificates. Does nothing while a snapshot is being loaded, because the snapshot may contain older certificates. */
   #fetchOn(): void {
     if (this.#taking.current !== null || this.#again !== undefined || this.#ending.signal.aborted) return;
     for (const id of this.#changed) {
@@ -157,7 +160,7 @@ export class PlatformCertificates implements EdgeCertificates {
     const { link, clock } = this.#options;
     try {
       const certificate = await link.certificate(id);
-      // A change that came meanwhile asks for it once more.
+      // If the certificate changed again meanwhile, the next request fetches the newer version.
       if (this.#ending.signal.aborted) return;
       if (certificate === null) this.#remove(id);
       else this.#apply(certificate);
@@ -183,7 +186,7 @@ export class PlatformCertificates implements EdgeCertificates {
     const { logger } = this.#options;
     while (this.#isTakenAgain && !this.#ending.signal.aborted) {
       this.#isTakenAgain = false;
-      // What is under way may be older than what is told now.
+      // Requests in progress finish first, because their responses may be older than the snapshot.
       await Promise.all(this.#fetching);
       try {
         await this.#snapshot();
@@ -192,7 +195,7 @@ export class PlatformCertificates implements EdgeCertificates {
       } catch (error) {
         if (this.#ending.signal.aborted) return;
         if (this.#isToldInClear(error)) return;
-        // A platform of before knows no such call, and has none.
+        // An older platform rejects the request for certificates, because it provides none.
         this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
         this.#isSettled = this.#isRefused;
         const reason = error instanceof Error ? error.message : String(error);
@@ -202,7 +205,10 @@ export class PlatformCertificates implements EdgeCertificates {
     }
   }
 
-  /** Over a link that others can read no key is told. Said once: it stays so until somebody changes the link. */
+  /**
+   * Handles a rejection because of an unencrypted connection, over which the platform sends no private keys. Returns false for other
+   * errors. Logged only once, because the connection stays unencrypted until the operator changes the URL.
+   */
   #isToldInClear(error: unknown): boolean {
     if (!(error instanceof LinkFailure) || error.status !== FORBIDDEN) return false;
     this.#isRefused = true;
@@ -217,7 +223,7 @@ export class PlatformCertificates implements EdgeCertificates {
     return true;
   }
 
-  /** Row by row, in turns: visitors do not wait for it. */
+  /** Loads the snapshot in small steps, so that visitors do not wait. */
   async #snapshot(): Promise<void> {
     const ending = new AbortController();
     const end = (): void => ending.abort();
@@ -241,7 +247,8 @@ export class PlatformCertificates implements EdgeCertificates {
     for await (const line of linesIn(body, { maxBytes: CERTIFICATE_LINE_MAX_BYTES, signal })) {
       const said = JSON.parse(line) as { readonly at?: unknown; readonly end?: unknown };
       if (said.end === true) return this.#keepOnly(told);
-      // The change that it is at: those that come meanwhile are asked for afterwards in any case.
+      // The line contains the change id of the snapshot, which is not needed: certificates that change meanwhile are fetched afterwards
+      // in any case.
       if (said.at !== undefined) continue;
       const certificate = edgeCertificate.parse(said);
       told.add(certificate.id);
@@ -265,7 +272,8 @@ export class PlatformCertificates implements EdgeCertificates {
     const pair = this.#pairOf(told, before);
     const isSame = before !== undefined && pair === before.pair && sameNames(names, before.known.names);
     if (pair === null && before?.pair != null) this.#listener.onGone(id);
-    // The edge copies a pair only after it has loaded that pair, and only this edge can seal a copy: a pair from a copy is not tested again.
+    // The edge copies a pair only after it has loaded that pair, and only this edge can encrypt a copy: a pair from a copy is not tested
+    // again.
     const isShown = isSame || pair === null || this.#show(told, pair, isCopy);
     this.#nameIt(id, before?.known.names ?? [], names);
     this.#rows.set(id, { known: knownOf(told), pair: isShown ? pair : (before?.pair ?? null) });
@@ -282,7 +290,7 @@ export class PlatformCertificates implements EdgeCertificates {
     return false;
   }
 
-  /** The same object where it is the same pair: it is tried once, and lies in memory once. */
+  /** Returns the existing object if certificate and key are unchanged, so that a pair is tested only once and kept in memory only once. */
   #pairOf({ pair }: EdgeCertificate, before: Row | undefined): CertificatePair | null {
     if (pair === null) return null;
     const told = { cert: Buffer.from(pair.chain), key: Buffer.from(pair.key) };
@@ -305,7 +313,7 @@ export class PlatformCertificates implements EdgeCertificates {
     for (const name of names) this.#names.set(name, id);
   }
 
-  /** null: there is nothing to show after a start. */
+  /** Returns the content of a certificate's copy on disk. Null if there is no usable certificate. */
   #copyOf(id: string): EdgeCertificate | null {
     const row = this.#rows.get(id);
     if (row === undefined || row.pair === null) return null;
@@ -325,7 +333,7 @@ export class PlatformCertificates implements EdgeCertificates {
   }
 }
 
-/** Work of one turn of the event loop, and no more. */
+/** Limits work to short slices, with a turn of the event loop in between. */
 class TurnSlice {
   #beganMs = performance.now();
 

@@ -1,11 +1,11 @@
-// What would be shown in handshakes: by id, the names and the certificate. Tests only.
+// A certificate listener for tests: records the names and the certificate by id, as used in handshakes.
 import type { CertificateListener } from './edge-certificates.ts';
 
 export class RecordingListener implements CertificateListener {
   readonly shown = new Map<string, { readonly names: readonly string[]; readonly cert: string }>();
-  /** Certificates with this text are refused. */
+  /** Certificates that contain this text are refused. */
   refused: string | null = null;
-  /** Those that did not have to be tried. */
+  /** Ids of certificates reported with a private key already known to match. */
   readonly tried: string[] = [];
 
   onPair(id: string, names: readonly string[], { cert }: { readonly cert: Buffer }, isTried = false): string | null {

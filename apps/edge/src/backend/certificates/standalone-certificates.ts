@@ -1,5 +1,5 @@
-// Certificates of an edge that has no platform: it orders and renews them by itself, into files of its own. Nothing of this is loaded
-// unless `[acme]` is on.
+// Certificates of an edge without a platform: the edge orders and renews certificates and stores the certificates in files. The code for
+// ordering is loaded only if `[acme]` is on.
 
 import { join } from 'node:path';
 import type { CertificateRecord, ChallengeAnswer, ManagedCertificates, OrderResult } from '@tunnel/certificates/acme';
@@ -21,13 +21,13 @@ import type {
   RenewalAnswer,
 } from './edge-certificates.ts';
 
-/** how often an edge without a platform looks which certificates it wants */
+/** Interval at which an edge without a platform determines the wanted certificates. */
 const CERTIFICATES_LOOK_MS = 60_000;
 
 export interface StandaloneCertificatesOptions {
   readonly config: Pick<ServerConfig, 'acme' | 'dns' | 'server' | 'auth' | 'policy'>;
   readonly dataDir: string;
-  /** A live tls tunnel has the host: its handshakes never come here. */
+  /** Whether an open tls tunnel has the host. The edge then does not terminate the host's TLS handshakes. */
   readonly isPassedThrough: (host: string) => boolean;
   readonly clock: Clock;
   readonly random: () => number;
@@ -35,9 +35,11 @@ export interface StandaloneCertificatesOptions {
 }
 
 const FOLDER = 'certificates';
-/** Of the label in our zone that the challenge of a wildcard's own domain leads to. */
+/** Length of the first label in the DNS name to which the `_acme-challenge` record of a custom domain with a wildcard points. */
 const TARGET_CHARS = 20;
-/** Which names there are is the operator's word here, so no account has a share of its own. */
+/**
+ * Budget for certificates of single names. Without a platform, the operator decides about all names, so accounts have no separate shares.
+ */
 const NAMES = { max: RULE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: RULE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
 
 export class StandaloneCertificates implements EdgeCertificates {
@@ -48,9 +50,9 @@ export class StandaloneCertificates implements EdgeCertificates {
   #settling: Promise<void> = Promise.resolve();
   #looking: Timer | undefined;
   #isStopped = false;
-  /** By name: which of them is for it. */
+  /** Certificate id by name. */
   readonly #names = new Map<string, string>();
-  /** Those of the operator's own names, by id. */
+  /** Ids of the certificates for the operator's names. */
   readonly #operators = new Set<string>();
   #listener: CertificateListener = { onPair: () => null, onGone: () => {} };
 
@@ -83,7 +85,7 @@ export class StandaloneCertificates implements EdgeCertificates {
 
   // ---- life ----
 
-  /** What the last run has got. Throws a fault that names the file where the key file, or that of the authority, cannot be used. */
+  /** Loads the certificates from the last run. Throws a fault that names the file if the key file or the CA file is unusable. */
   async start(): Promise<void> {
     const { config, dataDir, clock, random, logger, isPassedThrough } = this.#options;
     const { acme, dns, server } = config;
@@ -96,7 +98,7 @@ export class StandaloneCertificates implements EdgeCertificates {
       host: server.host,
       dataDir,
       store,
-      // There are no accounts with tokens here: the label is the name's own.
+      // Without a platform, accounts have no challenge tokens, so the label in the challenge's DNS name is derived from the domain.
       challengeTargetOf: async (name) => challengeTarget(sha256Hex(name).slice(0, TARGET_CHARS), server.domain),
       isPassedThrough,
       clock,
@@ -114,7 +116,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     for (const record of await store.list()) await this.#show(record);
   }
 
-  /** The ports are open: authorities may come and look. */
+  /** Called when the ports are open, so that certificate authorities can validate names. */
   ready(): void {
     this.#beginning = this.#begin().catch((error: unknown) => {
       this.#options.logger.error({ err: error }, 'cannot start ordering certificates');
@@ -133,13 +135,14 @@ export class StandaloneCertificates implements EdgeCertificates {
     const { clock, logger } = this.#options;
     await this.#managed?.start();
     if (this.#isStopped) return;
-    // Names of a week, a wildcard that fails: what is wanted changes by itself, too.
+    // Regular checks are needed because the wanted certificates also change over time, for example when the weekly budget refills or a
+    // wildcard order fails.
     this.#looking = clock.setInterval(() => this.#look(), CERTIFICATES_LOOK_MS);
     await this.#settle();
     logger.debug({ names: [...this.#names.keys()] }, 'managing certificates');
   }
 
-  /** One after the other. */
+  /** Queues a check of the wanted certificates. Checks run one after the other. */
   #look(): void {
     if (this.#isStopped) return;
     this.#settling = this.#settling
@@ -147,7 +150,7 @@ export class StandaloneCertificates implements EdgeCertificates {
       .catch((error: unknown) => this.#options.logger.error({ err: error }, 'cannot order certificates'));
   }
 
-  /** What there should be is on order, and what should not is forgotten. */
+  /** Orders all wanted certificates that are missing, and removes unwanted certificates. */
   async #settle(): Promise<void> {
     const { store } = this.#managed as ManagedCertificates;
     const records = new Map((await store.list()).map((record) => [record.names.join(), record]));
@@ -163,7 +166,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     this.#managed?.wake();
   }
 
-  /** null: not here, or not this week. */
+  /** Orders a certificate. Returns null if the edge does not order the certificate, or if the weekly budget is used up. */
   async #order({ name, accountId, keeping, isCounted }: WantedCertificate): Promise<CertificateRecord | null> {
     const { store } = this.#managed as ManagedCertificates;
     if (keeping !== 'ordered') return null;
@@ -191,7 +194,7 @@ export class StandaloneCertificates implements EdgeCertificates {
       dns: acme.dns,
       canWildcard: this.#managed?.canWildcard ?? false,
       wildcard: record === undefined ? null : { isValid, hasFailed: record.life.failures > 0 },
-      // By the operator's word: nobody looks for a proof.
+      // The operator vouches for the domains, so no proof of ownership is needed.
       domains: auth.keys.flatMap(({ account: accountId, domains }) =>
         domains.map((name) => ({ name, accountId, wantsCertificate: true, state: 'verified' as const })),
       ),

@@ -1,5 +1,5 @@
-// A real process that writes, numbers and sends, killed with -9 in the midst of it, again and again: whatever it had said is
-// written reaches the platform, once.
+// A real process writes, numbers and sends records, and is killed with SIGKILL several times. Every record reported as written must reach
+// the platform exactly once.
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CREDENTIAL, ScriptedPlatform, servePlatform } from '../scripted-platform.fixture.ts';
 
-/** Appended in one turn, and said to be written when they are. */
+/** Number of records appended in one turn. The process reports these records once they are written. */
 const TOGETHER = 5;
 
 let root: TemporaryDirectory;
@@ -72,7 +72,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => root.close());
 
-/** How many records it has said to be written; without a number it only sends. */
+/**
+ * Runs the process until it has reported more than `killAfter` records, kills it, and returns the number of reported records. If
+ * `killAfter` is 0, the process only delivers the journal.
+ */
 const runOnce = async (url: string, run: string, killAfter: number): Promise<number> => {
   const said = join(root.path, run);
   const args = [program, join(root.path, 'edge-journal'), url, run, killAfter === 0 ? '' : said];
@@ -90,13 +93,13 @@ const runOnce = async (url: string, run: string, killAfter: number): Promise<num
   }
 };
 
-it('killed in the midst of writing and sending, nothing is lost and nothing is counted twice', async () => {
+it('a process killed while writing and sending the journal loses no record and counts no record twice', async () => {
   const platform = new ScriptedPlatform();
   const server = await servePlatform(platform);
   const written = new Map<string, number>();
   try {
     for (const [round, killAfter] of [40, 150, 7, 400, 90].entries()) {
-      // Some answers are lost after the platform has stored what they answer.
+      // Some responses are lost after the platform has stored the records.
       platform.lostAnswers = round;
       platform.state = round === 3 ? 'away' : 'here';
       written.set(`run_${round}`, await runOnce(server.url, `run_${round}`, killAfter));
@@ -109,12 +112,13 @@ it('killed in the midst of writing and sending, nothing is lost and nothing is c
   for (const [run, said] of written) {
     const tunnel = platform.tunnels.get(run);
     const requests = tunnel?.requests ?? 0;
-    // A few more may have been written that could not be said any more.
+    // A few more records may have been written before the kill without being reported.
     expect({ run, said, requests, isRight: requests >= said && requests <= said + TOGETHER }).toMatchObject({
       isRight: true,
     });
     expect(tunnel).toMatchObject({ bytes: requests * 1000 });
-    // Of a tunnel that it was told of while the run lived, the platform knows the end by the next run's heartbeat.
+    // If the run has told the platform of its tunnel, the platform learns of the tunnel’s end from the next run’s heartbeat. Otherwise
+    // the journal closes the tunnel.
     const isTold = platform.batches.some((batch) => batch.run_id === run && batch.records.some(isOpening));
     if (!isTold) expect({ run, isOpen: tunnel?.isOpen }).toEqual({ run, isOpen: false });
   }

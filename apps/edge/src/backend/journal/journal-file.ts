@@ -1,4 +1,5 @@
-// The files of the journal: each is written beside its place and published in one step, then only appended to; and recovery of the files that the last run left.
+// Files of the journal. A file is written under a temporary name, published atomically, and then only appended to. Also recovers the
+// files of the last run.
 import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ASIDE, type Logger, readBounded } from '@tunnel/runtime';
@@ -6,7 +7,7 @@ import { type RecoveredJournal, readJournal } from './journal-format.ts';
 
 const NAME = /^journal-(\d{1,15})\.jsonl(\.unreadable)?$/;
 const UNREADABLE = '.unreadable';
-/** Node.js has no strings of more characters. */
+/** Maximum size of a readable journal file. Node.js does not support longer strings. */
 const READ_MAX_BYTES = 500_000_000;
 
 export const journalPath = (folder: string, sequence: number): string =>
@@ -18,17 +19,17 @@ export interface FoundFile {
 }
 
 export interface Recovery {
-  /** null: there was none. */
+  /** Recovered content of the newest readable file. Null if no such file exists. */
   readonly journal: RecoveredJournal | null;
-  /** To be removed once the next file is in its place. */
+  /** Earlier journal files, to be deleted once the next file is published. */
   readonly files: readonly FoundFile[];
-  /** The highest number of a file in the folder. The next file has a higher one, so that it replaces none. */
+  /** Highest sequence number of a file in the folder. The next file gets a higher number, so that no file is overwritten. */
   readonly sequence: number;
 }
 
 /**
- * The newest file that can be read. One that cannot is set aside, for a person to look at: in its place it would be taken for the newest file at every start, and
- * the usage in the files of later runs would be lost.
+ * Reads the newest readable journal file. An unreadable file is renamed, so that a person can inspect the file. Under its old name, the
+ * file would count as the newest at every start, and the usage in the files of later runs would be lost.
  */
 export const recoverJournal = async (folder: string, logger: Logger): Promise<Recovery> => {
   const found = await findJournals(folder);
@@ -64,7 +65,7 @@ const readFound = async (path: string): Promise<ReadFile> => {
   }
 };
 
-/** The newest first; what was left aside is removed. The folder is made when it is missing. */
+/** Lists the journal files, newest first. Deletes unpublished files, and creates the folder if missing. */
 const findJournals = async (folder: string): Promise<FoundFile[]> => {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const names = await readdir(folder);

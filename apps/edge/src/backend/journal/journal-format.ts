@@ -1,4 +1,4 @@
-// The journal's file as text: a head, numbered batches, then records one a line, and what was acknowledged meanwhile.
+// Text format of the journal file: a head, numbered batches, then a record per line, mixed with notes about acknowledged records.
 import { type JournalRecord, journalRecord } from '@tunnel/contract';
 import { lineOf, wholeLines } from '@tunnel/runtime';
 import * as z from 'zod';
@@ -6,7 +6,7 @@ import { type Batch, PendingRecords, withoutStored } from './journal-records.ts'
 
 export interface JournalState {
   readonly journalId: string;
-  /** The number of the next record that gets one. */
+  /** Number that the next numbered record gets. */
   readonly next: number;
   readonly batches: readonly Batch[];
   readonly pending: Iterable<JournalRecord>;
@@ -14,7 +14,7 @@ export interface JournalState {
 
 export interface RecoveredJournal extends JournalState {
   readonly pending: PendingRecords;
-  /** Lines in the midst that say nothing; a torn one at the end is not counted. */
+  /** Number of unreadable lines in the journal file. An incomplete last line is not counted. */
   readonly unreadable: number;
 }
 
@@ -39,7 +39,7 @@ export function* linesOf({ journalId, next, batches, pending }: JournalState): G
   for (const record of pending) yield lineOf(record);
 }
 
-/** null: it is no journal. */
+/** Parses the text of a journal file. Returns null if the text does not start like a journal. */
 export const readJournal = (text: string): RecoveredJournal | null => {
   const [first = '', ...lines] = wholeLines(text);
   const start = head.safeParse(jsonOf(first));
@@ -74,7 +74,10 @@ const jsonOf = (text: string): unknown => {
   }
 };
 
-/** Tunnels that were open when the last run ended, as far as the platform was not told of them: they ended with it. */
+/**
+ * Creates the missing ends of tunnels that were open when the last run ended: the tunnels closed with the run, but the platform was not
+ * notified.
+ */
 export const endsOfLastRun = ({ batches, pending }: RecoveredJournal): JournalRecord[] => {
   const open = new Set<string>();
   let lastAt = 0;

@@ -1,4 +1,4 @@
-// Records of the journal: those that wait for a number, summed up, and those that have one, in batches.
+// Records of the journal: records without a number, with usage summed up, and batches of numbered records.
 import type { JournalRecord } from '@tunnel/contract';
 
 type Usage = { -readonly [K in keyof UsageRecord]: UsageRecord[K] };
@@ -7,8 +7,8 @@ export type UsageRecord = Extract<JournalRecord, { kind: 'usage' }>;
 const DAY_MS = 86_400_000;
 
 /**
- * Usage of one tunnel and one day is one record, however often it is added to. The order is that of the first record of its
- * kind, so the same lines always give the same records.
+ * Records without a number. The usage of a tunnel on a day is a single record, to which later usage is added. Records are ordered by
+ * their first entry, so the same lines always produce the same records.
  */
 export class PendingRecords {
   #records: JournalRecord[] = [];
@@ -40,7 +40,7 @@ export class PendingRecords {
     return this.#records.values();
   }
 
-  /** All of them; none is left. */
+  /** Removes and returns all records without a number. */
   take(): JournalRecord[] {
     const records = this.#records;
     this.#records = [];
@@ -49,7 +49,7 @@ export class PendingRecords {
   }
 }
 
-/** Ready to be sent: what may have been sent keeps its numbers for ever. */
+/** Batch of numbered records, ready to be sent. The numbers never change, because the batch may have been sent already. */
 export interface Batch {
   readonly journalId: string;
   readonly first: number;
@@ -80,7 +80,7 @@ export const numberRecords = (
     bytes = 0;
   };
   for (const record of records) {
-    // In characters; what is beyond ASCII takes up to three times that, which the platform's bound leaves room for.
+    // The size is in characters. Characters beyond ASCII take up to three bytes, for which the platform's limit leaves room.
     const size = JSON.stringify(record).length + 1;
     if (batch.length >= bounds.records || bytes + size > bounds.bytes) close();
     batch.push(record);
@@ -90,7 +90,7 @@ export const numberRecords = (
   return batches;
 };
 
-/** Without those up to `last`, which the platform has. */
+/** Returns the batches without the records up to number `last`, which the platform has stored. */
 export const withoutStored = (batches: readonly Batch[], journalId: string, last: number): Batch[] =>
   batches.flatMap((batch) => {
     if (batch.journalId !== journalId || last < batch.first) return [batch];

@@ -1,4 +1,4 @@
-// Random usage, deliveries, failing disks, lost answers and kills: each byte is stored once, whatever came in between.
+// Random usage, deliveries, disk failures, lost responses and kills: each byte is stored exactly once.
 import { join } from 'node:path';
 import { GrowingFile, type Logger } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -10,7 +10,7 @@ const quiet = { error() {}, info() {}, warn() {}, debug() {} } as unknown as Log
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Stores each number of a journal once, as the platform does. */
+/** Stands in for the platform: stores each record number of a journal once. */
 class Store {
   readonly #last = new Map<string, number>();
   bytes = 0;
@@ -69,7 +69,7 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
       if (each.appends === true) vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
       else vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
     } else {
-      // What only memory has goes with the process: so the disk is there, and has it all.
+      // Records kept only in memory are lost with the process. The disk therefore works again and has all records before the kill.
       vi.restoreAllMocks();
       await journal.seal();
       await journal.close();
@@ -88,12 +88,12 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
   for (let left = next.batch; left !== null; left = next.batch) {
     next.acknowledged(left.journalId, store.take(left));
   }
-  // Nothing that was told already is told again under another number.
+  // Records delivered earlier are not delivered again under another number.
   expect(store.bytes).toBe(appended);
   await next.close();
   await folder.close();
 };
 
-it('stores each byte once over failing disks, lost answers and kills', async () => {
+it('each byte of usage is stored exactly once despite failing disks, lost responses and kills', async () => {
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), play), { numRuns: 50 });
 }, 120_000);

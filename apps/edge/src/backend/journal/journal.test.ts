@@ -83,7 +83,7 @@ const startJournal = async (
   return journal;
 };
 
-/** Everything that waits, in order, sent to nobody. */
+/** Acknowledges all pending batches without sending them, and returns them in order. */
 const drain = async (journal: Journal) => {
   await journal.seal();
   const batches = [];
@@ -101,7 +101,7 @@ const onlyFile = (): string => {
 };
 
 describe('a journal', () => {
-  it('sums the usage of one tunnel and day, and keeps the order of the rest', async () => {
+  it('sums the usage of a tunnel per day, and keeps the order of other records', async () => {
     const journal = await startJournal();
     journal.append([opened('a'), usage('a', 1), usage('b', 2)]);
     journal.append([usage('a', 10, DAY + 5), usage('a', 100, DAY + 86_400_000), closed('a'), usage('a', 1000)]);
@@ -121,7 +121,7 @@ describe('a journal', () => {
     expect(journal.size).toBe(0);
   });
 
-  it('cuts batches at their bound, and its numbers go on over restarts', async () => {
+  it('splits batches at their maximum size, and continues record numbers after a restart', async () => {
     const journal = await startJournal({ records: 2 });
     journal.append([usage('a', 1), usage('b', 2), usage('c', 3)]);
     const batches = await drain(journal);
@@ -135,7 +135,7 @@ describe('a journal', () => {
     expect(await drain(next)).toEqual([{ journalId: 'jrn_1', first: 4, records: [usage('d', 4)] }]);
   });
 
-  it('gives what may have been sent the same numbers and content for ever, and adds nothing to it', async () => {
+  it('keeps the numbers and content of records that may have been sent, and adds nothing to them', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     await journal.seal();
@@ -152,7 +152,7 @@ describe('a journal', () => {
     expect(batches.map(({ first }) => first)).toEqual([1, 2, 3]);
   });
 
-  it('forgets what is acknowledged, also a part of a batch', async () => {
+  it('drops acknowledged records, even if they are only part of a batch', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1), usage('b', 2), usage('c', 3)]);
     await journal.seal();
@@ -162,7 +162,7 @@ describe('a journal', () => {
     expect((await startJournal()).batch).toEqual({ journalId: 'jrn_1', first: 3, records: [usage('c', 3)] });
   });
 
-  it('drops a torn last line and keeps the others', async () => {
+  it('drops a torn last line and keeps earlier records, without logging an error', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1), usage('b', 2)]);
     await journal.close();
@@ -172,7 +172,7 @@ describe('a journal', () => {
     expect(error).not.toHaveBeenCalled();
   });
 
-  it('says so when a line in the midst cannot be read', async () => {
+  it('logs an error for an unreadable line in the middle, and keeps the other records', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     await journal.close();
@@ -182,7 +182,7 @@ describe('a journal', () => {
     expect(error).toHaveBeenCalledOnce();
   });
 
-  it('sets a file aside that is no journal, and begins another', async () => {
+  it('moves a file with other content aside and starts a new journal', async () => {
     const journal = await startJournal();
     await journal.close();
     writeFileSync(onlyFile(), 'what is this?\n');
@@ -203,7 +203,7 @@ describe('a journal', () => {
         truncateSync(path, 2 ** 30);
       },
     ],
-  ])('sets %s aside that lies in its place, and loses nothing of the runs after it', async (_what, put) => {
+  ])('moves %s in place of the file aside, and loses no record of later runs', async (_what, put) => {
     const first = await startJournal();
     await first.close();
     const path = onlyFile();
@@ -221,7 +221,7 @@ describe('a journal', () => {
     expect(readdirSync(folder)).toContain(`${basename(path)}.unreadable`);
   });
 
-  it('sets a second file aside beside the first one', async () => {
+  it('moves a second unreadable file aside without overwriting the first', async () => {
     for (let run = 0; run < 2; run += 1) {
       await (await startJournal()).close();
       const [name] = readdirSync(folder).filter((each) => each.endsWith('.jsonl'));
@@ -231,7 +231,7 @@ describe('a journal', () => {
     expect(readdirSync(folder).filter((name) => name.endsWith('.unreadable'))).toHaveLength(2);
   });
 
-  it('ends the tunnels that were open when the last run was killed', async () => {
+  it('closes the tunnels left open by a killed run', async () => {
     const journal = await startJournal();
     journal.append([opened('a'), opened('b'), closed('b'), usage('a', 5, DAY + 500)]);
     await journal.close();
@@ -241,7 +241,7 @@ describe('a journal', () => {
     expect(records.filter(({ kind }) => kind === 'closed')).toHaveLength(2);
   });
 
-  it('begins anew under another id when the platform has lost what it had', async () => {
+  it('continues under a new id if the platform has lost the previous records', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     await drain(journal);
@@ -261,13 +261,13 @@ describe('a journal', () => {
 });
 
 describe('the file of a journal', () => {
-  it('is for nobody else’s eyes', async () => {
+  it('is readable only by the edge’s user', async () => {
     await startJournal();
     expect(statSync(onlyFile()).mode & 0o777).toBe(0o600);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  it('stays small however long the platform is away, and loses nothing', async () => {
+  it('stays small during a long outage of the platform, without losing usage', async () => {
     const journal = await startJournal({ tailBytes: 20_000 });
     let bytes = 0;
     for (let round = 0; round < 60; round += 1) {
@@ -284,11 +284,11 @@ describe('the file of a journal', () => {
   });
 });
 
-describe('a disk that takes nothing', () => {
+describe('a journal on a failing disk', () => {
   const total = (batches: Awaited<ReturnType<typeof drain>>): number =>
     batches.flatMap(({ records }) => records).reduce((sum, each) => sum + ('bytes' in each ? each.bytes : 0), 0);
 
-  it('from the start: one loud line, and all goes on in memory', async () => {
+  it('works in memory if the disk fails from the start, and logs one error', async () => {
     writeFileSync(folder, 'a file where the folder should be');
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
@@ -298,7 +298,7 @@ describe('a disk that takes nothing', () => {
     expect(error).toHaveBeenCalledOnce();
   });
 
-  it('later: what is in the file keeps its numbers, what came after goes under another id', async () => {
+  it('keeps the numbers of records on disk, and sends later records under another id', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     vi.spyOn(GrowingFile.prototype, 'append').mockImplementation(() => {
@@ -315,12 +315,12 @@ describe('a disk that takes nothing', () => {
     expect(error).toHaveBeenCalledOnce();
     prepare.mockRestore();
     vi.restoreAllMocks();
-    // The next run after a kill finds the file as it was, and sends it under the numbers that the platform knows already.
+    // After a kill, the next run finds the file unchanged and sends the records under the numbers known to the platform.
     expect(await drain(await startJournal())).toEqual([sent[0]]);
   });
 
   it.each(['regain', 'close'] as const)(
-    'later, and is back while the platform is away: all of it is on the disk after %s',
+    'saves the records in memory after %s once the disk works again',
     async (how) => {
       const journal = await startJournal();
       journal.append([usage('a', 1)]);
@@ -337,11 +337,11 @@ describe('a disk that takes nothing', () => {
     },
   );
 
-  it('while numbers are given: the file is cut back to what has them', async () => {
+  it('cuts the file back to numbered records if numbering fails', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     vi.spyOn(GrowingFile, 'prepare').mockImplementation(async () => {
-      // A line that comes in the midst of it.
+      // A record arrives while earlier records are being numbered.
       journal.append([usage('a', 20)]);
       throw new Error('ENOSPC');
     });
@@ -353,7 +353,7 @@ describe('a disk that takes nothing', () => {
     expect(info).toHaveBeenCalledOnce();
   });
 
-  it('is used again when it is back', async () => {
+  it('writes to the disk again once the disk works', async () => {
     const journal = await startJournal();
     const append = vi.spyOn(GrowingFile.prototype, 'append').mockImplementation(() => {
       throw new Error('EIO');
@@ -367,7 +367,7 @@ describe('a disk that takes nothing', () => {
     expect(info).toHaveBeenCalledOnce();
   });
 
-  it('that cannot even be listed does not stop the edge', async () => {
+  it('starts even if its folder cannot be listed', async () => {
     const journal = await startJournal();
     await journal.close();
     chmodSync(folder, 0o000);

@@ -1,8 +1,9 @@
-// What happened on this edge and the platform does not know yet: on its way to the disk at once, numbered when it is about to be sent.
+// Journal of events on the edge that the platform has not stored yet. Records are written to disk at once, and numbered before they are
+// sent.
 //
-// One file holds everything: batches that have numbers, and behind them records that have none. Compaction writes a new file
-// and removes the old one. When the disk takes nothing, all goes on in memory under another journal id: the numbers of the
-// file stay with what is in the file, so that the next run can send that once more without its being counted twice.
+// A single file contains all records: first numbered batches, then records without a number. Compaction writes a new file and deletes the
+// old file. If the disk fails, the journal continues in memory under another journal id. Records in the file keep their numbers, so that
+// the next run can send the records again without being counted twice.
 import type { JournalRecord } from '@tunnel/contract';
 import { GrowingFile, type Logger, SerialQueue, syncFolder } from '@tunnel/runtime';
 import { journalPath, recoverJournal, removeFound } from './journal-file.ts';
@@ -22,13 +23,13 @@ export interface JournalOptions {
   readonly logger: Logger;
   readonly newId: () => string;
   readonly batch: BatchBounds;
-  /** Lines behind the last compaction. */
+  /** Maximum bytes appended since the last compaction. Further bytes start a compaction. */
   readonly tailBytes: number;
-  /** Of what waits for the disk. */
+  /** Maximum bytes waiting for the disk. Above the limit, the journal reports itself as full. */
   readonly queueBytes: number;
 }
 
-/** Changes of the whole file that can wait. One compaction and one delivery ask for them, so that a longer queue is a fault in the code. */
+/** Maximum waiting operations on the whole journal file. Only compaction and delivery start such operations, so a longer queue is a bug. */
 const TURNS_MAX = 8;
 
 export class Journal {
@@ -36,21 +37,21 @@ export class Journal {
   #journalId: string;
   #next = 1;
   #batches: Batch[] = [];
-  /** Without numbers: in the file, or in memory where there is none. */
+  /** Records without a number: in the file, or only in memory if there is no file. */
   #pending = new PendingRecords();
   readonly #queue: WriteQueue;
   #timesFull = 0;
   #sequence = 0;
-  /** null: the disk takes nothing. */
+  /** Current journal file. Null if the disk cannot be written. */
   #file: GrowingFile | null = null;
   #isLost = false;
   #compactedBytes = 0;
-  /** The size of the file when numbers were given to what is in it; null: nothing is being numbered. */
+  /** Size of the file at the time its records were numbered. Null unless a numbering is in progress. */
   #sealedBytes: number | null = null;
-  /** What went into the old file while the next one was being written. */
+  /** Text appended to the old file while the next file is being written. */
   #meanwhile: string[] | null = null;
   #isCompactionDue = false;
-  /** Changes of the file as a whole, one after the other. */
+  /** Queue of operations on the whole file, which run one after the other. */
   readonly #turns = new SerialQueue({ maxWaiting: TURNS_MAX, full: () => new Error('the journal is too far behind') });
   #isClosed = false;
 
@@ -64,17 +65,17 @@ export class Journal {
     });
   }
 
-  /** Records that the platform has not acknowledged. */
+  /** Number of records that the platform has not acknowledged. */
   get size(): number {
     return this.#batches.reduce((sum, { records }) => sum + records.length, this.#pending.size + this.#queue.size);
   }
 
-  /** Of what waits for the disk, and how often that became too much. Nothing is dropped; who opens tunnels should wait. */
+  /** State of the queue for the disk, and how often the queue was full. A full queue drops nothing, but no tunnels should be opened. */
   get waiting(): { readonly bytes: number; readonly isFull: boolean; readonly timesFull: number } {
     return { bytes: this.#queue.bytes, isFull: this.#queue.isFull, timesFull: this.#timesFull };
   }
 
-  /** Never rejects: an edge without a disk goes on. */
+  /** Recovers the journal of the last run. Never rejects: without a working disk, the journal is kept in memory. */
   async start(): Promise<void> {
     const { folder, logger } = this.#options;
     try {
@@ -86,7 +87,8 @@ export class Journal {
         this.#batches = [...journal.batches];
         this.#pending = journal.pending;
         const ends = endsOfLastRun(journal);
-        // By itself and first: whatever the disk does now, the same lines get the same numbers.
+        // The recovered records are numbered before any other record is added. Even if the disk fails now, the next run gives the same
+        // numbers to the same lines.
         this.#number();
         for (const end of ends) this.#pending.add(end);
       }
@@ -100,20 +102,23 @@ export class Journal {
     }
   }
 
-  /** On its way to the disk when this returns: one write is under way at a time, and the next one takes all that came meanwhile. */
+  /**
+   * Queues records for the disk. Only a single write is in progress at a time; the next write contains all records that arrived
+   * meanwhile.
+   */
   append(records: readonly JournalRecord[]): void {
     if (records.length === 0) return;
     this.#queue.add(records);
-    // Nobody writes, and nobody is about to: memory keeps it.
+    // Without a file, and with no file in preparation, the records go to memory.
     if (this.#file === null && this.#meanwhile === null) this.#goOn();
   }
 
-  /** Settles when all that was appended before is in the file, or the disk is lost. */
+  /** Resolves when all records appended before are in the file, or when the disk has failed. */
   written(): Promise<void> {
     return this.#queue.written();
   }
 
-  /** Gives numbers to all that has none; on disk before it returns, as far as there is a disk. */
+  /** Numbers all records without a number. The numbers are on disk when the promise resolves, unless the disk has failed. */
   seal(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#queue.written();
@@ -122,25 +127,32 @@ export class Journal {
     });
   }
 
-  /** Where the disk was lost: writes everything to a file again, as soon as the disk takes it. Gives no numbers, so that it can be done while the platform is away. */
+  /**
+   * After a disk failure, writes the whole journal to a new file if the disk works again. Assigns no numbers, so the call is safe while
+   * the platform is unreachable.
+   */
   async regain(): Promise<void> {
     if (this.#file === null) await this.#inTurn(() => this.#compact());
   }
 
-  /** The next one to be sent. */
+  /** Next batch of records to send to the platform. Null if no numbered records are waiting. */
   get batch(): Batch | null {
     return this.#batches[0] ?? null;
   }
 
-  /** The platform has stored everything up to `last`. */
+  /** Removes all records up to number `last`, which the platform has stored. */
   acknowledged(journalId: string, last: number): void {
     if (this.#file !== null) this.#queue.note(acknowledgedLine(journalId, last));
     this.#batches = withoutStored(this.#batches, journalId, last);
-    // Somebody else wrote under our id: our next numbers must not be taken for his.
+    // Another edge has sent records under the same journal id. Numbering continues after these records, so that the platform does not
+    // mistake new records for known records.
     if (journalId === this.#journalId && last >= this.#next) this.#next = last + 1;
   }
 
-  /** The platform knows less of this journal than we were told: what is left goes under a new id, from the beginning. */
+  /**
+   * Numbers the remaining records of a journal id again, from 1 under a new id. Needed if the platform has lost records that it had
+   * acknowledged.
+   */
   renumber(journalId: string): Promise<void> {
     return this.#inTurn(() =>
       this.#compact(() => {
@@ -158,7 +170,7 @@ export class Journal {
   }
 
   async close(): Promise<void> {
-    // The last chance of what only memory has.
+    // Last chance to write records that exist only in memory.
     await this.regain();
     this.#isClosed = true;
     await this.#turns.settled();
@@ -190,7 +202,7 @@ export class Journal {
 
   // ---- the disk ----
 
-  /** One write of the queue. What it wrote waits for its numbers from here on. */
+  /** Writes queued records to the file. Written records then wait for their numbers. */
   async #write(text: string, records: readonly JournalRecord[]): Promise<void> {
     try {
       await this.#file?.append(text);
@@ -210,9 +222,12 @@ export class Journal {
     void this.#inTurn(() => this.#compact());
   }
 
-  /** What `change` makes is in the new file, or the disk is lost. Without one the old file serves on when there is no new one. */
+  /**
+   * Rewrites the file after `change` was applied. On return, the result is in the new file, or the disk counts as failed. If no new file
+   * can be written, and `change` is undefined, the old file stays in use.
+   */
   async #compact(change?: () => void): Promise<void> {
-    // Only what is in the file gets numbers: the next run must come to the same ones.
+    // Only records in the file get numbers, because the next run must assign the same numbers.
     await this.#queue.pause();
     this.#sealedBytes = change === undefined ? null : (this.#file?.bytes ?? null);
     change?.();
@@ -227,22 +242,25 @@ export class Journal {
       this.#meanwhile = null;
       this.#isCompactionDue = false;
       this.#goOn();
-      // What came meanwhile may be too much again, and nothing else may come for hours.
+      // Records that arrived during the compaction may exceed the compaction limit again, and the next record may not arrive for hours.
       this.#compactIfDue();
     }
   }
 
-  /** Where there is no file, memory takes what waits for one. */
+  /** Resumes the queue. Without a file, moves the queued records to memory. */
   #goOn(): void {
     if (this.#file !== null) return this.#queue.resume();
     for (const record of this.#queue.take()) this.#pending.add(record);
   }
 
-  /** The queue goes on into the old file while the new one is prepared, and stands still while the one takes the other's place. */
+  /**
+   * Writes a new file and replaces the old file. The queue writes to the old file while the new file is prepared, and pauses while the
+   * files are swapped.
+   */
   async #writeFile(): Promise<void> {
     const { folder, logger } = this.#options;
     const before = this.#file;
-    // A copy: sums go on growing while this is written.
+    // The records are copied, because usage sums keep growing while the file is written.
     const pending = [...this.#pending].map((record) => ({ ...record }));
     const state = { journalId: this.#journalId, next: this.#next, batches: [...this.#batches], pending };
     this.#meanwhile = [];
@@ -272,7 +290,10 @@ export class Journal {
     this.#sequence += 1;
   }
 
-  /** What is in the file keeps its id and its numbers, which the next run would give it, too; `late` is what it did not take. */
+  /**
+   * Continues in memory after the disk has failed. Records in the file keep their journal id and numbers, because the next run would
+   * assign the same numbers. `late` has the records of the failed write.
+   */
   async #loseDisk(error: unknown, late: readonly JournalRecord[] = []): Promise<void> {
     const { folder, logger, newId } = this.#options;
     const file = this.#file;
@@ -281,9 +302,9 @@ export class Journal {
     if (file !== null && sealedBytes === null) this.#number();
     this.#journalId = newId();
     this.#next = 1;
-    // In this turn: what comes while the file is closed comes after it.
+    // The records are added before the first await, so that records arriving while the file is closed come later.
     for (const record of late) this.#pending.add(record);
-    // The lines behind have come after the numbers were given.
+    // Lines after this position were appended after the numbering, so the file is cut there.
     if (file !== null && sealedBytes !== null) await file.cutTo(sealedBytes);
     await file?.close();
     if (this.#isLost) return;

@@ -1,4 +1,4 @@
-// A disk that takes its time: nobody waits for it, the order stays, and what is too much is said.
+// A slow disk: no caller waits for a write, the order of records stays, and a full queue is reported.
 import { readdirSync, readFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -47,15 +47,15 @@ const startJournal = async (queueBytes = 1 << 20): Promise<Journal> => {
 
 interface SlowDisk {
   readonly writes: number;
-  /** How many were under way at the same time, at most. */
+  /** Highest number of concurrent writes so far. */
   readonly atOnce: number;
-  /** Ends the write that is under way. */
+  /** Completes the oldest pending write. */
   letOne(): void;
-  /** That one and all that come. */
+  /** Completes all pending writes, and lets later writes pass without delay. */
   letAll(): void;
 }
 
-/** Real writes, each of which takes until it is let. */
+/** Holds back every real write until the test releases the write. */
 const slowDown = async (): Promise<SlowDisk> => {
   const handle = await open('/dev/null');
   const prototype = Object.getPrototypeOf(handle) as FileHandle;
@@ -90,7 +90,7 @@ const linesOnDisk = (): JournalRecord[] =>
     .map((line) => JSON.parse(line) as JournalRecord)
     .filter(({ kind }) => kind === 'usage' || kind === 'closed');
 
-it('a long write holds up nothing: one is under way, the next one takes all that came meanwhile, in order', async () => {
+it('a slow write delays no append: the next write takes all records that arrived meanwhile, in order', async () => {
   const journal = await startJournal();
   const disk = await slowDown();
   for (let round = 0; round < 20; round += 1) {
@@ -109,7 +109,7 @@ it('a long write holds up nothing: one is under way, the next one takes all that
   await journal.close();
 });
 
-it('over its bound the queue is full, which is said and counted once, and nothing is dropped', async () => {
+it('a full write queue is reported and counted once, and no record is dropped', async () => {
   const journal = await startJournal(5000);
   const disk = await slowDown();
   for (let n = 0; n < 1000; n += 1) journal.append([usage(n, 1)]);
@@ -123,13 +123,13 @@ it('over its bound the queue is full, which is said and counted once, and nothin
   await journal.close();
 });
 
-it('what comes while numbers are given on a slow disk is neither lost nor told twice', async () => {
+it('records that arrive while a slow disk numbers earlier records are neither lost nor sent twice', async () => {
   const journal = await startJournal();
   const disk = await slowDown();
   journal.append([usage(1, 1)]);
   const sealing = journal.seal();
   const late = Array.from({ length: 30 }, (_, n) => usage(n + 100, 1));
-  // Some come during each of its writes.
+  // Some records arrive during each write of the numbering.
   for (const [n, record] of late.entries()) {
     if (n % 10 === 9) {
       const before = disk.writes;

@@ -1,29 +1,29 @@
-// What the journal's file has not taken yet. One write is under way at a time; what comes meanwhile is summed up, and goes with the
-// next one, in order. So a slow disk makes writes larger, not slower to come by, and nobody waits for it.
+// Queue of records for the journal's file. Only a single write is in progress at a time. Records that arrive meanwhile are summed up and
+// go into the next write, in order. On a slow disk, writes become larger instead of more frequent, and no caller waits for a write.
 import type { JournalRecord } from '@tunnel/contract';
 import { lineOf } from '@tunnel/runtime';
 import { PendingRecords } from './journal-records.ts';
 
 export interface WriteQueueOptions {
-  /** Over it the queue is full: whoever would make it longer has to wait. */
+  /** Size in bytes above which the queue is full. Callers should then add no records. */
   readonly maxBytes: number;
-  /** One write of all that waits. Never rejects. */
+  /** Writes all queued lines to the journal file. Never rejects. */
   readonly write: (text: string, records: readonly JournalRecord[]) => Promise<void>;
-  /** Once each time it becomes full. */
+  /** Called each time the write queue becomes full. */
   readonly onFull: (bytes: number) => void;
 }
 
 export class WriteQueue {
   readonly #options: WriteQueueOptions;
   readonly #records = new PendingRecords();
-  /** Lines that are no records. */
+  /** Queued lines other than records, such as notes about acknowledged records. */
   #notes = '';
-  /** Of what waits and of what is being written; sums are taken to be as long as their first record. */
+  /** Bytes in the queue, and (`#writtenBytes`) bytes in the current write. A sum of usage counts with the length of its first record. */
   #waitingBytes = 0;
   #writtenBytes = 0;
   #recordsInWrite = 0;
   #writing: Promise<void> | null = null;
-  /** How often something was added, and how much of that is out of here: who waits compares the two. */
+  /** Number of additions so far, and (`#done`) the number of additions no longer in the queue. written() compares the two numbers. */
   #added = 0;
   #done = 0;
   readonly #waiters = new Set<() => void>();
@@ -34,7 +34,7 @@ export class WriteQueue {
     this.#options = options;
   }
 
-  /** Records that are not written yet. */
+  /** Number of records that are not on disk yet. */
   get size(): number {
     return this.#records.size + this.#recordsInWrite;
   }
@@ -51,7 +51,7 @@ export class WriteQueue {
     for (const record of records) {
       const before = this.#records.size;
       this.#records.add(record);
-      // Usage that was added to a sum takes no room.
+      // Usage added to an existing sum takes no additional space in the queue.
       if (this.#records.size > before) this.#waitingBytes += lineOf(record).length;
     }
     this.#added += 1;
@@ -59,7 +59,7 @@ export class WriteQueue {
     this.#begin();
   }
 
-  /** A line that is no record. */
+  /** Queues a line that is not a record. */
   note(line: string): void {
     this.#notes += line;
     this.#waitingBytes += line.length;
@@ -67,13 +67,13 @@ export class WriteQueue {
     this.#begin();
   }
 
-  /** Settles when all that is here now is written, or taken. */
+  /** Resolves when all current content of the queue was written or taken. */
   async written(): Promise<void> {
     const upTo = this.#added;
     while (this.#done < upTo) await new Promise<void>((resolve) => this.#waiters.add(resolve));
   }
 
-  /** Settles when no write is under way; none begins before resume(). */
+  /** Resolves when no write is in progress. No write starts before resume() is called. */
   async pause(): Promise<void> {
     this.#isPaused = true;
     await this.#writing;
@@ -84,7 +84,7 @@ export class WriteQueue {
     this.#begin();
   }
 
-  /** There is no file to write to: all that waits, for memory to keep. */
+  /** Removes and returns all queued records. Called without a file, to keep the records in memory. */
   take(): readonly JournalRecord[] {
     this.#notes = '';
     this.#waitingBytes = 0;

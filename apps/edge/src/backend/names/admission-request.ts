@@ -1,25 +1,34 @@
-// What a tunnel asks for, as far as it has to be known whose that is.
+// Request for the admission of a tunnel, with the facts needed to decide about the ownership of its name.
 import type { Owner } from '@tunnel/rules/tunnels';
 import type { NameKind } from './reserved-names.ts';
 
-/** The name or port that a tunnel would be reached at. */
+/** Requested public name or port of a tunnel. */
 export interface RequestedEndpoint {
   readonly kind: NameKind;
-  /** The subdomain, the p2p name, or the port as text; null: any port, of which nothing has to be decided. */
+  /** Subdomain, p2p name, or port as text. Null for any free port, which needs no decision about ownership. */
   readonly label: string | null;
-  /** `asked`: this one or none. `preferred`: this one, or else another. `assigned`: the edge's own choice. */
+  /**
+   * Strictness of the request. `asked`: only this name. `preferred`: this name if possible, otherwise another. `assigned`: the edge has
+   * chosen the name.
+   */
   readonly choice: 'asked' | 'preferred' | 'assigned';
-  /** Of a group; null: it stands alone. */
+  /** Hash of the group key. Null for a tunnel without a group. */
   readonly groupKeyHash: string | null;
-  /** A living group let it in by its key: it is counted, and nothing is decided about the name. */
+  /**
+   * True if an existing group has accepted the tunnel by the group key. The tunnel is counted, but the ownership of the name is not
+   * checked.
+   */
   readonly joinsGroup: boolean;
 }
 
 export interface AdmissionRequest {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** null: an own domain, or a p2p name that only keys of its own account can connect to. */
+  /** Requested endpoint. Null for a custom domain, and for a p2p name to which only keys of the same account can connect. */
   readonly endpoint: RequestedEndpoint | null;
-  /** An own domain that has to be verified for its account; null: none, or a living group of it let the tunnel in by its key. */
+  /**
+   * Custom domain that must be verified for the account. Null without a custom domain, and if an existing group on the domain has
+   * accepted the tunnel by the group key.
+   */
   readonly domain: string | null;
 }

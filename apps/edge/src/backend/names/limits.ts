@@ -1,6 +1,6 @@
-// Bounds shared by several files of this folder.
+// Limits shared by several files of the edge that store names.
 
-/** rows that are read in one turn of the event loop, of the snapshot or a file */
+/** Maximum names read from a snapshot or file within a turn of the event loop. */
 export const NAMES_ROWS_PER_TURN = 200;
-/** a larger file of names is none of ours: 100,000 reserved ones have some 15 MB */
+/** Maximum size of a file of names. A larger file was not written by the edge: 100,000 reserved names take about 15 MB. */
 export const NAMES_FILE_MAX_BYTES = 256 * 1024 * 1024;

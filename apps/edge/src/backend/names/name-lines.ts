@@ -1,16 +1,16 @@
-// Files of names, one name a line. The first line says which file it is.
+// Format of the files of names: one name per line, after a first line that identifies the file.
 
 import { type LineRecord, lineOf, recordsIn } from '@tunnel/runtime';
 import { NAMES_FILE_MAX_BYTES } from './limits.ts';
 
-/** changes that wait for the disk; with more, the whole file is written anew instead */
+/** Maximum characters of changes waiting for the disk. Above the limit, the whole file is rewritten instead. */
 const NAMES_FILE_QUEUE_CHARS = 1024 * 1024;
-/** lines behind the last whole one; then the file is written anew */
+/** Maximum characters appended to a file of names since the last rewrite. Above the limit, the whole file is rewritten. */
 const NAMES_FILE_TAIL_CHARS = 4 * 1024 * 1024;
 
 const VERSION = 1;
 
-/** How much of such a file is read, waits and is appended. */
+/** Limits of a file of names: maximum size, maximum queue, and maximum appended text. */
 export const NAME_FILE_BOUNDS = {
   maxBytes: NAMES_FILE_MAX_BYTES,
   queueChars: NAMES_FILE_QUEUE_CHARS,
@@ -22,6 +22,6 @@ export function* nameLines(file: string, rows: Iterable<object>): Generator<stri
   for (const row of rows) yield lineOf(row);
 }
 
-/** The rows of the file, unchecked; an empty file has none. Throws if it is another file. */
+/** Returns the rows of a file of names, without validation. An empty file has no rows. Throws if the first line identifies another file. */
 export const rowsIn = (text: string, file: string): Iterable<LineRecord> =>
   text === '' ? [] : recordsIn(text, (head) => head['file'] === file && head['version'] === VERSION);

@@ -1,4 +1,4 @@
-// What every backend promises about whose a name is. Used by tests only, beside backend.conformance.ts.
+// Conformance suite for the ownership of names, for every backend. Used by tests only, together with backend.conformance.ts.
 import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BackendUnderTest } from '../backend.conformance.ts';
@@ -6,7 +6,7 @@ import { askedTunnel, closedTunnel, openedTunnel } from '../platform-backend.fix
 import type { RequestedEndpoint } from './admission-request.ts';
 
 export const nameConformance = (name: string, create: () => Promise<BackendUnderTest>): void => {
-  describe(`whose a name is, by backend ${name},`, () => {
+  describe(`name ownership, backend ${name}`, () => {
     let set: BackendUnderTest;
     let tunnels = 0;
     const keyIds = new Map<string, string>();
@@ -24,7 +24,10 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
     const ownerOf = (who: string | null): Owner =>
       who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
 
-    /** May it open a tunnel on this own domain? */
+    /**
+     * Asks to open a tunnel on a custom domain; a null account means the operator. Returns the refusal, or null if the tunnel is
+     * admitted.
+     */
     const domainFor = async (who: string | null, domain: string): Promise<string | null> => {
       tunnels += 1;
       const tunnelId = `tun_domain-${tunnels}`;
@@ -37,7 +40,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
     const unverified = (domain: string): string =>
       `TUNNEL_DOMAIN_UNVERIFIED: domain '${domain}' is not verified for this account`;
 
-    /** `who` null: the operator. */
+    /** Asks to open a tunnel with a name. A null account means the operator. */
     const ask = async (who: string | null, wanted: Wanted) => {
       tunnels += 1;
       const tunnelId = `tun_name-${tunnels}`;
@@ -66,7 +69,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       return code;
     };
 
-    it('is decided by first use, and stays so when its tunnel has ended', async () => {
+    it('an account owns a name by first use, even after the tunnel has closed', async () => {
       const first = await ask(set.accountId, { label: 'shop' });
       expect(first.code).toBeNull();
       first.open();
@@ -79,7 +82,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.accountId, { label: 'shop', groupKeyHash: 'c'.repeat(64) })).toBeNull();
     });
 
-    it('is held likewise for a p2p name, which is another name than the same word as a subdomain', async () => {
+    it('a p2p name is owned by first use, independently of the subdomain with the same text', async () => {
       const wanted = { kind: 'p2p', label: 'office-db' } as const;
       const first = await ask(set.accountId, wanted);
       expect(first.code).toBeNull();
@@ -92,7 +95,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.otherAccountId, { label: 'office-db' })).toBeNull();
     });
 
-    it('is the same for all that is nested below it', async () => {
+    it('using a nested name claims the whole name: a.shop claims shop, *.shop and b.shop', async () => {
       const first = await ask(set.accountId, { label: 'a.shop' });
       first.open();
       for (const label of ['shop', '*.shop', 'b.shop']) {
@@ -101,13 +104,13 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       }
     });
 
-    it('is not decided by a tunnel that found no endpoint', async () => {
+    it('a tunnel that found no endpoint claims no name', async () => {
       const first = await ask(set.accountId, { label: 'tried' });
       first.giveUp();
       await expect.poll(() => codeFor(set.otherAccountId, { label: 'tried' })).toBeNull();
     });
 
-    it('is opened by the key of its last group, too, whoever has it', async () => {
+    it('any account with the key of the last group can use the group’s name', async () => {
       const keyHash = 'a'.repeat(64);
       const first = await ask(set.accountId, { label: 'pool', groupKeyHash: keyHash });
       first.open();
@@ -116,7 +119,8 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       second.open();
       first.close();
       second.close();
-      // Either may begin it anew; without the key, or with another, it is nobody else's.
+      // Both accounts can start the group again with the group key. Without the key, or with another key, only the first account can use
+      // the name.
       expect(await codeFor(set.otherAccountId, { label: 'pool', groupKeyHash: keyHash })).toBeNull();
       const another = await ask(set.otherAccountId, { label: 'pool', groupKeyHash: 'b'.repeat(64) });
       expect([another.code, another.message]).toEqual(['GROUP_KEY_MISMATCH', 'group key does not match']);
@@ -124,7 +128,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.accountId, { label: 'pool' })).toBeNull();
     });
 
-    it('is no matter of the operator, who owns none and takes none from an account', async () => {
+    it('the operator owns no name and takes no name or port from an account', async () => {
       const free = await ask(null, { label: 'news' });
       expect(free.code).toBeNull();
       free.open();
@@ -139,7 +143,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(null, { kind: 'tcp', label: '20042' })).toBe('TUNNEL_PORT_IN_USE');
     });
 
-    it('is known of what is reserved: for visitors, and for ports that nobody else is given', async () => {
+    it('reserved names and ports are known to the edge and refused to other accounts', async () => {
       const { reserved } = set.backend;
       const other: Owner = { kind: 'account', accountId: set.otherAccountId };
       const own: Owner = { kind: 'account', accountId: set.accountId };
@@ -155,14 +159,14 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.otherAccountId, { label: 'kept' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
       for (const label of ['kept', '*.kept']) expect(await codeFor(set.accountId, { label })).toBeNull();
       expect(await codeFor(set.accountId, { kind: 'tcp', label: '20042' })).toBeNull();
-      // A port by use is nobody's afterwards.
+      // A port claimed by use is free again once its tunnel has closed.
       const used = await ask(set.accountId, { kind: 'tcp', label: '20043' });
       used.open();
       used.close();
       expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20043' })).toBeNull();
     });
 
-    it('is proven for an own domain: its account alone serves it, and the operator what no account has', async () => {
+    it('a verified domain serves only its account; the operator can use domains without an account', async () => {
       const { reserved } = set.backend;
       await expect.poll(() => reserved.accountOfDomain('*.example.org')).toBe(set.accountId);
       expect(reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -172,14 +176,14 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
         expect(await domainFor(set.otherAccountId, domain)).toBe(unverified(domain));
         expect(await domainFor(null, domain)).toBe(unverified(domain));
       }
-      // To the letter: what a wildcard covers is not for that itself a domain of the account.
+      // Domains are compared exactly: a verified wildcard does not verify the hosts below it.
       for (const domain of ['other.example.org', 'example.org', '*.shop.example.org']) {
         expect(await domainFor(set.accountId, domain)).toBe(unverified(domain));
         expect(await domainFor(null, domain)).toBeNull();
       }
     });
 
-    it('is told when an own domain changes hands, but not when it lapses', async (context) => {
+    it('listeners are notified when a domain gets a new owner or is removed, but not when it lapses', async (context) => {
       const { other, backend } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -200,7 +204,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(heard).toHaveLength(2);
     });
 
-    it('may be away to be asked about own domains: what is known decides, what is not known comes again', async (context) => {
+    it('during an outage, known domains are decided locally and accounts cannot use unknown domains yet', async (context) => {
       const { other, backend } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -216,7 +220,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
         .toBe(unverified('new.example.org'));
     });
 
-    it('may be away to be asked: what is known is let in, other names that are asked for come again', async (context) => {
+    it('during an outage, known names are decided locally and other requested names are refused for now', async (context) => {
       const { other } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => set.backend.reserved.isReserved('kept')).toBe(true);
@@ -239,7 +243,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       const assigned = await ask(set.otherAccountId, { label: 'opened-meanwhile', choice: 'assigned' });
       assigned.open();
       await other.comeBack();
-      // It is told of what was opened meanwhile.
+      // After the outage, the platform is told of tunnels opened meanwhile.
       await expect
         .poll(() => codeFor(set.accountId, { label: 'opened-meanwhile' }), { timeout: 15_000 })
         .toBe('TUNNEL_SUBDOMAIN_IN_USE');

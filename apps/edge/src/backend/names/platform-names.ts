@@ -1,4 +1,5 @@
-// Whose names are, as an edge with a platform knows it: what the platform says of it, and what is let in by what is known while nobody answers.
+// Ownership of names on an edge with a platform. The platform decides; while the platform is unreachable, the edge decides by its last
+// known state.
 import { join } from 'node:path';
 import type { EdgeChange, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -12,7 +13,7 @@ import { isHeldByUse, isReservedKind, type ReservedNames } from './reserved-name
 import { UsedNames } from './used-names.ts';
 import type { DomainKeepers } from './verified-domains.ts';
 
-/** for the change that tells of an own domain which the platform has just let a tunnel in at */
+/** Maximum wait for the change event about a custom domain after the platform has admitted a tunnel on the domain. */
 const DOMAIN_HEARD_MS = 2000;
 
 export interface PlatformNamesOptions {
@@ -30,7 +31,7 @@ export class PlatformNames {
   readonly #known: PlatformReservedNames;
   readonly #used: UsedNames;
   readonly #clock: Clock;
-  /** Of tunnels that were admitted and not told to be closed yet. */
+  /** Admission requests of admitted tunnels, until the tunnels are closed. */
   readonly #admitted = new Map<string, { readonly request: AdmissionRequest; isOpen: boolean }>();
   readonly #onDomains = new Set<(keepers: DomainKeepers) => void>();
 
@@ -54,13 +55,16 @@ export class PlatformNames {
 
   // ---- whose a name is ----
 
-  /** The operator's tunnels are not counted, and take nothing that an account has. null: it may be had. `introduced` throws while the platform is away. */
+  /**
+   * Decides about a tunnel of the operator. Such tunnels are not counted, but cannot take names that belong to an account. Returns null
+   * if admitted. `introduced` throws while the platform is unreachable.
+   */
   async refusalForOperator(asked: AdmissionRequest, introduced: () => Promise<void>): Promise<Fault | null> {
     const { owner, endpoint, domain } = asked;
-    // The edge is told of every one that an account has: there is nobody to ask.
+    // The edge knows all domains of accounts, so no request to the platform is needed.
     if (domain !== null) return this.#known.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null || endpoint.joinsGroup) return null;
-    // What the edge chose by chance is nobody's, and needs nobody to say so.
+    // A name that the edge chose at random belongs to no account, so no check is needed.
     if (endpoint.choice === 'assigned') return null;
     const { kind, label, groupKeyHash } = endpoint;
     try {
@@ -68,12 +72,15 @@ export class PlatformNames {
       const isFree = await this.#link.isNameFree({ kind, label, group_key_hash: groupKeyHash });
       return isFree ? null : refusalOf(endpoint);
     } catch (error) {
-      // A platform of before knows no such call: there nothing is anybody's.
+      // An older platform rejects the unknown request. On such a platform, names have no owners.
       return error instanceof LinkFailure && error.kind === 'refused' ? null : this.refusalWhileAway(asked);
     }
   }
 
-  /** By what was last known: what is reserved or verified, and what was open here. */
+  /**
+   * Decides while the platform is unreachable, by the known reservations, verified domains and recently used names. Returns null if
+   * admitted.
+   */
   refusalWhileAway({ endpoint: asked, owner, domain }: AdmissionRequest): Fault | null {
     if (domain !== null) return this.#domainWhileAway(domain, owner);
     if (asked === null || asked.label === null || asked.joinsGroup) return null;
@@ -90,15 +97,15 @@ export class PlatformNames {
     return choice === 'asked' ? new Fault('NAMES_AWAY') : refusalOf(asked);
   }
 
-  /** One that nobody had may have been verified a moment ago. */
+  /** Decides about a custom domain. A domain without a known owner may have been verified a moment ago, so the fault is retryable. */
   #domainWhileAway(domain: string, owner: Owner): Fault | null {
     const refusal = this.#known.domains.refusalFor(domain, owner);
     return refusal !== null && this.#known.accountOfDomain(domain) === null ? new Fault('NAMES_AWAY') : refusal;
   }
 
   /**
-   * The platform has let a tunnel in at this domain: the change that says whose it is comes, or has come. It does not from a platform of before, which
-   * reads past the domain and lets in everybody.
+   * Waits for the change event about a custom domain after the platform has admitted a tunnel. Resolves to true if the account owns the
+   * domain. No event arrives from an older platform, which ignores the domain and admits tunnels of any account.
    */
   hearsOfDomain(domain: string, accountId: string): Promise<boolean> {
     const isKnown = (): boolean => this.#known.domains.lastAccountOf(domain) === accountId;
@@ -128,7 +135,10 @@ export class PlatformNames {
     if (endpoint !== null || domain !== null) this.#admitted.set(tunnelId, { request, isOpen: false });
   }
 
-  /** What was asked for: a platform that was away then is told of it. null: it has no public endpoint. */
+  /**
+   * Marks a tunnel as open. Returns its admission request, which is reported in case the platform was unreachable at admission. Returns
+   * null if the tunnel has no public endpoint.
+   */
   opened(tunnelId: string): AdmissionRequest | null {
     const tunnel = this.#admitted.get(tunnelId);
     if (tunnel === undefined) return null;
@@ -137,7 +147,7 @@ export class PlatformNames {
     return tunnel.request;
   }
 
-  /** One that was not opened by now never will be. */
+  /** Removes an admitted tunnel that was not opened. Such a tunnel is never opened later. */
   admissionEnded(tunnelId: string): void {
     if (this.#admitted.get(tunnelId)?.isOpen === false) this.#admitted.delete(tunnelId);
   }
@@ -161,13 +171,13 @@ export class PlatformNames {
     this.#known.changed(change);
   }
 
-  /** Each sign of life of the platform; `isForgetful`: changes were missed. */
+  /** Called after each response of the platform. `isForgetful`: the edge has missed changes. */
   platformHeard(isForgetful: boolean): void {
     if (isForgetful) this.#known.takeAnew();
     else this.#known.takeOnce();
   }
 
-  /** It had been away, and may be another version now. */
+  /** Called when the platform is reachable again, possibly with a newer version. */
   platformBack(): void {
     this.#known.askAgain();
   }
@@ -183,10 +193,10 @@ export class PlatformNames {
   }
 }
 
-/** A p2p name is another name than the same word as a subdomain. No subdomain contains a slash. */
+/** Key of a used name. P2p names have a prefix, because a p2p name and a subdomain can be the same word. No subdomain contains a slash. */
 const usedName = (kind: 'subdomain' | 'p2p', label: string): string => (kind === 'p2p' ? `p2p/${label}` : label);
 
-/** As the link has it. */
+/** Converts an admission request to the fields of a platform request. */
 export const endpointFields = (asked: AdmissionRequest | null): Pick<TunnelQuestion, 'endpoint' | 'domain'> => ({
   ...(asked?.endpoint == null ? {} : { endpoint: linkEndpoint(asked.endpoint) }),
   ...(asked?.domain == null ? {} : { domain: asked.domain }),
@@ -200,7 +210,10 @@ const linkEndpoint = (asked: RequestedEndpoint): NonNullable<TunnelQuestion['end
   joins_group: asked.joinsGroup,
 });
 
-/** In the words of the specification; what a group is refused with tells nothing of who is there. */
+/**
+ * Returns the fault for a name owned by another account. The texts are defined by the specification; the fault for a group does not
+ * reveal the owner.
+ */
 export const refusalOf = ({ kind, label, groupKeyHash }: RequestedEndpoint): Fault => {
   if (groupKeyHash !== null) return new Fault('GROUP_KEY_MISMATCH');
   if (kind === 'p2p') return new Fault('TUNNEL_P2P_NAME_IN_USE', { name: label ?? '' });

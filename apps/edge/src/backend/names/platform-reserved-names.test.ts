@@ -37,7 +37,10 @@ afterEach(async () => {
   await folder.close();
 });
 
-/** Each line is sent when it is there; the body ends with the last. */
+/**
+ * Creates a response body with one JSON object per line. Each line is sent as soon as it is available, and the body ends after the last
+ * line.
+ */
 const bodyOf = (lines: Iterable<object> | AsyncIterable<object>): ReadableStream<Uint8Array> =>
   ReadableStream.from(
     (async function* () {
@@ -63,7 +66,7 @@ const start = async (names: () => Promise<ReadableStream<Uint8Array>>, logger: L
 
 const snapshot = (at: number, names: readonly Name[]) => async () => bodyOf([{ at }, ...names, { end: true }]);
 
-it('a snapshot says what is reserved, and changes after it what became of that', async () => {
+it('a snapshot sets the reserved names, later changes update them, and older changes are ignored', async () => {
   const { known } = await start(snapshot(7, [name('shop', 'a'), name('*.shop', 'a'), name('20042', 'b', 'tcp')]));
   expect(known.isReserved('shop')).toBe(false);
   known.takeOnce();
@@ -71,13 +74,13 @@ it('a snapshot says what is reserved, and changes after it what became of that',
   expect([known.isReserved('x.shop'), known.isReserved('20042')]).toEqual([true, false]);
   known.changed(changed(8, name('shop', null)));
   known.changed(changed(9, name('blog', 'b')));
-  // From before the snapshot, which has it.
+  // A change from before the snapshot is ignored, because the snapshot includes it.
   known.changed(changed(6, name('shop', 'c')));
   expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
   expect([known.countOf('subdomain'), known.countOf('tcp'), known.countOf('udp')]).toEqual([2, 1, 0]);
 });
 
-it('what changes while the snapshot comes is not lost, nor undone by it', async () => {
+it('changes during a snapshot are kept, and the snapshot does not undo them', async () => {
   let goOn = (): void => {};
   const waiting = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -98,7 +101,7 @@ it('what changes while the snapshot comes is not lost, nor undone by it', async 
   expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
 });
 
-it('one that was cut off is not taken: what was known stays, and it is asked for again', async () => {
+it('an incomplete snapshot is discarded: known names stay, and the snapshot is requested again', async () => {
   let asked = 0;
   const whole = snapshot(1, [name('shop', 'a')]);
   const { known } = await start(async () => {
@@ -117,7 +120,7 @@ it('one that was cut off is not taken: what was known stays, and it is asked for
   });
 });
 
-it('a platform of before, which has no such list, is asked again when it comes back', async () => {
+it('an older platform without the list of names is asked again after an outage', async () => {
   let asked = 0;
   const { known } = await start(async () => {
     asked += 1;
@@ -126,14 +129,14 @@ it('a platform of before, which has no such list, is asked again when it comes b
   known.takeOnce();
   await eventually(() => expect(asked).toBe(1));
   for (let times = 0; times < 3; times += 1) known.takeOnce();
-  // It was away, and may be another one now.
+  // The platform was unreachable and may have been upgraded, so the edge asks again.
   await eventually(() => {
     known.askAgain();
     expect(asked).toBe(2);
   });
 });
 
-it('the next run knows it without a platform, changes included', async () => {
+it('the next run knows the reserved names without the platform, including later changes', async () => {
   const first = await start(snapshot(1, [name('shop', 'a'), name('blog', 'b')]));
   first.known.takeOnce();
   await eventually(() => expect(first.known.isReserved('shop')).toBe(true));
@@ -146,7 +149,7 @@ it('the next run knows it without a platform, changes included', async () => {
 });
 
 it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subdomain"}\n'])(
-  'a file that is damaged is said so, and nothing of it is believed: %j',
+  'a damaged file of reserved names is reported and ignored: %j',
   async (text) => {
     const path = join(folder.path, 'names.jsonl');
     await writeFile(path, text);
@@ -162,14 +165,14 @@ it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subd
   },
 );
 
-it('many names are taken in many short turns', async () => {
+it('20,000 reserved names are processed in many short turns of the event loop', async () => {
   const rows = 20_000;
   const lines = function* () {
     yield { at: 1 };
     for (let row = 0; row < rows; row += 1) yield name(`name-${row}`, `3f0c2b1e-0000-4000-8000-${row % 1000}`);
     yield { end: true };
   };
-  // As a socket has it: pieces of 64 KiB, all there at once.
+  // As from a socket: the snapshot comes in pieces of 64 KiB, all available at once.
   const text = Array.from(lines(), (line) => `${JSON.stringify(line)}\n`).join('');
   const bytes = new TextEncoder().encode(text);
   const pieces = function* () {
@@ -177,7 +180,7 @@ it('many names are taken in many short turns', async () => {
   };
   const { known, path } = await start(async () => ReadableStream.from(pieces()) as ReadableStream<Uint8Array>);
   known.takeOnce();
-  // How long a turn takes is the machine's affair; that none has more than a few hundred rows is ours.
+  // The duration of a turn depends on the machine, so the test counts turns: no turn processes more than NAMES_ROWS_PER_TURN rows.
   let turns = 0;
   while (known.countOf('subdomain') < rows) {
     await nextTurn();
@@ -188,11 +191,11 @@ it('many names are taken in many short turns', async () => {
   expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(rows + 2);
 });
 
-describe('own domains', () => {
+describe('verified domains', () => {
   const domain = (id: number, host: string, accountId: string | null, keepsTunnels = false) =>
     ({ kind: 'domain-changed', id, domain: host, account_id: accountId, keeps_tunnels: keepsTunnels }) as const;
 
-  it('come with the snapshot and with changes, stay on the disk, and are told of when they change hands', async () => {
+  it('come from the snapshot and from changes, stay on disk, and are reported to listeners', async () => {
     heard = [];
     const rows = async () =>
       bodyOf([{ at: 7 }, { domain: 'a.test', account_id: 'a' }, name('shop', 'a'), { end: true }]);
@@ -202,7 +205,7 @@ describe('own domains', () => {
     known.changed(domain(8, 'b.test', 'b'));
     known.changed(domain(9, 'a.test', null, true));
     expect([known.accountOfDomain('a.test'), known.accountOfDomain('b.test')]).toEqual([null, 'b']);
-    // A late one of before does not undo what is known; that one was removed is told all the same.
+    // Late changes from before the snapshot change no owner. Listeners still hear of a removal, with the current owner.
     known.changed(domain(6, 'b.test', null));
     known.changed(domain(5, 'gone.test', null));
     known.changed(domain(4, 'gone.test', 'c'));
@@ -217,7 +220,7 @@ describe('own domains', () => {
     expect([again.known.accountOfDomain('b.test'), again.known.isReserved('shop')]).toEqual(['b', true]);
   });
 
-  it('that a new snapshot lacks were removed meanwhile, and have nobody’s tunnels; those that have lapsed keep them', async () => {
+  it('missing from a new snapshot are reported as removed; lapsed domains keep their tunnels', async () => {
     heard = [];
     const verified = ['removed.test', 'lapsed.test', 'both.test'].map((one) => ({ domain: one, account_id: 'a' }));
     const snapshots = [
@@ -241,7 +244,7 @@ describe('own domains', () => {
     await eventually(() => expect(heard.slice(5)).toEqual([['lapsed.test', null]]));
   });
 
-  it('of 10,000 are taken in turns', async () => {
+  it('in a snapshot of 10,000 are all loaded', async () => {
     const rows = Array.from({ length: 10_000 }, (_, nth) => ({ domain: `host-${nth}.example.org`, account_id: 'a' }));
     const { known } = await start(async () => bodyOf([{ at: 1 }, ...rows, { end: true }]));
     known.takeOnce();

@@ -1,5 +1,5 @@
-// The reserved names and verified own domains that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
-// platform is away knows them, too.
+// Reserved names and verified domains from the platform: a snapshot, then each change. Kept on disk, so that the edge knows the names
+// even if the edge starts while the platform is unreachable.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
@@ -19,11 +19,11 @@ import {
 } from './reserved-names.ts';
 import type { DomainKeepers, VerifiedDomains } from './verified-domains.ts';
 
-/** reserved names and ports that an edge knows; a snapshot with more is not taken */
+/** Maximum reserved names and ports on an edge. A larger snapshot is rejected. */
 const RESERVED_NAMES_MAX = 1_000_000;
-/** one line of the snapshot */
+/** Maximum size of a line in the snapshot of names. */
 const NAMES_LINE_MAX_BYTES = 4 * 1024;
-/** for the whole snapshot of reserved names; 100,000 take a second */
+/** Timeout for loading the snapshot of reserved names. 100,000 names take a second. */
 const NAMES_SNAPSHOT_MS = 60_000;
 
 export interface PlatformReservedNamesOptions {
@@ -31,11 +31,11 @@ export interface PlatformReservedNamesOptions {
   readonly logger: Logger;
   readonly link: Pick<PlatformLink, 'names'>;
   readonly path: string;
-  /** Own domains are somebody else's now, or nobody's. */
+  /** Called when custom domains have a new owner, or no owner anymore. */
   readonly onDomains: (keepers: DomainKeepers) => void;
 }
 
-/** `account_id` null: it is reserved no more, or verified for nobody. */
+/** Change of a name or domain. `account_id` null: the name is no longer reserved, or the domain is no longer verified. */
 type NameChange = Extract<EdgeChange, { kind: 'name-changed' | 'domain-changed' }>;
 type NameRow = Extract<NameChange, { kind: 'name-changed' }>['name'];
 type DomainChange = Extract<NameChange, { kind: 'domain-changed' }>;
@@ -46,13 +46,13 @@ export class PlatformReservedNames implements ReservedNames {
   readonly #options: PlatformReservedNamesOptions;
   readonly #file: LineLog;
   #table = new ReservedNameTable();
-  /** The change that the table is at; those before it are in it. */
+  /** Id of the latest change in the snapshot. Changes with this id or a lower id are already in the table. */
   #at = 0;
-  /** Since the last snapshot was begun: what it may not have. */
+  /** Changes since the start of the current snapshot, which may be missing in the snapshot. */
   #since: NameChange[] = [];
   readonly #taking = new SingleFlight(() => this.#take());
   #isTakenAgain = false;
-  /** One was taken in this run, or the platform is of before and has none. */
+  /** True if a snapshot was loaded in the current run, or if the platform is too old to provide a snapshot. */
   #isSettled = false;
   #isRefused = false;
   readonly #ending = new AbortController();
@@ -108,7 +108,7 @@ export class PlatformReservedNames implements ReservedNames {
 
   // ---- how it comes to be known ----
 
-  /** What the last run knew. Never rejects. */
+  /** Loads the names known to the last run. Never rejects. */
   async start(): Promise<void> {
     const { path, logger } = this.#options;
     try {
@@ -130,19 +130,19 @@ export class PlatformReservedNames implements ReservedNames {
     await this.#file.close();
   }
 
-  /** With each sign of life of the platform: until there is one. */
+  /** Loads a snapshot unless loaded already. Called after each response of the platform. */
   takeOnce(): void {
     if (!this.#isSettled && this.#taking.current === null) this.takeAnew();
   }
 
-  /** Changes were missed. */
+  /** Loads a snapshot again, because the edge has missed changes. */
   takeAnew(): void {
     this.#isSettled = false;
     this.#isTakenAgain = true;
     void this.#taking.run();
   }
 
-  /** A platform of before may be one of now. */
+  /** Loads a snapshot if an earlier request was rejected, because an old platform may have been updated. */
   askAgain(): void {
     if (this.#isRefused) this.takeAnew();
   }
@@ -154,11 +154,11 @@ export class PlatformReservedNames implements ReservedNames {
       apply(this.#table, row);
       this.#file.append(lineOf(row));
     }
-    // Also what the snapshot knew: that something was removed, no list of what is there can say.
+    // Listeners are notified even if the snapshot contained the change already, because a snapshot cannot show that a domain was removed.
     if (change.kind === 'domain-changed') this.#tellOfDomain(change);
   }
 
-  /** Whose it is now: a late change does not undo a later one. */
+  /** Reports the current owner of a domain instead of the owner in the change, so that a late change does not undo a later change. */
   #tellOfDomain({ domain, account_id: changedTo, keeps_tunnels: keepsTunnels }: DomainChange): void {
     const accountId = this.#table.accountOfDomain(domain);
     const isGone = changedTo === null && !keepsTunnels;
@@ -182,7 +182,7 @@ export class PlatformReservedNames implements ReservedNames {
         if (moved.size > 0) onDomains(moved);
       } catch (error) {
         if (this.#ending.signal.aborted) return;
-        // A platform of before knows no such call: nothing is reserved there.
+        // An older platform rejects the request, because it has no reserved names.
         this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
         this.#isSettled = this.#isRefused;
         const reason = error instanceof Error ? error.message : String(error);
@@ -191,7 +191,7 @@ export class PlatformReservedNames implements ReservedNames {
     }
   }
 
-  /** Row by row, in turns: visitors do not wait for it. */
+  /** Loads the snapshot in small steps, so that visitors do not wait. */
   async #snapshot(): Promise<{ readonly table: ReservedNameTable; readonly at: number }> {
     const ending = new AbortController();
     const end = (): void => ending.abort();

@@ -1,5 +1,5 @@
-// The names and ports that are reserved, as this edge knows them, and what others ask of that: routing for visitors whose tunnel is away, the leases
-// for ports that they must not give out.
+// Reserved names and ports known to the edge. Routing uses the names for visitors of a disconnected tunnel; port assignment skips
+// reserved ports.
 
 import { type ReservedPort, wildcardOver } from '@tunnel/rules/names';
 import { type Owner, ownerKey, type Transport } from '@tunnel/rules/tunnels';
@@ -9,38 +9,44 @@ import { VerifiedDomains } from './verified-domains.ts';
 export type ReservedKind = 'subdomain' | Transport;
 export const RESERVED_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies readonly ReservedKind[];
 
-/** Kinds of names that an account can own. It owns a p2p name by use only. */
+/** Kinds of names that an account can own. A p2p name can be owned only by use, not by reservation. */
 export type NameKind = ReservedKind | 'p2p';
 export const NAME_KINDS = [...RESERVED_KINDS, 'p2p'] as const satisfies readonly NameKind[];
 
-/** Whether a name of this kind stays with its account for a while after use. Ports do not, because there are few: an account keeps a port only by a reservation. */
+/**
+ * Whether a name of this kind stays with its account for a while after use. Ports do not stay, because ports are scarce: an account keeps
+ * a port only by a reservation.
+ */
 export const isHeldByUse = (kind: NameKind): kind is 'subdomain' | 'p2p' => kind === 'subdomain' || kind === 'p2p';
 
 export const isReservedKind = (kind: NameKind): kind is ReservedKind => kind !== 'p2p';
 
 export interface ReservedName {
   readonly kind: ReservedKind;
-  /** The subdomain, or the port as text. */
+  /** Subdomain, or port as text. */
   readonly label: string;
   readonly accountId: string;
-  /** Of its last group; whoever has that key may open it, too. */
+  /** Key hash of the last group with the name. A tunnel with the same group key can also open the name. */
   readonly groupKeyHash: string | null;
 }
 
 export interface ReservedNames {
-  /** Is there somebody who keeps this subdomain, or the wildcard over it? */
+  /** Whether the subdomain, or a wildcard that covers the subdomain, is reserved. */
   isReserved(subdomain: string): boolean;
-  /** It is reserved, and neither for this owner nor for a group with this key. */
+  /** Whether the port is reserved, but neither for the owner nor for a group with the key. */
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean;
-  /** It is reserved, for whichever account. */
+  /** Whether the port is reserved for any account. */
   isReservedPort(transport: Transport, port: number): boolean;
   reservedPorts(transport: Transport): Iterable<ReservedPort>;
   countOf(kind: ReservedKind): number;
-  /** Whose own domain this is, to the letter; null: nobody's. Names of the edge are none. */
+  /** Returns the account that owns a custom domain, by exact name. Returns null without an owner, and for names below the edge's domain. */
   accountOfDomain(domain: string): string | null;
 }
 
-/** An account alone, or with the key of its last group: most have none, and there may be 100,000 of them. */
+/**
+ * Owner of a reserved name: an account id, or an account id with the key hash of its last group. Most names have no group, and a plain
+ * string saves memory with 100,000 names.
+ */
 type Keeper = string | { readonly accountId: string; readonly groupKeyHash: string };
 
 export class ReservedNameTable implements ReservedNames {

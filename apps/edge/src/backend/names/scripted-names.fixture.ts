@@ -1,4 +1,4 @@
-// Whose names are, on the platform's side of the link, in memory: the rules of name-ownership over rows. Used by tests only.
+// Name ownership on the platform’s side of the link, in memory: applies the rules of name ownership to rows. Used by tests only.
 import type { ReservedName, WantedNameEndpoint } from '@tunnel/contract';
 import {
   FREE_NAME,
@@ -17,12 +17,12 @@ const GRACE_MS = 7 * DAY_MS;
 
 export class ScriptedNames {
   readonly #rows = new Map<string, NameOwnership>();
-  /** Wildcards, which go with a name of the same account. */
+  /** Accounts of reserved wildcards, by wildcard. A wildcard needs a name of the same account. */
   readonly #wildcards = new Map<string, string>();
   readonly #tunnels = new Map<string, string>();
   now = 0;
 
-  /** What a tunnel is refused with; null: it is counted. */
+  /** Claims the requested name for a tunnel. Returns the reason of a refusal, or null if the tunnel is admitted. */
   open(tunnelId: string, accountId: string, endpoint: WantedNameEndpoint): NameRefusal | null {
     if (endpoint.label === null) return null;
     const key = keyOf(endpoint.kind, endpoint.label);

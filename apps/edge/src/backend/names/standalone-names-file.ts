@@ -1,5 +1,5 @@
-// names.json: whose names are at an edge that runs alone. Written aside and renamed, so that there is always a whole one; one that cannot be read is
-// kept beside it, for whoever can mend it.
+// File names.json: ownership of names on an edge without a platform. Written to a temporary file and renamed, so that the file is always
+// complete. An unreadable file is renamed and kept, so that a person can repair the file.
 
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,11 +9,14 @@ import * as z from 'zod';
 import { NAMES_FILE_MAX_BYTES, NAMES_ROWS_PER_TURN } from './limits.ts';
 import { NAME_KINDS, type NameKind } from './reserved-names.ts';
 
-/** how long changes of names.json are gathered before it is written anew */
+/** Delay between a change and writing names.json, so that a single write covers many changes. */
 const NAMES_JSON_WRITE_MS = 100;
-/** and so many times as long as the last writing took, when that is longer: a large file costs no more time than a small one */
+/**
+ * Minimum delay between writes as a multiple of the last write's duration. A large file then takes no larger share of time than a small
+ * file.
+ */
 const NAMES_JSON_WRITE_PAUSE = 10;
-/** between tries to write the file to a disk that does not take it */
+/** Delay before a failed write of names.json is retried. */
 const NAMES_JSON_RETRY_MS = 5000;
 
 export interface NameRow {
@@ -26,7 +29,7 @@ export interface StandaloneNamesFileOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly dataDir: string;
-  /** As they are now. */
+  /** Returns the current rows of names.json. */
   readonly rows: () => Iterable<NameRow>;
 }
 
@@ -43,7 +46,7 @@ const fileSchema = z.object({
       account: z.string().min(1),
       group_key_hash: z.string().nullable(),
       in_use: z.boolean(),
-      /** Absent from files of versions that did not tell assigned names from chosen ones. */
+      /** Whether the edge has chosen the name. Missing in files of older versions, which did not distinguish assigned from chosen names. */
       assigned: z.boolean().optional(),
       last_used_at: time,
       released_at: time,
@@ -68,7 +71,7 @@ export class StandaloneNamesFile {
     this.#path = join(options.dataDir, FILE);
   }
 
-  /** Those of the last run; what it had open has ended by now. */
+  /** Reads the names of the last run. Tunnels that were open have ended with that run. */
   async read(now: number): Promise<readonly NameRow[]> {
     try {
       const text = await readBounded(this.#path, NAMES_FILE_MAX_BYTES);
@@ -81,7 +84,7 @@ export class StandaloneNamesFile {
     }
   }
 
-  /** Soon, with whatever else changes until then. */
+  /** Schedules a write of names.json after a short delay, which includes further changes. */
   changed(): void {
     if (this.#isClosed) return;
     this.#isStale = true;
@@ -99,7 +102,7 @@ export class StandaloneNamesFile {
 
   async #write(): Promise<void> {
     const { logger, rows, clock } = this.#options;
-    // What changes meanwhile waits for its own turn, and is written at once only when it is the last.
+    // Changes during a write wait for the next delayed write. Only on close, they are written at once.
     while (this.#isStale && (this.#isClosed || this.#waiting === undefined)) {
       this.#isStale = false;
       const begunAt = clock.monotonic();
@@ -114,7 +117,7 @@ export class StandaloneNamesFile {
         if (!this.#hasFailed)
           logger.error({ file, reason }, 'cannot write the file of names; some may be missing after the next start');
         this.#hasFailed = true;
-        // Tried again later, or at the end: names without a change in between must not be missing in the file.
+        // The write is retried later or on close even without further changes, so that the file misses no name.
         this.#isStale = true;
         this.#pauseMs = NAMES_JSON_RETRY_MS;
         this.changed();
@@ -140,7 +143,7 @@ const rowOf = (entry: Entry, now: number): NameRow => {
     ownerId: account,
     groupKeyHash: group_key_hash,
     openTunnels: 0,
-    // A run that was killed had no time to say when.
+    // A killed run could not record when its names were last used, so the current time is used.
     lastUsedAt: in_use ? now : msOf(last_used_at),
     ...(assigned === true ? { isAssigned: assigned } : {}),
   };
@@ -151,7 +154,7 @@ const rowOf = (entry: Entry, now: number): NameRow => {
   return { kind, label, ownership };
 };
 
-/** In pieces that take no time; each row on a line of its own. */
+/** Formats the file in small pieces, so that the event loop is not blocked. Each row has a separate line. */
 function* piecesOf(rows: readonly NameRow[]): Generator<string> {
   yield '{"version":1,"names":[\n';
   for (let from = 0; from < rows.length; from += NAMES_ROWS_PER_TURN) {

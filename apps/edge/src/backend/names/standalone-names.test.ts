@@ -26,7 +26,7 @@ interface Given {
   readonly logger?: Logger;
 }
 
-/** A run of the edge on the same folder. */
+/** Starts a run of the edge. All runs of a test share a folder. */
 const startRun = async (given: Given = {}) => {
   const names = new StandaloneNames({
     clock,
@@ -51,7 +51,7 @@ const startRun = async (given: Given = {}) => {
     if (refusal === null) names.opened(tunnelId);
     return { code: refusal?.code ?? 'open', close: () => names.closed(tunnelId) };
   };
-  /** Opened and closed at once. */
+  /** Opens and immediately closes a tunnel. Returns 'open' or the code of the refusal. */
   const use = (account: string, label: string, kind?: 'tcp'): string => {
     const { code, close } = ask(account, label, kind);
     close();
@@ -62,7 +62,7 @@ const startRun = async (given: Given = {}) => {
 
 const IN_USE = 'TUNNEL_SUBDOMAIN_IN_USE';
 
-it('holds a name that the edge chose for its hours, also over a restart, and then keeps it from others for its grace', async () => {
+it('an assigned name is held for its hours, even after a restart, then kept from other accounts for the grace days', async () => {
   const HOUR_MS = 3_600_000;
   const first = await startRun({ grace: 1 });
   first.ask('alice', 'brisk-otter', 'subdomain', 'assigned').close();
@@ -77,7 +77,7 @@ it('holds a name that the edge chose for its hours, also over a restart, and the
   await second.names.stop();
 });
 
-it('a name stays its account’s across runs, for as many days as the file says, then for those of grace', async () => {
+it('a used name stays with its account across runs for the hold days, then for the grace days', async () => {
   const first = await startRun();
   expect(first.use('alice', 'shop')).toBe('open');
   await first.names.stop();
@@ -93,7 +93,7 @@ it('a name stays its account’s across runs, for as many days as the file says,
   await third.names.stop();
 });
 
-it('one that was served when the edge was killed is counted as used until the next start', async () => {
+it('a name in use when the edge was killed counts as used until the next start', async () => {
   const first = await startRun();
   first.ask('alice', 'shop');
   await clock.advance(100);
@@ -110,7 +110,7 @@ it('one that was served when the edge was killed is counted as used until the ne
 });
 
 it.each(['later', 'at the end'])(
-  'a file that could not be written is written %s, without another change',
+  'a file of names that could not be saved is saved %s, without another change',
   async (when) => {
     const error = vi.fn();
     const first = await startRun({ logger: { ...quiet, error } as unknown as Logger });
@@ -133,7 +133,7 @@ it.each(['later', 'at the end'])(
   },
 );
 
-it('without days of hold use claims nothing; what a key reserves is its own all the same', async () => {
+it('without hold days, use claims no name, but reserved names and ports stay with their account', async () => {
   const { names, use } = await startRun({ hold: 0, grace: 0, reserved: { alice: ['kept', 'tcp/20042'] } });
   expect([use('alice', 'shop'), use('bob', 'shop'), use('bob', 'kept'), use('alice', 'kept')]).toEqual([
     ...['open', 'open', IN_USE, 'open'],
@@ -142,7 +142,7 @@ it('without days of hold use claims nothing; what a key reserves is its own all 
   await names.stop();
 });
 
-it('what is taken out of the configuration is released; what is put in is the account’s, whoever used it', async () => {
+it('a name removed from the config is released, and an added name belongs to its account despite earlier use', async () => {
   const first = await startRun({ reserved: { alice: ['kept', '*.kept'] } });
   expect([first.names.reserved.isReserved('kept'), first.names.reserved.isReserved('x.kept')]).toEqual([true, true]);
   expect(first.use('alice', 'shop')).toBe('open');
@@ -160,7 +160,7 @@ it('what is taken out of the configuration is released; what is put in is the ac
   await second.names.stop();
 });
 
-it('a hundred names are an account’s by use; the one longest unused is given back for one more', async () => {
+it('an account holds at most 100 names by use; one more releases the name unused for the longest time', async () => {
   const { names, use } = await startRun();
   for (let at = 0; at <= 100; at += 1) {
     expect(use('alice', `n${at}`)).toBe('open');
@@ -174,7 +174,7 @@ it('a hundred names are an account’s by use; the one longest unused is given b
 });
 
 it.each(['{', '{"version":2,"names":[]}', '{"version":1,"names":[{"kind":"subdomain"}]}'])(
-  'a file that cannot be read is put aside with a clear line, not overwritten: %j',
+  'an unreadable file of names is reported and moved aside, not overwritten: %j',
   async (text) => {
     await writeFile(join(folder.path, 'names.json'), text);
     const lines: [object, string][] = [];
@@ -197,7 +197,7 @@ it.each(['{', '{"version":2,"names":[]}', '{"version":1,"names":[{"kind":"subdom
   },
 );
 
-it('one who opens names without end loses its own released ones, and takes none of another account’s', async () => {
+it('an account that opens too many names loses only its own released names', async () => {
   const released_at = new Date(clock.now()).toISOString();
   const row = (account: string, label: string) => ({
     kind: 'subdomain',
@@ -221,7 +221,7 @@ it('one who opens names without end loses its own released ones, and takes none 
   expect(rows).toHaveLength(STANDALONE_NAMES_MAX);
 });
 
-it('gives reserved words to no account anew, unless the operator has reserved one for it', async () => {
+it('reserved words are refused to every account unless the operator has reserved the word for the account', async () => {
   const run = await startRun({ reserved: { alice: ['autodiscover'] } });
   for (const label of ['wpad', 'mta-sts', 'ns1', 'ns9', 'a.dns']) {
     expect([label, run.ask('bob', label).code]).toEqual([label, 'TUNNEL_SUBDOMAIN_INVALID']);

@@ -1,5 +1,5 @@
-// Whose names are at an edge that runs alone: the rules of name-ownership over the rows of one file, for the accounts of `[[auth.keys]]`. What a key reserves in the
-// configuration is its account's by the operator's word.
+// Ownership of names on an edge without a platform: applies the rules of name-ownership to the rows of a file, for the accounts of
+// `[[auth.keys]]`. Names that the configuration reserves for a key belong to the key's account.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -27,10 +27,10 @@ import {
 } from './reserved-names.ts';
 import { type NameRow, StandaloneNamesFile } from './standalone-names-file.ts';
 
-/** rows of names.json; with more the released ones go before their time */
+/** Maximum rows in names.json. Above the limit, released names are removed early. */
 export const STANDALONE_NAMES_MAX = 20_000;
 
-/** `[names]` of server.toml. */
+/** Section `[names]` of server.toml. */
 export interface NameTimes {
   readonly hold_days: number;
   readonly assigned_hold_hours: number;
@@ -40,14 +40,14 @@ export interface NameTimes {
 export interface StandaloneNamesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** `[names]`. */
+  /** Section `[names]` of the configuration. */
   readonly rules: NameTimes;
   readonly keys: readonly {
     readonly account: string;
     readonly reserved: readonly string[];
     readonly domains: readonly string[];
   }[];
-  /** Holds names.json; absent: names last as long as the process. */
+  /** Folder of names.json. Undefined if names are kept only while the process runs. */
   readonly dataDir: string | undefined;
 }
 
@@ -64,10 +64,10 @@ export class StandaloneNames {
   readonly #file: StandaloneNamesFile | null;
   readonly #rules: Readonly<Record<'names' | 'ports', NameRules>>;
   readonly #rows = new Map<string, NameRow>();
-  /** Names that each account has by use, to bound them. */
+  /** Keys of the names that each account holds by use. Needed to limit the number of held names. */
   readonly #held = new Map<string, Set<string>>();
   readonly #reserved = new ReservedNameTable();
-  /** Tunnels that are counted in a row. */
+  /** Tunnels counted as users of a name, by tunnel id. */
   readonly #counted = new Map<string, Counted>();
 
   constructor(options: StandaloneNamesOptions) {
@@ -75,7 +75,7 @@ export class StandaloneNames {
     this.#options = options;
     const graceMs = rules.grace_days * DAY_MS;
     const holdMs = rules.hold_days * DAY_MS;
-    // Where names are not held by use, those that the edge chose are not either.
+    // If chosen names are not held after use, assigned names are not held either.
     const assignedHoldMs = holdMs === 0 ? 0 : rules.assigned_hold_hours * HOUR_MS;
     this.#rules = { names: { holdMs, assignedHoldMs, graceMs }, ports: { holdMs: 0, graceMs } };
     this.#file =
@@ -88,7 +88,7 @@ export class StandaloneNames {
 
   // ---- a tunnel comes and goes ----
 
-  /** null: it may be had, and is counted from now on. */
+  /** Decides about a tunnel. Returns null if admitted; the tunnel is then counted as a user of the name. */
   admit({ tunnelId, owner, endpoint, domain }: AdmissionRequest): Fault | null {
     if (domain !== null) return this.#reserved.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null) return null;
@@ -115,7 +115,7 @@ export class StandaloneNames {
     if (counted !== undefined) counted.isOpen = true;
   }
 
-  /** One that was not opened by now never will be. */
+  /** Removes the count of an admitted tunnel that was not opened. Such a tunnel is never opened later. */
   admissionEnded(tunnelId: string): void {
     if (this.#counted.get(tunnelId)?.isOpen === false) this.#end(tunnelId, true);
   }
@@ -176,7 +176,10 @@ export class StandaloneNames {
     if (ownership?.kind === 'held') this.#held.get(ownership.ownerId)?.delete(key);
   }
 
-  /** Released ones end with their time; who opens names without end fills the file with them, and loses its own before those of others. */
+  /**
+   * Removes a released name above the row limit. Released names normally expire. An account that fills the file with names loses its
+   * released names before other accounts do.
+   */
   #boundRows(account: string): void {
     if (this.#rows.size <= STANDALONE_NAMES_MAX) return;
     let first: string | undefined;
@@ -206,7 +209,7 @@ export class StandaloneNames {
     return this.#options.clock.now();
   }
 
-  /** What time has ended is not written down again. */
+  /** Yields the rows for names.json, and removes expired rows. */
   *#current(): Generator<NameRow> {
     const now = this.#now();
     for (const row of [...this.#rows.values()]) {
@@ -224,7 +227,7 @@ export class StandaloneNames {
       reserved.map((entry) => ({ account, ...reservationOf(entry) })),
     );
     const keys = new Set(configured.map(keyOf));
-    // Reserved by a configuration of before.
+    // Releases names that an earlier configuration reserved and the current configuration does not.
     for (const row of [...this.#rows.values()]) {
       const { ownership } = row;
       if (ownership.kind === 'reserved' && !keys.has(keyOf(row))) {
@@ -239,16 +242,16 @@ export class StandaloneNames {
 
   #reserve(account: string, kind: ReservedKind, label: string): void {
     if (label.startsWith('*.')) {
-      // The name below belongs to the same account, which owns all that is nested.
+      // A wildcard gets no row. The name after `*.` belongs to the same account and owns all names nested below.
       this.#reserved.set({ kind, label, accountId: account, groupKeyHash: null });
       return;
     }
     const event = { kind: 'reserve', by: account, servedByOther: false } as const;
-    // The operator may give an account a name that accounts cannot claim themselves, such as wpad.
+    // The operator can give an account a name that accounts cannot claim themselves, such as wpad.
     const rules = kind === 'subdomain' ? this.#rules.names : this.#rules.ports;
     const effects = this.#feed(this.#rowOf({ kind, label }), event, rules);
     if (!effects.some(({ kind: effect }) => effect === 'refused')) return;
-    // It was another's by use. The operator decides otherwise.
+    // Another account holds the name by use. The operator's configuration has priority.
     this.#set({ kind, label, ownership: FREE_NAME });
     this.#feed({ kind, label, ownership: FREE_NAME }, event, rules);
   }
@@ -260,7 +263,7 @@ export class StandaloneNames {
 
 const keyOf = ({ kind, label }: Pick<NameRow, 'kind' | 'label'>): string => `${kind} ${label}`;
 
-/** `shop`, `*.shop`, `tcp/20042`. */
+/** Parses a reservation of the configuration: `shop`, `*.shop`, `tcp/20042`. */
 const reservationOf = (entry: string): { readonly kind: ReservedKind; readonly label: string } => {
   const [transport, port] = entry.split('/');
   return port === undefined ? { kind: 'subdomain', label: entry } : { kind: transport as ReservedKind, label: port };

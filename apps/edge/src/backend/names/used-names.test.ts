@@ -26,7 +26,7 @@ const startRun = async (): Promise<UsedNames> => {
   return used;
 };
 
-it('who had a name here last may come back to it for 30 days, in the next run, too', async () => {
+it('the last user of a name can return to it for 30 days, even in the next run', async () => {
   const first = await startRun();
   first.used('a.shop', BOB, null);
   first.used('shop', ALICE, null);
@@ -42,7 +42,7 @@ it('who had a name here last may come back to it for 30 days, in the next run, t
   await used.stop();
 });
 
-it('a pool is opened by its key alone: who began it here may be anybody who has that', async () => {
+it('a group’s name is known by the group key only, not by the account', async () => {
   const used = await startRun();
   used.used('pool', ALICE, 'key');
   used.used('pool', BOB, 'key');
@@ -54,7 +54,7 @@ it('a pool is opened by its key alone: who began it here may be anybody who has 
   await used.stop();
 });
 
-it('no more are kept than the bound, and a damaged file is none', async () => {
+it('the number of used names is bounded, and a damaged file is ignored', async () => {
   const used = await startRun();
   const ownerOf = (at: number): Owner => ({ kind: 'account', accountId: `account-${at % 200}` });
   for (let at = 0; at <= USED_NAMES_MAX; at += 1) used.used(`n${at}`, ownerOf(at), null);
@@ -67,7 +67,7 @@ it('no more are kept than the bound, and a damaged file is none', async () => {
   await next.stop();
 });
 
-it('one who opens names without end pushes out its own alone, in the next run, too', async () => {
+it('an account with too many used names evicts only its own names, even in the next run', async () => {
   const used = await startRun();
   const bound = USED_NAMES_PER_ACCOUNT_MAX;
   used.used('shop', ALICE, null);

@@ -1,16 +1,16 @@
-// Which subdomains were open here lately, and for whom: whoever had one may come back to it while nobody can be asked whose it is. Kept on the disk,
-// because the edge may be started anew meanwhile.
+// Names recently open on this edge, with their owners. While the platform is unreachable, an owner can open a recently used name again.
+// Kept on disk, because the edge may restart meanwhile.
 
 import { owningLabel } from '@tunnel/rules/names';
 import { type Owner, sameOwner } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
 import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
 
-/** subdomains that were open here, each remembered for its account while the platform is away; the longest unused is forgotten */
+/** Maximum recently used names in memory and on disk. The least recently used name is removed first. */
 export const USED_NAMES_MAX = 10_000;
-/** of one account: no more than it can hold */
+/** Maximum remembered names per account, which is the number of names that an account can hold. */
 export const USED_NAMES_PER_ACCOUNT_MAX = 100;
-/** so long after its last use here */
+/** Time for which a name is remembered after its last use on this edge. */
 export const USED_NAMES_MS = 30 * 24 * 3_600_000;
 
 export interface UsedNamesOptions {
@@ -21,18 +21,18 @@ export interface UsedNamesOptions {
 
 interface Use {
   readonly owner: Owner;
-  /** Of the group that was there; null: it stood alone. */
+  /** Key hash of the group that used the name. Null for a tunnel without a group. */
   readonly groupKeyHash: string | null;
-  /** Milliseconds since the epoch. */
+  /** Time of the last use in milliseconds since the epoch. */
   readonly at: number;
 }
 
 export class UsedNames {
   readonly #options: UsedNamesOptions;
   readonly #file: LineLog;
-  /** By the name that they are nested below, longest unused first. */
+  /** Last use by owning name, which covers all names nested below. Least recently used first. */
   readonly #uses = new Map<string, Use>();
-  /** The names of each account among them, in the same order; null: the operator's. */
+  /** Names of each account, in the same order. The key null stands for the operator. */
   readonly #ofAccount = new Map<string | null, Set<string>>();
 
   constructor(options: UsedNamesOptions) {
@@ -51,7 +51,7 @@ export class UsedNames {
     return this.#uses.size;
   }
 
-  /** What the last run left. Never rejects. */
+  /** Loads the recently used names of the last run from disk. Never rejects. */
   async start(): Promise<void> {
     const { path, logger } = this.#options;
     try {
@@ -69,7 +69,7 @@ export class UsedNames {
     await this.#file.close();
   }
 
-  /** Opened or ended there. */
+  /** Records the use of a name, when a tunnel was opened or closed. */
   used(subdomain: string, owner: Owner, groupKeyHash: string | null): void {
     const label = owningLabel(subdomain);
     const use = { owner, groupKeyHash, at: this.#options.clock.now() };
@@ -77,7 +77,10 @@ export class UsedNames {
     this.#file.append(lineOf(rowOf(label, use)));
   }
 
-  /** It was this owner's here, or that of a group with this key: of a pool the edge does not know whose the name is, only which key opened it. */
+  /**
+   * Whether the name was last used on this edge by the owner, or by a group with the key. For a group, the edge knows only the key that
+   * opened the name, not the owner of the name.
+   */
   isKnownTo(subdomain: string, owner: Owner, groupKeyHash: string | null): boolean {
     const use = this.#uses.get(owningLabel(subdomain));
     if (use === undefined || this.#options.clock.now() - use.at >= USED_NAMES_MS) return false;
@@ -94,7 +97,7 @@ export class UsedNames {
     const account = accountOf(use.owner);
     const own = this.#ofAccount.get(account) ?? new Set();
     this.#ofAccount.set(account, own.add(label));
-    // Whoever opens names without end pushes out its own, not the others'.
+    // An account that opens names without limit loses its oldest names and not names of other accounts.
     if (own.size > USED_NAMES_PER_ACCOUNT_MAX) this.#deleteFirst(own);
     if (this.#uses.size > USED_NAMES_MAX) this.#deleteFirst(this.#uses.keys());
   }
@@ -121,7 +124,7 @@ const FILE = 'used-names';
 
 const accountOf = (owner: Owner): string | null => (owner.kind === 'operator' ? null : owner.accountId);
 
-/** `account_id` null: the operator's. */
+/** Formats a row of the file. `account_id` is null for the operator. */
 const rowOf = (label: string, { owner, groupKeyHash, at }: Use): object => ({
   label,
   account_id: accountOf(owner),

@@ -1,16 +1,17 @@
-// Own domains that are proven to be an account's, as this edge knows them: for visitors whose tunnel is away, and for when nobody can be asked.
+// Custom domains with verified owners, as known to the edge. Used for visitors of a disconnected tunnel, and for decisions while the
+// platform is unreachable.
 
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '@tunnel/rules/tunnels';
 
-/** Domains that changed hands, and whose each is now; null: nobody's. */
+/** Domains with a changed owner, and the account of the new owner. Null if the domain has no owner anymore. */
 export type DomainKeepers = ReadonlyMap<string, string | null>;
 
 export class VerifiedDomains {
-  /** One entry each, the id of the account as it came: 10,000 are some 2 MB. */
+  /** Owners of verified domains: account id by domain. 10,000 domains take about 2 MB. */
   readonly #accounts = new Map<string, string>();
 
-  /** Those that nobody has any more, and whose each was last: its tunnels stay. */
+  /** Last account id of domains without a current owner. Open tunnels on a lapsed domain stay open. */
   readonly #lapsed = new Map<string, string>();
 
   get size(): number {
@@ -28,7 +29,7 @@ export class VerifiedDomains {
     this.#lapsed.set(domain, accountId);
   }
 
-  /** Whose tunnels may be on it: also where it has lapsed. */
+  /** Returns the account that can have open tunnels on the domain: the owner, or the last owner of a lapsed domain. */
   lastAccountOf(domain: string): string | null {
     return this.#accounts.get(domain) ?? this.#lapsed.get(domain) ?? null;
   }
@@ -45,14 +46,20 @@ export class VerifiedDomains {
     return this.#accounts.entries();
   }
 
-  /** null: it may be served for this owner. The operator needs no proof, and takes nothing that an account has. */
+  /**
+   * Returns null if the owner can open a tunnel on the domain. The operator needs no verification, but cannot take a domain that belongs
+   * to an account.
+   */
   refusalFor(domain: string, owner: Owner): Fault | null {
     const keeper = this.#accounts.get(domain);
     const isTheirs = owner.kind === 'operator' ? keeper === undefined : keeper === owner.accountId;
     return isTheirs ? null : new Fault('TUNNEL_DOMAIN_UNVERIFIED', { domain });
   }
 
-  /** Those that are somebody else's than before, or were taken from whoever had them. That one has lapsed ends no tunnel. */
+  /**
+   * Returns the domains that got a new owner, or lost their owner, since an earlier state. A lapsed domain is not included, because its
+   * tunnels stay open.
+   */
   changedSince(before: VerifiedDomains): DomainKeepers {
     const changed = new Map<string, string | null>();
     for (const [domain, accountId] of this.#accounts) {

@@ -1,4 +1,4 @@
-// A held body on its way: only as fast as it is taken, each byte once, whoever takes the rest.
+// A held body on its way to a service: sent only as fast as it is taken, and each byte once, even if the member changes.
 import type { HeaderField } from '@tunnel/http1';
 import { expect, it } from 'vitest';
 import { HeldBodies } from '../../policy/held-bodies.ts';
@@ -23,7 +23,7 @@ const hold = (bodies: HeldBodies, text: string) => {
   return held;
 };
 
-it('stops when its taker does, goes on when it drains, and is counted until the last of it is out', () => {
+it('a held body is sent only as fast as it is taken, and counts until its last byte is out', () => {
   const bodies = new HeldBodies();
   const body = 'abcd'.repeat(PIECE);
   const source = new BufferedBody(hold(bodies, body));
@@ -43,7 +43,7 @@ it('stops when its taker does, goes on when it drains, and is counted until the 
   expect(ends).toHaveLength(1);
 });
 
-it('what the next member is given is what the one before was not', () => {
+it('the next member gets exactly the bytes of a held body that the previous member did not take', () => {
   const bodies = new HeldBodies();
   const body = 'wxyz'.repeat(PIECE / 2);
   const source = new BufferedBody(hold(bodies, body));
@@ -57,7 +57,7 @@ it('what the next member is given is what the one before was not', () => {
   expect(Buffer.concat([...first.got, ...second.got]).toString()).toBe(body);
 });
 
-it('an empty body ends at once', () => {
+it('an empty held body ends at once', () => {
   const source = new BufferedBody(hold(new HeldBodies(), ''));
   let ends = 0;
   source.taker = new Taker();

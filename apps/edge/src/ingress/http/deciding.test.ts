@@ -1,4 +1,5 @@
-// Requests whose way must be asked for: route() answers later. Nothing is lost meanwhile, and a visitor that leaves is noticed.
+// Requests that wait for a routing decision, because route() answers later. No byte is lost during the wait, and the edge notices a
+// visitor that leaves.
 import type { ClientHttp2Session } from 'node:http2';
 import * as net from 'node:net';
 import { Fault } from '@tunnel/errors';
@@ -21,7 +22,7 @@ interface Asked {
   fail(error: unknown): void;
 }
 
-/** Every request waits in `asked` until the test decides. */
+/** Starts a stand in which every request waits in `asked` until the test decides. */
 const setUp = async (
   listener?: Parameters<typeof startRecordingService>[1],
   report: (error: unknown, where: string) => void = rethrow,
@@ -57,7 +58,7 @@ it.each([
   ['a length', `Content-Length: ${BODY.length}\r\n\r\n${BODY}`],
   ['chunks', `Transfer-Encoding: chunked\r\n\r\n${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`],
 ])(
-  'HTTP/1.1: a body with %s that came meanwhile is passed on whole, and the next request is its own',
+  'HTTP/1.1: a body with %s that arrives before the decision is passed on whole, apart from the next request',
   async (_, rest) => {
     const { stand, service, asked } = await setUp();
     const post = `POST /one HTTP/1.1\r\nHost: a\r\n${rest}`;
@@ -74,7 +75,7 @@ it.each([
   },
 );
 
-it('HTTP/1.1: what waits is bounded, as the visitor is not read meanwhile', async () => {
+it('HTTP/1.1: a visitor that waits for a decision is not read, so that buffers stay small', async () => {
   const { stand, asked } = await setUp();
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
   cleanups.push(() => socket.destroy());
@@ -87,11 +88,11 @@ it('HTTP/1.1: what waits is bounded, as the visitor is not read meanwhile', asyn
   await eventually(() => expect(socket.writableLength).toBeGreaterThan(0));
   for (let n = 0; n < 64; n += 1) socket.write(piece);
   await new Promise((resolve) => setImmediate(resolve));
-  // The rest is in the visitor's own queue: the kernel's buffers hold some MiB at most.
+  // The remaining bytes wait in the visitor's own queue, because the kernel buffers hold only some MiB.
   expect(socket.writableLength).toBeGreaterThan(32 * 1024 * 1024);
 });
 
-it('HTTP/1.1: a visitor that leaves while it waits is forgotten, whatever is decided then', async () => {
+it('HTTP/1.1: a visitor that leaves before the decision is forgotten, whatever the decision is', async () => {
   const { stand, service, asked } = await setUp();
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
   socket.on('error', () => {});
@@ -106,7 +107,7 @@ it('HTTP/1.1: a visitor that leaves while it waits is forgotten, whatever is dec
   ]);
 });
 
-it('HTTP/1.1: an answer of our own, and a decision that fails, are answered', async () => {
+it('HTTP/1.1: a decision to reject gets 404, and a failed decision gets 500', async () => {
   const { stand, asked } = await setUp();
   const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
   const refused = talk(stand.port, GET);
@@ -117,7 +118,7 @@ it('HTTP/1.1: an answer of our own, and a decision that fails, are answered', as
   expect(await failed).toMatch(/^HTTP\/1\.1 500 /);
 });
 
-it('HTTP/2: requests wait side by side, bodies included, and those that are taken back are forgotten', async () => {
+it('HTTP/2: requests with bodies wait for decisions independently, and canceled requests are forgotten', async () => {
   const { stand, service, asked } = await setUp();
   const port = await startHttpsPort(stand.ingress);
   cleanups.push(() => port.stop());
@@ -142,12 +143,12 @@ it('HTTP/2: requests wait side by side, bodies included, and those that are take
   ]);
 });
 
-/** Its request has come whole, as far as the edge lets it. */
+/** Waits until the edge has received the whole request, as far as it reads the request. */
 const sent = async (session: ClientHttp2Session): Promise<void> => {
   for (let n = 0; n < 3; n += 1) await new Promise((resolve) => session.ping(resolve));
 };
 
-it('HTTP/2: trailers that came meanwhile are passed on, and refused where they are malformed', async () => {
+it('HTTP/2: trailers that arrive before the decision are passed on, or get 400 if malformed', async () => {
   const { stand, asked } = await setUp((request, response) => response.end(JSON.stringify(request.trailers)));
   const port = await startHttpsPort(stand.ingress);
   cleanups.push(() => port.stop());
@@ -165,7 +166,7 @@ it('HTTP/2: trailers that came meanwhile are passed on, and refused where they a
   expect((await bad).status).toBe(400);
 });
 
-it('HTTP/1.1 and HTTP/2: what is asked for when the edge drains is still answered, and nothing after it', async () => {
+it('HTTP/1.1 and HTTP/2: requests that wait for a decision when the edge drains are still answered', async () => {
   const { stand, service, asked } = await setUp();
   const port = await startHttpsPort(stand.ingress);
   cleanups.push(() => port.stop());
@@ -184,7 +185,7 @@ it('HTTP/1.1 and HTTP/2: what is asked for when the edge drains is still answere
 });
 
 it.each(['HTTP/1.1', 'HTTP/2'])(
-  '%s: a fault behind the decision is answered with 500 and counted: visitor.decided',
+  '%s: a fault after the decision is answered with 500 and reported as visitor.decided',
   async (version) => {
     const reports: string[] = [];
     const { stand, asked } = await setUp(undefined, (_error, where) => reports.push(where));
@@ -201,7 +202,7 @@ it.each(['HTTP/1.1', 'HTTP/2'])(
       return `${status} ${String(headers['x-tunnel-error'])}`;
     };
     const visiting = visit();
-    // No route at all: whoever takes it up throws.
+    // A decision without a route makes the edge throw.
     (await next(asked)).answer(undefined as unknown as RouteDecision);
     expect(await visiting).toMatch(/500 [\s\S]*INTERNAL/);
     expect(reports).toEqual(['visitor.decided']);

@@ -1,4 +1,4 @@
-// Trying another member, for visitors of HTTP/2, and for services that speak it.
+// Failover to the next member of a group, for HTTP/2 visitors and for services that speak HTTP/2.
 import { constants } from 'node:http2';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ interface Stage {
   readonly visit: (authority?: string) => ReturnType<typeof visitHttp2>;
 }
 
-/** Members are chosen in their order. */
+/** Starts a group. The members are chosen in order. */
 const startStage = async (
   members: readonly (MemberOptions & { readonly service?: RecordingService })[],
   options: Partial<IngressOptions> = {},
@@ -50,8 +50,8 @@ const dispatchesOf = (stand: GroupStand): number[] =>
 const requestsOf = (stand: GroupStand): number[] => stand.members.map(({ tunnel }) => tunnel.counters.requests);
 const openOf = (stand: GroupStand): number[] => stand.members.map(({ tunnel }) => tunnel.counters.openConnections);
 
-describe('a visitor of HTTP/2', () => {
-  it('is served by the next member when the first cannot dial, with its body', async () => {
+describe('an HTTP/2 visitor', () => {
+  it('is served by the next member, with its body, when the first member cannot dial', async () => {
     const services = await Promise.all(['one', 'two'].map((name) => startRecordingService(name)));
     const { stand, visit } = await startStage(services.map((service) => ({ service })));
     stand.members[0]?.refuse();
@@ -59,7 +59,7 @@ describe('a visitor of HTTP/2', () => {
     expect(await ask(session, { ':path': '/' })).toMatchObject({ status: 200, body: 'two' });
     const sent = deterministicBytes(1_000_003, 6);
     for (const headers of [{}, { 'content-length': sent.length }]) {
-      // A connection of its own: the first one stays with who has served it.
+      // Every upload uses a new connection, because an existing connection stays with its member.
       expect((await ask(visit(), { ':method': 'POST', ...headers }, sent)).body).toBe('two');
     }
     expect(services[1]?.asked.map(({ bodyHash }) => bodyHash).slice(1)).toEqual([hashOf(sent), hashOf(sent)]);
@@ -68,7 +68,7 @@ describe('a visitor of HTTP/2', () => {
     expect(stand.captured(stand.members[1] as StandMember)).toHaveLength(3);
   });
 
-  it('counts as one connection, also when all its requests move at once', async () => {
+  it('counts as one connection, even if all 20 requests move to the next member at once', async () => {
     const services = await Promise.all(['one', 'two'].map((name) => startRecordingService(name)));
     const { stand, visit } = await startStage(services.map((service) => ({ service })));
     const [one] = stand.members as [StandMember];
@@ -88,7 +88,7 @@ describe('a visitor of HTTP/2', () => {
     await eventually(() => expect(openOf(stand)).toEqual([0, 0]));
   });
 
-  it('is dispatched once to a group, however many of its names it asks for', async () => {
+  it('is dispatched to a group once, however many names of the group it requests', async () => {
     const service = await startRecordingService('one');
     const stage: { stand?: GroupStand } = {};
     const tunnels: IngressOptions['tunnels'] = { at: () => stage.stand?.group };
@@ -101,7 +101,7 @@ describe('a visitor of HTTP/2', () => {
     expect([dispatchesOf(stand), openOf(stand)]).toEqual([[1], [1]]);
   });
 
-  it('gets 502 for a POST that was sent, a reset for half an answer, and nobody else is asked', async () => {
+  it('gets 502 for a POST that was sent and a reset for half a response; no other member is tried', async () => {
     const service = await startRecordingService('two');
     const { stand, visit } = await startStage([{}, { service }]);
     const [one] = stand.members as [StandMember];
@@ -114,7 +114,7 @@ describe('a visitor of HTTP/2', () => {
     expect(service.asked).toEqual([]);
   });
 
-  it('is told when nobody is healthy', async () => {
+  it('gets 502 with GROUP_UNHEALTHY when no member is healthy', async () => {
     const { stand, visit } = await startStage([{}]);
     stand.members[0]?.setHealthy(false);
     const answer = await ask(visit(), { ':path': '/', accept: 'application/json' });
@@ -123,8 +123,8 @@ describe('a visitor of HTTP/2', () => {
   });
 });
 
-describe('a service of HTTP/2', () => {
-  it('that cannot be dialled, or does not speak it, leaves the request to the next member', async () => {
+describe('an HTTP/2 service', () => {
+  it('that cannot be reached or does not speak HTTP/2 leaves the request to the next member', async () => {
     const plain = await startRecordingService('plain');
     const service = await startRecordingH2c('three');
     const { stand, visit } = await startStage([{ http: H2C }, { service: plain, http: H2C }, { service, http: H2C }]);
@@ -138,7 +138,7 @@ describe('a service of HTTP/2', () => {
     ]);
   });
 
-  it('takes the body of a visitor of HTTP/1.1 along, trailers too', async () => {
+  it('gets the body and trailers of an HTTP/1.1 visitor after another member refused the request', async () => {
     const service = await startRecordingH2c('two');
     const { stand } = await startStage([{ http: H2C }, { service, http: H2C }]);
     const refusals: (() => void)[] = [];
@@ -154,7 +154,7 @@ describe('a service of HTTP/2', () => {
     expect(service.asked[0]?.bodyHash).toBe(hashOf(Buffer.from('abcdef')));
   });
 
-  it('that refuses the call, or hangs up on it, is asked once more and then left when that is safe', async () => {
+  it('that refuses a stream gets the request once more; then the next member gets it, even a DELETE', async () => {
     let calls = 0;
     const refusing = await startRecordingH2c('one', (stream) => {
       calls += 1;
@@ -168,13 +168,13 @@ describe('a service of HTTP/2', () => {
     ]);
     expect((await ask(visit(), { ':path': '/' })).body).toBe('two');
     expect(calls).toBe(2);
-    // DELETE is not safe, but nothing was done.
+    // DELETE is not safe to repeat, but a refused stream has had no effect.
     expect((await ask(visit(), { ':method': 'DELETE', ':path': '/' })).body).toBe('two');
     expect(calls).toBe(4);
     expect(service.asked.map(({ method }) => method)).toEqual(['GET', 'DELETE']);
   });
 
-  it('whose member dies is replaced for a GET, and never for a POST that was sent', async () => {
+  it('that dies with its member is replaced for a GET, but not for a POST that was sent', async () => {
     const members: StandMember[] = [];
     const dying = await startRecordingH2c('one', () => {
       members[0]?.die();
@@ -196,7 +196,7 @@ describe('a service of HTTP/2', () => {
     expect(service.asked.map(({ method }) => method)).toEqual(['GET']);
   });
 
-  it('that has said 103 is not left any more', async () => {
+  it('that has sent 103 is not replaced by another member', async () => {
     const hinting = await startRecordingH2c('one', (stream) => {
       stream.additionalHeaders({ ':status': 103, link: '</a>' });
       setTimeout(() => stream.close(constants.NGHTTP2_REFUSED_STREAM), 20);
@@ -211,7 +211,7 @@ describe('a service of HTTP/2', () => {
     expect(service.asked).toEqual([]);
   });
 
-  it('stands in for one of HTTP/1.1 when there is no body, and else one that speaks the same', async () => {
+  it('replaces an HTTP/1.1 service if the request has no body; otherwise an HTTP/1.1 member does', async () => {
     const h2c = await startRecordingH2c('two');
     const service = await startRecordingService('three');
     const { visit } = await startStage([{}, { service: h2c, http: H2C }, { service }]);

@@ -1,4 +1,4 @@
-// Trying another member, for visitors of HTTP/1.1.
+// Failover to the next member of a group, for HTTP/1.1 visitors.
 
 import * as http from 'node:http';
 import * as net from 'node:net';
@@ -23,7 +23,7 @@ let three: StandMember;
 
 beforeEach(async () => {
   services = await Promise.all(['one', 'two', 'three'].map((name) => startRecordingService(name)));
-  // Chosen in this order.
+  // Members are chosen in the order one, two, three.
   const random = (): number => 0;
   const members = services.map(({ port }, at) => ({ localPort: port, accountId: `of ${at + 1}` }));
   stand = await startGroupStand(members, { random });
@@ -55,8 +55,8 @@ const upload = (body: Buffer, headers: http.OutgoingHttpHeaders): Promise<{ stat
     request.end(body);
   });
 
-describe('a request that no service has got', () => {
-  it('goes to the next member, and counts there alone', async () => {
+describe('a request that no service has received', () => {
+  it('goes to the next member and counts only there', async () => {
     one.refuse();
     expect(await talk(stand.port, GET)).toMatch(/\r\n\r\ntwo$/);
     expect(offeredTo()).toEqual([1, 1, 0]);
@@ -67,7 +67,7 @@ describe('a request that no service has got', () => {
     expect(stand.members.map(({ tunnel }) => tunnel.counters.bytes > 0)).toEqual([false, true, false]);
   });
 
-  it('is pendingFailover where it was put, until that member answers or another one gets it', async () => {
+  it('counts in pendingFailover of a member until that member answers or the next member gets the request', async () => {
     const pendingFailover = (): number[] => stand.members.map(({ tunnel }) => tunnel.counters.pendingFailover);
     const held: MuxStream[] = [];
     one.onStream = (stream) => held.push(stream);
@@ -85,7 +85,7 @@ describe('a request that no service has got', () => {
     ]);
   });
 
-  it('is decided when nobody serves it, and when its visitor leaves', async () => {
+  it('no longer counts in pendingFailover when all members refuse or the visitor leaves', async () => {
     for (const member of stand.members) member.refuse();
     expect(await talk(stand.port, GET)).toMatch(/^HTTP\/1.1 502 /);
     one.onStream = () => {};
@@ -97,7 +97,7 @@ describe('a request that no service has got', () => {
     expect(stand.members.map(({ tunnel }) => tunnel.counters.pendingFailover)).toEqual([0, 0, 0]);
   });
 
-  it('takes a body along, byte by byte, of a length and in chunks', async () => {
+  it('moves to the next member with its whole body, of known length or in chunks', async () => {
     one.refuse();
     two.refuse();
     const sent = deterministicBytes(1_000_003, 5);
@@ -114,7 +114,7 @@ describe('a request that no service has got', () => {
     expect([...stand.captured(one), ...stand.captured(two)]).toEqual([]);
   });
 
-  it('also when its body was complete before the first member said no', async () => {
+  it('moves to the next member even if its body was complete before the first member refused', async () => {
     const offers: (() => void)[] = [];
     one.onStream = (stream) => offers.push(() => stream.refuse({ code: 'dial-timeout', text: 'late' }));
     const answer = upload(Buffer.from('all of it'), { 'content-length': 9 });
@@ -124,15 +124,15 @@ describe('a request that no service has got', () => {
     expect(services[1]?.asked[0]?.bodyHash).toBe(hashOf(Buffer.from('all of it')));
   });
 
-  it('of any method: its member dies before it was sent', async () => {
-    // The client dials, and dies over it.
+  it('moves to another member, even as a POST, if its member dies before the request was sent', async () => {
+    // The client starts to dial, and dies.
     one.onStream = () => one.die();
-    // Who leaves is replaced by the last one in the order of choice.
+    // The last member in the order of choice takes the place of a member that leaves.
     expect(await upload(Buffer.from('pay'), { 'content-length': 3 })).toEqual({ status: 200, body: 'three' });
     expect(dispatchesOf()).toEqual([0, 0, 1]);
   });
 
-  it('is answered with 502 when all refuse, after each was tried exactly once', async () => {
+  it('gets 502 when every member refuses, after exactly one try each', async () => {
     for (const member of stand.members) member.refuse();
     const answer = await talk(stand.port, head('POST /x', 'Content-Length: 3', 'Connection: close').concat('abc'));
     expect(answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_UNREACHABLE\r\n/s);
@@ -142,7 +142,7 @@ describe('a request that no service has got', () => {
     expect(stand.group.tally({ kind: 'operator' }).totalDispatches).toBe(1);
   });
 
-  it('is put to nobody else when the first has failed long ago', async () => {
+  it('gets 502 without further members when the tries so far took too long', async () => {
     const held: MuxStream[] = [];
     const hold = (stream: MuxStream): void => void held.push(stream);
     const four = await stand.join({});
@@ -151,7 +151,7 @@ describe('a request that no service has got', () => {
     const answer = talk(stand.port, GET);
     for (let at = 0; at < 2; at += 1) {
       await eventually(() => expect(held).toHaveLength(at + 1));
-      // Not all at once: each try by itself is well within its time.
+      // The clock advances in steps, so that no single try exceeds the time limit.
       await stand.clock.advance(MEMBER_TRIES_MS / 2);
       held[at]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
     }
@@ -167,9 +167,9 @@ describe('a request that no service has got', () => {
     expect(await talk(stand.port, GET)).toMatch(/x-tunnel-error: LOCAL_UNREACHABLE/);
   });
 
-  it('does not count as a dispatch of its own later on a connection whose member lives', async () => {
+  it('adds no dispatch if it moves later on a connection while the first member lives', async () => {
     const answer = talk(stand.port, head('GET /1') + GET);
-    // The idle stream of the first request ends with the second one, and then the client cannot dial.
+    // The idle stream of the first request ends when the second request comes, and then the client cannot dial.
     let isFirst = true;
     one.onStream = (stream) => {
       if (isFirst)
@@ -186,7 +186,7 @@ describe('a request that no service has got', () => {
     expect(stand.members.map(({ tunnel }) => tunnel.counters.openConnections)).toEqual([0, 0, 0]);
   });
 
-  it('is put to each member in its own way', async () => {
+  it('is sent with the Host and capture settings of the member that gets it', async () => {
     const pair = await Promise.all([startRecordingService('a'), startRecordingService('b')]);
     const own = await startGroupStand(
       pair.map(({ port }, at) => ({ localPort: port, http: { hostHeader: `host-${at}`, capture: at === 0 } })),
@@ -201,7 +201,7 @@ describe('a request that no service has got', () => {
 });
 
 describe('a request that was sent', () => {
-  it('and has no answer goes to the next member when it is safe', async () => {
+  it('without an answer goes to the next member if repeating it is safe', async () => {
     one.onStream = (stream) => takeStream(stream, { onText: () => one.die() });
     expect(await talk(stand.port, GET)).toMatch(/\r\n\r\nthree$/);
     expect([requestsOf(), dispatchesOf()]).toEqual([
@@ -211,7 +211,7 @@ describe('a request that was sent', () => {
     expect(stand.captured(one)).toEqual([]);
   });
 
-  it('also when the service hangs up without a word', async () => {
+  it('goes to the next member if the service hangs up without an answer: GET, HEAD, OPTIONS, TRACE', async () => {
     one.onStream = (stream) => {
       stream.accept();
       stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {}, abandon: rethrow });
@@ -228,7 +228,7 @@ describe('a request that was sent', () => {
     ['POST', 'Content-Length: 0', ''],
     ['DELETE', 'X: y', ''],
     ['GET', 'Content-Length: 3', 'abc'],
-  ])('is not sent again when it may have done something: %s with %s', async (method, field, body) => {
+  ])('is not sent again if it may have had an effect: %s with %s', async (method, field, body) => {
     one.onStream = (stream) => takeStream(stream, { onText: (text) => text.endsWith(`\r\n\r\n${body}`) && one.die() });
     const answer = await talk(stand.port, head(`${method} /pay`, field, 'Connection: close') + body);
     expect(answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_CLOSED\r\n/s);
@@ -240,7 +240,7 @@ describe('a request that was sent', () => {
     expect(requestsOf()).toEqual([1, 0, 0]);
   });
 
-  it('is not sent again when it was under way as its member died, though it did not arrive: nobody can say', async () => {
+  it('is not sent again if its member died during sending, even if the request never arrived', async () => {
     const { upstream, pair } = one;
     const open = upstream.open.bind(upstream);
     let arrived = '';
@@ -260,7 +260,7 @@ describe('a request that was sent', () => {
     expect([arrived, offeredTo(), askedOf()]).toEqual(['', [1, 0, 0], [0, 0, 0]]);
   });
 
-  it('is not sent again once a byte of an answer has come', async () => {
+  it('is not sent again once a byte of the response has arrived', async () => {
     for (const begun of ['H', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n']) {
       one.onStream = (stream) => takeStream(stream, { answer: begun, ends: true });
       expect(await talk(stand.port, GET)).toMatch(/HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_CLOSED\r\n/s);
@@ -268,7 +268,7 @@ describe('a request that was sent', () => {
     expect(askedOf()).toEqual([0, 0, 0]);
   });
 
-  it('is cut off when its member dies in the middle of the answer', async () => {
+  it('is cut off when its member dies in the middle of the response', async () => {
     one.onStream = (stream) => takeStream(stream, { answer: 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf' });
     const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
     let answer = '';
@@ -290,7 +290,7 @@ describe('a request that was sent', () => {
     expect([answer.match(/HTTP/g)?.length, askedOf()]).toEqual([1, [0, 0, 0]]);
   });
 
-  it('and takes too long gets 504, from nobody else', async () => {
+  it('gets 504 after the time limit, and no other member is tried', async () => {
     one.onStream = (stream) => takeStream(stream);
     const answer = talk(stand.port, GET);
     await eventually(() => expect(one.offered).toBe(1));
@@ -317,7 +317,7 @@ describe('a request that was sent', () => {
     socket.write(head('GET /1'));
     await eventually(() => expect(answer).toMatch(/yes$/));
     socket.write(head('GET /2'));
-    // takeStream says nothing to a second request on the same stream.
+    // takeStream does not answer a second request on the same stream.
     streams[0]?.();
     await eventually(() => expect(answer.match(/yes/g)).toHaveLength(2));
     expect(offeredTo()).toEqual([2, 0, 0]);
@@ -328,7 +328,7 @@ describe('an upgrade', () => {
   const UPGRADE = head('GET /ws', 'Connection: Upgrade', 'Upgrade: echo');
   const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n';
 
-  it('goes to the next member before 101, with what came early', async () => {
+  it('goes to the next member before 101, together with early bytes', async () => {
     const echo = net.createServer((socket) => {
       socket.once('data', (first: Buffer) => {
         socket.write(`${SWITCH}hello `);

@@ -1,4 +1,5 @@
-// Fields by which somebody says who asks: ours are written anew, and the others pass only when a trusted proxy says them. Through every way in and out.
+// Header fields that claim the address of a visitor. The edge replaces some of these fields, and the others pass only from a trusted
+// proxy. Tested over every protocol between visitor, edge and service.
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -28,14 +29,17 @@ const CLAIMS: Told = {
 const OURS = ['x-real-ip', 'x-forwarded-port'];
 const CLAIMED = ['true-client-ip', 'x-client-ip', 'forwarded', 'true_client_ip', 'x_client_ip'];
 
-/** Of all that a service was told, what the claims are about. */
+/** Picks the claimed fields from the headers that a service received. */
 const pick = (headers: NodeJS.Dict<string | string[]>): Told =>
   Object.fromEntries(Object.keys(CLAIMS).flatMap((name) => (headers[name] ? [[name, String(headers[name])]] : [])));
 
 const stop = (server: { close(): unknown }): void => void cleanups.push(() => server.close());
 const portOf = (server: { address(): unknown }): number => (server.address() as AddressInfo).port;
 
-/** Answers with what it was told; to an upgrade with it in a field of 101. */
+/**
+ * Starts a service that responds with the claimed fields of the request. For an upgrade, the 101 response has the claimed fields in a
+ * header.
+ */
 const startHttp1 = async (options: Partial<IngressOptions>): Promise<HttpsStand> => {
   const server = http.createServer((request, response) => response.end(JSON.stringify(pick(request.headers))));
   server.on('upgrade', (request, socket) => {
@@ -95,13 +99,13 @@ describe.each([
   ['HTTP/2 to h2c', startH2c, overHttp2, '443'],
   ['a WebSocket', startHttp1, overWebSocket, '80'],
 ] as const)('%s', (_name, start, askOver, usualPort) => {
-  it.each(Object.keys(CLAIMS))('a visitor’s %s does not reach the service', async (name) => {
+  it.each(Object.keys(CLAIMS))('the %s field of an untrusted visitor does not reach the service', async (name) => {
     const stand = await start({ trustedProxies: ['10.0.0.0/8'] });
     const claim = { [name]: CLAIMS[name] as string };
     expect(await askOver(stand, claim)).toEqual({ 'x-real-ip': '127.0.0.1', 'x-forwarded-port': usualPort });
   });
 
-  it('what a trusted proxy says passes; address and port are ours, as it says', async () => {
+  it("a trusted proxy's fields reach the service, and the edge sets address and port accordingly", async () => {
     const stand = await start({ trustedProxies: ['127.0.0.0/8'] });
     const told = await askOver(stand, { ...CLAIMS, 'x-forwarded-for': '203.0.113.9' });
     expect(Object.keys(told).sort()).toEqual([...OURS, ...CLAIMED].sort());

@@ -1,4 +1,4 @@
-// An HTTP ingress in front of a group whose members have real sessions and local services of their own. Used by tests only.
+// An HTTP ingress in front of a group. Each member has a real session and can have a separate local service. Used by tests only.
 
 import type { MuxStream } from '@tunnel/mux';
 import { CAPABILITY } from '@tunnel/protocol';
@@ -18,15 +18,15 @@ export interface StandMember {
   readonly tunnel: Tunnel;
   readonly pair: SessionPair;
   readonly upstream: MuxUpstream;
-  /** Streams its client was offered since the start. */
+  /** Number of streams offered to the client of this member since the start. */
   readonly offered: number;
-  /** What its client does with one; at first it dials the local service. */
+  /** Handles a stream offered to the client. By default, the client dials the local service. */
   onStream: (stream: MuxStream) => void;
-  /** Its client cannot dial. */
+  /** From now on, the client refuses every stream because it cannot dial. */
   refuse(): void;
-  /** The session is lost: the member has left its group, and all its streams are reset. */
+  /** Ends the session: the member leaves the group, and its streams are reset. */
   die(): void;
-  /** The session lives, and has no way to the client for now. */
+  /** Cuts the carriers. The session continues without a way to the client. */
   loseCarriers(): Promise<void>;
   setHealthy(healthy: boolean): void;
 }
@@ -35,7 +35,7 @@ export interface MemberOptions {
   readonly localPort?: number;
   readonly http?: Partial<Tunnel['http']>;
   readonly accountId?: string;
-  /** Of its client; it knows policies unless told. */
+  /** Capabilities of the client. By default, the client knows policies. */
   readonly capabilities?: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export interface GroupStand {
   readonly clock: FakeClock;
   readonly port: number;
   join(member: MemberOptions): Promise<StandMember>;
-  /** Of the member, newest first. */
+  /** Returns the captures of a member, newest first. */
   captured(member: StandMember): readonly CaptureRecorder[];
   stop(): void;
 }

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Members are chosen in the order of their names. */
+/** Makes the balancer choose members in the order of their names. */
 const inOrder = (): number => 0;
 
 const startStand = async (names: readonly string[], options: Partial<IngressOptions> = {}): Promise<GroupStand> => {
@@ -28,7 +28,7 @@ const startStand = async (names: readonly string[], options: Partial<IngressOpti
   return stand;
 };
 
-/** A visitor that keeps its one connection. */
+/** Returns a function for sending requests over a single connection. */
 const keepVisiting = (stand: GroupStand): (() => Promise<{ status: number; body: string; error: unknown }>) => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   cleanups.push(() => agent.destroy());
@@ -57,7 +57,7 @@ const openOf = (...members: (StandMember | undefined)[]): (number | undefined)[]
 const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\nConnection: close\r\n\r\n';
 
 describe('a connection to a group', () => {
-  it('stays with the member it was dispatched to, and is counted once', async () => {
+  it('stays with its first member and counts as one dispatch', async () => {
     const stand = await startStand(['one', 'two'], { random: Math.random });
     const visit = keepVisiting(stand);
     const first = (await visit()).body;
@@ -67,7 +67,7 @@ describe('a connection to a group', () => {
     expect(stand.ingress.connections).toBe(1);
   });
 
-  it('is spread over the members, connection by connection', async () => {
+  it('goes to a random member, so that 60 connections reach all three members', async () => {
     const stand = await startStand(['one', 'two', 'three'], { random: Math.random });
     const served = new Set<string>();
     for (let i = 0; i < 60; i += 1) served.add((await talk(stand.port, GET)).split('\r\n\r\n')[1] ?? '');
@@ -75,7 +75,7 @@ describe('a connection to a group', () => {
     expect(dispatchesOf(stand)).toBe(60);
   });
 
-  it('whose member is unhealthy goes elsewhere with its next request, and is counted anew', async () => {
+  it('moves with its next request when its member is unhealthy, and then counts as a second dispatch', async () => {
     const counts = new InFlight({ perKey: 10 });
     const stand = await startStand(['one', 'two'], { counts });
     const [one, two] = stand.members;
@@ -92,7 +92,7 @@ describe('a connection to a group', () => {
     expect([one?.tunnel.counters.requests, two?.tunnel.counters.requests]).toEqual([1, 2]);
   });
 
-  it('whose member has gone goes elsewhere, too', async () => {
+  it('moves to another member when its member has left', async () => {
     const stand = await startStand(['one', 'two']);
     const visit = keepVisiting(stand);
     expect((await visit()).body).toBe('one');
@@ -101,7 +101,7 @@ describe('a connection to a group', () => {
     expect([dispatchesOf(stand, 'one'), dispatchesOf(stand, 'two')]).toEqual([1, 1]);
   });
 
-  it('does not wait for carriers while another member has some; it does when there is no other', async () => {
+  it('moves to a member with carriers, and waits for carriers only if no other member has any', async () => {
     const stand = await startStand(['one', 'two']);
     const [one, two] = stand.members;
     const visit = keepVisiting(stand);
@@ -115,7 +115,7 @@ describe('a connection to a group', () => {
     expect(await waiting).toMatchObject({ status: 502, error: 'TUNNEL_AWAY' });
   });
 
-  it('is refused with 502 while no member is healthy, and served again as soon as one is', async () => {
+  it('gets 502 while no member is healthy, and is served again once a member is healthy', async () => {
     const stand = await startStand(['one', 'two']);
     const [one, two] = stand.members;
     const visit = keepVisiting(stand);
@@ -135,7 +135,7 @@ describe('a connection to a group', () => {
     expect((await visit()).body).toBe('two');
   });
 
-  it('passes over a member that holds all the connections it may, and is refused when all do', async () => {
+  it('skips members at their connection limit, and gets 503 when all members are at the limit', async () => {
     const counts = new InFlight({ perKey: 1 });
     const stand = await startStand(['one', 'two'], { counts });
     expect((await keepVisiting(stand)()).body).toBe('one');
@@ -144,14 +144,14 @@ describe('a connection to a group', () => {
     expect(dispatchesOf(stand)).toBe(2);
   });
 
-  it('is refused at once when its address holds all it may', async () => {
+  it("gets 429 at once when the visitor's address has reached the connection limit", async () => {
     const stand = await startStand(['one', 'two'], { gate: openGate({ perNetwork: 1 }) });
     expect((await keepVisiting(stand)()).body).toBe('one');
     expect(await talk(stand.port, GET)).toMatch(/^HTTP\/1\.1 429 .*x-tunnel-error: CONNECTIONS_PER_ADDRESS/s);
   });
 });
 
-it('idle streams of a member are kept while it is in its group, and not a moment longer', async () => {
+it('idle streams of a member are kept until the member leaves its group', async () => {
   const stand = await startStand(['one']);
   const [one] = stand.members;
   await talk(stand.port, GET);
@@ -163,7 +163,7 @@ it('idle streams of a member are kept while it is in its group, and not a moment
   expect(one?.pair.edge.liveStreams).toBe(0);
 });
 
-it('a visitor that leaves is not counted any more', async () => {
+it('a visitor that leaves is no longer counted', async () => {
   const counts = new InFlight({ perKey: 10 });
   const stand = await startStand(['one', 'two'], { counts });
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });

@@ -1,4 +1,4 @@
-// A visitor whom nobody serves: what it hears, as a real client would.
+// Visitors of TCP tunnels without an available service, and the answers that a real client gets.
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Fault } from '@tunnel/errors';
@@ -24,7 +24,7 @@ afterEach(() => stage.clear());
 
 type Path = RelayStand & { readonly members: readonly Member[] };
 
-/** A group whose only member is down. */
+/** Starts a group with a single, unhealthy member. */
 const startDown = async (): Promise<Path> => {
   const group = newGroup();
   const member = await stage.startMember(refusing, { group, healthy: false });
@@ -50,8 +50,8 @@ const ask = (port: number, headers: Record<string, string> = {}, method = 'GET')
     sent.end();
   });
 
-describe('a visitor that speaks HTTP reads a 502', () => {
-  it('when no member is healthy, as a page or as JSON', async () => {
+describe('a visitor that speaks HTTP to a TCP tunnel gets a 502', () => {
+  it('as a page or as JSON when no member is healthy', async () => {
     const path = await startDown();
     const page = await ask(path.port);
     expect(page).toMatchObject({ status: 502, code: 'GROUP_UNHEALTHY', connection: 'close' });
@@ -63,7 +63,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     expect(path.members[0]?.heads).toEqual([]);
   });
 
-  it('with the head alone after HEAD, also when the rest of its own head is missing', async () => {
+  it('without a body after HEAD, even if its request head is incomplete', async () => {
     const path = await startDown();
     expect(await ask(path.port, {}, 'HEAD')).toMatchObject({ status: 502, body: '' });
     const visitor = path.visit();
@@ -72,7 +72,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     await expectOver(path, path.members);
   });
 
-  it('that says what happened: the client could not dial, or is away', async () => {
+  it('with a code that says if the client could not dial or is away', async () => {
     const path = await startSolo(refusing);
     expect(await ask(path.port)).toMatchObject({ status: 502, code: 'LOCAL_UNREACHABLE' });
     for (const { upstream } of path.members) upstream.mux = null;
@@ -81,7 +81,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     expect([...path.relay.totals.refused.keys()]).toEqual(['dial-refused', 'no-carrier']);
   });
 
-  it('when its method comes in pieces', async () => {
+  it('even if its method arrives in pieces', async () => {
     const path = await startDown();
     const visitor = path.visit();
     visitor.setNoDelay(true);
@@ -94,7 +94,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     await expectOver(path, path.members);
   });
 
-  it('at the end of its time when the head is not complete', async () => {
+  it('at the time limit if its request head is incomplete', async () => {
     const path = await startDown();
     const visitor = path.visit();
     visitor.write('PATCH /slow HTTP/1.1\r\n');
@@ -106,7 +106,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     await expectOver(path, path.members);
   });
 
-  it('although it goes on sending a body that nobody reads', async () => {
+  it('even while it sends a large body', async () => {
     const path = await startDown();
     const visitor = path.visit();
     const answer = text(visitor);
@@ -116,13 +116,13 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     await expectOver(path, path.members);
   });
 
-  it('whose connection does not stay longer than it lingers', async () => {
+  it('and its connection closes after the linger time', async () => {
     const path = await startDown();
     const visitor = path.visit();
     const ended = endOf(visitor);
     visitor.write('GET / HTTP/1.0\r\n\r\n');
     expect(await ended).toBe('end');
-    // Its own half stays open.
+    // The visitor's half of the connection stays open.
     await path.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS - 1);
     expect([path.relay.connections, visitor.destroyed]).toEqual([1, false]);
     await path.clock.advance(1);
@@ -130,9 +130,9 @@ describe('a visitor that speaks HTTP reads a 502', () => {
   });
 });
 
-describe('every other visitor is reset', () => {
+describe('a visitor that speaks no HTTP to a TCP tunnel without a service is reset', () => {
   it.each(['SSH-2.0-OpenSSH_9.6\r\n', '\x16\x03\x01\x02\x00', 'get / HTTP/1.1\r\n\r\n', 'PRI * HTTP/2.0\r\n', 'GETX'])(
-    'at once when it says %j',
+    'at once after sending %j',
     async (words) => {
       const path = await startDown();
       const visitor = path.visit();
@@ -143,7 +143,7 @@ describe('every other visitor is reset', () => {
     },
   );
 
-  it.each(['', 'GE'])('after its time when it has said %j', async (words) => {
+  it.each(['', 'GE'])('at the time limit after sending %j', async (words) => {
     const path = await startDown();
     const visitor = path.visit();
     const ended = endOf(visitor);
@@ -156,7 +156,7 @@ describe('every other visitor is reset', () => {
     await expectOver(path, path.members);
   });
 
-  it('when it has ended without a request', async () => {
+  it('when it closes the connection without a request', async () => {
     const path = await startDown();
     const visitor = path.visit();
     const ended = endOf(visitor);
@@ -166,7 +166,7 @@ describe('every other visitor is reset', () => {
   });
 });
 
-it('a visitor that leaves while it is listened to leaves nothing behind', async () => {
+it('a visitor that leaves before sending any bytes is cleaned up completely', async () => {
   const path = await startDown();
   const visitor = path.visit();
   await eventually(() => expect(path.relay.connections).toBe(1));
@@ -174,7 +174,7 @@ it('a visitor that leaves while it is listened to leaves nothing behind', async 
   await expectOver(path, path.members);
 });
 
-it('a drain waits for nobody whom no one serves, and later ones are reset at once', async () => {
+it('a drain does not wait for visitors without a service, and resets later visitors at once', async () => {
   const path = await startDown();
   const listening = endOf(path.visit());
   const lingering = path.visit();
@@ -188,7 +188,7 @@ it('a drain waits for nobody whom no one serves, and later ones are reset at onc
   await expectOver(path, path.members);
 });
 
-it('a fault at its time limit costs this visitor, and is counted: fallback.timer', async () => {
+it('a fault at the time limit ends only this visitor and is reported as fallback.timer', async () => {
   const clock = new FakeClock();
   const reports: string[] = [];
   let resets = 0;

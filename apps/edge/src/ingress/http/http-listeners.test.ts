@@ -1,4 +1,4 @@
-// The https port: versions, protocols, certificates, and what does not belong there.
+// The https port: TLS versions, protocols, certificates, and connections that are not TLS.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -49,19 +49,22 @@ const read = async (socket: TLSSocket, request: string): Promise<string> => {
   return answer;
 };
 
-it.each(['TLSv1.2', 'TLSv1.3'] as const)('speaks %s and HTTP/1.1, with and without ALPN', async (version) => {
-  const { stand } = await start();
-  const pinned = { minVersion: version, maxVersion: version };
-  const plain = await secured(dialTls(stand, pinned));
-  expect([plain.getProtocol(), plain.alpnProtocol]).toEqual([version, false]);
-  expect(await read(plain, GET)).toMatch(/^HTTP\/1\.1 200 OK[^]*\/a over https$/);
-  const named = await secured(dialTls(stand, { ...pinned, ALPNProtocols: ['http/1.1'] }));
-  expect(await read(named, GET)).toContain('/a over https');
-  const both = await secured(dialTls(stand, { ...pinned, ALPNProtocols: ['http/1.1', 'h2'] }));
-  expect(both.alpnProtocol).toBe('h2');
-});
+it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'the https port speaks %s and HTTP/1.1, with and without ALPN',
+  async (version) => {
+    const { stand } = await start();
+    const pinned = { minVersion: version, maxVersion: version };
+    const plain = await secured(dialTls(stand, pinned));
+    expect([plain.getProtocol(), plain.alpnProtocol]).toEqual([version, false]);
+    expect(await read(plain, GET)).toMatch(/^HTTP\/1\.1 200 OK[^]*\/a over https$/);
+    const named = await secured(dialTls(stand, { ...pinned, ALPNProtocols: ['http/1.1'] }));
+    expect(await read(named, GET)).toContain('/a over https');
+    const both = await secured(dialTls(stand, { ...pinned, ALPNProtocols: ['http/1.1', 'h2'] }));
+    expect(both.alpnProtocol).toBe('h2');
+  },
+);
 
-it('speaks the same with static reads switched off, when node:tls does every handshake', async () => {
+it('the https port serves HTTP/1.1 and HTTP/2 with static reads off, when node:tls does every handshake', async () => {
   allowStaticReads(false);
   cleanups.push(() => allowStaticReads(true));
   const { stand } = await start();
@@ -72,7 +75,7 @@ it('speaks the same with static reads switched off, when node:tls does every han
   expect((await ask(session, { ':path': '/b' })).body).toBe('/b over https');
 });
 
-it('shows its certificate to every name, and to none', async () => {
+it('the https port presents its certificate for every name and without a name', async () => {
   const { stand } = await start();
   for (const servername of ['other.example', '']) {
     const socket = await secured(dialTls(stand, { servername }));
@@ -80,7 +83,7 @@ it('shows its certificate to every name, and to none', async () => {
   }
 });
 
-it('closes plain HTTP, garbage and old versions without a word, and goes on', async () => {
+it('the https port closes plain HTTP, garbage and old TLS without an answer, and continues to serve', async () => {
   const { stand } = await start();
   const { port } = stand.port.address;
   for (const bytes of [GET, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '\x16\x03\x01\x00\x05hello']) {
@@ -104,7 +107,7 @@ it('closes plain HTTP, garbage and old versions without a word, and goes on', as
   expect((await ask(session, { ':path': '/b' })).body).toBe('/b over https');
 });
 
-it('counts handshakes only while they are under way', async () => {
+it('a handshake is counted only while it is under way', async () => {
   const { stand } = await start();
   const silent = net.connect(stand.port.address.port, '127.0.0.1');
   silent.on('error', () => {});
@@ -116,7 +119,7 @@ it('counts handshakes only while they are under way', async () => {
   await eventually(() => expect(stand.port.handshakes).toBe(0));
 });
 
-it('carries WebSockets over HTTP/1.1, large and fragmented messages too', async () => {
+it('WebSockets over HTTP/1.1 carry large and fragmented messages', async () => {
   const { stand, service } = await start();
   new WebSocketServer({ server: service }).on('connection', (socket) => {
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }));
@@ -138,14 +141,14 @@ it('carries WebSockets over HTTP/1.1, large and fragmented messages too', async 
   expect(code).toBe(1000);
 });
 
-it('uses a renewed certificate for new connections, and keeps those it has', async () => {
+it('new connections get a renewed certificate, and existing connections continue', async () => {
   const { stand } = await start();
   const before = visitHttp2(stand);
   cleanups.push(() => before.destroy());
   expect((await ask(before, { ':path': '/1' })).status).toBe(200);
   const { cert, key } = renewedCertificate();
   stand.port.certificates.setForAll(pairOf({ cert, key }));
-  // Verified by node itself, wildcard and all.
+  // Node.js verifies the certificate, including the wildcard.
   const renewed = { ca: cert, servername: 'web.edge.test', checkServerIdentity };
   const after = await secured(dialTls(stand, { ...renewed, minVersion: 'TLSv1.2' }));
   expect(await read(after, GET)).toContain('/a over https');
@@ -154,7 +157,7 @@ it('uses a renewed certificate for new connections, and keeps those it has', asy
   expect((await ask(before, { ':path': '/2' })).body).toBe('/2 over https');
 });
 
-it('tells people to come by https where a certificate covers the host, and nobody else', async () => {
+it('visitors are redirected to https only for hosts that a certificate covers', async () => {
   const { stand } = await start();
   const certificates = emptyStore();
   const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
@@ -179,7 +182,7 @@ it('tells people to come by https where a certificate covers the host, and nobod
     expect(toldOf(host)).toEqual([secure, { scheme: 'https', port: secure }]);
   }
   expect(toldOf('web.test')).toEqual([null, { scheme: 'http', port: plain }]);
-  // As the files of [tls] are: for all.
+  // The certificate is set for all names, like the files of [tls].
   certificates.setForAll(pairOf(testCertificate()));
   expect(toldOf('web.test')).toEqual([secure, { scheme: 'https', port: secure }]);
 });

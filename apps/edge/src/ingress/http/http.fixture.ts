@@ -1,4 +1,4 @@
-// An HTTP ingress with a real client session behind it and any local service behind that. Used by tests only.
+// An HTTP ingress with a real client session and any local service behind it. Used by tests only.
 
 import * as net from 'node:net';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -25,15 +25,15 @@ export interface HttpStand {
   readonly pair: SessionPair;
   readonly clock: FakeClock;
   readonly port: number;
-  /** Names whose client is away. */
+  /** Names held for an absent client. */
   readonly held: Set<string>;
-  /** Connections to the local service since the start. */
+  /** Number of connections to the local service since the start. */
   readonly dials: number;
   localPort: number;
   stop(): void;
 }
 
-/** What a client does for every stream: it dials the local service. */
+/** Dials the local service for a stream, as a client does for every stream. */
 export const dialLocal = (stream: MuxStream, port: number): void => {
   connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }).then(
     (local) => {
@@ -44,7 +44,7 @@ export const dialLocal = (stream: MuxStream, port: number): void => {
   );
 };
 
-/** `web`, which stands alone unless told otherwise. */
+/** Creates the tunnel `web`, which belongs to no group by default. */
 export const newHttpTunnel = (
   mux: MuxSession,
   { http, ...rest }: Partial<Omit<Tunnel, 'http'>> & { readonly http?: Partial<Tunnel['http']> | undefined } = {},
@@ -72,14 +72,16 @@ export const newHttpTunnel = (
   ...rest,
 });
 
-/** All that an ingress, its router and its balancer can be given. */
+/** Options of an ingress, its router and its balancer. */
 export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
   readonly gate: ConnectionGate;
   readonly counts: InFlight;
   readonly random: () => number;
 }
 
-/** An ingress, and a plain port in front of it. `web` leads to the route, and so do `1-web`, `2-web`, as names below a wildcard would. */
+/**
+ * Starts an ingress with a plain port. The host `web` has the given route, and so have `1-web` and `2-web`, like names below a wildcard.
+ */
 export const startIngress = async (
   route: Route,
   options: Partial<IngressOptions> & Pick<IngressOptions, 'clock'>,
@@ -141,7 +143,7 @@ export const startHttpStand = async (
   }: Partial<IngressOptions> & {
     readonly http?: Partial<Tunnel['http']>;
     readonly policy?: PolicyHolder;
-    /** What the client does with a stream; it dials the service unless told. */
+    /** Handles a stream at the client. By default, the client dials the service. */
     readonly onStream?: (stream: MuxStream, head: StreamHead) => void;
   } = {},
 ): Promise<HttpStand> => {
@@ -169,7 +171,7 @@ export const startHttpStand = async (
   );
 };
 
-/** Sends bytes as they are and gathers what comes until the connection ends (or `until` is in it). */
+/** Sends the request unchanged, and returns the bytes received until the connection ends, or until `until` has arrived. */
 export const talk = (port: number, request: string, until?: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = net.connect({ port, host: '127.0.0.1' });

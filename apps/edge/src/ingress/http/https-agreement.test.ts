@@ -1,4 +1,4 @@
-// What the https port and its visitors agree on in their handshakes: suites, and sessions that are resumed.
+// TLS handshakes of the https port: cipher suites and resumed sessions.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -10,7 +10,7 @@ import { dialTls, emptyStore, type HttpsStand, pairOf, startHttpsStand } from '.
 
 const service = createServer((_request, response) => response.end('from the service'));
 let stand: HttpsStand;
-/** Of tickets alone. */
+/** Clock for session tickets only. */
 const day = new FakeClock();
 
 beforeAll(async () => {
@@ -42,12 +42,12 @@ const agreedOn = async (options: ConnectionOptions): Promise<string> => {
   }
 };
 
-it('takes AES of 128 bits, whatever the order of the visitor', async () => {
+it("the https port chooses AES-128, whatever the order of the visitor's ciphers", async () => {
   expect(await agreedOn({})).toBe('TLS_AES_128_GCM_SHA256');
   expect(await agreedOn(TLS_1_2)).toBe('ECDHE-ECDSA-AES128-GCM-SHA256');
 });
 
-it('takes what a visitor has alone, and ChaCha20 from one that names it first', async () => {
+it('the https port accepts the only cipher a visitor offers, and ChaCha20 if the visitor lists it first', async () => {
   expect(await agreedOn({ ciphers: 'TLS_AES_256_GCM_SHA384' })).toBe('TLS_AES_256_GCM_SHA384');
   const telephone = 'TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384';
   expect(await agreedOn({ ciphers: telephone })).toBe('TLS_CHACHA20_POLY1305_SHA256');
@@ -56,13 +56,13 @@ it('takes what a visitor has alone, and ChaCha20 from one that names it first', 
 });
 
 it.each(['ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384', 'ECDHE-ECDSA-AES128-CCM', 'DHE-RSA-AES128-GCM-SHA256'])(
-  'does not take %s',
+  'the https port refuses the cipher %s',
   async (ciphers) => {
     await expect(agreedOn({ ...TLS_1_2, ciphers })).rejects.toThrow(/handshake failure/);
   },
 );
 
-it('does no second handshake on a connection', async () => {
+it('the https port refuses renegotiation', async () => {
   const socket = dialTls(stand, TLS_1_2);
   await once(socket, 'secureConnect');
   const refused = once(socket, 'error');
@@ -77,9 +77,9 @@ interface Visit {
   readonly session: Buffer | undefined;
 }
 
-/** Its answer is read to the end: behind it the ticket has come for sure. */
+/** Makes one visit and reads the response to its end, because the session ticket has certainly arrived by then. */
 const visit = async (options: ConnectionOptions): Promise<Visit> => {
-  // Renewals come in between: which certificate it is does not matter here.
+  // The certificate is renewed between visits and does not matter here, so that it is not verified.
   const socket = dialTls(stand, { ...options, rejectUnauthorized: false });
   let session: Buffer | undefined;
   let answer = '';
@@ -98,7 +98,7 @@ const visit = async (options: ConnectionOptions): Promise<Visit> => {
 };
 
 it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-  'resumes sessions of %s, across a renewed certificate, and until the day is over',
+  'the https port resumes %s sessions, even after a certificate renewal, until the day ends',
   async (version) => {
     const pinned = { minVersion: version, maxVersion: version };
     const first = await visit(pinned);
@@ -116,7 +116,7 @@ it.each(['TLSv1.2', 'TLSv1.3'] as const)(
   },
 );
 
-it('resumes sessions of OpenSSL', async () => {
+it('the https port resumes sessions of OpenSSL', async () => {
   const { port } = stand.port.address;
   const child = spawn('openssl', ['s_client', '-connect', `127.0.0.1:${port}`, '-tls1_2', '-reconnect'], {
     stdio: ['pipe', 'pipe', 'ignore'],

@@ -1,4 +1,5 @@
-// The https port with certificates by name and tunnels whose TLS is passed on: which way each visitor goes, however its first message comes.
+// The https port with certificates by name and with passthrough tunnels. A ClientHello reaches the right destination, however it is
+// split.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -40,10 +41,10 @@ const UNRECOGNIZED_NAME = '15030300020270';
 const cleanups: (() => unknown)[] = [];
 let stand: HttpsStand;
 let store: CertificateStore;
-/** Behind a tunnel that the edge cannot read: its TLS ends here. */
+/** Service behind a passthrough tunnel. TLS ends at this server, so that the edge cannot read the connection. */
 let service: tls.Server;
 
-/** What a tunnel of this kind does, without one: dials the service, and joins the two. */
+/** Acts like a passthrough tunnel without a client: dials the service and connects both sockets. */
 const straightTo = (target: tls.Server): Passthrough => ({
   routeFor: (host) => (host === 'secret.test' ? ({} as Route) : undefined),
   accept: (visitor, _accepted, _route, first) => {
@@ -98,12 +99,12 @@ const subjectFor = async (options: tls.ConnectionOptions): Promise<string> => {
   const socket = dial(options);
   await once(socket, 'secureConnect');
   const { subject } = socket.getPeerCertificate();
-  // Not destroyed: its last word of the handshake is to arrive.
+  // The socket is not destroyed, because its last handshake message must arrive.
   socket.end();
   return String(subject.CN);
 };
 
-/** All that comes back to these bytes, until the end. */
+/** Sends the pieces and returns all bytes that come back until the connection closes, in hexadecimal. */
 const answerTo = async (...pieces: readonly Uint8Array[]): Promise<string> => {
   const socket = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
   cleanups.push(() => socket.destroy());
@@ -121,10 +122,10 @@ const answerTo = async (...pieces: readonly Uint8Array[]): Promise<string> => {
 
 const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
 
-describe.each([true, false])('on handles of our own: %s', (isStatic) => {
+describe.each([true, false])('the https port with socket handles of the edge: %s', (isStatic) => {
   beforeEach(async () => {
     if (isStatic) return;
-    // The listener is to be opened again without them.
+    // The listener must be opened again to use no handles of the edge.
     allowStaticReads(false);
     const { address } = stand.port;
     stand.port.stop();
@@ -134,7 +135,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     expect(stand.port.address.port).not.toBe(address.port);
   });
 
-  it('shows each name its certificate, over HTTP/1.1 and HTTP/2, in both versions', async () => {
+  it('presents the certificate of each name, over HTTP/1.1 and HTTP/2, in TLS 1.2 and 1.3', async () => {
     for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       for (const ALPNProtocols of [undefined, ['http/1.1'], ['h2', 'http/1.1']]) {
         const options = { maxVersion, ...(ALPNProtocols === undefined ? {} : { ALPNProtocols }) };
@@ -146,7 +147,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     await eventually(() => expect(stand.port.totals.terminated).toBe(18));
   });
 
-  it('refuses names that nothing covers with alert 112, really sent', async () => {
+  it('refuses names without a certificate with alert 112, which reaches the visitor', async () => {
     for (const name of [
       'nobody.test',
       'a.b.wild.test',
@@ -164,7 +165,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     expect(stand.port.handshakes).toBe(0);
   });
 
-  it('refuses nobody when there is a certificate for all', async () => {
+  it('refuses no name when there is a certificate for all names', async () => {
     store.setForAll(pairOf({ cert: String(wild.cert), key: String(wild.key) }));
     for (const ALPNProtocols of [['http/1.1'], ['h2']]) {
       expect(await subjectFor({ ALPNProtocols, servername: 'nobody.test' })).toBe('*.wild.test');
@@ -177,7 +178,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     }
   });
 
-  it('passes on what is for a tunnel of that kind, challenges too, byte by byte if it comes so', async () => {
+  it('passes connections for a passthrough tunnel on, including TLS-ALPN challenges', async () => {
     for (const ALPNProtocols of [['http/1.1'], ['acme-tls/1']]) {
       const visitor = dial({ servername: 'secret.test', ALPNProtocols });
       await once(visitor, 'secureConnect');
@@ -198,14 +199,14 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     expect(stand.port.handshakes).toBe(0);
   });
 
-  it('closes challenges for names without such a tunnel', async () => {
+  it('closes challenges for names without a passthrough tunnel', async () => {
     for (const name of ['shop.test', 'nobody.test']) {
       expect(await answerTo(hello(serverNames(name), protocols('acme-tls/1')))).toBe('');
     }
     expect(stand.port.totals).toMatchObject({ challenge: 2, failed: 0 });
   });
 
-  it('closes what is no TLS, broken or too long without a word', async () => {
+  it('closes a connection without an answer if its first message is not TLS, broken or too long', async () => {
     expect(await answerTo(Buffer.from(GET))).toBe('');
     expect(await answerTo(hello(Buffer.of(0, 16, 0, 9)))).toBe('');
     expect(await answerTo(Buffer.of(22, 3, 1, 0x40, 0, 1, 0, 0x44, 0))).toBe('');
@@ -214,7 +215,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     expect(stand.port.handshakes).toBe(0);
   });
 
-  it('takes a hello of many segments and records', async () => {
+  it('accepts a ClientHello in many segments and records', async () => {
     const message = helloMessage(postQuantumShare(), serverNames('nobody.test'));
     const bytes = inRecords(message);
     expect(await answerTo(bytes.subarray(0, 1200), bytes.subarray(1200))).toBe(UNRECOGNIZED_NAME);
@@ -223,9 +224,9 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
   });
 
   it.each(['shop.test', 'secret.test'])(
-    'does a whole handshake that comes byte by byte, for %s',
+    'completes a handshake that arrives byte by byte, for %s',
     async (servername) => {
-      // Long enough for two segments, and in a name that nobody takes.
+      // Protocol names that no server accepts make the ClientHello long enough for two segments.
       const ALPNProtocols = ['http/1.1', ...Array.from({ length: 8 }, (_, n) => `${n}`.repeat(200))];
       const slow = net.createServer((near) => {
         const far = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
@@ -244,7 +245,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     },
   );
 
-  it('has handshakes wait for certificates that are not ready', async () => {
+  it('makes handshakes wait for certificates that are not ready', async () => {
     const perSecond = 20;
     const slow = emptyStore({ contextsPerSecond: perSecond });
     const port = await startHttpsPort(stand.http.ingress, openGate(), { certificates: slow });
@@ -259,7 +260,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     expect(performance.now() - began).toBeGreaterThan((names.length - 1) * (1000 / perSecond) - 1);
   });
 
-  it('lets who leaves go while it waits for its certificate: none is made for it', async () => {
+  it('prepares no certificate for visitors that leave while they wait', async () => {
     const perSecond = 20;
     const clock = new FakeClock();
     const slow = emptyStore({ contextsPerSecond: perSecond, clock });
@@ -269,7 +270,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
     for (const name of late) slow.set([name], shop);
     const made = (): number => late.filter((name) => slow.find(name)?.context !== null).length;
     const leaving = late.map((servername) => dial({ servername, port: port.address.port }).on('error', () => {}));
-    // One is made at once; no time passes for the others.
+    // The first certificate is prepared at once. Further visitors wait, because the clock stands still.
     await eventually(() => expect([port.totals.terminated, port.handshakes]).toEqual([1, late.length - 1]));
     await clock.advance(1000 / perSecond);
     expect(made()).toBe(2);
@@ -281,7 +282,7 @@ describe.each([true, false])('on handles of our own: %s', (isStatic) => {
   });
 });
 
-it('serves requests behind certificates by name', async () => {
+it('requests are served with the certificate of a name, and a name without a certificate fails', async () => {
   const plain = dial({ servername: 'shop.test' });
   await once(plain, 'secureConnect');
   plain.write(GET);
@@ -293,7 +294,7 @@ it('serves requests behind certificates by name', async () => {
   session.destroy();
 });
 
-it('takes up sessions whichever way they began, under another certificate of the same name, too', async () => {
+it('sessions are resumed over HTTP/1.1 and HTTP/2, even with a new certificate of the same name', async () => {
   const first = dial({ servername: 'shop.test', ALPNProtocols: ['h2', 'http/1.1'] });
   const [session] = (await once(first, 'session')) as [Buffer];
   first.destroy();
@@ -311,7 +312,7 @@ it('takes up sessions whichever way they began, under another certificate of the
   expect(await resumed(['http/1.1'])).toBe(true);
 });
 
-it('speaks to OpenSSL, and tells it of a name that is nobody’s', async () => {
+it('OpenSSL completes handshakes for known names and gets alert 112 for an unknown name', async () => {
   const said = (name: string): Promise<string> =>
     new Promise((resolve) => {
       const to = ['s_client', '-connect', `127.0.0.1:${stand.port.address.port}`, '-servername', name];
@@ -322,7 +323,7 @@ it('speaks to OpenSSL, and tells it of a name that is nobody’s', async () => {
   expect(await said('nobody.test')).toContain('alert number 112');
 });
 
-it('bounds those whose hello does not come, and lets honest visitors through', async () => {
+it('300 visitors that send no complete ClientHello do not keep other visitors out', async () => {
   const silent: net.Socket[] = [];
   cleanups.push(() => {
     for (const socket of silent) socket.destroy();
@@ -340,12 +341,12 @@ it('bounds those whose hello does not come, and lets honest visitors through', a
   expect(stand.port.handshakes).toBe(300);
 });
 
-it('a fault of ours costs the connection that it was for', async () => {
+it('a fault with a certificate or a handshake ends only the connection concerned', async () => {
   const told: string[] = [];
   const report = (error: unknown, where: string): void => void told.push(`${where}: ${(error as Error).message}`);
   const broken = emptyStore({ contextsPerSecond: 20 });
   const ingress = Object.assign(Object.create(stand.http.ingress), { report }) as typeof stand.http.ingress;
-  // A pair that fits, and of which OpenSSL takes no context.
+  // A matching pair, but OpenSSL refuses to build a context for it.
   const short = makeShortKey();
   expect(broken.set(['short.test'], short)).toBeNull();
   expect(broken.set(['shop.test'], shop)).toBeNull();
@@ -369,7 +370,7 @@ it('a fault of ours costs the connection that it was for', async () => {
   await eventually(() => expect([port.handshakes, plain.handshakes]).toEqual([0, 0]));
 });
 
-it('a fault of ours while somebody validates a name costs that connection', async () => {
+it('a fault during the validation of a name ends only the connection concerned', async () => {
   const told: string[] = [];
   const report = (error: unknown, where: string): void => void told.push(`${where}: ${(error as Error).message}`);
   const ingress = Object.assign(Object.create(stand.http.ingress), { report }) as typeof stand.http.ingress;

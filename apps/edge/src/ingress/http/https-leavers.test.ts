@@ -1,4 +1,4 @@
-// Visitors of the https port that do not go on: in their handshake, and behind it.
+// Visitors leaving the https port during or after the handshake.
 
 import { once } from 'node:events';
 import * as net from 'node:net';
@@ -14,7 +14,7 @@ const SWITCHED = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: Up
 
 let service: net.Server;
 let stand: HttpsStand;
-/** How the service's connections ended. */
+/** How the connections to the service ended. */
 let ends: string[];
 let received: string;
 
@@ -43,7 +43,7 @@ const open = async (
     };
     end.read(reader);
   };
-  // Sockets of Node's own would take a reset right behind bytes for an end.
+  // The service uses sockets of the edge, because sockets of Node.js report a reset right behind bytes as an end.
   service = acceptingServer({ keepAliveMs: 60_000, report: rethrow, where: 'service', take });
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   stand = await startHttpsStand((service.address() as net.AddressInfo).port, options, secure);
@@ -67,14 +67,14 @@ afterEach(() => {
   service.close();
 });
 
-describe('in its handshake', () => {
-  /** A record that is announced and does not come, and nothing at all. */
+describe('a visitor in its TLS handshake', () => {
+  /** First bytes of an incomplete handshake: no bytes, or a record header without a record. */
   const STEPS = [
     ['silent', Buffer.alloc(0)],
     ['half a hello', Buffer.from('1603010100010000', 'hex')],
   ] as const;
 
-  it.each(STEPS)('is given up when its time is over: %s', async (_name, first) => {
+  it.each(STEPS)('is disconnected at the handshake time limit: %s', async (_name, first) => {
     const clock = new FakeClock();
     await open({}, { clock });
     const early = await dial();
@@ -96,20 +96,20 @@ describe('in its handshake', () => {
     await eventually(() => expect([stand.port.handshakes, stand.http.gate.admission.used.visitors]).toEqual([0, 0]));
   });
 
-  it.each(STEPS)('is counted no longer when the gate closes it: %s', async (_name, first) => {
+  it.each(STEPS)('is no longer counted when the gate closes its connection: %s', async (_name, first) => {
     const clock = new FakeClock();
     await open({ gate: openGate({ perNetwork: 1, clock }) });
     for (const visitor of [await dial(), await dial()]) visitor.write(first);
     await eventually(() => expect(stand.port.handshakes).toBe(2));
-    // Whoever is over its limit has this long to read why.
+    // A visitor above its limit has 3 seconds to read the reason.
     await clock.advance(3000);
     expect(stand.http.gate.admission.used.visitors).toBe(1);
     await eventually(() => expect(stand.port.handshakes).toBe(1));
   });
 });
 
-describe('behind its handshake', () => {
-  /** TLS over a connection of which the last bytes can be kept back. */
+describe('a visitor after its TLS handshake', () => {
+  /** A connection below TLS that can hold back the last bytes of a write. */
   class Wire extends Duplex {
     readonly socket: net.Socket;
     keptBack = 0;
@@ -138,13 +138,13 @@ describe('behind its handshake', () => {
     return { wire, visitor };
   };
 
-  // In one turn: the edge finds the bytes and the reset behind them in one event.
+  // Bytes and reset are sent in the same turn, so that the edge finds both in a single event.
   it.each([
     ['whole bytes', 0, true],
     ['half a record', 5, true],
     ['whole bytes, without handles', 0, false],
     ['half a record, without handles', 5, false],
-  ])('cuts its service off when it is reset right behind %s', async (_name, keptBack, hasHandles) => {
+  ])('that is reset right after %s resets the connection to the service', async (_name, keptBack, hasHandles) => {
     allowStaticReads(hasHandles);
     await open();
     const { wire, visitor } = await upgraded();
@@ -155,7 +155,7 @@ describe('behind its handshake', () => {
     expect(ends).toEqual(['ECONNRESET']);
   });
 
-  it('ends what its service reads when it ends', async () => {
+  it('that ends its side also ends the input of the service', async () => {
     await open();
     const { wire, visitor } = await upgraded();
     visitor.write('whole');

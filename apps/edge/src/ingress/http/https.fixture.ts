@@ -1,4 +1,4 @@
-// An https port in front of the HTTP stand, and visitors of HTTP/2 that verify its certificate. Used by tests only.
+// An https port in front of the HTTP stand, and HTTP/2 visitors that verify its certificate. Used by tests only.
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import * as tls from 'node:tls';
 import { TlsTerms } from '@tunnel/http-shell';
@@ -27,7 +27,7 @@ interface PortOptions {
   readonly clock?: Clock;
 }
 
-/** The tunnel is `web.localhost`. */
+/** Starts a stand with the tunnel `web.localhost`. */
 export const startHttpsStand = async (
   localPort: number,
   options: StandOptions = {},
@@ -42,7 +42,7 @@ export const startHttpsStand = async (
   return { http, port, stop };
 };
 
-/** In front of any ingress. */
+/** Starts an https port in front of any ingress. */
 export const startHttpsPort = async (
   ingress: HttpIngress,
   gate = openGate(),
@@ -54,14 +54,14 @@ export const startHttpsPort = async (
   return port;
 };
 
-/** `day`: says when the key of tickets changes. */
+/** Creates a store without certificates. The clock `day` decides when the key of session tickets changes. */
 export const emptyStore = ({
   day = systemClock,
   clock = systemClock,
   ...limits
 }: {
   day?: Clock;
-  /** Of the pace of contexts. */
+  /** Clock for the rate at which contexts are built. */
   clock?: Clock;
   contextsMax?: number;
   contextsPerSecond?: number;
@@ -70,7 +70,7 @@ export const emptyStore = ({
   return new CertificateStore({ terms, clock, domain: 'localhost', ...limits });
 };
 
-/** As the files of `[tls]` are. */
+/** Creates a store with a certificate for every name, like the files of `[tls]`. */
 const storeForAll = (): CertificateStore => {
   const store = emptyStore();
   store.setForAll(pairOf(testCertificate()));
@@ -85,7 +85,7 @@ export const pairOf = ({ cert, key }: { cert: string; key: string }): { cert: Bu
 export const dialTls = (stand: Pick<HttpsStand, 'port'>, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
   const { cert } = testCertificate();
   const { port } = stand.port.address;
-  // node takes no wildcard right below a top-level name, which is what *.localhost is.
+  // Node.js accepts no wildcard directly below a top-level name, and *.localhost is such a wildcard.
   const checkServerIdentity = (): undefined => undefined;
   return tls.connect({
     host: '127.0.0.1',
@@ -111,11 +111,11 @@ export interface Answer {
   readonly raw: readonly string[];
   readonly body: string;
   readonly trailers: IncomingHttpHeaders;
-  /** Statuses of the heads before the final one. */
+  /** Statuses of the interim heads before the final head. */
   readonly interim: number[];
 }
 
-/** One request and its whole answer; rejects with the code of the reset. */
+/** Sends one request and returns its whole response. Rejects with the reset code if the stream is reset. */
 export const ask = (
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,

@@ -4,7 +4,7 @@ import { NoticePace } from './notice-pace.rules.ts';
 const pace = (perSubject = 3, perHolder = 5) => new NoticePace<string>({ perSubject, perHolder });
 const times = (count: number, act: () => boolean): number => Array.from({ length: count }, act).filter(Boolean).length;
 
-/** The counts of a second, all of which could be sent. */
+/** Ends a second in which every count can be sent, and returns the counts. */
 const counts = (of: NoticePace<string>): [string, number][] => {
   const told: [string, number][] = [];
   of.nextSecond((subject, unsent) => {
@@ -14,8 +14,8 @@ const counts = (of: NoticePace<string>): [string, number][] => {
   return told;
 };
 
-describe('notices of one second', () => {
-  it('sends so many of one subject and counts the rest', () => {
+describe('notices within one second', () => {
+  it('are limited for each subject, and the rest are counted', () => {
     const one = pace();
     expect(times(1000, () => one.take('a', () => 'ann'))).toBe(3);
     expect(counts(one)).toEqual([['a', 997]]);
@@ -23,21 +23,21 @@ describe('notices of one second', () => {
     expect(counts(one)).toEqual([['a', 1]]);
   });
 
-  it('sends so many of one holder, and another holder has as many', () => {
+  it('are limited for each holder, separately from other holders', () => {
     const one = pace();
     const sent = ['a', 'b', 'c'].map((subject) => times(10, () => one.take(subject, () => 'ann')));
     expect(sent).toEqual([3, 2, 0]);
     expect(times(10, () => one.take('z', () => 'zoe'))).toBe(3);
   });
 
-  it('says nothing where every event had its notice, and remembers nothing of it', () => {
+  it('leave no count and no memory if every event had its notice', () => {
     const one = pace();
     one.take('a', () => 'ann');
     expect(counts(one)).toEqual([]);
     expect(one.size).toBe(0);
   });
 
-  it('counts a notice that did not go out, and keeps a number that could not be sent for the next second', () => {
+  it('count a notice that was not sent, and keep an undelivered count for the next second', () => {
     const one = pace();
     one.take('a', () => 'ann');
     one.notSent('a');
@@ -47,7 +47,7 @@ describe('notices of one second', () => {
     expect(one.size).toBe(0);
   });
 
-  it('asks whose a subject is once in a second', () => {
+  it('need one lookup of the holder per subject', () => {
     const one = pace();
     let asked = 0;
     const holderOf = (): string => {

@@ -1,5 +1,5 @@
-// Every action once over HTTP/1.1 and once over HTTP/2: what the visitor is told, what the service sees, and that whoever is turned away never
-// reached it and counts for nobody.
+// Every policy action over HTTP/1.1 and over HTTP/2: the answer to the visitor and the request at the service. A rejected request never
+// reaches the service and is not counted.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Rule } from '@tunnel/policy';
@@ -26,7 +26,7 @@ const signed = (body: string, secret = SECRET): Record<string, string> => ({
   'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
 });
 
-/** What the service saw of the last request. */
+/** Headers of the last request at the service. */
 const seen: { headers: IncomingMessage['headers'] } = { headers: {} };
 
 const start = async (
@@ -72,21 +72,24 @@ describe.each(VERSIONS)('%s', (version) => {
     ['respond', [{ respond: { status: 503, body: 'later', content_type: 'text/plain' } }], '/', 503, null],
     ['respond without a body', [{ respond: { status: 204, body: '', content_type: 'text/plain' } }], '/', 204, null],
     ['verify_webhook', [github], '/', 403, 'POLICY_WEBHOOK_REFUSED'],
-  ])('%s: the visitor is told, and no service and no count hears of it', async (_, rules, path, status, code) => {
-    const stand = await start(rules);
-    const isLimited = status === 429;
-    const answer = isLimited
-      ? (await Promise.all([stand.visit(version, path), stand.visit(version, path), stand.visit(version, path)])).find(
-          (one) => one.status === 429,
-        )
-      : await stand.visit(version, path);
-    expect(answer?.status).toBe(status);
-    if (code !== null) expect(answer?.headers['x-tunnel-error']).toBe(code);
-    if (isLimited) expect(Number(answer?.headers['retry-after'])).toBeGreaterThanOrEqual(1);
-    expectUntouched(stand);
-  });
+  ])(
+    '%s: the visitor gets the answer of the rule, and the request reaches no service and no counter',
+    async (_, rules, path, status, code) => {
+      const stand = await start(rules);
+      const isLimited = status === 429;
+      const answer = isLimited
+        ? (
+            await Promise.all([stand.visit(version, path), stand.visit(version, path), stand.visit(version, path)])
+          ).find((one) => one.status === 429)
+        : await stand.visit(version, path);
+      expect(answer?.status).toBe(status);
+      if (code !== null) expect(answer?.headers['x-tunnel-error']).toBe(code);
+      if (isLimited) expect(Number(answer?.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+      expectUntouched(stand);
+    },
+  );
 
-  it('auth: a password or a token lets in, is not passed on, and the service is told who it is', async () => {
+  it('auth: a password or token lets a visitor in, is not passed on, and the service gets the user name', async () => {
     const stand = await start([{ auth: { ...basicAuth.auth, ...tokenAuth.auth } }]);
     const byPassword = await stand.visit(version, '/', {
       headers: { authorization: basic('me', 'right'), 'x-tunnel-user': 'root', 'x_tunnel-user': 'root' },
@@ -105,7 +108,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.service.asked).toHaveLength(2);
   });
 
-  it('allow ends the list, and rewrite, route and headers change what the service gets', async () => {
+  it('allow ends the rules; rewrite, request_headers and response_headers change requests and responses', async () => {
     const stand = await start([
       { match: { path: ['/open/**'] }, allow: true },
       { rewrite: { strip_prefix: '/api', add_prefix: '/v2' } },
@@ -121,12 +124,12 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.service.asked.map(({ url }) => url)).toEqual(['/open/x', '/v2/x?y=1']);
     expect(seen.headers).toMatchObject({ 'x-from': '127.0.0.1 /api/x' });
     expect(seen.headers).not.toHaveProperty('x-odd');
-    // Notes of earlier rules are done to answers of later ones, too.
+    // Response header changes of earlier rules also apply to answers of later rules.
     const denied = await stand.visit(version, '/no');
     expect([denied.status, denied.headers['x-frame-options']]).toEqual([403, 'DENY']);
   });
 
-  it('cors: a preflight is answered here, and the fields of the service are replaced', async () => {
+  it('cors: the edge answers a preflight and replaces the CORS fields of the service', async () => {
     const origin = 'https://app.example';
     const cors: Rule = { cors: { origins: [origin], methods: ['GET', 'PUT'], credentials: true, max_age_secs: 600 } };
     const stand = await start([cors], {
@@ -153,7 +156,7 @@ describe.each(VERSIONS)('%s', (version) => {
     });
   });
 
-  it('verify_webhook: a good body is passed on to the byte, with or without a length; a bad or a large one is not', async () => {
+  it('verify_webhook: a signed body is passed on unchanged; a wrong signature gets 403, a large body 413', async () => {
     const stand = await start([github]);
     const body = JSON.stringify({ hook: 'x'.repeat(700) });
     for (const isChunked of [false, true]) {
@@ -179,7 +182,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.heldBodies.bytes).toBe(0);
   });
 
-  it('a held body of many pieces reaches its service whole', async () => {
+  it('verify_webhook: a held body of several megabytes reaches the service whole', async () => {
     const stand = await start([
       { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 4 * 1024 * 1024 } },
     ]);
@@ -189,7 +192,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.heldBodies.bytes).toBe(0);
   });
 
-  it('max_body: at once for a known length, else when the bound is passed', async () => {
+  it('max_body: a body over the limit gets 413, at once if its length is known', async () => {
     const stand = await start([{ max_body: 2000 }, { max_body: 1000 }]);
     const answered = (): number => stand.policy.current?.counts.answered[1] ?? 0;
     const before = answered();
@@ -198,7 +201,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expectUntouched(stand);
     const unknown = await stand.visit(version, '/', { method: 'POST', body: 'x'.repeat(100_000), isChunked: true });
     expect([unknown.status, unknown.headers['x-tunnel-error']]).toEqual([413, 'POLICY_BODY_TOO_LARGE']);
-    // The service never had a whole request; the rule is what answered, both times.
+    // The service never got a whole request: the max_body rule answered both times.
     expect(stand.service.asked).toEqual([]);
     expect([...stand.gate.answers.values()]).toEqual([{ action: 'max_body', status: 413, count: 2 }]);
     expect(answered() - before).toBe(2);
@@ -206,7 +209,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expect([good.status, stand.service.asked[0]?.bodyHash]).toEqual([200, hashOf(Buffer.from('x'.repeat(1000)))]);
   });
 
-  it('error_page: browsers read the owner’s page, programs our JSON, and both see the code', async () => {
+  it('error_page: browsers get the page of the owner, programs get JSON, and both get the error code', async () => {
     const stand = await start([{ error_page: { body: '<h1>Back soon, é</h1>' } }]);
     stand.http.localPort = 1;
     const browser = await stand.visit(version, '/', { headers: { accept: 'text/html' } });
@@ -216,21 +219,21 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(JSON.parse(program.body)).toMatchObject({ code: 'LOCAL_UNREACHABLE' });
   });
 
-  it('HEAD: an answer of a rule has the head of GET and no body', async () => {
+  it('HEAD: the answer of a rule has the head of a GET and no body', async () => {
     const stand = await start([{ respond: { status: 200, body: 'words', content_type: 'text/plain' } }]);
     const head = await stand.visit(version, '/', { method: 'HEAD' });
     expect([head.status, head.headers['content-length'], head.body]).toEqual([200, '5', '']);
     expectUntouched(stand);
   });
 
-  it('the operator’s list comes first, and no allow of a tunnel skips it', async () => {
+  it('operator rules run first, and an allow rule of a tunnel does not skip them', async () => {
     const stand = await start([{ allow: true }], { operator: [{ match: { path: ['/no/**'] }, deny: 403 }] });
     expect((await stand.visit(version, '/no/x')).status).toBe(403);
     expectUntouched(stand);
     expect((await stand.visit(version, '/yes')).status).toBe(200);
   });
 
-  it('answered requests are captured with their rule, the service’s without it, and tokens in neither', async () => {
+  it('captures name the rule that rejected a request, and a served request is captured without its token', async () => {
     const stand = await start([tokenAuth]);
     await stand.visit(version, '/in?a=1', { headers: { 'x-tunnel-token': TOKEN } });
     await stand.visit(version, '/out', { headers: { 'x-tunnel-token': 'not-the-one' } });

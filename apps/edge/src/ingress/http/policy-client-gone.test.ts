@@ -1,4 +1,4 @@
-// The client of a tunnel dies while a request for it is being decided: its visitor is told so, and nothing is left behind.
+// The client of a tunnel dies while rules decide about a request. The visitor gets an error, and no state remains.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/policy';
@@ -23,7 +23,7 @@ const start = async (rules: readonly Rule[]): Promise<PolicyStand & { readonly p
   return { ...stand, passwords };
 };
 
-it.each(VERSIONS)('%s: while a password is checked', async (version) => {
+it.each(VERSIONS)('%s: a visitor gets a 5xx when the client leaves during the check of a password', async (version) => {
   const stand = await start([basicAuth]);
   const visiting = stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
   await eventually(() => expect(stand.passwords.asked).toHaveLength(1));
@@ -35,31 +35,34 @@ it.each(VERSIONS)('%s: while a password is checked', async (version) => {
   await eventually(() => expect(stand.http.ingress.connections).toBe(0));
 });
 
-it.each(VERSIONS)('%s: while its body is held', async (version) => {
-  const stand = await start([github]);
-  const body = 'x'.repeat(100_000);
-  const signature = `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
-  let text = '';
-  let rest: () => void;
-  if (version === 'HTTP/1.1') {
-    const socket = net.connect({ port: stand.http.port, host: '127.0.0.1' });
-    cleanups.push(() => socket.destroy());
-    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
-    const head = ['POST / HTTP/1.1', 'Host: web.localhost', `Content-Length: ${body.length}`, 'Connection: close'];
-    socket.write([...head, `X-Hub-Signature-256: ${signature}`, '', body.slice(0, 1000)].join('\r\n'));
-    rest = () => socket.write(body.slice(1000));
-  } else {
-    const session = visitHttp2(stand.https);
-    cleanups.push(() => session.destroy());
-    const stream = session.request({ ':method': 'POST', ':path': '/', 'x-hub-signature-256': signature });
-    stream.on('response', (head) => (text += `HTTP/2 ${head[':status']} ${String(head['x-tunnel-error'])}`));
-    stream.write(body.slice(0, 1000));
-    rest = () => stream.end(body.slice(1000));
-  }
-  await eventually(() => expect(stand.heldBodies.bytes).toBe(1000));
-  stand.http.pair.close();
-  rest();
-  await eventually(() => expect(text).toMatch(/^HTTP\/\S+ 5\d\d [^]*[A-Z]+_[A-Z_]+/));
-  await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
-  expect(stand.service.asked).toEqual([]);
-});
+it.each(VERSIONS)(
+  '%s: a visitor gets a 5xx when the client leaves while the body is held, and the body is freed',
+  async (version) => {
+    const stand = await start([github]);
+    const body = 'x'.repeat(100_000);
+    const signature = `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
+    let text = '';
+    let rest: () => void;
+    if (version === 'HTTP/1.1') {
+      const socket = net.connect({ port: stand.http.port, host: '127.0.0.1' });
+      cleanups.push(() => socket.destroy());
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+      const head = ['POST / HTTP/1.1', 'Host: web.localhost', `Content-Length: ${body.length}`, 'Connection: close'];
+      socket.write([...head, `X-Hub-Signature-256: ${signature}`, '', body.slice(0, 1000)].join('\r\n'));
+      rest = () => socket.write(body.slice(1000));
+    } else {
+      const session = visitHttp2(stand.https);
+      cleanups.push(() => session.destroy());
+      const stream = session.request({ ':method': 'POST', ':path': '/', 'x-hub-signature-256': signature });
+      stream.on('response', (head) => (text += `HTTP/2 ${head[':status']} ${String(head['x-tunnel-error'])}`));
+      stream.write(body.slice(0, 1000));
+      rest = () => stream.end(body.slice(1000));
+    }
+    await eventually(() => expect(stand.heldBodies.bytes).toBe(1000));
+    stand.http.pair.close();
+    rest();
+    await eventually(() => expect(text).toMatch(/^HTTP\/\S+ 5\d\d [^]*[A-Z]+_[A-Z_]+/));
+    await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
+    expect(stand.service.asked).toEqual([]);
+  },
+);

@@ -1,4 +1,5 @@
-// What visitors bring to be let in ends at the edge: in no field, no spelling and no trailer does a service see it, whichever way somebody came in.
+// Credentials of visitors end at the edge. The service never sees them, in any field, spelling or trailer, however the visitor was let
+// in.
 import { createHash, createHmac } from 'node:crypto';
 import * as http from 'node:http';
 import { connect } from 'node:net';
@@ -24,7 +25,7 @@ const tokens = (header: string): Rule => ({
   },
 });
 
-/** All that the service saw of each request, names and values as they came. */
+/** Starts a stand with a record of the names and values in the requests at the service, unchanged. */
 const start = async (rules: readonly Rule[]): Promise<PolicyStand & { readonly raw: string[][] }> => {
   const raw: string[][] = [];
   const stand = await startPolicyStand(rules, {
@@ -76,7 +77,7 @@ describe.each(VERSIONS)('%s', (version) => {
     ['a name of the owner’s', 'x-api-key', [], 'x_api_key'],
     ['a body that was held', 'x-api-key', [HELD], 'X-Api-Key'],
     ['an open path', 'x-api-key', [{ match: { method: ['POST'] }, allow: true }], 'X-Api-Key'],
-  ])('no token reaches the service by a trailer: %s', async (_what, header, before, spelled) => {
+  ])('a token in a trailer does not reach the service: %s', async (_what, header, before, spelled) => {
     const stand = await start([...before, tokens(header)]);
     const sent = { 'x-hub-signature-256': signature, [header]: TOKEN };
     expect(await post(stand, version, sent, { [spelled.toLowerCase()]: TOKEN, 'x-check': 'kept' })).toBe(200);
@@ -87,24 +88,27 @@ describe.each(VERSIONS)('%s', (version) => {
   it.each<[string, Fields, string]>([
     ['a token', { 'x-tunnel-token': TOKEN }, '/'],
     ['an open path', {}, '/open/x'],
-  ])('no password of the edge reaches the service beside %s', async (_what, more, path) => {
-    const open: Rule = { match: { path: ['/open/**'] }, allow: true };
-    const { auth } = tokens('x-tunnel-token') as Extract<Rule, { auth: unknown }>;
-    const stand = await start([open, { auth: { ...auth, ...basicAuth.auth } }]);
-    const authorization = basic('me', 'right');
-    expect((await stand.visit(version, path, { headers: { ...more, authorization } })).status).toBe(200);
-    expect(JSON.stringify(stand.raw)).not.toContain(authorization);
-    const own = basic('somebody of the service', 'x');
-    expect((await stand.visit(version, path, { headers: { ...more, authorization: own } })).status).toBe(200);
-    expect(stand.raw.at(-1)).toContain(own);
-  });
+  ])(
+    'a password for the edge does not reach the service, but other passwords do, beside %s',
+    async (_what, more, path) => {
+      const open: Rule = { match: { path: ['/open/**'] }, allow: true };
+      const { auth } = tokens('x-tunnel-token') as Extract<Rule, { auth: unknown }>;
+      const stand = await start([open, { auth: { ...auth, ...basicAuth.auth } }]);
+      const authorization = basic('me', 'right');
+      expect((await stand.visit(version, path, { headers: { ...more, authorization } })).status).toBe(200);
+      expect(JSON.stringify(stand.raw)).not.toContain(authorization);
+      const own = basic('somebody of the service', 'x');
+      expect((await stand.visit(version, path, { headers: { ...more, authorization: own } })).status).toBe(200);
+      expect(stand.raw.at(-1)).toContain(own);
+    },
+  );
 
   it.each<[string, readonly Rule[] | null]>([
     ['with an auth', [tokens('x-tunnel-token')]],
     ['with rules of another kind', [{ request_headers: { set: { 'x-a': '1' } } }]],
     ['with none that is about it', [{ match: { path: ['/no'] }, deny: 403 }]],
     ['without rules', null],
-  ])('no cookie of the edge reaches a service %s, in whatever fields and spelling it comes', async (_what, rules) => {
+  ])('cookies of the edge do not reach a service %s, in any field and spelling', async (_what, rules) => {
     const stand = await start(rules ?? []);
     if (rules === null) stand.policy.current = null;
     const planted = ['__Host-tunnel_login=PLANTED', 'TUNNEL_LOGIN=PLANTED', 'tunnel_login_0a1b2c3d="PLANTED"'];
@@ -118,7 +122,7 @@ describe.each(VERSIONS)('%s', (version) => {
   });
 });
 
-it('no cookie of the edge reaches the service in one of many fields of HTTP/2', async () => {
+it('a cookie of the edge in one of several HTTP/2 cookie fields does not reach the service', async () => {
   const stand = await start([tokens('x-tunnel-token')]);
   const session = visitHttp2(stand.https);
   await ask(session, { 'x-tunnel-token': TOKEN, cookie: ['a=1', '__Host-tunnel_login=PLANTED', 'b=2'] });
@@ -128,7 +132,7 @@ it('no cookie of the edge reaches the service in one of many fields of HTTP/2', 
   expect(got).toContain('a=1; b=2');
 });
 
-it('no rule about Host is passed by a target that names another', async () => {
+it('a rule about Host applies to an absolute target and to other spellings of the host', async () => {
   const stand = await start([{ match: { header: { host: ['web.localhost'] } }, deny: 403 }]);
   const { port } = stand.https.http;
   const told = async (target: string, host: string): Promise<string> => {
@@ -144,7 +148,7 @@ it('no rule about Host is passed by a target that names another', async () => {
   expect(stand.raw).toEqual([]);
 });
 
-it('what a visitor is known by belongs to its connection: the next requests have it, of either version, and nobody else', async () => {
+it('remembered credentials belong to one connection: later requests share them, other connections do not', async () => {
   const caches: unknown[] = [];
   const stand = await startPolicyStand([basicAuth], {
     perform: (_effect, _subject, { authCache }) => {

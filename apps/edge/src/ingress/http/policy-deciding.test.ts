@@ -1,4 +1,5 @@
-// Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
+// Requests with rules that must wait: the order is kept, requests of visitors that leave are dropped, held bodies are freed, and a drain
+// waits for the answer.
 
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -24,7 +25,7 @@ const SECRET = 'whsec of the sender';
 const github: Rule = { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 * 1024 } };
 const signatureOf = (body: string): string => `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
 
-/** A body is held only for a signature that may be good. */
+/** A signature header that may be valid, because the edge holds a body only for such a signature. */
 const SIGNED = `X-Hub-Signature-256: ${signatureOf('whatever')}`;
 
 const start = async (
@@ -40,7 +41,7 @@ const start = async (
 const get = (path: string, ...fields: string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: web.localhost', ...fields, '', ''].join('\r\n');
 const AUTHORIZED = `Authorization: ${basic('me', 'right')}`;
-/** Paths below /slow need a password; others nothing. */
+/** Paths below /slow need a password, other paths do not. */
 const slowPaths: Rule = { ...basicAuth, match: { path: ['/slow/**'] } };
 
 const dial = (stand: PolicyStand): net.Socket => {
@@ -58,7 +59,7 @@ const asked = async (
   return passwords.asked;
 };
 
-it('HTTP/1.1: one slow decision in the middle of a pipeline keeps the order, and those behind it wait', async () => {
+it('HTTP/1.1: a slow decision in a pipeline keeps the order, and later requests wait', async () => {
   const stand = await start([slowPaths]);
   const requests = get('/one') + get('/slow/two', AUTHORIZED) + get('/three') + get('/four', 'Connection: close');
   const talking = talk(stand.http.port, requests);
@@ -69,7 +70,7 @@ it('HTTP/1.1: one slow decision in the middle of a pipeline keeps the order, and
   expect(stand.service.asked.map(({ url }) => url)).toEqual(['/one', '/slow/two', '/three', '/four']);
 });
 
-it('HTTP/1.1: a slow refusal in the middle of a pipeline is answered in its turn, and the next one is served', async () => {
+it('HTTP/1.1: a slow rejection in a pipeline is answered in its turn, and the next request is served', async () => {
   const stand = await start([slowPaths]);
   const talking = talk(stand.http.port, get('/slow/one', AUTHORIZED) + get('/two', 'Connection: close'));
   const [slow] = await asked(stand);
@@ -78,7 +79,7 @@ it('HTTP/1.1: a slow refusal in the middle of a pipeline is answered in its turn
   expect(stand.service.asked.map(({ url }) => url)).toEqual(['/two']);
 });
 
-it('HTTP/2: a slow decision holds up its own stream and no other', async () => {
+it('HTTP/2: a slow decision delays only its own stream', async () => {
   const stand = await start([slowPaths]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -89,7 +90,7 @@ it('HTTP/2: a slow decision holds up its own stream and no other', async () => {
   expect((await slow).status).toBe(200);
 });
 
-it('HTTP/1.1: a visitor that leaves while it is decided cancels what was to be found out, and leaves nothing behind', async () => {
+it('HTTP/1.1: a visitor that leaves during a decision cancels the pending check and leaves nothing behind', async () => {
   const stand = await start([basicAuth]);
   const socket = dial(stand);
   socket.write(get('/', AUTHORIZED));
@@ -102,7 +103,7 @@ it('HTTP/1.1: a visitor that leaves while it is decided cancels what was to be f
   expect([stand.service.asked.length, stand.http.tunnel.counters.requests, stand.http.dials]).toEqual([0, 0, 0]);
 });
 
-it('HTTP/2: a stream that is reset while it is decided cancels its own effect', async () => {
+it('HTTP/2: a stream that is reset during a decision cancels only its own pending check', async () => {
   const stand = await start([basicAuth]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -119,7 +120,7 @@ it('HTTP/2: a stream that is reset while it is decided cancels its own effect', 
   expect(stand.service.asked.map(({ url }) => url)).toEqual(['/other']);
 });
 
-it('a drain waits for a request that is being decided, answers it, and closes behind it', async () => {
+it('a drain waits for a pending decision, and the connection closes after the response', async () => {
   const stand = await start([basicAuth]);
   const talking = talk(stand.http.port, get('/', AUTHORIZED));
   const [pending] = await asked(stand);
@@ -130,7 +131,7 @@ it('a drain waits for a request that is being decided, answers it, and closes be
 });
 
 it.each(VERSIONS)(
-  '%s: a decision that comes when the client has left an edge that stops is told to come again, not 502',
+  '%s: a request decided after the client left a draining edge gets 503 with Retry-After, not 502',
   async (version) => {
     const onStream = (stream: MuxStream): void => stream.refuse({ code: 'shutting-down', text: 'the client leaves' });
     const stand = await start([basicAuth], { onStream });
@@ -143,7 +144,7 @@ it.each(VERSIONS)(
   },
 );
 
-it('rules that find no end within their time are an answer, not a pass, and what was asked for is cancelled', async () => {
+it('rules that exceed their time limit cause 503 and cancel the pending check', async () => {
   const stand = await start([basicAuth]);
   const talking = talk(stand.http.port, get('/', AUTHORIZED, 'Connection: close'));
   const [pending] = await asked(stand);
@@ -153,7 +154,7 @@ it('rules that find no end within their time are an answer, not a pass, and what
   expect(stand.service.asked).toEqual([]);
 });
 
-it('a password in front of an upload: nothing of the body is lost while it is decided', async () => {
+it('no byte of an upload is lost while a password is checked', async () => {
   const stand = await start([basicAuth]);
   const body = 'x'.repeat(300_000);
   const visiting = stand.visit('HTTP/1.1', '/', {
@@ -169,7 +170,7 @@ it('a password in front of an upload: nothing of the body is lost while it is de
 
 // ---- held bodies ----
 
-it('HTTP/1.1: who asks whether to send a body that is held is told so here, once, and the service is not asked again', async () => {
+it('HTTP/1.1: the edge sends 100 (Continue) for a held body, and the service gets no Expect', async () => {
   const expects: (string | undefined)[] = [];
   const stand = await start([github], {
     listener: (request, response) => {
@@ -191,7 +192,7 @@ it('HTTP/1.1: who asks whether to send a body that is held is told so here, once
   expect(expects).toEqual([undefined]);
 });
 
-it('HTTP/2: the same: 100 from the edge before its service hears of it, and the body whole behind it', async () => {
+it('HTTP/2: the edge sends 100 for a held body before it dials, and the service gets the whole body', async () => {
   const stand = await start([github]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -211,7 +212,7 @@ it('HTTP/2: the same: 100 from the edge before its service hears of it, and the 
   stream.resume();
 });
 
-it('HTTP/1.1: a held body and a request right behind it are two, in any pieces', async () => {
+it('HTTP/1.1: a held body and a pipelined request stay separate, in pieces of any size', async () => {
   const body = 'hello webhook';
   const post = ['POST /hook HTTP/1.1', 'Host: web.localhost', 'Transfer-Encoding: chunked'];
   const chunks = `5\r\n${body.slice(0, 5)}\r\n8\r\n${body.slice(5)}\r\n0\r\n\r\n`;
@@ -235,7 +236,7 @@ it('HTTP/1.1: a held body and a request right behind it are two, in any pieces',
   }
 });
 
-it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body; the latter reads 408', async () => {
+it('HTTP/1.1: a visitor that leaves or stalls frees its held body, and a stalled visitor gets 408', async () => {
   const stand = await start([github]);
   const head = `POST / HTTP/1.1\r\nHost: web.localhost\r\n${SIGNED}\r\nContent-Length: 1000\r\n\r\n`;
   const leaving = dial(stand);
@@ -256,7 +257,7 @@ it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of 
   await eventually(() => expect(stand.http.ingress.connections).toBe(0));
 });
 
-it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body; the latter reads 408', async () => {
+it('HTTP/2: a stream that is reset or stalls frees its held body, and a stalled stream gets 408', async () => {
   const stand = await start([github]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -284,14 +285,14 @@ it('HTTP/2: a stream that is reset, and one that stalls, free what was held of t
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
 });
 
-it('HTTP/1.1: a held body that is malformed ends the connection, and frees what was held', async () => {
+it('HTTP/1.1: a malformed held body gets 400 and is freed', async () => {
   const stand = await start([github]);
   const head = `POST / HTTP/1.1\r\nHost: web.localhost\r\n${SIGNED}\r\nTransfer-Encoding: chunked\r\n\r\n`;
   expect(await talk(stand.http.port, `${head}5\r\nhello\r\nzz\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
 });
 
-it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () => {
+it('HTTP/1.1: a body that exceeds max_body after the response has begun cuts the connection off', async () => {
   const stand = await start([{ max_body: 1000 }], {
     onStream: (stream) => {
       stream.accept();
@@ -322,7 +323,7 @@ it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () =
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-/** Says this at once, and takes nothing of what it is sent. */
+/** Creates a service that sends the answer at once and reads no data. */
 const deafService =
   (answer: string) =>
   (stream: MuxStream): void => {
@@ -338,7 +339,7 @@ const postHeld = (body: string, ...fields: string[]): string =>
     ...[`X-Hub-Signature-256: ${signatureOf(body)}`, '', body],
   ].join('\r\n');
 
-it('a service that answers and takes nothing of a held body does not have it held for ever', async () => {
+it('a held body is freed after a while if the service answers without reading it', async () => {
   const onStream = deafService('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nearly');
   const stand = await start([github], { onStream });
   const body = 'x'.repeat(1024 * 1024);
@@ -354,7 +355,7 @@ it('a service that answers and takes nothing of a held body does not have it hel
   await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
 });
 
-it('an upgraded connection holds nothing of the body that it began with', async () => {
+it('an upgraded connection frees the held body of its request', async () => {
   const onStream = deafService('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
   const stand = await start([github], { onStream });
   const socket = dial(stand);
@@ -365,7 +366,7 @@ it('an upgraded connection holds nothing of the body that it began with', async 
   expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 1]);
 });
 
-it('two rules that must see the body see the same one, and it is held once', async () => {
+it('two rules verify the same body, the service gets the whole body, and it is freed', async () => {
   const stand = await start([
     github,
     {
@@ -387,14 +388,17 @@ it('two rules that must see the body see the same one, and it is held once', asy
   expect(stand.heldBodies.bytes).toBe(0);
 });
 
-it.each(VERSIONS)('%s: what throws while rules wait lets nobody in, and is reported', async (version) => {
-  const reports: string[] = [];
-  const stand = await start([basicAuth], {
-    perform: () => Promise.reject(new Error('a mistake of ours')),
-    report: (_error, where) => void reports.push(where),
-  });
-  const { status } = await stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
-  expect(status).toBe(500);
-  expect(reports).toEqual(['policy.decide']);
-  expect(stand.service.asked).toEqual([]);
-});
+it.each(VERSIONS)(
+  '%s: an error while rules wait causes 500, is reported, and the service gets no request',
+  async (version) => {
+    const reports: string[] = [];
+    const stand = await start([basicAuth], {
+      perform: () => Promise.reject(new Error('a mistake of ours')),
+      report: (_error, where) => void reports.push(where),
+    });
+    const { status } = await stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
+    expect(status).toBe(500);
+    expect(reports).toEqual(['policy.decide']);
+    expect(stand.service.asked).toEqual([]);
+  },
+);

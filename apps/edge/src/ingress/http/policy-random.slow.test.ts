@@ -1,5 +1,5 @@
-// Requests of every kind that rules know, one behind the other, in pieces of any size, some cut off in the middle: each is answered in its order as
-// its rule says, the service gets just those that may pass, to the byte, and nothing is held afterwards.
+// Pipelines of random requests for every kind of rule, in pieces of any size, and some cut off in the middle. Each request is answered in
+// order according to its rule, the service gets exactly the allowed requests, byte for byte, and no held body remains.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { PolicyEffect, Rule } from '@tunnel/policy';
@@ -39,7 +39,7 @@ interface Sent {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly isChunked: boolean;
-  /** The answer comes before the last byte of the request: no other can follow. */
+  /** The response comes before the last byte of the request, so that no further request can follow. */
   readonly isLast: boolean;
 }
 
@@ -70,7 +70,7 @@ class Maker {
       ...(isSigned && { 'x-hub-signature-256': signatureOf(isGood ? body : `${body} forged`) }),
     };
     const status = this.#statusOf({ kind, isGood, isKnown, size: body.length });
-    // A body that was held is complete before its answer.
+    // A held body is complete before its response.
     const isHeld = isSigned && (status === 200 || status === 403);
     const isLast = status !== 200 && (isChunked || body !== '') && !isHeld;
     return { path: `/${kind}/${this.#count}`, status, body, headers, isChunked, isLast };
@@ -115,13 +115,13 @@ const textOf = ({ path, body, headers, isChunked }: Sent, pieces: () => number):
 const passing = (requests: readonly Sent[]): string[] =>
   requests.filter(({ status }) => status === 200).map(({ path, body }) => `${path} ${hashOf(Buffer.from(body))}`);
 
-/** Of these: one that was cut off before may come late. */
+/** Returns the served requests among the given ones, because a request from an earlier, cut-off pipeline can arrive late. */
 const served = ({ service }: PolicyStand, requests: readonly Sent[]): string[] => {
   const paths = new Set(requests.map(({ path }) => path));
   return service.asked.filter(({ url }) => paths.has(url)).map(({ url, bodyHash }) => `${url} ${bodyHash}`);
 };
 
-/** Passwords are known after some turns. */
+/** Answers password checks after a few event loop turns. */
 const perform = (maker: Maker) => async (effect: PolicyEffect) => {
   for (let turns = maker.below(4); turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
   if (effect.kind !== 'check-password') throw new Error(effect.kind);
@@ -141,7 +141,7 @@ const start = async (seed: number, localProtocol: ServiceKind): Promise<{ stand:
   return { stand: { ...stand, service }, maker };
 };
 
-/** In pieces; `cutAt`: the visitor leaves there. */
+/** Sends the text in pieces. If `cutAt` is given, the visitor leaves at that position. */
 const talkInPieces = async (stand: PolicyStand, text: string, maker: Maker, cutAt: number | null): Promise<string> => {
   const socket = net.connect({ port: stand.http.port, host: '127.0.0.1' });
   cleanups.push(() => socket.destroy());
@@ -165,63 +165,69 @@ it.each<[ServiceKind, number]>([
   ['http1', 1],
   ['http1', 2],
   ['h2c', 3],
-])('HTTP/1.1: pipelines to a service of %s, %i', async (kind, seed) => {
-  const { stand, maker } = await start(seed, kind);
-  for (let round = 0; round < PIPELINES; round += 1) {
-    stand.service.asked.length = 0;
-    const requests = maker.pipeline();
-    const last = requests.at(-1) as Sent;
-    const closing = { ...last, headers: { ...last.headers, connection: 'close' } };
-    const texts = [...requests.slice(0, -1), closing].map((one) => textOf(one, () => maker.below(4000)));
-    const text = texts.join('');
-    const cutAt = maker.below(4) === 0 ? maker.below(text.length) : null;
-    const heard = await talkInPieces(stand, text, maker, cutAt);
-    const statuses = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/g)].map(([, status]) => Number(status));
-    const wanted = requests.map(({ status }) => status);
-    if (cutAt === null) {
-      expect(statuses, `${seed} ${round}`).toEqual(wanted);
-      expect(served(stand, requests)).toEqual(passing(requests));
-      expect(heard.match(/x-noted: yes/gi)).toHaveLength(wanted.length);
-    } else {
-      expect(wanted.slice(0, statuses.length)).toEqual(statuses);
-      await eventually(() => expect(stand.http.ingress.connections).toBe(0));
-      const reached = served(stand, requests);
-      expect(reached).toEqual(passing(requests).slice(0, reached.length));
+])(
+  'HTTP/1.1: random pipelines with rules are answered in order and free all held bodies: service %s, seed %i',
+  async (kind, seed) => {
+    const { stand, maker } = await start(seed, kind);
+    for (let round = 0; round < PIPELINES; round += 1) {
+      stand.service.asked.length = 0;
+      const requests = maker.pipeline();
+      const last = requests.at(-1) as Sent;
+      const closing = { ...last, headers: { ...last.headers, connection: 'close' } };
+      const texts = [...requests.slice(0, -1), closing].map((one) => textOf(one, () => maker.below(4000)));
+      const text = texts.join('');
+      const cutAt = maker.below(4) === 0 ? maker.below(text.length) : null;
+      const heard = await talkInPieces(stand, text, maker, cutAt);
+      const statuses = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/g)].map(([, status]) => Number(status));
+      const wanted = requests.map(({ status }) => status);
+      if (cutAt === null) {
+        expect(statuses, `${seed} ${round}`).toEqual(wanted);
+        expect(served(stand, requests)).toEqual(passing(requests));
+        expect(heard.match(/x-noted: yes/gi)).toHaveLength(wanted.length);
+      } else {
+        expect(wanted.slice(0, statuses.length)).toEqual(statuses);
+        await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+        const reached = served(stand, requests);
+        expect(reached).toEqual(passing(requests).slice(0, reached.length));
+      }
     }
-  }
-  await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
-});
+    await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
+  },
+);
 
-it.each<ServiceKind>(['http1', 'h2c'])('HTTP/2: side by side, to a service of %s', async (kind) => {
-  const { stand, maker } = await start(4, kind);
-  const session = visitHttp2(stand.https);
-  cleanups.push(() => session.destroy());
-  for (let round = 0; round < ROUNDS_OF_HTTP2; round += 1) {
-    stand.service.asked.length = 0;
-    const requests = Array.from({ length: 20 }, () => maker.next());
-    const leaving = Array.from({ length: 5 }, () => {
-      const { path, headers } = maker.next();
-      // Else node would mark the end of the body before the reset.
-      const options = { waitForTrailers: true };
-      const stream = session.request({ ':path': `${path}/left`, ':method': 'POST', ...headers }, options);
-      stream.on('error', () => {});
-      stream.write('x');
-      return stream;
-    });
-    const answers = requests.map(async (one) => {
-      const { path, body, headers, isChunked } = one;
-      const method = body === '' && !isChunked ? 'GET' : 'POST';
-      const visit = method === 'GET' ? { method, headers } : { method, headers, body, isChunked };
-      const answer = await askHttp2(session, path, visit);
-      expect([path, answer.status, answer.headers['x-noted']]).toEqual([path, one.status, 'yes']);
-    });
-    for (const stream of leaving) {
-      if (maker.below(2) === 0) await new Promise((resolve) => setImmediate(resolve));
-      stream.close(8);
+it.each<ServiceKind>(['http1', 'h2c'])(
+  'HTTP/2: random parallel requests with rules are answered correctly and free all held bodies: service %s',
+  async (kind) => {
+    const { stand, maker } = await start(4, kind);
+    const session = visitHttp2(stand.https);
+    cleanups.push(() => session.destroy());
+    for (let round = 0; round < ROUNDS_OF_HTTP2; round += 1) {
+      stand.service.asked.length = 0;
+      const requests = Array.from({ length: 20 }, () => maker.next());
+      const leaving = Array.from({ length: 5 }, () => {
+        const { path, headers } = maker.next();
+        // Without this option, Node.js would mark the end of the body before the reset.
+        const options = { waitForTrailers: true };
+        const stream = session.request({ ':path': `${path}/left`, ':method': 'POST', ...headers }, options);
+        stream.on('error', () => {});
+        stream.write('x');
+        return stream;
+      });
+      const answers = requests.map(async (one) => {
+        const { path, body, headers, isChunked } = one;
+        const method = body === '' && !isChunked ? 'GET' : 'POST';
+        const visit = method === 'GET' ? { method, headers } : { method, headers, body, isChunked };
+        const answer = await askHttp2(session, path, visit);
+        expect([path, answer.status, answer.headers['x-noted']]).toEqual([path, one.status, 'yes']);
+      });
+      for (const stream of leaving) {
+        if (maker.below(2) === 0) await new Promise((resolve) => setImmediate(resolve));
+        stream.close(8);
+      }
+      await Promise.all(answers);
+      expect(served(stand, requests).toSorted()).toEqual(passing(requests).toSorted());
+      expect(stand.service.asked.filter(({ url }) => url.endsWith('/left'))).toEqual([]);
     }
-    await Promise.all(answers);
-    expect(served(stand, requests).toSorted()).toEqual(passing(requests).toSorted());
-    expect(stand.service.asked.filter(({ url }) => url.endsWith('/left'))).toEqual([]);
-  }
-  await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
-});
+    await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
+  },
+);

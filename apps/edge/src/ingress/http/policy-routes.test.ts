@@ -1,4 +1,4 @@
-// Rules and what stands behind them: groups, services by name, upgrades, and addresses that are counted before anything else.
+// Rules in front of groups, named services and upgrades, and the counting of addresses before rules run.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/policy';
@@ -27,14 +27,14 @@ const kept = <T extends { stop(): unknown }>(stand: T): T => {
 const SECRET = 'whsec of the sender';
 const HEADERS = { host: 'web.edge.test' };
 
-it('a group with no healthy member runs its rules first: strangers read 401, not that it is down', async () => {
+it('a group without a healthy member runs its rules first: an unauthenticated visitor gets 401, not 502', async () => {
   const stand = kept(await startGroupStand([{}, {}, {}], { policies: testGate(), policy: holderOf(basicAuth) }));
   for (const member of stand.members) member.setHealthy(false);
   const answer = await visitHttp1(stand.port, '/', { headers: HEADERS });
   expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([401, 'POLICY_UNAUTHENTICATED']);
 });
 
-it('a group of three: what is turned away reaches no member, is counted for none, and is shown by each', async () => {
+it('a rejected request to a group reaches and counts for no member, and each member captures it', async () => {
   const services = await Promise.all(['a', 'b', 'c'].map((name) => startRecordingService(name)));
   cleanups.push(...services.map((service) => () => service.close()));
   const policy = holderOf({ match: { path: ['/admin/**'] }, deny: 403 });
@@ -61,7 +61,7 @@ it('a group of three: what is turned away reaches no member, is counted for none
   expect((await visitHttp1(stand.port, '/open')).status).toBe(200);
 });
 
-it('a held body goes whole to the next member when the first does not take it', async () => {
+it('a held body goes whole to the next member when the first member refuses it', async () => {
   const services = await Promise.all(['a', 'b'].map((name) => startRecordingService(name)));
   cleanups.push(...services.map((service) => () => service.close()));
   const heldBodies = new HeldBodies();
@@ -79,7 +79,7 @@ it('a held body goes whole to the next member when the first does not take it', 
   expect([services[0]?.asked, services[1]?.asked.length, heldBodies.bytes]).toEqual([[], 6, 0]);
 });
 
-it('a policy that is replaced is in force with the next request of a connection that is open', async () => {
+it('a replaced policy applies to the next request on an open connection', async () => {
   const stand = kept(await startPolicyStand([{ deny: 403 }]));
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -88,7 +88,7 @@ it('a policy that is replaced is in force with the next request of a connection 
   expect((await askHttp2(session, '/')).status).toBe(200);
 });
 
-it('what is asked at the paths of a login is nobody’s to look at, and no spelling hides anything else by them', async () => {
+it('requests to sign-in paths are not captured, and no spelling hides other paths this way', async () => {
   const login = { provider: 'company', session_secs: 3600, trusted_origins: [] };
   const rules: Rule[] = [{ match: { path: ['/deny/**'] }, deny: 403 }];
   const stand = kept(await startPolicyStand([]));
@@ -113,7 +113,7 @@ const rawGet = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: web.loca
 const routed: readonly Rule[] = [{ match: { path: ['/api/**'] }, route: 'api' }];
 
 it.each(VERSIONS)(
-  '%s: OPEN names the service that a rule chose, and idle streams are kept for each by itself',
+  '%s: OPEN names the service that a rule chose, and each service has separate idle streams',
   async (version) => {
     const own = await startRecordingService('own');
     const api = await startRecordingService('api');
@@ -139,7 +139,7 @@ it.each(VERSIONS)(
   },
 );
 
-it('a service of HTTP/2 has connections of its own, too', async () => {
+it('a named HTTP/2 service has separate connections', async () => {
   const own = await startRecordingH2c('own');
   const api = await startRecordingH2c('api');
   cleanups.push(
@@ -162,7 +162,7 @@ it('a service of HTTP/2 has connections of its own, too', async () => {
   expect(heads.map(({ service }) => service)).toEqual([undefined, 'api']);
 });
 
-it('a member whose client is older than policies gets no visitor of a named service: it would take it to its own', async () => {
+it('a member with a client that does not know policies gets no request for a named service', async () => {
   const own = await startRecordingService('own');
   const api = await startRecordingService('api');
   cleanups.push(
@@ -200,7 +200,7 @@ const startUpgrading = async (rules: readonly Rule[], heads: string[]): Promise<
   return kept(await startPolicyStand(rules, { onStream: (stream) => dialLocal(stream, port) }));
 };
 
-it('an upgrade is judged as any request, and goes on as bytes both ways', async () => {
+it('an upgrade runs through the rules like any request, and then carries bytes in both directions', async () => {
   const heads: string[] = [];
   const stand = await startUpgrading(
     [{ request_headers: { set: { 'x-by': 'rule' } } }, { response_headers: { set: { 'x-note': 'yes' } } }],
@@ -218,7 +218,7 @@ it('an upgrade is judged as any request, and goes on as bytes both ways', async 
   await eventually(() => expect(text).toMatch(/ping$/));
 });
 
-it('an upgrade that is turned away reaches nobody', async () => {
+it('an upgrade that a rule rejects reaches no service', async () => {
   const heads: string[] = [];
   const stand = await startUpgrading([basicAuth], heads);
   const answer = await talk(stand.http.port, [...UPGRADE, '', ''].join('\r\n'), '\r\n\r\n');
@@ -228,7 +228,7 @@ it('an upgrade that is turned away reaches nobody', async () => {
 
 // ---- counting ----
 
-it('through a trusted proxy an address is counted before its rules run, and given back after their answer', async () => {
+it('through a trusted proxy, requests that rules reject give back the place of their address', async () => {
   const gate = openGate({ perNetwork: 2, trustedProxies: ['127.0.0.1'] });
   const asked: string[] = [];
   const stand = kept(

@@ -1,4 +1,4 @@
-// A tunnel with rules, reached by HTTP/1.1 and by HTTP/2, in front of a service that counts what reaches it. Used by tests only.
+// A tunnel with rules, reached over HTTP/1.1 and HTTP/2, in front of a service that records its requests. Used by tests only.
 import * as http from 'node:http';
 import type { ClientHttp2Session } from 'node:http2';
 import type { Rule } from '@tunnel/policy';
@@ -19,7 +19,7 @@ export interface Visit {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** The body is sent without a length. */
+  /** Whether the body is sent without a length. */
   readonly isChunked?: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface PolicyStand {
   readonly heldBodies: HeldBodies;
   readonly policy: PolicyHolder;
   readonly captures: CaptureStore;
-  /** One request on a connection of its own. */
+  /** Sends a request on a new connection. */
   visit(version: Version, path: string, visit?: Visit): Promise<VisitAnswer>;
   stop(): void;
 }
@@ -73,7 +73,7 @@ export const startPolicyStand = async (
 
 export const visitHttp1 = (port: number, path: string, { method = 'GET', headers, body, isChunked }: Visit = {}) =>
   new Promise<VisitAnswer>((resolve, reject) => {
-    // Without a word about it node counts the body that it is given whole.
+    // Node.js adds a Content-Length to a body given in one piece, unless a header says otherwise.
     const length =
       isChunked === true
         ? { 'transfer-encoding': 'chunked' }

@@ -1,4 +1,4 @@
-// Connections over a limit: who can be told is told, over every way to speak, and is closed; what is idle gives way.
+// Connections above a limit: the visitor gets an error over every protocol and is disconnected, and idle connections make room.
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -30,7 +30,7 @@ const start = async (limits: Parameters<typeof openGate>[0]): Promise<HttpsStand
 
 const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\n\r\n';
 
-/** Connected and silent. */
+/** Opens a connection and sends no data. */
 const occupy = async ({ http: { port, gate } }: HttpsStand, localAddress = '127.0.0.1'): Promise<net.Socket> => {
   const before = gate.admission.used.visitors;
   const socket = net.connect({ host: '127.0.0.1', port, localAddress }).on('error', () => {});
@@ -39,7 +39,7 @@ const occupy = async ({ http: { port, gate } }: HttpsStand, localAddress = '127.
   return socket.resume();
 };
 
-it('a silent connection counts for its address; the next one reads 429 and is closed', async () => {
+it('a silent connection counts for its address; the next connection gets 429 and is closed', async () => {
   const stand = await start({ perNetwork: 1 });
   await occupy(stand);
   const answer = await talk(stand.http.port, GET);
@@ -48,7 +48,7 @@ it('a silent connection counts for its address; the next one reads 429 and is cl
   expect([stand.http.ingress.connections, stand.http.gate.admission.used.visitors]).toEqual([1, 1]);
 });
 
-it('over TLS it is the same, for HTTP/1.1 and HTTP/2', async () => {
+it('over TLS, a connection above the address limit gets 429, with HTTP/1.1 and HTTP/2', async () => {
   const stand = await start({ perNetwork: 1 });
   await occupy(stand);
   const socket = dialTls(stand);
@@ -69,7 +69,7 @@ it('over TLS it is the same, for HTTP/1.1 and HTTP/2', async () => {
   ]);
 });
 
-it('a full edge closes an idle connection of the address that holds most, and serves the newcomer', async () => {
+it('a full edge closes an idle connection of the address with the most, and serves the new visitor', async () => {
   const stand = await start({ visitors: 3 });
   const silent = await occupy(stand, '127.0.0.2');
   await occupy(stand, '127.0.0.2');
@@ -78,14 +78,14 @@ it('a full edge closes an idle connection of the address that holds most, and se
   await eventually(() => expect(silent.destroyed).toBe(true));
 });
 
-it('a full edge in which nothing may give way says 503', async () => {
+it('a full edge without an idle connection answers 503', async () => {
   const stand = await start({ visitors: 1 });
   (await occupy(stand)).write('GET /hold HTTP/1.1\r\nHost: web.localhost\r\n\r\n');
   await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
   expect(await talk(stand.http.port, GET)).toMatch(/^HTTP\/1\.1 503 .*x-tunnel-error: CONNECTIONS_FULL/is);
 });
 
-it('says of each connection how far it is, and what it waits for', async () => {
+it('a connection reports its phase and the event it waits for', async () => {
   const stand = await start({});
   const { admission } = stand.http.gate;
   const states = (): unknown[] => [...admission.tickets].map(({ held }) => held?.describe());

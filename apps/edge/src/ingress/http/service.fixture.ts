@@ -1,4 +1,4 @@
-// Local services that remember what they were asked, and clients that do with a stream what a test wants. Used by tests only.
+// Local services with a record of their requests, and clients with scripted behavior for streams. Used by tests only.
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -14,12 +14,12 @@ export interface Asked {
 
 export interface RecordingService {
   readonly port: number;
-  /** Whole requests, in the order of their ends. */
+  /** Complete requests, in the order in which they ended. */
   readonly asked: Asked[];
   close(): void;
 }
 
-/** Answers each request with its name, once it has come whole. */
+/** Starts a service. The response to a request is the name, sent after the end of the request. */
 export const startRecordingService = async (
   name: string,
   listener?: (request: http.IncomingMessage, response: http.ServerResponse) => void,
@@ -46,7 +46,10 @@ export const startRecordingService = async (
 
 type OnStream = (stream: http2.ServerHttp2Stream) => void;
 
-/** The same in HTTP/2 without TLS. A listener gets each request as it begins; true: it has answered it. */
+/**
+ * Starts a recording service for HTTP/2 without TLS. The listener is called at the start of a request, and returns true if it has
+ * answered.
+ */
 export const startRecordingH2c = async (
   name: string,
   listener: (...given: Parameters<OnStream>) => boolean = () => false,
@@ -65,7 +68,7 @@ export const startRecordingH2c = async (
     });
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
-      // One that was cut off ends, too.
+      // The end event also comes for a stream that was cut off.
       if (stream.aborted || stream.rstCode !== 0) return;
       const { ':method': method = '', ':path': url = '', ':authority': host = '' } = headers;
       asked.push({ method, url, host, bodyHash: hashOf(Buffer.concat(chunks)) });
@@ -83,15 +86,15 @@ export const startRecordingH2c = async (
 };
 
 export interface Taking {
-  /** What is said once the head is there; nothing without one. */
+  /** Text sent once the request head has arrived. By default, no text is sent. */
   readonly answer?: string;
-  /** And then it hangs up. */
+  /** Whether the client hangs up after the answer. */
   readonly ends?: boolean;
-  /** Called with each piece that comes, with all that has come so far. */
+  /** Called for every piece of the request, with the text received so far. */
   readonly onText?: (text: string) => void;
 }
 
-/** A client without a service: it takes a stream, and answers by itself. */
+/** Acts as a client without a service: accepts a stream and answers directly. */
 export const takeStream = (stream: MuxStream, { answer = '', ends = false, onText }: Taking = {}): void => {
   let text = '';
   stream.accept();

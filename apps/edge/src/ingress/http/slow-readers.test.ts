@@ -1,4 +1,5 @@
-// A visitor that reads slowly gets every byte of an answer behind which the connection ends, whatever of it the kernel still holds when we let go.
+// A visitor that reads slowly gets every byte of the last response on its connection, even if the kernel still holds data when the edge
+// closes.
 import { once } from 'node:events';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
@@ -45,7 +46,7 @@ const connect = async (stand: HttpStand, scheme: string): Promise<net.Socket> =>
   });
 };
 
-/** Length of what came, and how the connection ended. */
+/** Returns the number of bytes received, and how the connection ended. */
 const readAll = (socket: net.Socket): Promise<{ bytes: number; how: string }> =>
   new Promise((resolve) => {
     let bytes = 0;
@@ -59,29 +60,32 @@ describe.each(['http', 'https'])('over %s', (scheme) => {
   it.each([
     ['HTTP/1.0', ''],
     ['HTTP/1.1', 'Connection: close\r\n'],
-  ])('an answer to %s %j is whole for one that begins to read when we have let go', async (version, fields) => {
-    const stand = await startStand();
-    const socket = await connect(stand, scheme);
-    cleanups.push(() => socket.destroy());
-    socket.pause();
-    socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n${fields}\r\n`);
-    await eventually(() => expect(stand.dials).toBe(1));
-    // The kernel has taken all of it.
-    await eventually(() => expect([stand.pair.edge.liveStreams, stand.ingress.queuedBytes]).toEqual([0, 0]));
-    await eventually(async () => {
-      await stand.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS);
-      expect(stand.ingress.connections).toBe(0);
-    });
-    const { bytes, how } = await readAll(socket);
-    expect(how).toBe('end');
-    expect(bytes).toBeGreaterThan(BODY.length);
-  });
+  ])(
+    'a response to %s %j arrives whole even if the visitor reads only after the edge has closed',
+    async (version, fields) => {
+      const stand = await startStand();
+      const socket = await connect(stand, scheme);
+      cleanups.push(() => socket.destroy());
+      socket.pause();
+      socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n${fields}\r\n`);
+      await eventually(() => expect(stand.dials).toBe(1));
+      // The kernel has taken the whole response.
+      await eventually(() => expect([stand.pair.edge.liveStreams, stand.ingress.queuedBytes]).toEqual([0, 0]));
+      await eventually(async () => {
+        await stand.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS);
+        expect(stand.ingress.connections).toBe(0);
+      });
+      const { bytes, how } = await readAll(socket);
+      expect(how).toBe('end');
+      expect(bytes).toBeGreaterThan(BODY.length);
+    },
+  );
 });
 
-it('one that takes its time leaves the next one a connection to the service on which an answer can come', async () => {
+it('a slow reader leaves the next visitor a service connection with credit for a response', async () => {
   const credit = MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
   const headOf = (length: number): string => `HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`;
-  // All of a stream's first credit, to the byte: until somebody gives more, there is none for the next answer.
+  // The response takes a stream's initial credit to the last byte. The next response has no credit until the edge grants more.
   const length = credit - headOf(credit).length;
   const answers = [headOf(length) + 'x'.repeat(length), `${headOf(2)}ok`];
   let askedBytes = 0;
@@ -101,7 +105,7 @@ it('one that takes its time leaves the next one a connection to the service on w
     () => visitor.destroy(),
   );
   await once(visitor.request({ ':path': '/' }), 'response');
-  // The whole answer is at the edge, and no more of it at the visitor than its window.
+  // The whole response has reached the edge, and the visitor has no more of it than its window.
   await eventually(() => expect(stand.http.tunnel.counters.bytes).toBe(askedBytes + credit));
   const request = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
   expect(await talk(stand.http.port, request)).toMatch(/ok$/);

@@ -1,4 +1,4 @@
-// `[server] trusted_proxies`: whose word about a visitor counts, for what the service is told and for the limits.
+// `[server] trusted_proxies`: the proxies that may name the visitor, for the headers to the service and for limits.
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -15,7 +15,7 @@ afterEach(async () => {
 const TRUSTED = { trustedProxies: ['127.0.0.0/8', '10.0.0.2'] };
 const TOLD = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const;
 
-/** A service that says what it was told of the visitor; `/hold` waits to be let go. */
+/** Starts a service that responds with the forwarded headers of the request. Requests to `/hold` wait for letGo(). */
 const start = async (options: Partial<IngressOptions>): Promise<{ stand: HttpsStand; letGo: () => void }> => {
   const held: http.ServerResponse[] = [];
   const server = http.createServer((request, response) => {
@@ -38,8 +38,8 @@ const get = (path: string, ...lines: string[]): string =>
 const bodyOf = (answer: string): unknown => JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
 const CLAIM = ['X-Forwarded-For: 6.6.6.6, 203.0.113.9, 10.0.0.2', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil'];
 
-describe('what a service is told', () => {
-  it('is what a believed proxy says, as if the visitor had come without it', async () => {
+describe('forwarded headers to the service', () => {
+  it('have the address and scheme that a trusted proxy names, and the requested host', async () => {
     const { stand } = await start(TRUSTED);
     const answer = await talk(stand.http.port, get('/', ...CLAIM, 'Connection: close'));
     expect(bodyOf(answer)).toEqual(['6.6.6.6, 203.0.113.9', 'https', 'web.localhost']);
@@ -47,7 +47,7 @@ describe('what a service is told', () => {
     expect(bodyOf(without)).toEqual(['127.0.0.1', 'http', 'web.localhost']);
   });
 
-  it('is the same over HTTP/2', async () => {
+  it('have the address and scheme that a trusted proxy names, over HTTP/2', async () => {
     const { stand } = await start(TRUSTED);
     const session = visitHttp2(stand);
     cleanups.push(() => session.destroy());
@@ -57,7 +57,7 @@ describe('what a service is told', () => {
     expect(JSON.parse((await ask(session, { ':path': '/' })).body)).toEqual(['127.0.0.1', 'https', host]);
   });
 
-  it('is not what anybody else says', async () => {
+  it('have the real scheme and host for an untrusted sender, and its address at the end of the list', async () => {
     const { stand } = await start({ trustedProxies: ['10.0.0.0/8'] });
     const answer = await talk(stand.http.port, get('/', ...CLAIM, 'Connection: close'));
     expect(bodyOf(answer)).toEqual(['6.6.6.6, 203.0.113.9, 10.0.0.2, 127.0.0.1', 'http', 'web.localhost']);
@@ -65,7 +65,7 @@ describe('what a service is told', () => {
 });
 
 describe('connections_per_address behind a proxy', () => {
-  it('counts requests under way for the visitor that each is of', async () => {
+  it('counts requests under way for the visitor that the proxy names', async () => {
     const gate = openGate({ perNetwork: 1, ...TRUSTED });
     const { stand, letGo } = await start({ ...TRUSTED, gate });
     const { port } = stand.http;
@@ -82,7 +82,7 @@ describe('connections_per_address behind a proxy', () => {
     );
   });
 
-  it('leaves an idle connection to whoever asks next, also when one before was refused', async () => {
+  it('does not count an idle connection of the proxy for a visitor, even after a 429', async () => {
     const gate = openGate({ perNetwork: 1, ...TRUSTED });
     gate.admission.requestBegins('203.0.113.3');
     const { stand } = await start({ ...TRUSTED, gate });
@@ -95,7 +95,7 @@ describe('connections_per_address behind a proxy', () => {
     );
   });
 
-  it('forgets a request over HTTP/2 when its visitor leaves', async () => {
+  it('no longer counts an HTTP/2 request when its visitor leaves', async () => {
     const gate = openGate({ perNetwork: 1, ...TRUSTED });
     const { stand } = await start({ ...TRUSTED, gate });
     const session = visitHttp2(stand);
@@ -110,17 +110,17 @@ describe('connections_per_address behind a proxy', () => {
   });
 });
 
-describe('the way to https', () => {
+describe('the redirect to https', () => {
   const redirectPort = (): number => 443;
 
-  it('is not shown to a visitor who came by it, as a believed proxy says', async () => {
+  it('is skipped for a visitor that came over https according to a trusted proxy', async () => {
     const { stand } = await start({ ...TRUSTED, redirectPort });
     const { port } = stand.http;
     expect(await talk(port, get('/', 'X-Forwarded-Proto: https', 'Connection: close'))).toMatch(/^HTTP\/1\.1 200/);
     expect(await talk(port, get('/', 'X-Forwarded-Proto: http', 'Connection: close'))).toMatch(/^HTTP\/1\.1 308/);
   });
 
-  it('is shown to everybody else, but for those who name no host', async () => {
+  it('applies despite an untrusted X-Forwarded-Proto, but not without a host', async () => {
     const { stand } = await start({ redirectPort });
     const { port } = stand.http;
     expect(await talk(port, get('/', 'X-Forwarded-Proto: https', 'Connection: close'))).toMatch(/^HTTP\/1\.1 308/);
@@ -139,7 +139,7 @@ describe('the way to https', () => {
     ['localhost.evil.example', 404, 404],
     ['127.0.0.1', 404, 404],
     ['[::1]', 404, 404],
-  ])('of %s is %i over http, and over https the answer is %i', async (host, plain, secure) => {
+  ])('for the host %s: http gets %i, https gets %i', async (host, plain, secure) => {
     const { stand } = await start({ redirectPort });
     const request = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
     const answer = await talk(stand.http.port, request);

@@ -1,5 +1,5 @@
-// What is kept for a visitor, and for how long: bytes behind its request, a decision that does not come, queues of all visitors together, and an
-// answer that is cut off.
+// Limits of the data kept for a visitor, and of its time: bytes behind a request, a missing decision, the queues of all visitors
+// together, and a response that is cut off.
 
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -46,7 +46,7 @@ const connect = (stand: HttpStand): net.Socket => {
   return socket;
 };
 
-/** One whose bytes come when the test says so, and that takes all. */
+/** Adds a visitor that reads everything. The test sends the visitor's bytes. */
 const enter = (stand: HttpStand): StalledVisitor => {
   const visitor = new StalledVisitor(false, Number.POSITIVE_INFINITY);
   new Http1Visitor(visitor, { address: '203.0.113.7', scheme: 'http', isProxy: false }, stand.ingress).start();
@@ -56,14 +56,14 @@ const enter = (stand: HttpStand): StalledVisitor => {
 const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\n\r\n';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-describe('bytes behind a request', () => {
-  it('are answered in turn while they are few', async () => {
+describe('bytes after a request', () => {
+  it('are answered in order while they are few', async () => {
     const stand = await start((socket) => setTimeout(() => socket.write(OK), 5));
     const answer = await talk(stand.port, GET.repeat(20) + GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(21);
   });
 
-  it('end the connection behind the answer when they are many, and the answer says so', async () => {
+  it('close the connection after the response, with Connection: close, if there are too many', async () => {
     let answer = (): void => {};
     const stand = await start((socket) => {
       answer = () => void socket.write(OK);
@@ -80,7 +80,7 @@ describe('bytes behind a request', () => {
     expect(visitor.text).toMatch(/connection: close/i);
   });
 
-  it('refuse an upgrade when a part of them is lost', async () => {
+  it('cause 400 instead of an upgrade if some of them were dropped', async () => {
     let answer = (): void => {};
     const stand = await start((socket) => {
       answer = () =>
@@ -97,8 +97,8 @@ describe('bytes behind a request', () => {
   });
 });
 
-describe('a decision where a request goes', () => {
-  it('that does not come is answered 503, with HTTP/1.1 and HTTP/2, and one that comes late changes nothing', async () => {
+describe('a routing decision', () => {
+  it('that does not come gets 503 in HTTP/1.1 and HTTP/2, and a late decision has no effect', async () => {
     const decide: (() => void)[] = [];
     const stand: HttpStand = await start((socket) => socket.write(OK), {
       router: {
@@ -123,11 +123,11 @@ describe('a decision where a request goes', () => {
   });
 });
 
-describe('an answer that is cut off', () => {
+describe('a response that is cut off', () => {
   it.each([
     ['HTTP/1.0', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n', '3\r\nabc\r\nzz\r\n'],
     ['HTTP/1.1', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n', '3\r\nabc\r\nzz\r\n'],
-  ])('is always a reset to a visitor of %s', async (version, begin, rest) => {
+  ])('is always a reset for a visitor of %s', async (version, begin, rest) => {
     let cutOff = (): void => {};
     const stand = await start((socket) => {
       socket.write(begin);
@@ -142,10 +142,10 @@ describe('an answer that is cut off', () => {
         socket.on('error', () => resolve('reset'));
       });
       socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n\r\n`);
-      // Sooner nothing might be out, and the answer would be a whole one: 502.
+      // Without this wait, no byte might be out, and the visitor would get a complete 502 response.
       await eventually(() => expect(text).toContain('ok'));
       cutOff();
-      // It has read what there is, as in the time that it is given: right behind bytes libuv takes a reset for an end.
+      // The visitor must first read all bytes, because libuv reports a reset right behind bytes as an end.
       if (version === 'HTTP/1.0') await eventually(() => expect(text).toContain('abc'));
       await eventually(async () => {
         await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);
@@ -158,7 +158,7 @@ describe('an answer that is cut off', () => {
 });
 
 describe('the queues of all visitors together', () => {
-  it('stay within their budget: the largest goes first, the others go on', async () => {
+  it('stay within their budget: the visitor with the largest queue is closed, the others continue', async () => {
     const piece = Buffer.alloc(64 * 1024, 'x');
     const stand = await start(
       (socket, text) => {

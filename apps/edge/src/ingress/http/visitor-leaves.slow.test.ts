@@ -1,4 +1,5 @@
-// A visitor that sends more and leaves, in every phase: it is heard, its service is told within a second, and nothing is left of it.
+// A visitor that sends more data and leaves, in every phase of a request. The edge notices, the service is disconnected within a second,
+// and no state remains.
 import { once } from 'node:events';
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -15,7 +16,7 @@ afterEach(async () => {
 
 interface Service {
   readonly port: number;
-  /** Its connections, and what came on them. */
+  /** Open connections at the service. */
   readonly open: Set<net.Socket>;
   received: string;
   ended: number;
@@ -52,11 +53,11 @@ interface Phase {
   readonly name: string;
   readonly request: string;
   readonly service?: (socket: net.Socket) => void;
-  /** The edge asks where the request goes, and gets no answer. */
+  /** Whether the edge waits for a routing decision that never comes. */
   readonly isBeingDecided?: boolean;
-  /** The client takes the stream, and does not open it. */
+  /** Whether the client holds the stream without accepting it. */
   readonly isDialling?: boolean;
-  /** The visitor waits for this before it goes on. */
+  /** Text for which the visitor waits before the test continues. */
   readonly until?: string;
 }
 
@@ -115,7 +116,7 @@ const start = async ({ service: answer, isBeingDecided, isDialling }: Phase): Pr
   return [stand, service];
 };
 
-/** The phase is reached when the service has the request, or the edge asks for the way to it. */
+/** Waits until the phase is reached: the service has the request, or the edge waits for the route or the dial. */
 const reached = async (
   { isBeingDecided, isDialling, until }: Phase,
   stand: HttpStand,
@@ -142,7 +143,7 @@ const nothingIsLeft = async (stand: HttpStand, service: Service): Promise<void> 
   );
 };
 
-/** [what is written to, what is cut]. */
+/** Opens a connection. Returns [the socket to write to, the socket to cut]. */
 type Dial = (stand: HttpStand) => Promise<[net.Socket, net.Socket]>;
 
 const dialPlain: Dial = async (stand) => {
@@ -166,7 +167,7 @@ describe.each<[string, Dial]>([
 ])('%s', (_kind, dial) => {
   describe.each(PHASES)('$name', (phase) => {
     it.each(BEHIND.flatMap(([what, bytes]) => (['FIN', 'RST'] as const).map((how) => [what, how, bytes] as const)))(
-      'with %s behind it, by %s',
+      'a visitor that then sends %s and leaves by %s is cleaned up within a second',
       async (_what, how, bytes) => {
         const [stand, service] = await start(phase);
         const [socket, below] = await dial(stand);
@@ -181,7 +182,7 @@ describe.each<[string, Dial]>([
         await new Promise((resolve) => socket.write(bytes, resolve));
         if (how === 'RST') below.resetAndDestroy();
         else socket.end();
-        // After 101 a half-close is one for the service, too: it ends when both do.
+        // After 101, a half-close also reaches the service, and the connection ends when both sides have ended.
         if (phase.until === '101' && how === 'FIN') {
           await eventually(() => expect(service.received).toContain(bytes));
           for (const one of service.open) one.end();
@@ -192,7 +193,7 @@ describe.each<[string, Dial]>([
   });
 });
 
-it('is heard by its reset also while its service takes nothing of its body', async () => {
+it('a reset by the visitor is noticed even while its service does not read the body', async () => {
   const [stand] = await start({ name: '', request: '', service: (socket) => socket.pause() });
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
   socket.on('error', () => {});
@@ -216,7 +217,7 @@ it('is heard by its reset also while its service takes nothing of its body', asy
 
 describe('HTTP/2', () => {
   it.each(PHASES.filter(({ request }) => request === GET).map((phase) => [phase.name, phase] as const))(
-    '%s: a connection that ends is told to the service',
+    '%s: a visitor that leaves is cleaned up within a second, at the service too',
     async (_name, phase) => {
       for (const how of ['close', 'destroy', 'reset'] as const) {
         const [stand, service] = await start(phase);

@@ -1,4 +1,4 @@
-// Random publishers and subscribers against a model that is slow and obvious.
+// Random publishers and subscribers, checked against a slow and simple model.
 
 import { type Owner, type PeerEndpoint, sameOwner } from '@tunnel/rules/tunnels';
 import { type P2pAudience, type P2pOffer, peerEndpointOf } from '@tunnel/tunnel-spec';
@@ -45,12 +45,12 @@ interface Joined {
   readonly client: string;
 }
 
-it('agrees with plain lists of publishers and peers after each step', () => {
+it('the p2p registry agrees with a simple model after each random step', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 120, size: 'max' }), (moves) => {
       const registry = new P2pRegistry({ peersPerTunnel: PEERS_PER_TUNNEL, sameHash: (a, b) => a === b });
       const publishers = new Map<string, Publisher>();
-      /** A tunnel has one endpoint for life. */
+      /** Endpoints of the tunnels. The endpoint of a tunnel never changes. */
       const endpointOf = new Map<
         string,
         { readonly at: PeerEndpoint; readonly allow: P2pAudience; readonly by: Owner }
@@ -130,7 +130,7 @@ it('agrees with plain lists of publishers and peers after each step', () => {
           else if (publisher.heldUntil !== null) expected = 'P2P_AWAY';
           else if (!isReturn && ofTunnel.length >= PEERS_PER_TUNNEL) expected = 'P2P_PEER_LIMIT';
           expect(outcome).toBe(expected);
-          // Whoever is joined is joined to the living publisher, never to one before it.
+          // A joined subscriber has the current publisher, never an earlier one.
           if (decision.kind === 'joined') expect(decision.peer.tunnelId).toBe(publisher?.tunnel);
           if (outcome === 'new') peers.push({ peerId, tunnel: publisher?.tunnel ?? '', name: step.name, client });
         } else if (picked !== undefined) {

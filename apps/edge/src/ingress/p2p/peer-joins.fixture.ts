@@ -1,4 +1,4 @@
-// Joins of p2p tunnels that tell nobody. Used by tests only.
+// Joins of p2p tunnels that send no messages to clients. Used by tests only.
 import { type Clock, createLogger } from '@tunnel/runtime';
 import { Registry } from '../../routing/registry.ts';
 import { PeerJoins } from './peer-joins.ts';

@@ -1,4 +1,5 @@
-// What is the same for all who may not join, counted in work and not in time; and what is kept of peers that have gone.
+// Refused joins cost the same amount of work for every reason, counted in comparisons instead of time. Peers that have left are
+// remembered up to a limit.
 
 import type { ControlMessageInput } from '@tunnel/protocol';
 import type { Owner } from '@tunnel/rules/tunnels';
@@ -50,7 +51,7 @@ const join = (fields: object = {}) =>
 
 const peerIdOf = (joined: ReturnType<typeof join>): string => (joined as JoinedPeer).peer.peerId;
 
-it('unknown, wrong secret and not allowed cost the same: one comparison of two whole hashes, no word to anybody, no line', () => {
+it('an unknown name, a wrong secret and a wrong account each cost one comparison, no message and no log line', () => {
   for (const fields of [{ name: 'nothing' }, { secretHash: 'b'.repeat(64) }, { owner: BOB }, { name: 'a\nb' }]) {
     expect(join(fields)).toMatchObject({ code: 'P2P_NOT_FOUND' });
     expect(compared.splice(0).map((pair) => pair.map(({ length }) => length))).toEqual([[64, 64]]);
@@ -60,7 +61,7 @@ it('unknown, wrong secret and not allowed cost the same: one comparison of two w
   expect([told.length, lines]).toEqual([1, 1]);
 });
 
-it('of the peers that have gone, as many are kept as can be joined at once, and told to a publisher that is back', () => {
+it('a returning publisher gets a message for each current peer and for the last peers that left', () => {
   const gone = Array.from({ length: PEERS + 2 }, () => {
     const peerId = peerIdOf(join());
     joins.leave('ses_1', peerId);
@@ -81,7 +82,7 @@ it('of the peers that have gone, as many are kept as can be joined at once, and 
   expect([told, joins.counts]).toEqual([[], { direct: 0, relay: 0 }]);
 });
 
-it('a name that is open and not listed yet is away: nobody is joined to nothing', () => {
+it('a tunnel that is open but not listed yet is away, and gets no peer', () => {
   expect(joins.open('tun_2', { ...OFFER, name: 'early' }, ALICE)).toBeNull();
   expect(join({ name: 'early' })).toMatchObject({ code: 'P2P_AWAY' });
   expect(joins.of('tun_2')).toEqual([]);

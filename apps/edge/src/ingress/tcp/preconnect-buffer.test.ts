@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { PreconnectBuffer } from './preconnect-buffer.ts';
 
-/** A socket's place: what it was told, and a way to speak as it. */
+/** Stands in for a socket: records the calls it gets, and delivers text like a socket. */
 class FakeSocket implements ByteDuplex {
   readonly told: string[] = [];
   reader: ByteReader | undefined;
@@ -60,7 +60,7 @@ const start = () => {
   return { socket, end, left, reader: new FakeReader() };
 };
 
-it('what came before the reader is given to it first, in order, with a half-close behind it', () => {
+it('a preconnect buffer gives a reader the earlier bytes first, in order, and then the half-close', () => {
   const { socket, end, reader } = start();
   socket.say('one ');
   socket.say('two');
@@ -69,7 +69,7 @@ it('what came before the reader is given to it first, in order, with a half-clos
   expect(reader.heard).toEqual(['one two', 'end']);
 });
 
-it('stops the socket at its bound and starts it again for the reader', () => {
+it('a preconnect buffer pauses the socket at its limit and resumes it for the reader', () => {
   const { socket, end, reader } = start();
   expect(socket.say('x'.repeat(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES - 1))).toBe(true);
   expect(socket.say('yy')).toBe(false);
@@ -79,7 +79,7 @@ it('stops the socket at its bound and starts it again for the reader', () => {
   expect(reader.heard.map((text) => text.length)).toEqual([EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + 1, 1]);
 });
 
-it('a reader that is full gets nothing more before it says so, not even the end', () => {
+it('a preconnect buffer gives a full reader no data and no end until the reader resumes', () => {
   const { socket, end, reader } = start();
   socket.say('held');
   reader.takes = false;
@@ -92,7 +92,7 @@ it('a reader that is full gets nothing more before it says so, not even the end'
   expect(reader.heard).toEqual(['held', 'later', 'end']);
 });
 
-it('a reset is told to the owner before there is a reader, and to the reader after', () => {
+it('a preconnect buffer reports a reset to its owner before there is a reader, and to the reader afterwards', () => {
   const early = start();
   early.socket.reader?.onReset({ code: 'peer-reset', text: '' });
   expect(early.left).toEqual(['left']);

@@ -1,4 +1,4 @@
-// A group behind one port: who is asked, how often, what arrives where, and what is counted for whom.
+// A group behind a TCP port: the order and number of tries, the bytes at each end, and the counters of the members.
 
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -25,7 +25,7 @@ const stage = new RelayStage();
 afterEach(() => stage.clear());
 const kept = <T extends { close(): unknown }>(thing: T): T => stage.kept(thing);
 
-/** A client that says nothing until it is told to. */
+/** A client that does not answer a stream until the test does. */
 const silent: OnStream = () => {};
 
 const startGroup = async (clients: readonly OnStream[], limits?: PathLimits) => {
@@ -51,7 +51,7 @@ const sendAll = async (visitor: Socket, bytes: Buffer): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-it('nobody else is asked when the first member has failed long ago', async () => {
+it('a visitor is reset without further members when the tries so far took too long', async () => {
   const held: MuxStream[] = [];
   const path = await startGroup([refusing, (stream) => void held.push(stream), silent]);
   const visitor = path.visit();
@@ -65,8 +65,8 @@ it('nobody else is asked when the first member has failed long ago', async () =>
   expect(asked(path.members)).toEqual([1, 1, 0]);
 });
 
-describe('the next member has the connection, with all that waited,', () => {
-  it('when the first could not dial', async () => {
+describe('the next member gets the connection with all buffered bytes', () => {
+  it('when the first member could not dial', async () => {
     const echo = kept(await startEchoServer());
     const path = await startGroup([refusing, refusing, dialling(echo.port)]);
     const sent = deterministicBytes(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES * 3 + 17, 1);
@@ -93,7 +93,7 @@ describe('the next member has the connection, with all that waited,', () => {
     expect(served(path.members)).toEqual([0, 1]);
   });
 
-  it('when the session of the first dies before its answer', async () => {
+  it('when the session of the first member ends before its answer', async () => {
     const echo = kept(await startEchoServer());
     const path = await startGroup([silent, dialling(echo.port)]);
     const visitor = path.visit();
@@ -107,7 +107,7 @@ describe('the next member has the connection, with all that waited,', () => {
     expect([served(path.members), dispatches(path)]).toEqual([[0, 1], 1]);
   });
 
-  it('when the carrier of the first is cut, and when its client is away altogether', async () => {
+  it('when the carrier of the first member is cut, and when its client is away', async () => {
     const echo = kept(await startEchoServer());
     const path = await startGroup([silent, dialling(echo.port)]);
     const [first] = path.members;
@@ -122,7 +122,7 @@ describe('the next member has the connection, with all that waited,', () => {
     expect([asked(path.members), served(path.members), dispatches(path)]).toEqual([[1, 2], [0, 2], 2]);
   });
 
-  it('when the first does not answer in time', async () => {
+  it('when the first member does not answer in time', async () => {
     const echo = kept(await startEchoServer());
     const path = await startGroup([silent, dialling(echo.port)]);
     const visitor = path.visit();
@@ -133,15 +133,15 @@ describe('the next member has the connection, with all that waited,', () => {
     await expectOver(path, path.members);
   });
 
-  it('also when what waited comes out in the very turn in which the member is found', async () => {
+  it('even if the member answers within the same event loop turn', async () => {
     const path = await startGroup([refusing, echoing]);
     expect((await sendAll(path.visit(), Buffer.from('x'))).toString()).toBe('x');
     await expectOver(path, path.members);
   });
 });
 
-describe('never again', () => {
-  it('once a client has said that the local connection is open', async () => {
+describe('no other member is tried', () => {
+  it('after a client has reported an open local connection', async () => {
     const sink = kept(await startSinkServer());
     const echo = kept(await startEchoServer());
     const path = await startGroup([dialling(sink.port), dialling(echo.port)]);
@@ -158,7 +158,7 @@ describe('never again', () => {
     ]);
   });
 
-  it('once the visitor has left', async () => {
+  it('after the visitor has left', async () => {
     const offered: MuxStream[] = [];
     const path = await startGroup([(stream) => offered.push(stream), refusing]);
     const visitor = path.visit();
@@ -170,7 +170,7 @@ describe('never again', () => {
     expect([asked(path.members), served(path.members), path.relay.totals.refused.size]).toEqual([[1, 0], [0, 0], 0]);
   });
 
-  it('once each has refused: each was asked exactly once, and the visitor is reset', async () => {
+  it('after each member has refused once; then the visitor is reset', async () => {
     const path = await startGroup([refusing, refusing, refusing]);
     const visitor = path.visit();
     const ended = endOf(visitor);
@@ -181,7 +181,7 @@ describe('never again', () => {
     expect([...path.relay.totals.refused]).toEqual([['dial-refused', 1]]);
   });
 
-  it('while the edge shuts down: what still tries is reset with the rest', async () => {
+  it('while the edge shuts down; then pending connections are reset with the others', async () => {
     const path = await startGroup([refusing, silent]);
     const ended = endOf(path.visit());
     await eventually(() => expect(asked(path.members)).toEqual([1, 1]));
@@ -208,8 +208,8 @@ it('a dispatch counts for the owner of the member that served it', async () => {
   ]);
 });
 
-describe('limits', () => {
-  it('a member that is full leaves it to the others; when all are, the visitor is turned away', async () => {
+describe('connection limits in a group', () => {
+  it('a full member leaves visitors to other members; when all are full, the visitor is reset', async () => {
     const sink = kept(await startSinkServer());
     const path = await startGroup([dialling(sink.port), dialling(sink.port)], { perTunnel: 2, perAddress: 100 });
     for (let n = 0; n < 4; n++) path.visit().write('x');
@@ -219,7 +219,7 @@ describe('limits', () => {
     expect(dispatches(path)).toBe(4);
   });
 
-  it('a member that is full is not moved to', async () => {
+  it('a connection does not move to a full member', async () => {
     const sink = kept(await startSinkServer());
     const offered: MuxStream[] = [];
     const first: OnStream = (stream) => offered.push(stream);
@@ -235,7 +235,7 @@ describe('limits', () => {
     expect([asked(path.members), open(path.members), path.counts.total]).toEqual([[1, 1], [0, 1], 1]);
   });
 
-  it('a visitor whom nobody serves counts while it waits', async () => {
+  it('a visitor without a service counts for its address while it waits', async () => {
     const path = await startGroup([refusing], { perTunnel: 100, perAddress: 2 });
     const ends = [endOf(path.visit()), endOf(path.visit())];
     await eventually(() => expect(path.clock.pendingTimers).toBe(2));

@@ -1,4 +1,5 @@
-// Visitors of tcp tunnels and their rules: judged at accept, before any member is asked; and the address they reached, for clients that want it.
+// Policy rules for visitors of TCP tunnels, applied when the edge accepts a connection and before it asks a member. Also, the public
+// address in OPEN for clients that need it.
 import { hostPort } from '@tunnel/rules/net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
@@ -12,7 +13,7 @@ afterEach(() => stage.clear());
 
 const under = (member: Member, policy: PolicyHolder): Tunnel => Object.assign(member.tunnel, { policy });
 
-it('whoever is denied is reset, reaches no client and counts for no tunnel', async () => {
+it('a denied visitor is reset, reaches no client and counts for no tunnel', async () => {
   const member = await stage.startMember(echoing);
   const policies = testGate();
   const stand = await stage.startRelay(under(member, holderOf({ allow_addresses: ['192.0.2.0/24'] })), { policies });
@@ -22,7 +23,7 @@ it('whoever is denied is reset, reaches no client and counts for no tunnel', asy
   await expectOver(stand, [member]);
 });
 
-it('a rate limit lets as many connections in as it says', async () => {
+it('a rate limit accepts its number of connections and resets the next', async () => {
   const member = await stage.startMember(echoing);
   const policy = holderOf({ rate_limit: { requests: 2, per_secs: 3600, burst: 2, by: 'address' } });
   const stand = await stage.startRelay(under(member, policy), { policies: testGate() });
@@ -32,7 +33,7 @@ it('a rate limit lets as many connections in as it says', async () => {
   expect(await endOf(stand.visit())).toBe('ECONNRESET');
 });
 
-it('OPEN has the public address that the visitor reached, for a client that writes it to its service', async () => {
+it('OPEN has the public address that the visitor reached if the client writes the PROXY protocol', async () => {
   const member = await stage.startMember(echoing, { proxyProtocol: 'v2' });
   const stand = await stage.startRelay(member.tunnel);
   stand.visit().write('hello');
@@ -44,7 +45,7 @@ it('OPEN has the public address that the visitor reached, for a client that writ
   });
 });
 
-it('of a group only the members that write it are told', async () => {
+it('in a group, only members that write the PROXY protocol get the public address', async () => {
   const group = newGroup();
   const plain = await stage.startMember(echoing, { group, tunnelId: 'tun_1' });
   const proxied = await stage.startMember(echoing, { group, tunnelId: 'tun_2', proxyProtocol: 'v1' });

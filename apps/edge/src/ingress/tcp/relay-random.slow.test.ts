@@ -1,4 +1,4 @@
-// Many visitors of all kinds, members that take, refuse or vanish by chance: what arrives is exact, and nothing is left behind.
+// Many random visitors, and members that accept, refuse or vanish at random: bytes arrive unchanged, and no state remains.
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { deterministicBytes, randomCases, seededRandom } from '@tunnel/testkit';
@@ -26,7 +26,7 @@ const later = async (turns: number, then: () => void): Promise<void> => {
   then();
 };
 
-/** Takes every other stream or so, at once or a little later. */
+/** Creates a client that accepts almost every second stream, at once or a little later. */
 const byChance = (random: () => number): OnStream => {
   return (stream) => {
     const answer = random() < 0.45 ? echoing : refusing;
@@ -35,7 +35,7 @@ const byChance = (random: () => number): OnStream => {
   };
 };
 
-/** All that came, or how it broke off. */
+/** Returns the received bytes, or the error code if the connection broke off. */
 const heardBy = (visitor: Socket): Promise<Buffer | string> =>
   new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -55,7 +55,7 @@ const KINDS: readonly Kind[] = ['bytes', 'bytes', 'http', 'ssh', 'silent', 'leav
 
 class Crowd {
   readonly came = new Map<Kind, number>();
-  /** Answers that ended early, and looked like an end. */
+  /** Number of responses that ended early and looked like a normal end. */
   cutOff = 0;
   readonly #stand: RelayStand;
   readonly #random: () => number;
@@ -78,7 +78,7 @@ class Crowd {
   async #speak(visitor: Socket, kind: 'bytes' | 'http' | 'ssh'): Promise<void> {
     const said = { http: () => Buffer.from('GET / HTTP/1.0\r\n\r\n'), ssh: () => Buffer.from('SSH-2.0-x\r\n') };
     const length = 1 + Math.floor(this.#random() * 200_000);
-    // No method begins with the first byte.
+    // The first byte is 0, because no HTTP method begins with 0.
     const sent =
       kind === 'bytes' ? Buffer.concat([Buffer.from([0]), deterministicBytes(length, length)]) : said[kind]();
     const heard = heardBy(visitor);
@@ -86,7 +86,8 @@ class Crowd {
     const answer = await heard;
     if (typeof answer === 'string') return expect(['ECONNRESET', 'EPIPE']).toContain(answer);
     if (kind === 'http' && answer.toString().startsWith('HTTP/1.1 502 ')) return;
-    // A reset right behind some bytes is an end to libuv: what a member's loss has cut off may look complete, but is never other bytes.
+    // libuv reports a reset right behind bytes as an end. A response cut off by the loss of a member can therefore look complete, but its
+    // bytes are never different.
     expect(answer.equals(sent.subarray(0, answer.length))).toBe(true);
     if (answer.length < sent.length) this.cutOff += 1;
   }
@@ -98,7 +99,7 @@ class Crowd {
   }
 }
 
-it(`leaves nothing behind of ${VISITS} connections (seed ${SEED})`, { timeout: 60_000 }, async () => {
+it(`${VISITS} random connections leave nothing behind (seed ${SEED})`, { timeout: 60_000 }, async () => {
   const random = seededRandom(SEED);
   const group = newGroup();
   const members: Member[] = [];
@@ -127,7 +128,7 @@ it(`leaves nothing behind of ${VISITS} connections (seed ${SEED})`, { timeout: 6
   const unserved = [...refused.values()].reduce((sum, count) => sum + count, 0);
   const certain = VISITS - (crowd.came.get('leaver') ?? 0) - (crowd.came.get('silent') ?? 0);
   expect(served).toBe(requests);
-  // Seen once in many runs; more would be a loss of ours.
+  // In many runs, one such response was seen. More would mean lost bytes at the edge.
   expect(crowd.cutOff).toBeLessThan(VISITS / 100);
   expect(served + unserved).toBeGreaterThanOrEqual(certain);
   expect(served + unserved).toBeLessThanOrEqual(VISITS);

@@ -1,4 +1,4 @@
-// A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
+// A relay behind a real port, with real client sessions behind it: a single tunnel or the members of a group. Used by tests only.
 
 import * as net from 'node:net';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -31,10 +31,10 @@ export type OnStream = (stream: MuxStream) => void;
 export interface Member {
   readonly tunnel: Tunnel;
   pair: SessionPair;
-  /** What the client was told of each stream. */
+  /** Heads of the streams offered to the client. */
   readonly heads: StreamHead[];
   readonly upstream: MuxUpstream;
-  /** The session is lost, and the client comes back with a new one. */
+  /** Ends the session, after which the client comes back with a new session. */
   reconnect(): Promise<void>;
 }
 
@@ -52,16 +52,16 @@ export interface RelayStand {
   readonly counts: InFlight;
   readonly clock: FakeClock;
   readonly port: number;
-  /** The ports of all visitors so far; the system gives a port out again. */
+  /** Ports of all visitors so far. The system can assign the same port again. */
   readonly visitorPorts: number[];
-  /** What has been read of all visitors so far. */
+  /** Returns the number of bytes read from all visitors so far. */
   bytesRead(): number;
   visit(): net.Socket;
 }
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 
-/** A client that dials a local port for every stream. */
+/** Creates a client that dials a local port for every stream. */
 export const dialling =
   (port: number): OnStream =>
   (stream) => {
@@ -74,7 +74,7 @@ export const dialling =
     );
   };
 
-/** A client that answers within the call, without a local service. */
+/** A client that answers a stream within the call, without a local service. */
 export const echoing: OnStream = (stream) => {
   stream.accept();
   stream.read({
@@ -102,7 +102,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     policy: NO_POLICY,
   });
 
-/** How a socket ended, as its owner sees it. */
+/** Returns how a socket ended, as seen by its owner: 'end' or an error code. */
 export const endOf = (socket: net.Socket): Promise<string> =>
   new Promise((resolve) => {
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
@@ -110,7 +110,7 @@ export const endOf = (socket: net.Socket): Promise<string> =>
     socket.resume();
   });
 
-/** Everything of one test; clear() ends it all. */
+/** Holds the parts of a test. clear() ends them. */
 export class RelayStage {
   readonly #cleanups: (() => unknown)[] = [];
 
@@ -123,7 +123,7 @@ export class RelayStage {
     for (const cleanup of this.#cleanups.splice(0).reverse()) await cleanup();
   }
 
-  /** Without a group it stands alone. */
+  /** Starts a client with a tunnel, which stands alone if no group is given. */
   async startMember(onStream: OnStream, options: MemberOptions = {}): Promise<Member> {
     const {
       tunnelId = 'tun_1',
@@ -175,14 +175,14 @@ export class RelayStage {
     return member;
   }
 
-  /** `random` as a rule picks the members in the order in which they joined. */
+  /** Starts a relay. The default of `random` picks the members in the order in which they joined. */
   async startRelay(
     route: Route,
     options: {
       readonly limits?: PathLimits;
       readonly random?: () => number;
       readonly policies?: Pick<PolicyGate, 'admits'>;
-      /** The first bytes are read before the relay has the connection, as the door does it. */
+      /** Whether the first bytes are read before the relay gets the connection, as the https port does. */
       readonly isPassed?: boolean;
     } = {},
   ): Promise<RelayStand> {
@@ -236,13 +236,13 @@ const readFirst = (socket: AcceptedSocket, pass: (first: Buffer) => void): void 
   });
 };
 
-/** The visitor whom nobody serves has said nothing for as long as it may. */
+/** Advances the clock to the time limit for the first bytes of a visitor without a service. */
 export const passSilence = async ({ clock }: RelayStand): Promise<void> => {
   await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
   await clock.advance(300);
 };
 
-/** Nothing is left of any connection, in no count and no timer. */
+/** Waits until no connection remains, in any count or timer. */
 export const expectOver = ({ relay, gate, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
   eventually(() => {
     expect([relay.connections, counts.total, gate.admission.used.visitors, clock.pendingTimers]).toEqual([0, 0, 0, 0]);

@@ -1,4 +1,4 @@
-// A visitor's socket, the relay, a real session and a local service: what passes, what is counted, and how it ends.
+// A visitor's socket, the relay, a real session and a local service: the bytes that pass, the counters, and the end of a connection.
 
 import { text } from 'node:stream/consumers';
 import type { MuxStream } from '@tunnel/mux';
@@ -40,8 +40,8 @@ const startPath = async (onStream: OnStream, limits?: PathLimits): Promise<Path>
 
 const expectOver = (path: Path): Promise<void> => expectNothingLeft(path, [path]);
 
-describe('bytes', () => {
-  it('pass byte-exact in both directions, with the half-close, and are counted', async () => {
+describe('bytes of a TCP connection', () => {
+  it('pass unchanged in both directions, with the half-close, and are counted', async () => {
     const echo = kept(await startEchoServer());
     const path = await startPath(dialling(echo.port));
     const sent = deterministicBytes(3 * MiB + 17, 1);
@@ -84,13 +84,13 @@ describe('bytes', () => {
     expect(await text(visitor)).toBe('GET / HTTP/1.0\r\n\r\n');
   });
 
-  it('of a local service that speaks first arrive without a word of the visitor', async () => {
+  it('from a local service that speaks first arrive before the visitor sends any', async () => {
     const greeter = kept(await startTcpServer((socket) => socket.end('220 hello')));
     const path = await startPath(dialling(greeter.port));
     expect(await text(path.visit())).toBe('220 hello');
   });
 
-  it('go to a client that is told who the visitor is', async () => {
+  it('go to a client that gets the address of the visitor', async () => {
     const echo = kept(await startEchoServer());
     const path = await startPath(dialling(echo.port));
     const visitor = path.visit();
@@ -99,7 +99,7 @@ describe('bytes', () => {
   });
 });
 
-describe('a visitor is reset', () => {
+describe('a TCP visitor is reset', () => {
   it('when the client could not dial', async () => {
     const path = await startPath(refusing);
     const ended = endOf(path.visit());
@@ -141,7 +141,7 @@ describe('a visitor is reset', () => {
     await expectOver(path);
   });
 
-  it('when its tunnel, or its address, holds all the connections it may', async () => {
+  it('when the tunnel or the address has reached its connection limit', async () => {
     const sink = kept(await startSinkServer());
     for (const [limits, reason] of [
       [{ perTunnel: 2, perAddress: 100 }, 'tunnel-limit'],
@@ -163,7 +163,7 @@ describe('a visitor is reset', () => {
   });
 });
 
-describe('a visitor that leaves', () => {
+describe('a TCP visitor that leaves', () => {
   it('before the local service has answered cancels the stream', async () => {
     const ends: string[] = [];
     const path = await startPath((stream) => {
@@ -182,7 +182,7 @@ describe('a visitor that leaves', () => {
     await expectOver(path);
   });
 
-  it('in the middle is a reset for the local service too', async () => {
+  it('during the connection causes a reset at the local service', async () => {
     const errors: string[] = [];
     const local = kept(
       await startTcpServer((socket) => {
@@ -200,7 +200,7 @@ describe('a visitor that leaves', () => {
   });
 });
 
-describe('the end of an edge', () => {
+describe('the shutdown of a relay', () => {
   it('waits for the last connection, and a slow visitor gets its last byte', async () => {
     const bytes = deterministicBytes(8 * MiB, 2);
     const source = kept(
@@ -228,7 +228,7 @@ describe('the end of an edge', () => {
     await expectOver(path);
   });
 
-  it('resets what is left, joined or still waiting', async () => {
+  it('can reset all remaining connections, open or still waiting', async () => {
     const sink = kept(await startSinkServer());
     let dial = true;
     const path = await startPath((stream) => {
@@ -249,7 +249,7 @@ describe('the end of an edge', () => {
   });
 });
 
-it('a joined connection outlives its session while its carrier lives', async () => {
+it('an open connection outlives its session while the carrier lives', async () => {
   const echo = kept(await startEchoServer());
   const path = await startPath(dialling(echo.port));
   const visitor = path.visit();

@@ -52,22 +52,25 @@ const visit = (port: number): Promise<string> =>
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
   });
 
-it.each([true, false])('a visitor of a known port is handed over unread (handles of our own: %s)', async (isOwn) => {
-  allowStaticReads(isOwn);
-  cleanups.push(() => allowStaticReads(true));
-  const { listeners, carried, known } = start();
-  const port = await freePort();
-  known.add(port);
-  expect(await listeners.listen(port, 'alice')).toBe('listening');
-  expect(await visit(port)).toBe('connected');
-  await eventually(() => expect(carried).toHaveLength(1));
-  const [visitor] = carried;
-  expect(visitor?.bytesRead).toBe(0);
-  expect(visitor instanceof Socket).toBe(!isOwn);
-  if (visitor instanceof Socket) expect([visitor.allowHalfOpen, visitor.isPaused()]).toEqual([true, true]);
-});
+it.each([true, false])(
+  'a visitor of a known port is handed over unread (socket handles of the edge: %s)',
+  async (isOwn) => {
+    allowStaticReads(isOwn);
+    cleanups.push(() => allowStaticReads(true));
+    const { listeners, carried, known } = start();
+    const port = await freePort();
+    known.add(port);
+    expect(await listeners.listen(port, 'alice')).toBe('listening');
+    expect(await visit(port)).toBe('connected');
+    await eventually(() => expect(carried).toHaveLength(1));
+    const [visitor] = carried;
+    expect(visitor?.bytesRead).toBe(0);
+    expect(visitor instanceof Socket).toBe(!isOwn);
+    if (visitor instanceof Socket) expect([visitor.allowHalfOpen, visitor.isPaused()]).toEqual([true, true]);
+  },
+);
 
-it('a port held by another program, or by ourselves, is taken', async () => {
+it('a port that is already in use, by another program or by the edge, is reported as taken', async () => {
   const { listeners } = start();
   const other = await startTcpServer(() => {});
   cleanups.push(() => other.close());
@@ -79,7 +82,7 @@ it('a port held by another program, or by ourselves, is taken', async () => {
   ]);
 });
 
-it('an address that is not ours is a fault that names the port range', async () => {
+it('an address that does not belong to the machine is a fault that names the port range', async () => {
   const { listeners } = start('192.0.2.1');
   await expect(listeners.listen(20_000, 'alice')).rejects.toMatchObject({
     code: 'CONFIG_PORT_DENIED',
@@ -87,7 +90,7 @@ it('an address that is not ours is a fault that names the port range', async () 
   });
 });
 
-it('closing a port refuses new visitors, keeps the connections and frees the port at once', async () => {
+it('closing a port refuses new visitors, keeps connections and frees the port at once', async () => {
   const { listeners, carried, known } = start();
   const port = await freePort();
   known.add(port);
@@ -101,7 +104,7 @@ it('closing a port refuses new visitors, keeps the connections and frees the por
   expect(await listeners.listen(port, 'alice')).toBe('listening');
 });
 
-it('a port that is closed while it is being opened does not stay open', async () => {
+it('a port that is closed while it opens does not stay open', async () => {
   const { listeners } = start();
   const port = await freePort();
   const opening = listeners.listen(port, 'alice');
@@ -110,7 +113,7 @@ it('a port that is closed while it is being opened does not stay open', async ()
   expect(await visit(port)).toBe('ECONNREFUSED');
 });
 
-it('a visitor of a port whose tunnel is gone is turned away', async () => {
+it('a visitor of a port without a tunnel is rejected', async () => {
   const { listeners, turnedAway } = start();
   const port = await freePort();
   await listeners.listen(port, 'alice');
@@ -118,7 +121,7 @@ it('a visitor of a port whose tunnel is gone is turned away', async () => {
   await eventually(() => expect(turnedAway).toEqual([port]));
 });
 
-it('closing all ports begins the drain of the connections', async () => {
+it('closing all ports starts the drain of the connections', async () => {
   const { listeners, drained } = start();
   const port = await freePort();
   await listeners.listen(port, 'alice');
@@ -128,7 +131,7 @@ it('closing all ports begins the drain of the connections', async () => {
   expect(drained.count).toBe(1);
 });
 
-it('a port counts for its account until it is closed, also while its visitors live on, and not when it could not be opened', async () => {
+it('a port counts for its account until it is closed, even if visitors remain; a failed opening does not count', async () => {
   const gate = openGate({ visitors: 400 });
   const { listeners, carried, known } = start('127.0.0.1', gate);
   const other = await startTcpServer(() => {});

@@ -1,4 +1,5 @@
-// Visitors whose ClientHello was read before: they are carried as those of tcp are, what was read first.
+// Visitors with a ClientHello that the edge has already read. The relay carries them like TCP visitors, with the bytes already read
+// first.
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
@@ -36,7 +37,7 @@ const tlsGroup = () => Object.assign(newGroup(), { protocol: 'tls' as const });
 const pass = (route: Route, options: Parameters<RelayStage['startRelay']>[1] = {}) =>
   stage.startRelay(route, { ...options, isPassed: true });
 
-describe('a host', () => {
+describe('a host in a ClientHello', () => {
   const passthroughTo = (routes: Readonly<Record<string, object>>) =>
     new TlsPassthrough({
       domain: 'edge.test',
@@ -56,7 +57,7 @@ describe('a host', () => {
       relay: { carry: () => {}, turnAwayFrom: () => {} },
     });
 
-  it('is passed on where a tls tunnel or group has its name, and nowhere else', () => {
+  it('is passed through only if a TLS tunnel or group has its name', () => {
     const tunnel = { protocol: 'tls' };
     const group = { protocol: 'tls', members: 2 };
     const passthrough = passthroughTo({
@@ -77,7 +78,7 @@ describe('a host', () => {
     }
   });
 
-  it('of an owner’s own is passed on likewise, the wildcard’s but for what is somebody’s own', () => {
+  it('on a custom domain is passed through, except a wildcard over a domain of another account', () => {
     const tunnel = { protocol: 'tls' };
     const wildcard = { protocol: 'tls', label: '*' };
     const passthrough = passthroughTo({ 'own db.other.test': tunnel, 'own *.other.test': wildcard });
@@ -88,7 +89,7 @@ describe('a host', () => {
     }
   });
 
-  it('of the operator’s is ended here, whoever has the wildcard over it', () => {
+  it('of the operator ends at the edge, even if a wildcard tunnel covers it', () => {
     const passthrough = passthroughTo({ 'own *.test': { protocol: 'tls' } });
     expect(passthrough.routeFor('any.test')).toBeDefined();
     for (const host of ['edge.test', 'edge.test.', 'console.test', '*.test']) {
@@ -96,7 +97,7 @@ describe('a host', () => {
     }
   });
 
-  it('whose client is away is still its service’s: the edge does not end TLS for it', () => {
+  it('of a TLS tunnel with an absent client is still passed through: the edge does not end TLS for it', () => {
     const passthrough = passthroughTo({});
     expect(passthrough.routeFor('away-tls.edge.test')).toBe('away');
     expect(passthrough.routeFor('any.away.test')).toBe('away');
@@ -104,8 +105,8 @@ describe('a host', () => {
   });
 });
 
-describe('a connection', () => {
-  it('carries what was read, and what comes behind it, byte-exact and counted once', async () => {
+describe('a TLS passthrough connection', () => {
+  it('carries the bytes already read and all later bytes unchanged, and counts them once', async () => {
     const echo = stage.kept(await startEchoServer());
     const member = await tlsMember(dialling(echo.port));
     const stand = await pass(member.tunnel);
@@ -122,7 +123,7 @@ describe('a connection', () => {
     expect(stand.relay.totals).toMatchObject({ requests: 1, bytesToClient: sent.length });
   });
 
-  it('waits for the local dial with 64 KiB, what was read first among them, and with its half-close', async () => {
+  it('buffers about 64 KiB until the local dial, and then carries all bytes and the half-close', async () => {
     let offer: OnStream = () => {};
     const offered = new Promise<MuxStream>((resolve) => {
       offer = resolve;
@@ -134,7 +135,7 @@ describe('a connection', () => {
     visitor.write(sent.subarray(0, 517));
     const stream = await offered;
     visitor.end(sent.subarray(517));
-    // One read beyond the bound at most, and of the scratch buffer.
+    // The edge reads at most one scratch buffer beyond the limit.
     const most = EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + MUX_LIMITS.SOCKET_SCRATCH_BYTES;
     await eventually(() => expect(stand.bytesRead()).toBeGreaterThanOrEqual(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES));
     expect(stand.bytesRead()).toBeLessThanOrEqual(most);
@@ -146,7 +147,7 @@ describe('a connection', () => {
     await expectOver(stand, [member]);
   });
 
-  it('goes on to the next member with all that was read while none has a service', async () => {
+  it('moves to the next member with all bytes read so far when the first member refuses', async () => {
     const group = tlsGroup();
     const down = await tlsMember(refusing, { group, tunnelId: 'tun_1' });
     const up = await tlsMember(echoing, { group, tunnelId: 'tun_2' });
@@ -158,18 +159,18 @@ describe('a connection', () => {
     await expectOver(stand, [down, up]);
   });
 
-  it('that nobody serves is reset at once: behind a ClientHello nobody reads words', async () => {
+  it('without a service is reset at once instead of getting an HTTP error', async () => {
     const member = await tlsMember(refusing);
     const stand = await pass(member.tunnel);
     const visitor = stand.visit();
     visitor.write('GET / HTTP/1.1\r\nHost: db.edge.test\r\n\r\n');
-    // Nothing waits for the clock, which stands still.
+    // The clock stands still, so that the reset cannot depend on a timer.
     expect(await endOf(visitor)).toBe('ECONNRESET');
     expect(stand.relay.totals.refused.get('dial-refused')).toBe(1);
     await expectOver(stand, [member]);
   });
 
-  it('of a group without a healthy member is reset', async () => {
+  it('to a group without a healthy member is reset', async () => {
     const group = tlsGroup();
     const member = await tlsMember(echoing, { group, healthy: false });
     const stand = await pass(group);
@@ -180,7 +181,7 @@ describe('a connection', () => {
     await expectOver(stand, [member]);
   });
 
-  it('is judged by its address before any client hears of it, and bounded as those of tcp', async () => {
+  it('passes the policy and the connection limit of the tunnel before a client gets it', async () => {
     const member = await tlsMember(echoing);
     Object.assign(member.tunnel, { policy: holderOf({ allow_addresses: ['192.0.2.0/24'] }) });
     const stand = await pass(member.tunnel, { policies: testGate() });
@@ -198,7 +199,7 @@ describe('a connection', () => {
     expect(bounded.relay.totals.refused.get('tunnel-limit')).toBe(1);
   });
 
-  it('whose visitor leaves before the dial is answered costs its client nothing more', async () => {
+  it('is cleaned up completely when its visitor leaves before the dial is answered', async () => {
     const offered: MuxStream[] = [];
     const member = await tlsMember((stream) => void offered.push(stream));
     const stand = await pass(member.tunnel);
@@ -209,7 +210,7 @@ describe('a connection', () => {
     await expectOver(stand, [member]);
   });
 
-  it('names the public address that it reached, for a client that writes it to its service', async () => {
+  it('has the public address in OPEN if the client writes the PROXY protocol', async () => {
     const member = await tlsMember(echoing, { proxyProtocol: 'v2' });
     const stand = await pass(member.tunnel);
     stand.visit().write('a hello');

@@ -1,4 +1,4 @@
-// Which certificate a name gets, how many of them are ready, and how fast.
+// The choice of a certificate for a name, the number of ready certificates, and the rate of preparing certificates.
 import { TlsTerms } from '@tunnel/http-shell';
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -26,16 +26,16 @@ const find = (host: string | null): StoredCertificate => {
   return found;
 };
 
-it('finds the exact one before the wildcard, the wildcard before the one for all, and nothing else', () => {
+it('an exact certificate comes before a wildcard, and a wildcard before the certificate for all names', () => {
   expect(store.find('shop.edge.test')).toBeNull();
   expect(store.set(['*.edge.test'], one)).toBeNull();
   expect(store.set(['shop.edge.test', 'other.example'], two)).toBeNull();
   expect(find('web.edge.test').pair).toBe(one);
   expect(find('shop.edge.test').pair).toBe(two);
   expect(find('other.example').pair).toBe(two);
-  // A wildcard is for one label, and not for its parent.
+  // A wildcard covers a single label, and not the parent domain.
   for (const host of ['a.web.edge.test', 'edge.test', 'test', 'localhost']) expect(store.find(host)).toBeNull();
-  // Of a tunnel for all names below one: the wildcard itself.
+  // A tunnel for the names below a domain has the wildcard as its name.
   expect([store.covers('*.edge.test'), store.covers('*.shop.edge.test')]).toEqual([true, false]);
   const files = makeCertificate('files.example');
   store.setForAll(files);
@@ -46,17 +46,17 @@ it('finds the exact one before the wildcard, the wildcard before the one for all
   expect(store.covers('whoever.example')).toBe(false);
 });
 
-it('has people come by https to names below a name only where that is written in it', () => {
+it('a certificate covers a subdomain only if it lists the name, but is presented for the subdomain anyway', () => {
   store.setForAll(makeCertificate('edge.test', '*.edge.test', '*.shop.edge.test'));
   const covered = ['edge.test', 'shop.edge.test', '*.edge.test', 'a.shop.edge.test', '*.shop.edge.test'];
   expect(covered.map((host) => store.covers(host))).toEqual(covered.map(() => true));
   const others = ['a.web.edge.test', '*.web.edge.test', 'a.b.shop.edge.test'];
   expect(others.map((host) => store.covers(host))).toEqual(others.map(() => false));
-  // They are shown it all the same: whoever insists may decide.
+  // Visitors of uncovered names get the certificate anyway, and can decide to continue.
   expect(others.every((host) => store.find(host) !== null)).toBe(true);
 });
 
-it('shows who names nobody what the domain has', () => {
+it('a visitor without a server name gets the certificate of the domain', () => {
   expect(store.find(null)).toBeNull();
   store.set(['*.edge.test'], one);
   expect(store.find(null)).toBeNull();
@@ -64,7 +64,7 @@ it('shows who names nobody what the domain has', () => {
   expect(find(null).pair).toBe(two);
 });
 
-it('forgets by name, and keeps what another name leads to', () => {
+it('removing a name keeps the certificate for its remaining names', () => {
   store.set(['a.test', 'b.test'], one);
   store.remove(['a.test', 'never.test']);
   expect([store.covers('a.test'), store.covers('b.test'), store.size]).toEqual([false, true, 1]);
@@ -72,7 +72,7 @@ it('forgets by name, and keeps what another name leads to', () => {
   expect(find('b.test').pair).toBe(two);
 });
 
-it('refuses a pair that does not fit, and the one before stays', () => {
+it('a pair that does not match is refused, and the previous pair stays', () => {
   store.set(['a.test'], one);
   expect(store.set(['a.test'], { cert: two.cert, key: one.key })).toBe(
     'the private key does not match the certificate',
@@ -82,7 +82,7 @@ it('refuses a pair that does not fit, and the one before stays', () => {
   expect(find('a.test').pair).toBe(one);
 });
 
-it('keeps so many ready, and lets the one go that nobody asked for longest', async () => {
+it('a limited number of contexts stays ready, and the least recently used is dropped', async () => {
   open({ contextsMax: 3 });
   const ready = (host: string): boolean => find(host).context !== null;
   for (const name of ['a', 'b', 'c', 'd']) store.set([`${name}.test`], one);
@@ -100,7 +100,7 @@ const waiter = (told: string[], name: string) => ({
   onBroken: () => void told.push(`${name} is broken`),
 });
 
-it('makes so many a second, and the others wait for their turn in order', async () => {
+it('contexts are built at a limited rate, and waiting visitors are served in order', async () => {
   open({ contextsPerSecond: 100 });
   const told: string[] = [];
   const names = Array.from({ length: 150 }, (_, n) => `n${n}.test`);
@@ -114,7 +114,7 @@ it('makes so many a second, and the others wait for their turn in order', async 
   await clock.advance(500);
   expect(told.length).toBeGreaterThan(40);
   expect(told.length).toBeLessThanOrEqual(51);
-  // Whoever comes now does not overtake them.
+  // A new visitor does not overtake visitors that wait.
   store.set(['late.test'], one);
   expect(store.contextOf(find('late.test'))).toBeNull();
   await clock.advance(5000);
@@ -122,7 +122,7 @@ it('makes so many a second, and the others wait for their turn in order', async 
   expect(store.contextOf(find('late.test'))).not.toBeNull();
 });
 
-it('makes nothing for those who have left, and one for all who wait for the same', async () => {
+it('no context is built for visitors that have left, and one context serves several waiting visitors', async () => {
   open({ contextsPerSecond: 10 });
   const told: string[] = [];
   for (const name of ['a', 'b', 'c']) store.set([`${name}.test`], one);
@@ -140,7 +140,7 @@ it('makes nothing for those who have left, and one for all who wait for the same
   expect([b.context === null, c.context === null]).toEqual([true, false]);
 });
 
-it('has the one for all ready at once, whatever waits', () => {
+it('the context for all names is ready at once, even at the rate limit', () => {
   open({ contextsPerSecond: 1, contextsMax: 1 });
   for (const name of ['a.test', 'b.test']) store.set([name], one);
   store.contextOf(find('a.test'));
@@ -149,7 +149,7 @@ it('has the one for all ready at once, whatever waits', () => {
   expect(store.contextOf(find('nobody.test'))).not.toBeNull();
 });
 
-it('tells those who wait for one that cannot be made ready, and goes on with the next', async () => {
+it('visitors that wait for a broken certificate are notified, and later visitors are served', async () => {
   open({ contextsPerSecond: 10 });
   const told: string[] = [];
   store.set(['short.test'], makeShortKey());
@@ -162,7 +162,7 @@ it('tells those who wait for one that cannot be made ready, and goes on with the
   expect(told).toEqual(['short.test is broken', 'a.test']);
 });
 
-it('has certificates of this machine made in turn, so many a second, and for nobody who has left', async () => {
+it('local certificates are issued in order at a limited rate, and not for visitors that have left', async () => {
   open({ contextsPerSecond: 10, contextsMax: 100 });
   const made: string[] = [];
   store.set(['localhost'], one);
@@ -189,7 +189,7 @@ it('has certificates of this machine made in turn, so many a second, and for nob
     expect(told).toEqual(['honest']);
   });
   expect(made).toEqual([0, 1, 2, 3, 4].map((at) => `n${at}.localhost`).concat('honest.localhost'));
-  // Those who come back have it made.
+  // A certificate is issued for a visitor that comes back.
   store.wait(find('n7.localhost'), waiter(told, 'back'));
   await eventually(async () => {
     await clock.advance(100);

@@ -1,11 +1,11 @@
-// Certificates for whatever name a test needs, signed by themselves. Used by tests only.
+// Self-signed certificates for any names that a test needs. Used by tests only.
 import { execFileSync } from 'node:child_process';
 
-/** Of all these names; the first is its subject. */
+/** Creates a certificate for all given names. The first name is the subject. */
 export const makeCertificate = (...names: readonly string[]): { cert: Buffer; key: Buffer } =>
   make(names, ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']);
 
-/** One that fits its key, and that no handshake is done with. */
+/** Creates a certificate with a matching key that is too short for any handshake. */
 export const makeShortKey = (): { cert: Buffer; key: Buffer } => make(['short.test'], ['-newkey', 'rsa:512']);
 
 const make = (names: readonly string[], ofKey: readonly string[]): { cert: Buffer; key: Buffer } => {

@@ -1,4 +1,4 @@
-// What belongs together and what does not, whichever way it is found out.
+// Pairs of a certificate and a private key that match or do not match, for every way in which the check finds out.
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { makeCertificate, makeShortKey } from './made-certificate.fixture.ts';
@@ -13,17 +13,17 @@ const damaged = (pem: Buffer, at: number): Buffer => {
   return bytes;
 };
 
-it('takes the usual pair, with a chain behind its leaf and whatever stands between', () => {
+it('a matching pair is accepted, also with a chain or with text around the certificates', () => {
   expect(findPairProblem(one)).toBeNull();
   expect(findPairProblem({ ...one, cert: Buffer.concat([one.cert, Buffer.from('\n'), two.cert]) })).toBeNull();
   expect(findPairProblem({ ...one, cert: Buffer.concat([Buffer.from('# of one\r\n'), one.cert]) })).toBeNull();
 });
 
-it('takes keys of every other kind that fit', () => {
+it('a matching pair with an RSA key is accepted', () => {
   expect(findPairProblem(makeShortKey())).toBeNull();
 });
 
-it('refuses the key of another, also where the other is the second of the chain', () => {
+it('the key of another certificate is refused, even if that certificate is second in the chain', () => {
   const text = 'the private key does not match the certificate';
   expect(findPairProblem({ cert: one.cert, key: two.key })).toBe(text);
   expect(findPairProblem({ cert: Buffer.concat([one.cert, two.cert]), key: two.key })).toBe(text);
@@ -32,7 +32,7 @@ it('refuses the key of another, also where the other is the second of the chain'
   expect(findPairProblem({ cert: one.cert, key })).toBe(text);
 });
 
-it('refuses what is neither, or cut off', () => {
+it('text without PEM data and truncated certificates or keys are refused', () => {
   for (const nothing of ['', 'no PEM', '-----BEGIN CERTIFICATE-----\n', '-----BEGIN PRIVATE KEY-----\nAAAA\n']) {
     expect(findPairProblem({ ...one, cert: Buffer.from(nothing) })).not.toBeNull();
     expect(findPairProblem({ ...one, key: Buffer.from(nothing) })).not.toBeNull();
@@ -43,7 +43,7 @@ it('refuses what is neither, or cut off', () => {
     expect(findPairProblem({ ...one, key: one.key.subarray(0, length) })).not.toBeNull();
 });
 
-it('refuses a certificate that ends before its public key, or whose key reaches beyond its fields', () => {
+it('a certificate with a missing or overlong public key field is refused', () => {
   const element = (tag: number, ...content: Buffer[]): Buffer => {
     const body = Buffer.concat(content);
     return Buffer.concat([Buffer.of(tag, body.length), body]);
@@ -56,7 +56,7 @@ it('refuses a certificate that ends before its public key, or whose key reaches 
   for (const der of [cut, beyond]) expect(findPairProblem({ ...one, cert: pem(der) })).not.toBeNull();
 });
 
-it('throws at nothing, whichever byte is another', () => {
+it('a changed byte causes no exception, and a changed private number is refused', () => {
   const certificate = one.cert.length;
   const key = one.key.length;
   for (let at = 0; at < certificate; at += 3) findPairProblem({ ...one, cert: damaged(one.cert, at) });

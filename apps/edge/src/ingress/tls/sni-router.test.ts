@@ -1,4 +1,4 @@
-// The five ways out, by what a visitor says first.
+// The five destinations of a connection, chosen by its ClientHello.
 import { expect, it } from 'vitest';
 import type { Route } from '../../routing/registry.ts';
 import { emptyStore } from '../http/https.fixture.ts';
@@ -27,25 +27,25 @@ it.each([
   ['nobody.test', [], 'nobody'],
   ['nobody.test', ['tunnel/1'], 'nobody'],
   [null, [], 'nobody'],
-])('%s with %j goes to %s', (sni, alpn, to) => {
+])('the server name %s with ALPN %j goes to %s', (sni, alpn, to) => {
   expect(destinationOf(sni, ...alpn)).toBe(to);
 });
 
-it('gives the route of the tunnel, and the certificate of the name', () => {
+it('a destination has the route of the tunnel or the certificate of the name', () => {
   expect(sniRouter.destinationOf({ sni: 'secret.test', alpn: [] })).toEqual({ to: 'passthrough', route });
   expect(sniRouter.destinationOf({ sni: 'shop.test', alpn: [] })).toMatchObject({
     certificate: certificates.find('shop.test'),
   });
 });
 
-it('looks for challenges of names that the edge knows, and of no others', () => {
+it('a challenge has a name only if the edge knows the name', () => {
   const alpn = ['acme-tls/1'];
   expect(sniRouter.destinationOf({ sni: 'shop.test', alpn })).toEqual({ to: 'challenge', name: 'shop.test' });
   for (const sni of ['nobody.test', null])
     expect(sniRouter.destinationOf({ sni, alpn })).toEqual({ to: 'challenge', name: null });
 });
 
-it('has no way to the control plane where that is not wanted, and nobody turned away with a certificate for all', () => {
+it('without clients and with a certificate for all names, every ClientHello goes to visitors', () => {
   const store = emptyStore();
   store.setForAll(makeCertificate('all.test'));
   const open = new SniRouter({ certificates: store, passthrough: null, challenges: null, takesClients: false });

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FLOWS_LOOKED_AT, FlowAccounts } from './flow-accounts.rules.ts';
 
-/** Flows without tables: they come, are confirmed, are active and end as a table lets them. */
+/** Flows without a flow table. Each flow comes, is confirmed, becomes active and ends in the same way as in a table. */
 class Visitors {
   readonly accounts: FlowAccounts<string>;
   readonly living = new Set<Flow<string>>();
   readonly takenBack: Flow<string>[] = [];
-  /** Looked at before a flow is taken back. */
+  /** Called with a flow before it is evicted. */
   onTakenBack: (flow: Flow<string>) => void = () => {};
   now = 0;
   #port = 0;
@@ -17,7 +17,7 @@ class Visitors {
     this.accounts = new FlowAccounts({ limit, accountShare });
   }
 
-  /** null: every account is within its share. */
+  /** Returns the new flow, or null if every account is within its share. */
   come(account: string): Flow<string> | null {
     this.#port += 1;
     const flow = new Flow<string>('192.0.2.1', this.#port, this.now, (evicted) => {
@@ -51,7 +51,7 @@ const some = (visitors: Visitors, account: string, count: number): Flow<string>[
   Array.from({ length: count }, () => visitors.come(account)).filter((flow) => flow !== null);
 
 describe('a full edge', () => {
-  it('takes the oldest unconfirmed flow from the account with the most beyond its share', () => {
+  it('evicts the oldest unconfirmed flow of the account furthest beyond its share', () => {
     const visitors = new Visitors(8, 0.25);
     const [first, second] = some(visitors, 'greedy', 8) as [Flow<string>, Flow<string>];
     visitors.confirm(first);
@@ -60,32 +60,32 @@ describe('a full edge', () => {
     expect(['greedy', 'modest'].map((account) => visitors.accounts.of(account))).toEqual([7, 1]);
   });
 
-  it('takes the confirmed flow that has been idle longest from an account that has no other', () => {
+  it('evicts the longest idle confirmed flow if the account has no unconfirmed flow', () => {
     const visitors = new Visitors(8, 0.25);
     const flows = some(visitors, 'greedy', 8);
     for (const flow of flows) visitors.confirm(flow);
-    // A datagram of a confirmed flow moves nothing here, and still counts.
+    // A datagram of a confirmed flow does not move the flow in the order, but its time counts when a flow is evicted.
     for (const [nth, flow] of flows.entries()) flow.activeAt = [3, 0, 2, 9, 9, 9, 9, 9][nth] as number;
     for (const _ of [1, 2, 3]) visitors.come('modest');
     expect(visitors.takenBack).toEqual([flows[1], flows[2], flows[0]]);
     expect(['greedy', 'modest'].map((account) => visitors.accounts.of(account))).toEqual([5, 3]);
   });
 
-  it('takes nothing from accounts within their share, nor from the operator: the newcomer is refused', () => {
+  it('evicts no flow of the operator or of accounts within their share, and refuses the new flow', () => {
     const visitors = new Visitors(4, 0.25);
     for (const account of ['a', 'operator tun_1', 'operator tun_1', 'b']) visitors.come(account);
     expect(visitors.come('c')).toBeNull();
     expect([visitors.takenBack, visitors.accounts.of('c'), visitors.accounts.size]).toEqual([[], 0, 4]);
   });
 
-  it('of a lone account makes room by its own flows', () => {
+  it('of a single account evicts the oldest flow of that account', () => {
     const visitors = new Visitors(4, 0.25);
     const [first] = some(visitors, 'alone', 4);
     expect(visitors.come('alone')).not.toBeNull();
     expect([visitors.takenBack, visitors.accounts.of('alone')]).toEqual([[first], 4]);
   });
 
-  it('looks at a bounded number of flows when all of them were active', () => {
+  it('examines a limited number of flows when all of them were active', () => {
     const limit = 3 * FLOWS_LOOKED_AT;
     const looks = FLOWS_LOOKED_AT;
     const visitors = new Visitors(limit, 0.25);
@@ -109,7 +109,7 @@ const move = fc.record({
   elapsedMs: fc.nat({ max: 3 }),
 });
 
-it('whatever comes and goes: only the account with the most beyond its share gives, in order, and nothing leaks', () => {
+it('in any order of events, only the account furthest beyond its share loses flows, and no flow leaks', () => {
   const LIMIT = 12;
   const LIMITED = ['a', 'b', 'c'];
   fc.assert(

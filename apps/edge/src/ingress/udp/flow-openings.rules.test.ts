@@ -11,12 +11,12 @@ const MAX = FLOWS_OPENING_MAX;
 const MIN = FLOWS_OPENING_MIN;
 const LATE = FLOWS_OPENING_LATE_MS;
 
-/** So many begin at once, from number `first` on. */
+/** Begins `count` flows at once, numbered from `first`. */
 const begin = (openings: FlowOpenings<number>, count: number, now: number, first = 0): void => {
   for (let n = 0; n < count; n += 1) openings.begun(first + n, now);
 };
 
-/** A client that has answered in so many milliseconds. */
+/** Creates the state of a client with a single answer so far, which took `answerMs` milliseconds. */
 const known = (answerMs: number): FlowOpenings<number> => {
   const openings = new FlowOpenings<number>();
   openings.begun(-1, 0);
@@ -25,14 +25,14 @@ const known = (answerMs: number): FlowOpenings<number> => {
 };
 
 describe('a new flow', () => {
-  it('may begin while the client answers about as fast as it can', () => {
+  it('may begin while the client answers about as fast as its best answer', () => {
     const openings = known(40);
     begin(openings, MIN, 1000);
     expect(openings.mayBegin(1000 + 40 + LATE)).toBe(true);
     expect(openings.mayBegin(1000 + 40 + LATE + 1)).toBe(false);
   });
 
-  it('may begin again when the oldest has its answer, or is gone', () => {
+  it('may begin again when the oldest waiting flow is answered or gone', () => {
     const openings = known(1);
     begin(openings, MIN, 1000);
     begin(openings, MIN, 1100, 100);
@@ -44,7 +44,7 @@ describe('a new flow', () => {
     expect([openings.mayBegin(1200), openings.size]).toEqual([true, MIN - 1]);
   });
 
-  it('may always begin when few others wait, and never when very many do', () => {
+  it('may always begin while few flows wait, and never while very many do', () => {
     const openings = new FlowOpenings<number>();
     begin(openings, MIN - 1, 0);
     expect(openings.mayBegin(60_000)).toBe(true);
@@ -52,14 +52,14 @@ describe('a new flow', () => {
     expect(openings.mayBegin(60_000)).toBe(false);
   });
 
-  it('is not held back by a client of which nothing is known yet', () => {
+  it('may begin at a client with a still unknown answer time', () => {
     const openings = new FlowOpenings<number>();
     begin(openings, MAX - 1, 0);
     expect(openings.mayBegin(500)).toBe(true);
   });
 });
 
-it('a path that has become longer counts after a while', () => {
+it('a path that has become slower raises the expected answer time after a while', () => {
   const openings = known(1);
   for (let at = 0; at <= 3 * FLOWS_OPENING_WINDOW_MS; at += 1000) {
     openings.begun(at, at);

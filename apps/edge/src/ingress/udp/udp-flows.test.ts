@@ -1,4 +1,5 @@
-// Datagrams through a port of the edge, a real session and a client: what passes, what is dropped and under which reason, and what stays of a flow.
+// Datagrams through a port of the edge, a real session and a client: datagrams that pass, datagrams dropped under each reason, and the
+// life of a flow.
 
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually, rethrow } from '@tunnel/testkit';
@@ -9,10 +10,10 @@ import { UDP_DECIDING_DATAGRAMS } from './udp-flow.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
-/** FLOWS_OPENING_MAX of the edge. */
+/** The value of FLOWS_OPENING_MAX in the edge. */
 const OPENING_MAX = 128;
 
-/** A client that answers nothing by itself. */
+/** Creates a client that accepts flows and sends no replies. */
 const silent = (streams: DatagramStream[], got: string[] = []) => ({
   onFlow: (stream: DatagramStream): void => {
     streams.push(stream);
@@ -31,8 +32,8 @@ const expectNothingLeft = ({ listeners, counts, tunnel, totals, pair }: UdpStand
     expect(pair.edge.liveStreams).toBe(0);
   });
 
-describe('a flow', () => {
-  it('carries whole datagrams both ways, from the tunnel’s own port, and is counted once with its payload', async () => {
+describe('a UDP flow', () => {
+  it('carries whole datagrams in both directions from the port of the tunnel, and counts once with its payload', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const visitor = await stand.visitor(port);
@@ -52,14 +53,14 @@ describe('a flow', () => {
     expect(stand.dropped()).toEqual({});
   });
 
-  it('never sees the answers of another', async () => {
+  it('never gets replies to another flow', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const visitors = await Promise.all(Array.from({ length: 20 }, () => stand.visitor(port)));
     for (let round = 0; round < 5; round += 1) {
       for (const [n, visitor] of visitors.entries()) visitor.say(`${n} in ${round}`);
     }
-    // On a machine that stands still for a moment some are late, and dropped: what is not heard is counted.
+    // If the machine stands still for a moment, some datagrams are late and dropped. Every datagram that did not arrive must be counted.
     const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) => all + one, 0);
     const lost = (): number => sum(Object.values(stand.dropped()));
     await eventually(() => expect(sum(visitors.map(({ heard }) => heard.length)) + lost()).toBe(100));
@@ -71,7 +72,7 @@ describe('a flow', () => {
     expect(stand.listeners.connections).toBe(stand.tunnel.counters.requests);
   });
 
-  it('is over when nothing passes for its time, and sooner when it asked once and was answered', async () => {
+  it('ends after its idle time, and sooner after a single answered question', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const asked = await stand.visitor(port);
@@ -88,7 +89,7 @@ describe('a flow', () => {
     expect(stand.tunnel.counters.requests).toBe(3);
   });
 
-  it('has the time of idleness that its tunnel asked for', async () => {
+  it('uses the idle time that its tunnel requested', async () => {
     const stand = await stage.start({ onFlow: silent([]).onFlow });
     const port = await stand.open();
     stand.routes.set(port, { ...stand.tunnel, flowIdleSecs: 5 });
@@ -100,7 +101,7 @@ describe('a flow', () => {
     await expectNothingLeft(stand);
   });
 
-  it('outlives its carrier: the next datagram opens anew, and it is still one flow, and confirmed', async () => {
+  it('survives its carrier: the next datagram opens a new stream, and the flow stays confirmed', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const visitor = await stand.visitor(port);
@@ -118,7 +119,7 @@ describe('a flow', () => {
     ]);
   });
 
-  it('gets replies that nobody asked for as long as it lives, and none afterwards', async () => {
+  it('gets unsolicited replies as long as it lives, and none afterwards', async () => {
     const streams: DatagramStream[] = [];
     const stand = await stage.start(silent(streams));
     const visitor = await stand.visitor(await stand.open());
@@ -133,8 +134,8 @@ describe('a flow', () => {
   });
 });
 
-describe('a datagram that is not passed is counted under one reason', () => {
-  it('away: the client is not there; nothing is kept of it', async () => {
+describe('a dropped datagram counts under one reason', () => {
+  it('away: the client is not connected, and no flow is kept', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     stand.lose();
@@ -145,7 +146,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect([stand.tunnel.counters.requests, stand.tunnel.counters.bytes]).toEqual([0, 0]);
   });
 
-  it('local: the client refuses, and with it goes what was sent before the answer; the flow ends', async () => {
+  it('local: the client refuses the flow, which ends, and its earlier datagrams count as dropped', async () => {
     const stand = await stage.start({ onFlow: refusing });
     const visitor = await stand.visitor(await stand.open());
     visitor.say('hello');
@@ -154,7 +155,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect([stand.tunnel.counters.requests, stand.tunnel.counters.bytes, stand.totals.datagramsIn]).toEqual([0, 0, 0]);
   });
 
-  it('unconfirmed: replies beyond the budget of a visitor that has not answered; one word of it opens the way', async () => {
+  it('unconfirmed: replies exceed the budget of a visitor that has not answered; its next datagram lifts the limit', async () => {
     const streams: DatagramStream[] = [];
     const stand = await stage.start({ ...silent(streams), rules: { unconfirmedReplyBytes: 3000 } });
     const visitor = await stand.visitor(await stand.open());
@@ -169,7 +170,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect(visitor.heard).toHaveLength(4));
   });
 
-  it('loop: it comes from a port of udp tunnels of this very machine', async () => {
+  it('loop: the datagram comes from a port for UDP tunnels of the same machine', async () => {
     const range = { from: 0, to: 65_535 };
     const stand = await stage.start({ range });
     const visitor = await stand.visitor(await stand.open());
@@ -178,7 +179,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect(stand.totals.flows).toBe(0);
   });
 
-  it('rate: too many new flows of one network', async () => {
+  it('rate: one network opens too many new flows', async () => {
     const stand = await stage.start({ rules: { newFlowsPerSecond: 2 } });
     const port = await stand.open();
     const visitors = await Promise.all(Array.from({ length: 6 }, () => stand.visitor(port)));
@@ -187,7 +188,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect(stand.totals.requests).toBe(4));
   });
 
-  it('limit: all flows are confirmed; one that is not makes room instead', async () => {
+  it('limit: all flows of the tunnel are confirmed, so that a new visitor gets no flow', async () => {
     const stand = await stage.start({ perTunnel: 2 });
     const port = await stand.open();
     const first = await stand.visitor(port);
@@ -203,7 +204,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect(stand.totals.flows).toBe(2);
   });
 
-  it('limit: the client has not answered for so many new flows that one more would be in the way; those that live go on', async () => {
+  it('limit: too many new flows wait for an answer of the client; existing flows continue', async () => {
     let isBusy = false;
     const stand = await stage.start({
       onFlow: (stream, head) => (isBusy ? undefined : echoing(stream, head)),
@@ -215,23 +216,23 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await living.echo('one');
     await living.echo('two');
     isBusy = true;
-    // On a busy machine it would be behind before it is asked for too much.
+    // On a busy machine, the client would count as behind before too many flows wait for it.
     vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(true);
     const flood = await Promise.all(Array.from({ length: OPENING_MAX + 20 }, () => stand.visitor(port)));
     for (const visitor of flood) visitor.say('hello');
-    // Of those that were let in, a busy machine may drop the first datagram: it is behind.
+    // On a busy machine, the client can be behind, so that the first datagram of an accepted flow is dropped.
     await eventually(() => expect({ ...stand.dropped(), behind: 0 }).toEqual({ limit: 20, behind: 0 }));
     expect(stand.totals.flows).toBe(OPENING_MAX + 1);
-    // Sent again until one comes back: a busy machine may drop some of these as well.
+    // Sends the datagram until a reply arrives, because a busy machine can drop some datagrams.
     await eventually(() => {
       living.say('three');
       expect(living.heard).toContain('three');
     });
   });
 
-  it('share: a full edge takes flows back from the account with the most beyond its share, and an account within it keeps its own', async () => {
+  it('share: no datagram is dropped when a full edge evicts flows of the account beyond its share', async () => {
     const stand = await stage.start({ flowsMax: 8, accountShare: 0.25 });
-    // A machine that stands still for a moment looks like a client that is behind, which is offered no new flows.
+    // If the machine stands still for a moment, the client looks as if it were behind, and is offered no new flows.
     vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(true);
     const [greedy, modest] = ['greedy', 'modest'].map((accountId) => ({
       ...stand.tunnel,
@@ -254,14 +255,14 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect(stand.totals.flows).toBe(8);
     const own = [await stand.visitor(second), await stand.visitor(second)];
     for (const visitor of own) await visitor.echo('one');
-    // The only unconfirmed flow went first, then the confirmed one that was silent longest.
+    // The only unconfirmed flow was evicted first, then the confirmed flow that was silent longest.
     const left = stand.listeners
       .at(first)
       ?.flows(10)
       .map(({ port }) => port);
     const portsOf = crowd.slice(2).map(({ socket }) => socket.address().port);
     expect(new Set(left)).toEqual(new Set(portsOf));
-    // What the account opens from now on, it opens in place of its own flows.
+    // From now on, a new flow of the account replaces an older flow of the same account.
     for (const visitor of crowd) await visitor.echo('three');
     for (const visitor of own) await visitor.echo('two');
     expect([stand.totals.flows, stand.listeners.at(second)?.flowCount, stand.dropped()]).toEqual([8, 2, {}]);
@@ -270,7 +271,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect([stand.totals.flows, stand.counts.total]).toEqual([0, 0]);
   });
 
-  it('share: a new flow while all flows are taken and every account is within its share, or the operator has them', async () => {
+  it('share: the operator has all flows of the edge, so that a new visitor gets no flow', async () => {
     const stand = await stage.start({ flowsMax: 2, accountShare: 0.25 });
     const port = await stand.open();
     const visitors = [await stand.visitor(port), await stand.visitor(port), await stand.visitor(port)];
@@ -279,7 +280,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect([stand.totals.flows, stand.counts.total]).toEqual([2, 2]);
   });
 
-  it('behind: a client that is about to be behind is not offered new flows; those that are confirmed go on, and open anew', async () => {
+  it('behind: a client that falls behind is offered no new flows; confirmed flows continue', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const talking = await stand.visitor(port);
@@ -289,7 +290,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     const behind = vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(false);
     newcomer.say('is anybody there?');
     await eventually(() => expect(stand.dropped()).toEqual({ behind: 1 }));
-    // Nothing is made for it, and nobody has to make room.
+    // The edge creates no flow for the new visitor, and evicts no other flow.
     expect([stand.heads.length, stand.totals.flows, stand.listeners.at(port)?.flowCount]).toEqual([1, 1, 1]);
     await talking.echo('three');
     behind.mockRestore();
@@ -297,7 +298,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     expect([stand.heads.length, stand.tunnel.counters.requests]).toEqual([2, 2]);
   });
 
-  it('too-large, behind, path: as the stream says; the flow stays', async () => {
+  it('path: the datagram path refuses the datagram; the flow stays', async () => {
     const stand = await stage.start();
     const visitor = await stand.visitor(await stand.open());
     await visitor.echo('one');
@@ -311,7 +312,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
 });
 
 describe('decide()', () => {
-  it('is asked once a flow; a refused one is remembered, and asked for again later', async () => {
+  it('is called once per flow; a refusal is remembered for a while', async () => {
     const asked: string[] = [];
     const stand = await stage.start({ decide: (visitor) => (asked.push(visitor), 'deny') });
     const visitor = await stand.visitor(await stand.open());
@@ -326,7 +327,7 @@ describe('decide()', () => {
   });
 
   it.each(['at once', 'later'])(
-    'refuses %s, and a bounded number is remembered; others are asked for again until one is over',
+    'can refuse %s; a limited number of refusals is remembered, and other flows are decided again',
     async (when) => {
       const asked: string[] = [];
       const stand = await stage.start({
@@ -352,7 +353,7 @@ describe('decide()', () => {
     },
   );
 
-  it('comes before the room of the tunnel: whoever is refused takes none, and is told nothing of it', async () => {
+  it('runs before the limit of the tunnel, so that a refused flow takes no place and reports no end', async () => {
     const stand = await stage.start({ perTunnel: 1, rules: { flowsPerTunnel: 10 }, decide: () => 'deny' });
     expect(stand.counts.begin(stand.tunnel.tunnelId)).toBe(true);
     const visitor = await stand.visitor(await stand.open());
@@ -361,7 +362,7 @@ describe('decide()', () => {
     expect([stand.totals.flows, stand.counts.total, stand.ended.count]).toEqual([0, 1, 0]);
   });
 
-  it('may take its time: eight datagrams wait in their order, more are dropped', async () => {
+  it('can take time: eight datagrams wait in order, and more are dropped', async () => {
     let decide: (verdict: 'allow' | 'deny') => void = () => {};
     const [streams, got]: [DatagramStream[], string[]] = [[], []];
     const stand = await stage.start({
@@ -377,7 +378,7 @@ describe('decide()', () => {
     expect(UDP_DECIDING_DATAGRAMS).toBe(8);
   });
 
-  it('16 KiB wait at most, and what waited for a refusal is denied', async () => {
+  it('lets at most 16 KiB wait, and waiting datagrams of a refused flow count as denied', async () => {
     let decide: (verdict: 'allow' | 'deny') => void = () => {};
     const stand = await stage.start({ decide: () => new Promise((resolve) => (decide = resolve)) });
     const visitor = await stand.visitor(await stand.open());
@@ -388,7 +389,7 @@ describe('decide()', () => {
     await expectNothingLeft(stand);
   });
 
-  it('that fails refuses nobody else: the flow ends, and the error is reported', async () => {
+  it('that fails ends the flow and is reported; the next datagram is decided again', async () => {
     let isBroken = true;
     const stand = await stage.start({
       decide: () => (isBroken ? Promise.reject(new Error('broken')) : 'allow'),
@@ -402,7 +403,7 @@ describe('decide()', () => {
   });
 });
 
-it('whatever comes and goes, every datagram is passed once or counted under one reason', async () => {
+it('in any order of events, every datagram is passed once or dropped under one reason', async () => {
   const stand = await stage.start({ perTunnel: 8, rules: { newFlowsPerSecond: 50 }, onFlow: echoing });
   const port = await stand.open();
   const visitors = await Promise.all(Array.from({ length: 20 }, () => stand.visitor(port)));

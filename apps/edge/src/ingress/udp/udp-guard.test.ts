@@ -1,4 +1,5 @@
-// Each place where Node or the multiplexer calls a udp port, with a fault raised below it: it costs one flow, and the others go on.
+// Places where Node.js or the multiplexer calls a UDP port, with a fault raised below the call. The fault ends a single flow, and other
+// flows continue.
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -65,7 +66,7 @@ const CALLS: readonly (readonly [where: string, act: () => Promise<void> | void]
 ];
 
 describe('a fault at', () => {
-  it.each(CALLS)('%s costs its flow, which may begin anew, and no other', async (where, act) => {
+  it.each(CALLS)('%s ends its flow, which can start again, and no other flow', async (where, act) => {
     throwAt(where);
     await act();
     await eventually(() => expect(hasThrown()).toBe(true));
@@ -78,7 +79,7 @@ describe('a fault at', () => {
     expect(stand.reported).toEqual([where]);
   });
 
-  it("'datagrams.reset' costs the flow whose client let go", async () => {
+  it("'datagrams.reset' ends only the flow that the client closed", async () => {
     const where = 'datagrams.reset';
     await victim.echo('hello');
     throwAt(where);
@@ -89,7 +90,7 @@ describe('a fault at', () => {
     await victim.echo('again');
   });
 
-  it("'udp.tick' costs nobody", async () => {
+  it("'udp.tick' ends no flow", async () => {
     throwAt('udp.tick');
     await stand.clock.advance(1000);
     expect(stand.reported).toEqual(['udp.tick']);
@@ -98,7 +99,7 @@ describe('a fault at', () => {
     expect(stand.totals.flows).toBe(0);
   });
 
-  it("'udp.error' costs nobody", async () => {
+  it("'udp.error' ends no flow", async () => {
     throwAt('udp.error');
     const bound = (await binds.mock.results[0]?.value) as UdpSocket | undefined;
     bound?.socket.emit('error', new Error('no buffer space'));

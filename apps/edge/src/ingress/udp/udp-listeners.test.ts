@@ -1,4 +1,4 @@
-// The public ports of udp tunnels: opened, kept while their client is away, given to the next, drained.
+// The public ports of UDP tunnels: opened, kept while their client is away, handed to the next tunnel, drained.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { DatagramStream } from '@tunnel/mux';
@@ -11,7 +11,7 @@ import { echoing, HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
-/** What another program has. */
+/** Returns a port in use by another program. */
 const takenPort = async (): Promise<number> => {
   const socket = createSocket('udp4').bind(0, HOST);
   await once(socket, 'listening');
@@ -29,8 +29,8 @@ const isFree = async (port: number): Promise<boolean> => {
   return free;
 };
 
-describe('a port', () => {
-  it('that another program has, or that is open already, is taken', async () => {
+describe('a UDP port', () => {
+  it('that is already in use, by another program or by the edge, is reported as taken', async () => {
     const { listeners } = await stage.start();
     expect(await listeners.listen(await takenPort(), 'alice')).toBe('taken');
     const port = await freePort();
@@ -40,7 +40,7 @@ describe('a port', () => {
     ]);
   });
 
-  it('of an address that is not ours is a fault that names the range', async () => {
+  it('on an address that does not belong to the machine is a fault that names the port range', async () => {
     const { listeners } = await stage.start({ host: '192.0.2.1' });
     await expect(listeners.listen(20_100, 'alice')).rejects.toMatchObject({
       code: 'CONFIG_PORT_DENIED',
@@ -48,7 +48,7 @@ describe('a port', () => {
     });
   });
 
-  it('of `::` takes visitors of IPv4 and IPv6, and calls them by their plain addresses', async () => {
+  it('on `::` accepts IPv4 and IPv6 visitors and reports their plain addresses', async () => {
     const stand = await stage.start({ host: '::' });
     const port = await stand.open();
     const four = await stand.visitor(port);
@@ -59,7 +59,7 @@ describe('a port', () => {
     expect(four.name).toMatch(/^127\.0\.0\.1:\d+$/);
   });
 
-  it('counts for its account until it is unbound, also while it is kept, and not when it could not be opened', async () => {
+  it('counts for its account until it is freed, even while its client is away; a failed opening does not count', async () => {
     const stand = await stage.start();
     const { listeners, gate } = stand;
     for (let n = 0; n < gate.admission.portsPerAccount - 1; n += 1) gate.openPort('alice');
@@ -72,7 +72,7 @@ describe('a port', () => {
     expect(openGate().admission.portsPerAccount).toBe(gate.admission.portsPerAccount);
   });
 
-  it('says once how large its receive buffer is', async () => {
+  it('logs the size of the receive buffer only once', async () => {
     const lines: object[] = [];
     const nothing = (): void => {};
     const logger = { debug: nothing, warn: nothing, error: nothing, info: (fields: object) => void lines.push(fields) };
@@ -83,8 +83,8 @@ describe('a port', () => {
   });
 });
 
-describe('a port whose client is away', () => {
-  it('stays bound, drops what comes, and begins no flow', async () => {
+describe('a UDP port with an absent client', () => {
+  it('stays bound, drops datagrams and starts no flow', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     await stand.listeners.close(port);
@@ -95,7 +95,7 @@ describe('a port whose client is away', () => {
     expect([stand.listeners.at(port)?.flowCount, await isFree(port)]).toEqual([0, false]);
   });
 
-  it('goes on with its flows when the same tunnel is back', async () => {
+  it('continues its flows when the same tunnel is back', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const visitor = await stand.visitor(port);
@@ -114,7 +114,7 @@ describe('a port whose client is away', () => {
     expect(stand.listeners.at(port)?.dropped.away).toBe(1);
   });
 
-  it('ends the flows, and begins new counts, when it is another tunnel that gets the port', async () => {
+  it('ends its flows and starts new counts when another tunnel gets the port', async () => {
     const stand = await stage.start();
     const port = await stand.open('alice');
     const visitor = await stand.visitor(port);
@@ -131,7 +131,7 @@ describe('a port whose client is away', () => {
     expect([stand.listeners.at(port)?.dropped.away, stand.listeners.dropped.away]).toEqual([0, 1]);
   });
 
-  it('shows nothing of the visitors of another account that had it, and passes nothing more to them, before a datagram comes', async () => {
+  it('ends all flows of the previous account as soon as another account gets the port', async () => {
     const streams: DatagramStream[] = [];
     const stand = await stage.start({
       onFlow: (stream, head) => {
@@ -152,7 +152,7 @@ describe('a port whose client is away', () => {
     expect(visitor.heard).toEqual(['to the first', 'to the second']);
   });
 
-  it('is free, and its flows are over, once nobody may come back to it', async () => {
+  it('is unbound and ends its flows once it is no longer kept for the client', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     await (await stand.visitor(port)).echo('hello');
@@ -167,8 +167,8 @@ describe('a port whose client is away', () => {
   });
 });
 
-describe('the end of the edge', () => {
-  it('lets no flow begin, and those that live go on until they are cut', async () => {
+describe('the shutdown of the edge', () => {
+  it('lets no UDP flow begin, and existing flows continue until they are reset', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     const living = await stand.visitor(port);
@@ -186,7 +186,7 @@ describe('the end of the edge', () => {
     await eventually(async () => expect(await isFree(port)).toBe(true));
   });
 
-  it('waits for no flow whose client is away, or goes away meanwhile', async () => {
+  it('does not wait for UDP flows to a client that is away or leaves meanwhile', async () => {
     const stand = await stage.start();
     const away = await stand.open();
     const going = await stand.open();
@@ -200,7 +200,7 @@ describe('the end of the edge', () => {
     expect(stand.listeners.connections).toBe(0);
   });
 
-  it('is idle when the last flow has been silent for its time', async () => {
+  it('is complete when the last UDP flow has been silent for its idle time', async () => {
     const stand = await stage.start();
     const port = await stand.open();
     await (await stand.visitor(port)).echo('one question');

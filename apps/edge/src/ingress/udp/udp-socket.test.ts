@@ -26,18 +26,18 @@ const receiver = async (): Promise<{ socket: Socket; heard: Buffer[]; port: numb
   return { socket, heard, port: socket.address().port };
 };
 
-it('asks for a large receive buffer, and knows what it was given', async () => {
+it('a UDP socket requests a large receive buffer and reports the size it was given', async () => {
   const { receiveBuffer } = await start();
   expect(receiveBuffer.askedBytes).toBe(UDP_RECEIVE_BUFFER_BYTES);
   expect(receiveBuffer.givenBytes).toBeGreaterThan(0);
 });
 
-it('is bound where a name leads, too', async () => {
+it('a UDP socket can be bound to a host name', async () => {
   const { socket } = await start('localhost');
   expect(['127.0.0.1', '::1']).toContain(socket.address().address);
 });
 
-it('what was sent is what the memory held at that moment, whatever becomes of it', async () => {
+it('a sent datagram has the bytes from the moment of sending, even if the memory changes later', async () => {
   const bound = await start();
   const { heard, port } = await receiver();
   const bytes = Buffer.alloc(1000);
@@ -50,14 +50,14 @@ it('what was sent is what the memory held at that moment, whatever becomes of it
   for (const [n, one] of heard.entries()) expect(one.equals(Buffer.alloc(800, n))).toBe(true);
 });
 
-it('what waits behind the kernel’s buffer is not written over, also not by another port, and is bounded', async () => {
+it('datagrams in the send queue are never overwritten, even by another port, and the queue is limited', async () => {
   const blocks = new SendBlocks();
   const behind = await start(HOST, blocks);
   const other = await start(HOST, blocks);
   const { port } = await receiver();
   const given: Buffer[] = [];
   const queue = { bytes: 0 };
-  // A kernel that takes nothing: what it is given waits, and is read later.
+  // Simulates a kernel with a full send buffer: datagrams wait, and the kernel reads their bytes later.
   vi.spyOn(behind.socket, 'send').mockImplementation(((bytes: Buffer, at: number, length: number) => {
     given.push(bytes.subarray(at, at + length));
     queue.bytes += length;
@@ -72,7 +72,7 @@ it('what waits behind the kernel’s buffer is not written over, also not by ano
   for (const [n, bytes] of given.entries()) expect(bytes.equals(Buffer.alloc(size, n))).toBe(true);
 });
 
-it('closes once, and its port is free then', async () => {
+it('a UDP socket closes once, and its port is then free', async () => {
   const bound = await start();
   const { port } = bound.socket.address();
   await Promise.all([bound.close(), bound.close()]);

@@ -1,4 +1,4 @@
-// Public ports of udp tunnels on loopback, with a real client session behind them and visitors that are bare sockets. Used by tests only.
+// Public ports of UDP tunnels on loopback, with a real client session behind them and plain sockets as visitors. Used by tests only.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -25,7 +25,7 @@ export const HOST = '127.0.0.1';
 
 type OnFlow = (stream: DatagramStream, head: StreamHead) => void;
 
-/** A client whose service sends back what it gets. */
+/** A client with a service that echoes datagrams. */
 export const echoing: OnFlow = (stream) => {
   stream.accept();
   stream.read({
@@ -37,11 +37,11 @@ export const echoing: OnFlow = (stream) => {
 
 export const refusing: OnFlow = (stream) => stream.refuse({ code: 'dial-refused', text: 'no local socket' });
 
-/** One visitor: an address and a port, and what it was sent. */
+/** A visitor with an address and a port, and the datagrams sent to the visitor. */
 export class Visitor {
   readonly socket: Socket;
   readonly heard: string[] = [];
-  /** Where each of them came from. */
+  /** Sender addresses of the received datagrams. */
   readonly from: string[] = [];
   readonly #to: number;
 
@@ -71,12 +71,12 @@ export class Visitor {
     this.sayTo(this.socket.address().address, text);
   }
 
-  /** From an address of its own to that of the tunnel's port. */
+  /** Sends a datagram to the port of the tunnel at the given address. */
   sayTo(host: string, text: string | Buffer): void {
     this.socket.send(Buffer.from(text as string), this.#to, host);
   }
 
-  /** Says it, and waits for the echo. */
+  /** Sends text and waits until the same text comes back. */
   async echo(text: string): Promise<void> {
     const before = this.heard.length;
     this.say(text);
@@ -92,18 +92,18 @@ export interface UdpStand {
   readonly totals: UdpTotals;
   readonly tunnel: Tunnel;
   readonly upstream: MuxUpstream;
-  /** What the client was told of each stream. */
+  /** Heads of the streams offered to the client. */
   readonly heads: StreamHead[];
   readonly reported: string[];
-  /** What the registry has at each port. */
+  /** The registry's tunnel for a port. */
   readonly routes: Map<number, Tunnel>;
   readonly ended: { count: number };
   pair: SessionPair;
-  /** The client's session is lost; what the tunnel has is none. */
+  /** Ends the client's session, so that the tunnel has no session. */
   lose(): void;
-  /** The client is back with a new session. */
+  /** Gives the client a new session. */
   comeBack(): Promise<void>;
-  /** Opens a port that this tunnel has. */
+  /** Opens a port and assigns the tunnel to it. */
   open(account?: string): Promise<number>;
   visitor(port: number, host?: string): Promise<Visitor>;
   dropped(): Partial<DropCounts>;
@@ -114,10 +114,10 @@ export interface UdpStandOptions {
   readonly rules?: Partial<FlowRules>;
   readonly perAddress?: number;
   readonly perTunnel?: number;
-  /** Of all flows, and the part of them that is an account's. */
+  /** Limit of flows for the whole edge, and the share of a single account. */
   readonly flowsMax?: number;
   readonly accountShare?: number;
-  /** Refused flows that are remembered. */
+  /** Maximum number of refused flows that are remembered. */
   readonly deniedMax?: number;
   readonly decide?: DecideFlow;
   readonly host?: string;
@@ -156,7 +156,7 @@ export const tunnelOn = (upstream: MuxUpstream, tunnelId = 'tun_1'): Tunnel => (
   upstream,
 });
 
-/** Everything of one test; clear() ends it all. */
+/** Holds the parts of a test. clear() ends them. */
 export class UdpStage {
   readonly #cleanups: (() => unknown)[] = [];
 

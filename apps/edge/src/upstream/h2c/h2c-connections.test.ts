@@ -1,4 +1,4 @@
-// Services that break the rules of HTTP/2: their visitors are told, and the next call finds a connection that works.
+// Services that break the rules of HTTP/2. Their visitors get an error, and the next request gets a working connection.
 
 import * as net from 'node:net';
 import { eventually, FakeClock, sessionPair } from '@tunnel/testkit';
@@ -33,11 +33,11 @@ afterEach(async () => {
 
 const PREFACE_BYTES = 24;
 
-/** `:status: 200`, and `ok`. */
+/** Creates a response with `:status: 200` and the body `ok`. */
 const answerTo = (id: number): Buffer =>
   Buffer.concat([frame(HEADERS, END_HEADERS, id, [0x88]), frame(DATA, END_STREAM, id, Buffer.from('ok'))]);
 
-/** Answers requests with the bytes that `answer` makes; connections are numbered from 1. It never hangs up. */
+/** Starts a service that answers requests with the bytes of `answer` and never hangs up. Connections are numbered from 1. */
 const startRawH2c = async (
   answer: (id: number, connection: number, socket: net.Socket) => Buffer,
   hello = frame(SETTINGS, 0, 0),
@@ -65,7 +65,7 @@ const startRawH2c = async (
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
-  // No call ends for want of time.
+  // Without a time limit, no request ends because of a timeout.
   const options = { firstByteTimeoutMs: Number.POSITIVE_INFINITY, http: { localProtocol: 'h2c' } } as const;
   const stand = await startHttpStand(port, options);
   cleanups.push(
@@ -87,21 +87,24 @@ if (await refusesSelfDependency()) {
   BROKEN.push(['a stream that depends on itself', (id) => frame(PRIORITY, 0, id, [0, 0, 0, id, 1])]);
 }
 
-it.each(BROKEN)('%s ends that connection alone', async (_what, broken) => {
-  const stand = await startRawH2c((id, connection) => (connection === 1 ? broken(id) : answerTo(id)));
-  let first = '';
-  void talk(stand.port, GET).then((answer) => {
-    first = answer;
-  });
-  await eventually(async () => {
-    await stand.clock.advance(1000);
-    expect(first).toMatch(/^HTTP\/1\.1 502 /);
-  });
-  expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
-  expect(stand.dials).toBe(2);
-});
+it.each(BROKEN)(
+  '%s ends only that connection: its visitor gets 502 and the next request is served',
+  async (_what, broken) => {
+    const stand = await startRawH2c((id, connection) => (connection === 1 ? broken(id) : answerTo(id)));
+    let first = '';
+    void talk(stand.port, GET).then((answer) => {
+      first = answer;
+    });
+    await eventually(async () => {
+      await stand.clock.advance(1000);
+      expect(first).toMatch(/^HTTP\/1\.1 502 /);
+    });
+    expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
+    expect(stand.dials).toBe(2);
+  },
+);
 
-it('a service that never hangs up keeps no connection that nobody needs', async () => {
+it('an idle connection is closed even if the service never hangs up', async () => {
   const stand = await startRawH2c((id) => answerTo(id));
   expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
   expect(stand.pair.edge.liveStreams).toBe(1);
@@ -113,13 +116,13 @@ it('a service that never hangs up keeps no connection that nobody needs', async 
   });
 });
 
-/** As much as a service may ask for: nothing but its own reading holds it up. */
+/** The largest windows of a service, so that only the service's reading limits an upload. */
 const BOUNDLESS = Buffer.concat([
   frame(SETTINGS, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
   frame(WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0]),
 ]);
 
-it('a service that takes no byte any more keeps no connection that nobody needs', async () => {
+it('a connection to a service that stops reading is closed after the visitor has left', async () => {
   const stand = await startRawH2c((_id, _connection, socket) => {
     socket.pause();
     return Buffer.alloc(0);
@@ -132,7 +135,7 @@ it('a service that takes no byte any more keeps no connection that nobody needs'
     if (visitor.writableLength === 0) visitor.write(Buffer.alloc(1 << 20), () => (written += 1));
   }, 1);
   cleanups.push(() => clearInterval(upload));
-  // Whatever the kernels take on the way: at last nothing moves.
+  // Waits until no byte moves, whatever the kernels on the way buffer.
   let before = -1;
   await eventually(
     () => {
@@ -150,9 +153,9 @@ it('a service that takes no byte any more keeps no connection that nobody needs'
   });
 });
 
-it('no call waits for a stream to where the client was before it went away', async () => {
+it('a request after the client went away gets 502, and the next request uses the new session', async () => {
   const service = await startRecordingH2c('svc');
-  // Its network is gone: nothing is answered, and nothing is refused.
+  // The network of the first client is gone, so that it neither accepts nor refuses a stream.
   const before = await sessionPair({ kind: 'plain', carriers: 1, client: { onStream: () => {} } });
   const after = await sessionPair({
     kind: 'plain',

@@ -1,4 +1,4 @@
-// Local services that speak HTTP/2 in clear, behind visitors of HTTP/2 and of HTTP/1.1.
+// Local services that speak unencrypted HTTP/2, behind HTTP/2 and HTTP/1.1 visitors.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -56,8 +56,8 @@ const echo: OnStream = (stream) => {
   stream.pipe(stream);
 };
 
-describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
-  it('gets the request with its forwarded headers, over one connection for many', async () => {
+describe('an HTTP/2 service behind an HTTP/2 visitor', () => {
+  it('gets requests with forwarded headers, and 30 requests over one connection', async () => {
     let seen: http2.IncomingHttpHeaders = {};
     const { stand, sessions } = await startService((stream, headers) => {
       seen = headers;
@@ -86,7 +86,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     expect(stand.http.tunnel.counters.bytes).toBeGreaterThan(1000);
   });
 
-  it('carries large bodies and trailers both ways', async () => {
+  it('exchanges large bodies and trailers in both directions', async () => {
     const { stand } = await startService((stream) => {
       let trailers: http2.IncomingHttpHeaders = {};
       stream.on('trailers', (given) => {
@@ -105,7 +105,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     }
   });
 
-  it('passes 103, HEAD, 204 and an answer that is a head alone', async () => {
+  it('can answer with 103, 204, a response to HEAD, and a head without a body', async () => {
     const { stand } = await startService((stream, headers) => {
       if (headers[':path'] === '/hint') stream.additionalHeaders({ ':status': 103, link: '</a>' });
       if (headers[':path'] === '/bare') stream.respond({ ':status': 200, 'grpc-status': '5' }, { endStream: true });
@@ -123,7 +123,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     expect(bare.headers).not.toHaveProperty('content-length');
   });
 
-  it('streams both ways at once, message by message', async () => {
+  it('streams in both directions at once, message by message', async () => {
     const { stand } = await startService(echo);
     const stream = visit(stand).request({ ':method': 'POST' });
     for (const message of ['one', 'two', 'three']) {
@@ -136,7 +136,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     expect(stream.rstCode).toBe(0);
   });
 
-  it('is told of an abort, which is no end of the body', async () => {
+  it('sees an abort by the visitor as an abort, not as the end of the body', async () => {
     let outcome = '';
     const { stand } = await startService((stream) => {
       stream.respond({ ':status': 200 });
@@ -158,7 +158,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     expect(outcome).not.toMatch(/^end/);
   });
 
-  it('that fails gets a page before its head and a reset after it', async () => {
+  it('that fails causes a 502 page before the response head and a reset after it', async () => {
     const { stand } = await startService((stream, headers) => {
       if (headers[':path'] === '/early') return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
       stream.respond({ ':status': 200 }, { waitForTrailers: true });
@@ -174,8 +174,8 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
   });
 });
 
-describe('connections to a service of HTTP/2', () => {
-  it('are more than one when one is full', async () => {
+describe('connections to an HTTP/2 service', () => {
+  it('are added when the existing connections have no free streams', async () => {
     const waiting: http2.ServerHttp2Stream[] = [];
     const { stand, sessions } = await startService(
       (stream, headers) => {
@@ -194,7 +194,7 @@ describe('connections to a service of HTTP/2', () => {
     expect(new Set((await answers).map(({ body }) => body))).toEqual(new Set(['done']));
   });
 
-  it("leave a visitor its time for a body; the time to the first byte is the service's alone", async () => {
+  it('wait for a slow upload, because the first-byte timeout covers only the service', async () => {
     const { stand } = await startService((stream) => {
       stream.resume();
       stream.on('end', () => {
@@ -212,7 +212,7 @@ describe('connections to a service of HTTP/2', () => {
     expect((await answered)[0]).toMatchObject({ ':status': 200 });
   });
 
-  it('have no more time than a first byte: a service that accepts one and says nothing is a 504', async () => {
+  it('time out with 504 if the service accepts the connection and never answers', async () => {
     const silent = net.createServer((socket) => void cleanups.push(() => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     cleanups.push(() => silent.close());
@@ -228,7 +228,7 @@ describe('connections to a service of HTTP/2', () => {
     expect((await answered)[0]).toMatchObject({ ':status': 504 });
   });
 
-  it('close when they were idle for long', async () => {
+  it('close after a long idle time', async () => {
     const { stand, sessions } = await startService(echo);
     await ask(visit(stand), { ':method': 'POST' }, 'x');
     expect(sessions.size).toBe(1);
@@ -238,14 +238,14 @@ describe('connections to a service of HTTP/2', () => {
     });
   });
 
-  it('close also when a visitor has left an answer that was there to its end', async () => {
+  it('close after the idle time even if a visitor left a fully sent response unread', async () => {
     let isSaid = false;
     const { stand, sessions } = await startService((stream) => {
       stream.on('close', () => {
         isSaid = true;
       });
       stream.respond({ ':status': 200 });
-      // More than the visitor takes, and less than is taken for it.
+      // More bytes than the visitor takes, and fewer than the edge takes from a service for one stream.
       stream.end(Buffer.alloc(EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES - 1));
     });
     const visitor = visit(stand);
@@ -261,7 +261,7 @@ describe('connections to a service of HTTP/2', () => {
     });
   });
 
-  it('are replaced when the service has hung up, also between two requests', async () => {
+  it('are replaced after the service has hung up between two requests', async () => {
     const { stand, sessions } = await startService((stream) => {
       stream.respond({ ':status': 200 });
       stream.end('fine');
@@ -273,7 +273,7 @@ describe('connections to a service of HTTP/2', () => {
     expect(stand.http.dials).toBe(2);
   });
 
-  it('are refused with a page when nothing listens, or something that is no HTTP/2', async () => {
+  it('fail with a 502 page if no service listens or the service does not speak HTTP/2', async () => {
     const plain = http.createServer((_request, response) => response.end('hello'));
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
     cleanups.push(() => plain.close());
@@ -288,8 +288,8 @@ describe('connections to a service of HTTP/2', () => {
   });
 });
 
-describe('a service of HTTP/2 behind a visitor of HTTP/1.1', () => {
-  it('is answered in chunks, with its trailers', async () => {
+describe('an HTTP/2 service behind an HTTP/1.1 visitor', () => {
+  it('gets trailers, and answers in chunks with trailers', async () => {
     const { stand } = await startService((stream) => {
       let body = '';
       stream.on('data', (chunk: Buffer) => {
@@ -313,7 +313,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/1.1', () => {
     expect(answer).toMatch(/\r\n\r\n11\r\ngot abcdef and ok\r\n0\r\nx-sum: 1\r\n\r\n$/);
   });
 
-  it('keeps the connection, whatever its answers are framed by', async () => {
+  it('keeps one connection for responses with a length and responses without a body', async () => {
     const { stand } = await startService((stream, headers) => {
       if (headers[':path'] === '/bare') stream.respond({ ':status': 200 }, { endStream: true });
       else {

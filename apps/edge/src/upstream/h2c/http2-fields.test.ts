@@ -8,8 +8,8 @@ const request = (...fields: string[]): string[] => [
   ...fields,
 ];
 
-describe('a request of HTTP/2', () => {
-  it('has one cookie, the authority as Host, and chunks where no length is named', () => {
+describe('an HTTP/2 request', () => {
+  it('is converted with one cookie field, its authority as Host, and chunks if it has no length', () => {
     const head = requestHeadOf(request('cookie', 'a=1', 'x', 'y', 'cookie', 'b=2'), true);
     expect(head).toMatchObject({ host: 'web.test', framing: { kind: 'chunked' } });
     expect('text' in head ? head.text : '').toBe(
@@ -31,13 +31,13 @@ describe('a request of HTTP/2', () => {
   });
 });
 
-describe('a response to HTTP/2', () => {
+describe('a response to an HTTP/2 visitor', () => {
   const fieldsOf = (...lines: string[]) => {
     const head = parseResponseHead(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\n`, GET) as ResponseHead;
     return { ...responseFieldsOf(head) };
   };
 
-  it('keeps repeated fields, as far as node takes them, and any name', () => {
+  it('keeps repeated fields as far as Node.js allows, and fields of any name', () => {
     expect(
       fieldsOf(
         ...['Set-Cookie: a', 'Set-Cookie: b', 'Set-Cookie: c', 'Vary: x', 'Vary: y'],
@@ -57,7 +57,7 @@ describe('a response to HTTP/2', () => {
     );
   });
 
-  it('holds nothing of the connection', () => {
+  it('contains no connection-specific fields', () => {
     const fields = fieldsOf(
       'Connection: keep-alive, X-Mine',
       'X-Mine: 1',
@@ -68,8 +68,8 @@ describe('a response to HTTP/2', () => {
   });
 });
 
-describe('a local service of HTTP/2', () => {
-  it('gets pseudo-header fields, and no field of the connection', () => {
+describe('a local HTTP/2 service', () => {
+  it('gets pseudo-header fields and no connection-specific fields', () => {
     const head = parseRequestHead(
       'POST /a?b HTTP/1.1\r\nHost: web.test\r\nX: y\r\nX-Forwarded-For: 1.2.3.4\r\nContent-Length: 3\r\n' +
         'Connection: Upgrade, TE\r\nUpgrade: websocket\r\nTE: trailers\r\n\r\n',
@@ -90,7 +90,7 @@ describe('a local service of HTTP/2', () => {
     });
   });
 
-  it('is read as HTTP/1.1 would have it', () => {
+  it('has its response heads framed and checked as in HTTP/1.1', () => {
     expect(responseHeadOf([':status', '200', 'x', 'y'], GET, false)).toMatchObject({ framing: { kind: 'chunked' } });
     expect(responseHeadOf([':status', '200'], GET, true)).toMatchObject({ framing: { kind: 'length', length: 0 } });
     expect(responseHeadOf([':status', '204'], GET, true)).toMatchObject({ framing: { kind: 'none' } });
@@ -99,7 +99,7 @@ describe('a local service of HTTP/2', () => {
     expect(responseHeadOf([':status', '200', 'x', 'a\nb'], GET, false)).toMatchObject({ kind: 'problem', status: 502 });
   });
 
-  it('has trailers like those of HTTP/1.1', () => {
+  it('has its trailers filtered as in HTTP/1.1', () => {
     expect(trailersOf(['grpc-status', '0', 'content-type', 'late'])?.map(({ name }) => name)).toEqual(['grpc-status']);
     expect(trailersOf(['content-length', '3'])).toBeNull();
   });

@@ -1,4 +1,4 @@
-// A stream of a session as a Duplex: every byte, half-close, back-pressure, and both ways to end it at once.
+// A stream of a session as a Node.js Duplex: all bytes, half-close, back-pressure, and both ways to end it at once.
 import { once } from 'node:events';
 import type { MuxStream } from '@tunnel/mux';
 import { deterministicBytes, endPair, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
@@ -32,7 +32,7 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     close();
   });
 
-  it('carries bytes both ways, and the end of each', async () => {
+  it('carries bytes and the end of the stream in both directions', async () => {
     const sent = deterministicBytes(3 * MiB + 1, 1);
     const back = deterministicBytes(2 * MiB + 5, 2);
     const received: Buffer[] = [];
@@ -48,7 +48,7 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     expect(peer.reset).toBeNull();
   });
 
-  it('stops a writer whose peer does not read, and goes on', async () => {
+  it('makes the writer wait while its peer does not read, and continues afterwards', async () => {
     peer.stalled = true;
     const piece = Buffer.alloc(64 * 1024);
     let written = 0;
@@ -67,7 +67,7 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     await eventually(() => expect(peer.bytes).toBe(written));
   });
 
-  it('does not take in more than it is read', async () => {
+  it('buffers less than 2 MiB while its owner does not read', async () => {
     const bytes = deterministicBytes(20 * MiB, 3);
     other.write(bytes, 0, bytes.length, false);
     await eventually(() => expect(duplex.readableLength).toBeGreaterThan(0));
@@ -88,7 +88,7 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     await eventually(() => expect(received).toBe(bytes.length));
   });
 
-  it('is destroyed by a reset of the peer, and resets it when it is destroyed', async () => {
+  it('is destroyed when the peer resets it, and resets the peer when destroyed', async () => {
     other.reset({ code: 'cancelled', text: 'enough' });
     await expect(once(duplex, 'close')).rejects.toThrow('enough');
     const second = await endPair(kind);
@@ -105,7 +105,7 @@ it.each([
   ['h2c.read', 'resume', (duplex: StreamDuplex) => duplex.resume()],
   ['h2c.end', 'end', (duplex: StreamDuplex) => duplex.end()],
   ['h2c.destroy', 'reset', (duplex: StreamDuplex) => duplex.destroy()],
-] as const)('a fault at %s ends the duplex, and is told once', async (where, method, act) => {
+] as const)('a fault at %s ends the duplex and is reported once', async (where, method, act) => {
   const reports: string[] = [];
   const { a, b, close } = await endPair('stream-plain');
   const duplex = new StreamDuplex(
@@ -114,7 +114,7 @@ it.each([
     (_error, told) => reports.push(told),
   );
   duplex.on('error', () => {});
-  // It has stopped the stream, so that to be read means to go on.
+  // The duplex has paused the stream, so that reading the duplex resumes the stream.
   const bytes = Buffer.alloc(4 * MiB);
   b.write(bytes, 0, bytes.length, false);
   await eventually(() => expect(duplex.readableLength).toBeGreaterThan(duplex.readableHighWaterMark / 2));

@@ -16,7 +16,7 @@ const taken = () =>
     .set({ sent_at: new Date(NOON) })
     .execute();
 
-it('makes one event of what was used since the last one, named by account, month and number', async () => {
+it('cutting usage creates an event for the usage since the previous event, identified by account, month and number', async () => {
   const account = await fixture.addAccount();
   await fixture.use(account, 700);
   await fixture.use(account, 300);
@@ -31,7 +31,7 @@ it('makes one event of what was used since the last one, named by account, month
   ]);
 });
 
-it('leaves a month alone whose last event was not taken yet, and only that month', async () => {
+it('cutting usage creates no event for a month with an unsent event, but does for other months', async () => {
   const account = await fixture.addAccount();
   await fixture.use(account, 1, '2030-05');
   await cutUsage(fixture.db, { now: NOON });
@@ -44,7 +44,7 @@ it('leaves a month alone whose last event was not taken yet, and only that month
   ]);
 });
 
-it('gives usage of a month that is over a time within that month', async () => {
+it('cutting usage dates usage of a past month to the last millisecond of the month', async () => {
   const account = await fixture.addAccount();
   await fixture.use(account, 1, '2030-05');
   await fixture.use(account, 1, '2029-12');
@@ -53,7 +53,7 @@ it('gives usage of a month that is over a time within that month', async () => {
   expect(times).toEqual(['2029-12-31T23:59:59.999Z', '2030-05-31T23:59:59.999Z']);
 });
 
-it('leaves whoever is no customer at the processor', async () => {
+it('cutting usage skips accounts without a customer at the payment processor', async () => {
   const { userId } = await fixture.addAccount();
   await fixture.db.updateTable('billing_accounts').set({ customer_id: null }).execute();
   await fixture.use({ userId }, 5);
@@ -61,7 +61,7 @@ it('leaves whoever is no customer at the processor', async () => {
   expect(await cutUsage(fixture.db, { now: NOON, userId })).toBe(0);
 });
 
-it('cuts one account alone when it is told to', async () => {
+it('cutting usage for a user ID creates events for no other account', async () => {
   const one = await fixture.addAccount();
   const other = await fixture.addAccount();
   await fixture.use(one, 1);
@@ -70,7 +70,7 @@ it('cuts one account alone when it is told to', async () => {
   expect(await fixture.events()).toMatchObject([{ user_id: other.userId, bytes: 2 }]);
 });
 
-it('puts each byte into one event, though many cut at once while usage comes in', async () => {
+it('cutting usage concurrently counts every byte in exactly one event while more usage comes in', async () => {
   const accounts = await Promise.all([1, 2, 3].map(() => fixture.addAccount()));
   const work: Promise<unknown>[] = [];
   for (let round = 1; round <= 40; round += 1) {
@@ -90,7 +90,7 @@ it('puts each byte into one event, though many cut at once while usage comes in'
   expect(rows.map(({ bytes }) => bytes)).toEqual([820, 820, 820]);
 });
 
-it('cuts more accounts than one statement takes', async () => {
+it('cutting usage creates events for 2,300 accounts, more than a single statement handles', async () => {
   await sql`
     with added as (
       insert into users (email, plan) select n || '@example.com', 'payg' from generate_series(1, 2300) n returning id

@@ -18,7 +18,7 @@ afterEach(() => fixture.close());
 
 const total = () => fixture.processor.totalOf(account.customerId);
 
-/** Sent once; the process then dies in the call. */
+/** Sends the waiting event once; the sending process then dies during the call. */
 const dieInCall = async (mood: 'hangs after taking' | 'hangs before taking'): Promise<void> => {
   fixture.processor.mood = mood;
   const before = fixture.processor.calls.length;
@@ -27,10 +27,10 @@ const dieInCall = async (mood: 'hangs after taking' | 'hangs before taking'): Pr
   fixture.processor.mood = 'takes';
 };
 
-describe('an event that was first tried 21 hours ago, with no answer', () => {
+describe('a usage event first sent 21 hours ago without a response', () => {
   beforeEach(() => fixture.use(account, 1000));
 
-  it('is not sent again when the sums of the processor have it', async () => {
+  it("is not sent again if the processor's totals include it", async () => {
     await dieInCall('hangs after taking');
     fixture.clock.setWallClock(NOON + 21 * HOUR);
     await fixture.metering().flush(account.userId);
@@ -40,14 +40,14 @@ describe('an event that was first tried 21 hours ago, with no answer', () => {
     expect(total()).toBe(1000);
   });
 
-  it('is not counted twice even when the processor forgot its identifier', async () => {
+  it('is not counted twice even after the processor forgot its identifier', async () => {
     await dieInCall('hangs after taking');
     fixture.clock.setWallClock(NOON + 30 * 24 * HOUR);
     await fixture.metering().flush(account.userId);
     expect(total()).toBe(1000);
   });
 
-  it('is sent again when they do not have it, and then has 20 hours more', async () => {
+  it('is sent again if the totals lack it, and then retried for 20 more hours without a check', async () => {
     await dieInCall('hangs before taking');
     fixture.clock.setWallClock(NOON + 21 * HOUR);
     await dieInCall('hangs before taking');
@@ -59,7 +59,7 @@ describe('an event that was first tried 21 hours ago, with no answer', () => {
     expect(total()).toBe(1000);
   });
 
-  it('is told from others of the same minute', async () => {
+  it('is told apart from other events of the same minute', async () => {
     await fixture.metering().flush(account.userId);
     await fixture.use(account, 300);
     await dieInCall('hangs before taking');
@@ -69,7 +69,7 @@ describe('an event that was first tried 21 hours ago, with no answer', () => {
     expect(total()).toBe(1300);
   });
 
-  it('waits while the processor cannot be asked', async () => {
+  it("waits while the processor's totals are unavailable", async () => {
     await dieInCall('hangs after taking');
     fixture.clock.setWallClock(NOON + 21 * HOUR);
     fixture.processor.mood = 'is away';
@@ -81,22 +81,22 @@ describe('an event that was first tried 21 hours ago, with no answer', () => {
   });
 });
 
-describe('usage of a month that is over', () => {
-  it('carries a time of that month while its invoice is open', async () => {
+describe('usage of a past month', () => {
+  it('is dated to the end of that month while its invoice is open', async () => {
     fixture.clock.setWallClock(JUNE_ENDS + 54 * MINUTE);
     await fixture.use(account, 10, '2030-06');
     await fixture.metering().flush(account.userId);
     expect(fixture.processor.calls).toMatchObject([{ at: JUNE_ENDS - 1, bytes: 10 }]);
   });
 
-  it('carries the time of now after that, so that the next invoice has it', async () => {
+  it('is dated to now once the invoice is closed, so that the next invoice includes it', async () => {
     fixture.clock.setWallClock(JUNE_ENDS + 55 * MINUTE);
     await fixture.use(account, 10, '2030-06');
     await fixture.metering().flush(account.userId);
     expect(fixture.processor.calls).toMatchObject([{ at: JUNE_ENDS + 55 * MINUTE, bytes: 10 }]);
   });
 
-  it('is looked for before it gets another time', async () => {
+  it('is looked up at the processor before its date changes', async () => {
     fixture.clock.setWallClock(JUNE_ENDS + 50 * MINUTE);
     await fixture.use(account, 10, '2030-06');
     await dieInCall('hangs after taking');
@@ -118,8 +118,8 @@ describe('usage of a month that is over', () => {
   });
 });
 
-describe('reporting all of one account now', () => {
-  it('takes what waits, due or not, and what was not cut yet', async () => {
+describe('flushing the usage of one account', () => {
+  it('sends waiting events, even before their retry time, and usage without an event', async () => {
     const other = await fixture.addAccount();
     await fixture.use(account, 10);
     await fixture.use(other, 1);
@@ -133,13 +133,13 @@ describe('reporting all of one account now', () => {
     expect(fixture.processor.totalOf(other.customerId)).toBe(0);
   });
 
-  it('rejects when the processor refuses', async () => {
+  it('rejects if the processor refuses the usage', async () => {
     await fixture.use(account, 10);
     fixture.processor.mood = 'refuses';
     await expect(fixture.metering().flush(account.userId)).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_REFUSED' });
   });
 
-  it('waits for whoever is sending one, and takes it over when that one is not heard of any more', async () => {
+  it('waits for another process that is sending the event, and sends it after 6 seconds of silence', async () => {
     await fixture.use(account, 10);
     await dieInCall('hangs after taking');
     let isOver = false;
@@ -159,7 +159,7 @@ describe('reporting all of one account now', () => {
     expect(total()).toBe(10);
   });
 
-  it('rejects when a call takes too long', async () => {
+  it('rejects if a call to the processor times out', async () => {
     await fixture.use(account, 10);
     fixture.processor.mood = 'hangs before taking';
     let end: unknown = null;
@@ -173,7 +173,7 @@ describe('reporting all of one account now', () => {
     });
   });
 
-  it('has nothing to do for whoever used nothing', async () => {
+  it('makes no call for an account without usage', async () => {
     await fixture.metering().flush(account.userId);
     expect(fixture.processor.calls).toEqual([]);
   });

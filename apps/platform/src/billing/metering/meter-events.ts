@@ -1,28 +1,32 @@
-// Meter events in the database: usage is cut into them, and they are claimed for a while, then noted as taken or to be tried again.
+// Meter events in the database. Usage is cut into events; an event is claimed for a limited time, then marked as sent or as waiting for a
+// retry.
 
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { monthOf } from '../rules/rating.rules.ts';
 
-/** Accounts whose usage one statement cuts. */
+/** Maximum number of usage rows cut into events by one statement. */
 const METER_CUT_ROWS = 1000;
-/** Events that one run takes up. */
+/** Maximum number of meter events claimed at once. */
 const METER_BATCH = 20;
-/** An event that is being sent is not taken by another process for so long. Longer than its call. */
+/** Duration of a claim, during which no other process takes the event. Longer than the time limit of the call that reports the event. */
 const METER_CLAIM_MS = 6000;
-/** The processor finalises a month's invoice an hour after its end: usage reported later goes on the next one. */
+/**
+ * Time after the end of a month in which usage can still be reported for the month. The processor finalizes the month's invoice an hour
+ * after the end; later usage goes on the next invoice.
+ */
 const METER_MONTH_OPEN_MS = 55 * 60_000;
 
 export interface CutOrder {
   readonly now: number;
-  /** Of one account alone; its rows are then waited for. */
+  /** Cuts the usage of one account only, and waits for locked rows instead of skipping them. */
   readonly userId?: string;
 }
 
 /**
- * Turns metered usage into meter events: what was not cut yet becomes one event, in one statement, so that each byte is in
- * exactly one event however many processes do this and wherever one of them dies. How many events there are now that were not
- * there before.
+ * Turns metered usage into meter events and returns the number of new events. Usage of an account and month not cut yet becomes one
+ * event, in a single statement, so that every byte is in exactly one event, however many processes run the function and wherever a
+ * process dies.
  */
 export const cutUsage = async (db: Db, order: CutOrder): Promise<number> => {
   let total = 0;
@@ -34,8 +38,8 @@ export const cutUsage = async (db: Db, order: CutOrder): Promise<number> => {
 };
 
 /**
- * A month with an event that was not taken yet is left alone: a processor that is away for a day leaves one event an account
- * behind and not a thousand. Only whoever has a customer at the processor can be reported.
+ * Cuts the usage of some accounts. A month with an unsent event is skipped: after a day's outage of the processor, one event per account
+ * is waiting, not a thousand. Accounts without a customer at the processor are skipped, because their usage cannot be reported.
  */
 const cutSome = async (db: Db, { now, userId }: CutOrder): Promise<number> => {
   const at = new Date(now);
@@ -76,24 +80,23 @@ export interface ClaimedEvent {
   readonly customerId: string;
   readonly month: string;
   readonly bytes: number;
-  /** The time that the processor is told. */
+  /** Time of the usage as reported to the payment processor. */
   readonly at: number;
-  /** This one included. */
+  /** Number of attempts to report the event, including the current attempt. */
   readonly attempts: number;
-  /** When its first try began, if there was one before this. */
+  /** Time when the first attempt began. Null if the current attempt is the first. */
   readonly triedAt: number | null;
 }
 
 export interface Claim {
   readonly now: number;
-  /** Of one account alone, whether they are due or not. */
+  /** Claims the events of one account only, whether due or not. */
   readonly userId?: string;
 }
 
 /**
- * Meter events as their sender sees them: claimed for a while, then noted as taken or as to be tried again. Several platform
- * processes may do this at once. That a try begins is written before it: whoever dies in it leaves a trace. A month before
- * this one is closed at the processor: what is reported now must carry a time of now.
+ * Returns the oldest month still open at the payment processor. Usage of an earlier month must be reported with the current time, because
+ * the month is closed.
  */
 export const openFrom = (now: number): string => monthOf(now - METER_MONTH_OPEN_MS);
 
@@ -108,7 +111,10 @@ interface ClaimedRow {
   readonly tried_at: Date | null;
 }
 
-/** Those that nobody else holds, the one that waits longest first. */
+/**
+ * Claims unsent events not claimed by another process, longest-waiting first. Several platform processes can do so at the same time. The
+ * start of an attempt is recorded before the attempt, so that a process that dies meanwhile leaves a trace.
+ */
 export const claimEvents = async (db: Db, { now, userId }: Claim): Promise<ClaimedEvent[]> => {
   const at = new Date(now);
   const { rows } = await sql<ClaimedRow>`
@@ -146,7 +152,7 @@ export const claimEvents = async (db: Db, { now, userId }: Claim): Promise<Claim
   }));
 };
 
-/** The processor does not have it: what follows is a first try again, with that time. */
+/** Records that the processor does not have the event. The next attempt counts as a first attempt, with the given time of usage. */
 export const noteFirstTry = async (db: Db, event: ClaimedEvent, now: number, at: number): Promise<void> => {
   await db
     .updateTable('meter_events')
@@ -160,7 +166,7 @@ export const noteFirstTry = async (db: Db, event: ClaimedEvent, now: number, at:
     .execute();
 };
 
-/** Whoever holds it by now: that it was taken is true for all. */
+/** Marks an event as sent, even if another process has claimed it meanwhile: the processor has accepted the event in any case. */
 export const noteSent = async (db: Db, { identifier }: ClaimedEvent, now: number): Promise<void> => {
   await db
     .updateTable('meter_events')
@@ -170,7 +176,7 @@ export const noteSent = async (db: Db, { identifier }: ClaimedEvent, now: number
     .execute();
 };
 
-/** Not if somebody else has claimed it since: then it is theirs. */
+/** Schedules a retry of an event, unless another process has claimed the event since. */
 export const noteRetry = async (db: Db, { identifier, attempts }: ClaimedEvent, at: number): Promise<void> => {
   await db
     .updateTable('meter_events')

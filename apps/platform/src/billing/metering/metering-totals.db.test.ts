@@ -1,4 +1,4 @@
-// Totals at the simulator, by the real SDK: what it has is what was used.
+// Reports usage to the simulator through the real SDK: the simulator's totals must equal the usage.
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
@@ -15,7 +15,7 @@ import { Metering } from './metering.ts';
 const HOUR = 3_600_000;
 const ROUNDS = 12;
 
-it('are equal to the byte, though answers are lost and three processes report at once', async () => {
+it("the processor's totals equal the usage to the byte, despite lost responses and three concurrent reporters", async () => {
   const fixture = await MeteringFixture.create();
   const folder = await temporaryDirectory();
   const { db } = fixture;
@@ -49,7 +49,7 @@ it('are equal to the byte, though answers are lost and three processes report at
   for (let round = 0; round < ROUNDS; round += 1) {
     const used = accounts.map((account) => fixture.use(account, 1 + Math.floor(random() * 5_000_000_000), month));
     const flushed = processes.flatMap((metering) =>
-      // One whose answer was lost is taken at the next time.
+      // A flush with a lost response rejects; the event is sent again by the next flush.
       accounts.map(({ userId }) => metering.flush(userId).catch(() => {})),
     );
     await Promise.all([...used, ...flushed]);
@@ -71,7 +71,7 @@ const addCustomer = async (fixture: MeteringFixture, processor: Processor, nth: 
   return fixture.addAccount(await processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: null }));
 };
 
-/** Takes every event, and does not say so of every third. */
+/** Accepts every event, but fails a third of the calls afterwards, as if the response were lost. */
 const loseAnswers = (processor: Processor, random: () => number): Pick<Processor, 'reportUsage' | 'meteredBytes'> => ({
   meteredBytes: (range) => processor.meteredBytes(range),
   reportUsage: async (event) => {

@@ -16,15 +16,15 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-/** Steps of the poll, until it is so; the clock may not run ahead of the database. */
+/** Advances the clock in poll steps until the check passes. Small steps, because the clock must not run ahead of the database. */
 const inTime = (check: () => void | Promise<void>, step = 5 * SECOND) =>
   eventually(async () => {
     await fixture.clock.advance(step);
     await check();
   });
 
-describe('usage', () => {
-  it('is reported at the start and then every minute', async () => {
+describe('metered usage', () => {
+  it('is reported at startup and then every minute', async () => {
     const account = await fixture.addAccount();
     await fixture.use(account, 1000);
     fixture.metering().start();
@@ -38,7 +38,7 @@ describe('usage', () => {
     await inTime(() => expect(fixture.processor.totalOf(account.customerId)).toBe(1024));
   });
 
-  it('of many accounts is reported to each, in batches', async () => {
+  it('of 45 accounts is reported to the right customers, in batches', async () => {
     const accounts = await Promise.all(Array.from({ length: 45 }, () => fixture.addAccount()));
     for (const [index, account] of accounts.entries()) await fixture.use(account, index + 1);
     fixture.metering().start();
@@ -47,9 +47,9 @@ describe('usage', () => {
     expect(totals).toEqual(accounts.map((_none, index) => index + 1));
   });
 
-  it('is reported once, though three processes do it at once while it comes in', async () => {
+  it('is reported once, even if three processes report it while more comes in', async () => {
     const accounts = await Promise.all(Array.from({ length: 8 }, () => fixture.addAccount()));
-    // A clock that runs, because they wait for each other.
+    // Uses the real clock, because the processes wait for each other.
     const processes = [1, 2, 3].map(() => fixture.metering(systemClock));
     for (let round = 0; round < 10; round += 1) {
       await Promise.all([
@@ -65,8 +65,8 @@ describe('usage', () => {
   });
 });
 
-describe('a processor that fails', () => {
-  it('is asked again later and later, with the same identifier, and never given up', async () => {
+describe('a failing payment processor', () => {
+  it('gets retries with the same identifier at growing intervals, without end', async () => {
     const { db, clock, processor } = fixture;
     const account = await fixture.addAccount();
     await fixture.use(account, 10);
@@ -95,7 +95,7 @@ describe('a processor that fails', () => {
     expect(processor.totalOf(account.customerId)).toBe(10);
   });
 
-  it('for a whole day leaves one event an account, and gets everything when it is back', async () => {
+  it('leaves one unsent event per account after a day, and gets the full usage once available', async () => {
     const accounts = [await fixture.addAccount(), await fixture.addAccount()];
     fixture.processor.mood = 'is away';
     const metering = fixture.metering();
@@ -113,7 +113,7 @@ describe('a processor that fails', () => {
     expect(await fixture.events()).toHaveLength(4);
   });
 
-  it('is told of once, and once more when it is back', async () => {
+  it('is logged once when it fails and once when it recovers', async () => {
     const lines: string[] = [];
     const note = (_fields: object, message: string): void => void lines.push(message);
     const silent = createLogger({ level: 'silent', format: 'json' });
@@ -133,7 +133,7 @@ describe('a processor that fails', () => {
     ]);
   });
 
-  it('that refuses one account is told of once and keeps nobody else waiting', async () => {
+  it('is logged once while it refuses an account, and gets the usage later', async () => {
     const lines: string[] = [];
     const silent = createLogger({ level: 'silent', format: 'json' });
     const logger: Logger = { ...silent, error: (_fields, message) => void lines.push(message) };
@@ -147,7 +147,7 @@ describe('a processor that fails', () => {
     await inTime(() => expect(fixture.processor.totalOf(account.customerId)).toBe(10), MINUTE);
   });
 
-  it('that hangs is waited for 5 seconds, then asked again', async () => {
+  it('gets a retry after a call without a response for 5 seconds', async () => {
     const account = await fixture.addAccount();
     await fixture.use(account, 10);
     fixture.processor.mood = 'hangs before taking';
@@ -159,8 +159,8 @@ describe('a processor that fails', () => {
   });
 });
 
-describe('an event whose answer was lost', () => {
-  it('is sent again with the same identifier, and counted once', async () => {
+describe('an event with a lost response', () => {
+  it('is sent again with the same identifier and counted once', async () => {
     const account = await fixture.addAccount();
     await fixture.use(account, 10);
     fixture.processor.mood = 'answers to nobody';
@@ -173,7 +173,7 @@ describe('an event whose answer was lost', () => {
     expect(fixture.processor.totalOf(account.customerId)).toBe(10);
   });
 
-  it('because the process died is left to others for 6 seconds only, and counted once', async () => {
+  it('is left alone for 6 seconds after its sender died, then sent by another process and counted once', async () => {
     const account = await fixture.addAccount();
     await fixture.use(account, 10);
     fixture.processor.mood = 'hangs after taking';

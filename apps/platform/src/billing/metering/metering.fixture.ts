@@ -1,4 +1,4 @@
-// Accounts with metered usage, a processor that obeys the test, and any number of platform processes that report to it.
+// Accounts with metered usage, a processor scripted by the test, and any number of platform processes reporting to it.
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -39,7 +39,7 @@ export class MeteringFixture {
   async close(): Promise<void> {
     for (const { metering, clock } of this.#running) {
       const stopped = metering.stop();
-      // What a call that hangs gets to finish.
+      // Time for a hanging call to reach its timeout.
       if (clock instanceof FakeClock) await clock.advance(2000);
       await stopped;
     }
@@ -53,7 +53,7 @@ export class MeteringFixture {
     return { userId, customerId: customer_id };
   }
 
-  /** As storing an edge's records does it. */
+  /** Adds usage in the same way as storing an edge's records does. */
   async use({ userId }: Pick<MeteredAccount, 'userId'>, bytes: number, month = '2030-06'): Promise<void> {
     await sql`
       insert into metered_usage (user_id, month, bytes) values (${userId}, ${month}, ${bytes})
@@ -61,7 +61,7 @@ export class MeteringFixture {
     `.execute(this.db);
   }
 
-  /** Another process has a clock of its own. */
+  /** Creates the Metering of one platform process. Further processes have separate clocks. */
   metering(clock: Clock = this.clock, logger: Logger = this.fixture.logger): Metering {
     const { db, processor } = this;
     const metering = new Metering({ db, clock, logger, processor, random: () => 0.5 });
@@ -73,15 +73,15 @@ export class MeteringFixture {
     return this.db.selectFrom('meter_events').selectAll().orderBy('created_at').orderBy('identifier').execute();
   }
 
-  /** Rounds run on the real database while the clock stands. */
+  /** Waits until the events pass the check. Polling rounds run on the real database while the fake clock stands still. */
   settled(check: (events: Awaited<ReturnType<MeteringFixture['events']>>) => void): Promise<void> {
     return eventually(async () => check(await this.events()));
   }
 
-  /** Every event was taken and nothing is left to cut. */
+  /** Waits until every event was sent and no usage is left to cut into events. */
   allTaken(): Promise<void> {
     return eventually(async () => {
-      // In this order: what is cut between the two is seen by the second.
+      // Reads the usage before the events: usage cut between the two reads then appears among the events.
       const { rows } = await sql`select from metered_usage where bytes > cut_bytes`.execute(this.db);
       const waiting = (await this.events()).filter(({ sent_at }) => sent_at === null);
       if (waiting.length + rows.length > 0)
@@ -94,18 +94,15 @@ type Mood =
   | 'takes'
   | 'is away'
   | 'refuses'
-  /** Takes it, and the answer is lost. */
+  /** The processor accepts the event, and its response is lost. */
   | 'answers to nobody'
-  /** Takes it, and whoever asked is never told: it has died. */
+  /** The processor accepts the event, and the call never returns: the sender has died. */
   | 'hangs after taking'
   | 'hangs before taking';
 
 const IDENTIFIERS_KNOWN_MS = 24 * 60 * 60_000;
 
-/**
- * A processor that takes usage as the real one does, counts an identifier once for 24 hours, and fails when a test wants it
- * to.
- */
+/** Processor that accepts usage as Stripe does, counts each identifier once within 24 hours, and fails on the test's command. */
 class ScriptedProcessor implements Pick<Processor, 'reportUsage' | 'meteredBytes'> {
   mood: Mood = 'takes';
   readonly calls: UsageEvent[] = [];

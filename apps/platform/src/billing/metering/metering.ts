@@ -1,4 +1,5 @@
-// Reports usage to the processor: cuts it into events every minute, sends what waits, and goes on until each was taken.
+// Reports usage to the payment processor: cuts usage into events every minute, and sends waiting events until the processor has accepted
+// them.
 
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
@@ -20,21 +21,24 @@ import {
   openFrom,
 } from './meter-events.ts';
 
-/** How often usage becomes meter events: at most one an account, a month and this time. */
+/** Interval for cutting usage into meter events. An account gets at most one event per month and interval. */
 const METER_CUT_EVERY_MS = 60_000;
-/** How often events that wait are looked for. */
+/** Interval between searches for meter events waiting to be reported. */
 const METER_POLL_MS = 5000;
-/** For one call that reports an event. */
+/** Time limit of a call that reports a meter event to the payment processor. */
 const METER_CALL_TIMEOUT_MS = 5000;
-/** The first pause after an event that could not be reported. */
+/** First pause before a failed report of a meter event is retried. */
 const METER_RETRY_MIN_MS = 5000;
-/** Pauses grow up to this. */
+/** Maximum pause before a failed report of a meter event is retried. Pauses grow up to the limit. */
 const METER_RETRY_MAX_MS = 10 * 60_000;
-/** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
+/**
+ * Age of the first attempt from which the event is first searched for in the processor's sums. The processor forgets an identifier after
+ * 24 h, so a repeated event could be counted twice.
+ */
 const METER_COMPARE_AFTER_MS = 20 * 60 * 60_000;
-/** What reporting the rest of one account may take: shorter than the processor waits for us. */
+/** Time limit for reporting an account's remaining usage. Shorter than the payment processor's wait for the response to a webhook. */
 const METER_FLUSH_MS = 8000;
-/** How often the last events of an account are looked at meanwhile. */
+/** Interval for checking whether the last events of an account have been sent, while flush waits. */
 const METER_FLUSH_LOOK_MS = 200;
 
 export interface MeteringContext {
@@ -45,7 +49,7 @@ export interface MeteringContext {
   readonly random?: () => number;
 }
 
-/** Events whose refusal was told of; more are told of again. */
+/** Maximum number of rejected events remembered, to log a rejection only once. Rejections beyond the limit are not logged. */
 const REFUSED_MAX = 10_000;
 
 export class Metering {
@@ -53,7 +57,7 @@ export class Metering {
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
   #nextCutAt = 0;
-  /** Told of once when it begins, and once when it is over. */
+  /** True while the processor is unavailable. An outage is logged once when it begins and once when it ends. */
   #isAway = false;
   readonly #refused = new Set<string>();
 
@@ -66,7 +70,7 @@ export class Metering {
     this.#wake();
   }
 
-  /** An event that is being sent gets a moment; its answer may be lost, and then it is sent again after the next start. */
+  /** Stops reporting. A running call gets a short time to finish. If its response is lost, the event is sent again after the next start. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -74,11 +78,11 @@ export class Metering {
     await withTimeout(clock, this.#round ?? Promise.resolve(), LIMITS.HTTP_STOP_GRACE_MS).catch(() => {});
   }
 
-  /** All that one account used until now is cut and sent. Rejects when not everything was taken. */
+  /** Cuts and sends the usage of one account up to now. Rejects if the processor has not accepted every event. */
   async flush(userId: string): Promise<void> {
     const { db, clock } = this.#context;
     const endsAt = clock.monotonic() + METER_FLUSH_MS;
-    // First what waits: it keeps its month from being cut.
+    // Waiting events are sent first, because an unsent event prevents its month from being cut.
     await this.#sendWaiting(userId, endsAt);
     await cutUsage(db, { now: clock.now(), userId });
     await this.#sendWaiting(userId, endsAt);
@@ -91,7 +95,7 @@ export class Metering {
       await this.#sendAll(events);
       if (events.length > 0) continue;
       if ((await countWaiting(db, userId)) === 0) return;
-      // Another round holds one, here or in another process.
+      // The remaining event is claimed by another round, in this process or in another process.
       if (clock.monotonic() >= endsAt) throw new Fault('BILLING_PROCESSOR_AWAY');
       await pause(clock, METER_FLUSH_LOOK_MS);
     }
@@ -115,18 +119,18 @@ export class Metering {
       while (this.#timer !== undefined) {
         const events = await claimEvents(db, { now: clock.now() });
         if (events.length === 0) return;
-        // The rest would fail as well; it is looked at again soon.
+        // After an outage, sending further events would fail as well. The next round retries.
         await this.#sendAll(events).catch(() => {});
         if (this.#isAway) return;
       }
     } catch (error) {
-      // Whoever watches the database tells of that.
+      // The database watch already logs an unavailable database.
       if (!(error instanceof DatabaseAway))
         logger.error({ err: error }, 'cannot report usage to the payment processor');
     }
   }
 
-  /** Each is tried; rejects with the first failure. */
+  /** Tries to send every event. Rejects with the first failure. */
   async #sendAll(events: readonly ClaimedEvent[]): Promise<void> {
     const results = await Promise.allSettled(events.map((event) => this.#send(event)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
@@ -170,13 +174,13 @@ const pause = (clock: Clock, ms: number): Promise<void> =>
 
 type SendContext = Required<Omit<MeteringContext, 'logger'>>;
 
-/** The sums of the processor are by the minute. */
+/** Resolution of the payment processor's usage sums. */
 const MINUTE_MS = 60_000;
 
 /**
- * Reports meter events to the processor. An event is sent with the same identifier until its answer is known; one whose
- * answer was lost so long ago that the processor may have forgotten the identifier is looked for in its sums first. Rejects
- * with what the processor said; when the event is tried again is noted then.
+ * Reports a meter event to the processor. An event is sent with the same identifier until the response is known. If the response was lost
+ * so long ago that the processor may have forgotten the identifier, the event is first searched for in the processor's sums. On failure,
+ * schedules a retry and rejects with the processor's error.
  */
 export const sendEvent = async (context: SendContext, event: ClaimedEvent): Promise<void> => {
   const { db, clock } = context;
@@ -193,13 +197,16 @@ export const sendEvent = async (context: SendContext, event: ClaimedEvent): Prom
 const report = ({ processor }: SendContext, { identifier, customerId, bytes, at }: ClaimedEvent): Promise<void> =>
   processor.reportUsage({ identifier, customerId, bytes, at });
 
-/** Also when its month closed since: it needs another time, and the processor may have it with the old one. */
+/**
+ * Returns true if the event must first be searched for in the processor's sums: the first attempt is long ago, or the month has closed
+ * since. In a closed month the event needs a new time, and the processor may already have it with the old time.
+ */
 const needsLook = ({ triedAt, month, at }: ClaimedEvent, now: number): boolean =>
   triedAt !== null && (now - triedAt >= METER_COMPARE_AFTER_MS || isClosed(month, at, now));
 
 const isClosed = (month: string, at: number, now: number): boolean => month < openFrom(now) && at < monthEnd(month);
 
-/** null: the processor has it. Else the event as it is to be sent, noted as a first try. */
+/** Returns null if the processor has already counted the event. Otherwise records a new first attempt and returns the event to send. */
 const lookFirst = async (context: SendContext, event: ClaimedEvent): Promise<ClaimedEvent | null> => {
   const { db, clock } = context;
   if (await bounded(clock, wasCounted(context, event))) return null;
@@ -209,7 +216,10 @@ const lookFirst = async (context: SendContext, event: ClaimedEvent): Promise<Cla
   return { ...event, at };
 };
 
-/** In its minute the processor has more than what it is known to have taken. When in doubt it has: nothing is charged twice. */
+/**
+ * Returns true if the processor's sum for the event's minute exceeds the known accepted usage by at least the event's size. In doubt the
+ * event counts as accepted, so that nothing is charged twice.
+ */
 const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): Promise<boolean> => {
   const from = Math.floor(event.at / MINUTE_MS) * MINUTE_MS;
   const to = from + MINUTE_MS;
@@ -222,13 +232,13 @@ const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): 
   return total - (rows[0]?.bytes ?? 0) >= event.bytes;
 };
 
-/** The claim must outlive the call. */
+/** Limits the time of a call to the payment processor, because the claim on the event must outlive the call. */
 const bounded = <T>(clock: Clock, call: Promise<T>): Promise<T> =>
   withTimeout(clock, call, METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
     throw error instanceof TimeoutError ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;
   });
 
-/** Twice as long after each failure; spread, because events fail together. */
+/** Returns the time of the next attempt. The pause doubles after every failure, with jitter, because events fail at the same time. */
 const retryAt = (attempts: number, now: number, random: number): number => {
   const delayMs = Math.min(METER_RETRY_MAX_MS, METER_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30));
   return Math.round(now + delayMs * (0.75 + random / 2));

@@ -1,4 +1,4 @@
-// The processor that the configuration names: one code path, pointed at the real one or at a stand-in.
+// Creates the configured payment processor. The real processor and the simulator share the same code and differ only in the URL.
 import type { Logger, Secret } from '@tunnel/runtime';
 import {
   createSetupIntent,
@@ -17,7 +17,7 @@ import { meteredBytes, reportUsage } from './usage.ts';
 
 export interface ProcessorOptions {
   readonly secretKey: Secret;
-  /** Asked for at each use: the simulator knows its own only after its start. */
+  /** Returns the webhook secret. Called at every use, because the simulator's secret is known only after its start. */
   readonly webhookSecret: () => Secret;
   readonly apiUrl: () => string;
   readonly prices: PriceList;

@@ -1,4 +1,4 @@
-// Customers at the processor: one for each of our users, with what it can be charged by.
+// Customers at the payment processor: one customer per user, with payment methods.
 import { sha256Hex } from '@tunnel/runtime';
 import type { Stripe } from 'stripe';
 import type { CardFacts, CustomerFacts, CustomerOrder, PortalOrder } from './processor.ts';
@@ -7,7 +7,7 @@ import { newestSubscription } from './subscriptions.ts';
 
 const PAGE = 100;
 
-/** Looked for before it is made: the processor knows an idempotency key only for a day. */
+/** Finds or creates the user's customer. The search comes first, because the processor remembers an idempotency key for only a day. */
 export const ensureCustomer = async (stripe: Stripe, order: CustomerOrder): Promise<string> => {
   const found = await stripe.customers.list({ email: order.email, limit: PAGE });
   const known = found.data.find((customer) => customer.metadata['user_id'] === order.userId);
@@ -18,7 +18,10 @@ export const ensureCustomer = async (stripe: Stripe, order: CustomerOrder): Prom
   return customer.id;
 };
 
-/** A second call with the key gives the same customer, also one that somebody has deleted there since. */
+/**
+ * Creates a customer once per user and email address. A repeated call with the same idempotency key would return the first customer, even
+ * if deleted since, so the customer's existence is checked.
+ */
 const createCustomer = (stripe: Stripe, { userId, email }: CustomerOrder): Promise<Stripe.Customer> =>
   createOnce(
     `customer:${userId}:${sha256Hex(email).slice(0, 16)}`,
@@ -60,7 +63,7 @@ export const readCustomer = async (stripe: Stripe, customerId: string): Promise<
     stripe.customers.listPaymentMethods(customerId, { limit: PAGE }),
     newestSubscription(stripe, customerId),
   ]);
-  // Only the days of grace are counted here; everything else has its times from the processor.
+  // The test clock only matters for the grace period, which is counted here. All other times come from the processor.
   const clockId = subscription?.status === 'past_due' ? idOf(customer.test_clock ?? null) : null;
   const defaultPaymentMethod = idOf(customer.invoice_settings.default_payment_method);
   return {
@@ -95,7 +98,7 @@ export const usePaymentMethod = async (stripe: Stripe, customerId: string, metho
   await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } });
 };
 
-/** The processor's own pages for one customer, for one visit. */
+/** Opens the payment processor's customer portal and returns its URL, valid for one visit. */
 export const openPortal = async (stripe: Stripe, { customerId, returnUrl, flow }: PortalOrder): Promise<string> => {
   const session = await stripe.billingPortal.sessions.create({
     customer: customerId,

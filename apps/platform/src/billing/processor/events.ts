@@ -1,11 +1,11 @@
-// Events that the processor sends: believed when they carry its signature over the very bytes that came, made not long ago.
+// Verifies webhook events from the payment processor: an event must carry a recent signature over exactly the received bytes.
 import { Fault } from '@tunnel/errors';
 import type { Secret } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import * as z from 'zod';
 import type { ProcessorEvent } from './processor.ts';
 
-/** What the database can hold. */
+/** Names that the database can store: printable ASCII, at most 255 characters. */
 const name = z.string().regex(/^[\x20-\x7e]{1,255}$/);
 
 const eventShape = z.object({
@@ -30,7 +30,10 @@ const signedValue = (rawBody: Uint8Array | string, signature: string, secret: Se
   }
 };
 
-/** The SDK would read bytes that are no UTF-8 as others, and so sign what never came. */
+/**
+ * Decodes the body, and rejects invalid UTF-8. The SDK would replace invalid bytes and verify the signature over a text that was never
+ * sent.
+ */
 const textOf = (rawBody: Uint8Array | string): string =>
   typeof rawBody === 'string' ? rawBody : new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rawBody);
 

@@ -1,5 +1,6 @@
-// Against the processor's own mock, which knows every call and parameter of its API and remembers nothing:
-// tests/tools/billing/stripe-mock.sh fetches it and runs this. What it answers is put right for the next step on the way.
+// Runs against the official processor mock, which knows every call and parameter of the API and stores nothing.
+// tests/tools/billing/stripe-mock.sh downloads the mock and runs this file. A proxy in between changes the mock's responses where the
+// next step needs it.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLogger, Secret } from '@tunnel/runtime';
@@ -15,7 +16,10 @@ type Body = Record<string, unknown>;
 
 const empty = (body: Body): Body => ({ ...body, data: [] });
 
-/** Lists are empty, so that everything is made; a subscription is set to end, so that it can be kept. */
+/**
+ * Changes to the mock's responses: lists become empty, so that every object is created; a subscription is set to end, so that it can be
+ * kept.
+ */
 const ALTERED: readonly (readonly [method: string, path: RegExp, alter: (body: Body) => Body])[] = [
   ['GET', /^\/v1\/(customers|prices|billing\/meters|invoiceitems)$/, empty],
   ['GET', /^\/v1\/subscriptions\/sub_period_end$/, (body) => ({ ...body, cancel_at_period_end: true })],
@@ -27,7 +31,7 @@ const itemOf = (body: Body, key: string): Body => ({
   data: [{ ...(body['data'] as Body[])[0], invoice: null, metadata: { kind: 'final-minimum', key } }],
 });
 
-describe.skipIf(mockUrl === '')("the processor's own mock", () => {
+describe.skipIf(mockUrl === '')('the official processor mock', () => {
   const seen = new Set<string>();
   let alterItems: (body: Body) => Body = (body) => body;
   let alterSubscriptions = empty;
@@ -50,7 +54,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
             for (const [own_, pattern, alter] of ALTERED) if (own_ === method && pattern.test(path)) body = alter(body);
             if (method === 'GET' && path === '/v1/invoiceitems') body = alterItems(body);
             if (method === 'GET' && path === '/v1/subscriptions') body = alterSubscriptions(body);
-            // So that what was made is also looked for.
+            // Marks created objects as replayed, so that the client also searches for them.
             const replayed = { 'idempotent-replayed': String(method === 'POST') };
             const type = { 'content-type': 'application/json' };
             response.writeHead(answer.status, { ...type, ...replayed }).end(JSON.stringify(body));
@@ -63,7 +67,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
       secretKey: new Secret('sk_test_123'),
       webhookSecret: () => new Secret('whsec_mock'),
       apiUrl: () => `http://127.0.0.1:${(between.address() as AddressInfo).port}`,
-      // Odd on purpose: more parameters are needed for it.
+      // An unusual price on purpose, because it needs more parameters.
       prices: { minimumCents: 300, priceCentsPerGb: 7 },
       logger: createLogger({ format: 'json', level: 'silent' }),
     });
@@ -73,7 +77,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     between.close();
   });
 
-  it('takes every call that we make, with its parameters', async () => {
+  it('accepts every call of the platform with its parameters', async () => {
     const customerId = 'cus_123';
     await processor.ensureCustomer({ userId: 'u', email: 'ann@example.com', name: 'Ann' });
     await processor.createSetupIntent(customerId, 'key');
@@ -95,7 +99,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     await processor.endSubscriptions(customerId);
   });
 
-  it('takes the calls of the dashboard form and of the test clock, which do not go through the processor', async () => {
+  it("accepts the dashboard form's and the test clock's calls, which bypass the processor client", async () => {
     const api = `http://127.0.0.1:${(between.address() as AddressInfo).port}/v1`;
     const headers = { authorization: 'Bearer sk_test_123' };
     const answers = [
@@ -105,14 +109,14 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('would have refused a parameter that it does not know', async () => {
+  it('rejects unknown parameters', async () => {
     const headers = { authorization: 'Bearer sk_test_123' };
     const body = new URLSearchParams({ colour: 'red' });
     const answer = await fetch(`${mockUrl}/v1/customers`, { method: 'POST', headers, body });
     expect(answer.status).toBe(400);
   });
 
-  it('knows every call that the simulator takes', () => {
+  it('has received every call that the simulator supports', () => {
     const ours = ROUTES.map(({ method, path }) => `${method} ${path}`);
     expect([...seen].sort()).toEqual([...new Set(ours)].sort());
   });

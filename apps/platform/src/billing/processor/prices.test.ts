@@ -1,4 +1,4 @@
-// Amounts other than the usual ones: the invoice is still max(minimum, usage).
+// Unusual prices: the invoice is still max(minimum, usage).
 
 import { SILENT, SimulatorHarness } from '@tunnel/simulator/fixture';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -31,17 +31,20 @@ describe('prices', () => {
     [500, 0, 99_000_000_000],
     [0, 0, 99_000_000_000],
     [1, 123_456_789, 1_000_000_000],
-  ])('a minimum of %i cents, %i cents a GB, %i bytes', async (minimumCents, priceCentsPerGb, bytes) => {
-    const processor = processorWith(minimumCents, priceCentsPerGb);
-    const customerId = await simulated.customerWithCard();
-    await processor.subscribe({ customerId, userId: 'u', idempotencyKey: 's' });
-    await processor.reportUsage({ identifier: 'one', customerId, bytes, at: Date.now() });
-    await simulated.endMonth();
-    const usage = Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / 10n ** 9n);
-    expect(await processor.invoices(customerId)).toMatchObject([{ total: Math.max(minimumCents, usage) }]);
-  });
+  ])(
+    'invoices charge the maximum of minimum and usage: a minimum of %i cents, %i cents a GB, %i bytes',
+    async (minimumCents, priceCentsPerGb, bytes) => {
+      const processor = processorWith(minimumCents, priceCentsPerGb);
+      const customerId = await simulated.customerWithCard();
+      await processor.subscribe({ customerId, userId: 'u', idempotencyKey: 's' });
+      await processor.reportUsage({ identifier: 'one', customerId, bytes, at: Date.now() });
+      await simulated.endMonth();
+      const usage = Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / 10n ** 9n);
+      expect(await processor.invoices(customerId)).toMatchObject([{ total: Math.max(minimumCents, usage) }]);
+    },
+  );
 
-  it('are made once, also by two processes at once, and found again', async () => {
+  it('are created once, even by concurrent processes, and reused later', async () => {
     const all = [1, 2, 3].map(() => processorWith(300, 10));
     const customers: string[] = [];
     for (const _ of all) customers.push(await simulated.customerWithCard());

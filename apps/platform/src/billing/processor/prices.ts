@@ -1,5 +1,5 @@
-// The meter and the two prices at the processor: looked for once a process, by names that carry the amounts, and made when missing.
-// What a subscription costs never changes under it: other amounts are other prices.
+// The meter and the two prices at the payment processor. Searched for once per process, by names that contain the amounts, and created if
+// missing. The price of a running subscription never changes: different amounts are new prices.
 import { Stripe } from 'stripe';
 import { isRefused } from './processor-client.ts';
 
@@ -13,7 +13,9 @@ export const CURRENCY = 'usd';
 const GB = 10n ** 9n;
 const GB_DIGITS = 9;
 
-/** Kept when it succeeded: a processor that was away is asked again. */
+/**
+ * Cache of the ids of meter and prices. Only successful lookups are cached, so that a lookup is retried after an outage of the processor.
+ */
 export class Prices {
   readonly #amounts: PriceList;
   #meter: Promise<string> | undefined;
@@ -31,7 +33,7 @@ export class Prices {
     return this.#meter;
   }
 
-  /** Of a subscription: the fixed price, then the metered one. */
+  /** Returns the price ids of a subscription: the fixed price, then the metered price. */
   ids(stripe: Stripe): Promise<readonly string[]> {
     this.#items ??= this.#ensurePrices(stripe).catch((error: unknown) => {
       this.#items = undefined;
@@ -74,7 +76,10 @@ const ensurePrice = (stripe: Stripe, price: Stripe.PriceCreateParams & { lookup_
   return foundOrMade(find, async () => (await stripe.prices.create(price)).id);
 };
 
-/** Another process may make the same thing at the same moment: ours is then refused, and its is found. */
+/**
+ * Finds an object, or creates it. If another process creates the same object at the same moment, the processor rejects the second
+ * creation, and the object of the other process is found.
+ */
 const foundOrMade = async (find: () => Promise<string | undefined>, make: () => Promise<string>): Promise<string> => {
   const found = await find();
   if (found !== undefined) return found;
@@ -103,7 +108,10 @@ const meteredPrice = ({ minimumCents, priceCentsPerGb }: PriceList, meter: strin
   ...usageRate(BigInt(minimumCents), BigInt(priceCentsPerGb)),
 });
 
-/** What the minimum pays for costs nothing more; where that is no whole number of bytes, the part of one is asked for at once. */
+/**
+ * Builds the price per byte. Bytes covered by the monthly minimum are free. If the minimum does not cover a whole number of bytes, the
+ * rest of the partly covered byte is charged as a flat amount.
+ */
 const usageRate = (minimumCents: bigint, price: bigint): Partial<Stripe.PriceCreateParams> => {
   const perByte = decimalOf(price);
   const free = price === 0n ? 0n : (minimumCents * GB + price - 1n) / price;
@@ -123,7 +131,7 @@ const usageRate = (minimumCents: bigint, price: bigint): Partial<Stripe.PriceCre
   };
 };
 
-/** Billionths of a cent: 0.00000001 for 10 of them, with no more digits than are needed. */
+/** Formats billionths of a cent as a decimal number of cents, such as 0.00000001 for 10, without trailing zeros. */
 const decimalOf = (billionths: bigint): Stripe.Decimal => {
   const digits = (billionths % GB).toString().padStart(GB_DIGITS, '0').replace(/0+$/, '');
   return Stripe.Decimal.from(`${billionths / GB}${digits === '' ? '' : `.${digits}`}`);

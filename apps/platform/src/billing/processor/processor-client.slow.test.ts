@@ -46,8 +46,8 @@ const look = () => client.call('read customer', (stripe) => stripe.customers.ret
 
 const AWAY = { code: 'BILLING_PROCESSOR_AWAY', status: 503, retryable: true, values: { seconds: 5 } };
 
-describe('the way to the processor', () => {
-  it('carries the key and the version, and nothing about this machine’s calls', async () => {
+describe('the processor client', () => {
+  it('sends the key and the API version, but no telemetry', async () => {
     answer = json(200, { id: 'cus_1', object: 'customer' });
     await look();
     await look();
@@ -65,14 +65,14 @@ describe('the way to the processor', () => {
     ['an error of somebody on the way', json(503, { message: 'Service Unavailable' })],
     ['nothing', () => {}],
     ['a broken connection', (response: ServerResponse) => void response.destroy()],
-  ])('takes %s for away', async (_what, given) => {
+  ])('treats %s as an unavailable processor', async (_what, given) => {
     answer = given;
     const began = performance.now();
     await expect(look()).rejects.toMatchObject(AWAY);
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
-  it('takes a refusal as it is, and tells it to the log', async () => {
+  it('passes on a rejection and logs its code', async () => {
     answer = refusing(400, { type: 'invalid_request_error', message: 'No such thing: x', code: 'resource_missing' });
     await expect(look()).rejects.toMatchObject({
       code: 'BILLING_PROCESSOR_REFUSED',
@@ -82,14 +82,14 @@ describe('the way to the processor', () => {
     expect(lines).toContain('resource_missing');
   });
 
-  it('does not tell a customer what is wrong with our key', async () => {
+  it('hides problems with our API key from customers', async () => {
     answer = refusing(401, { type: 'invalid_request_error', message: `Invalid API Key provided: ${KEY}` });
     const fault = await look().catch((error: Error) => error);
     expect(fault).toMatchObject({ code: 'BILLING_PROCESSOR_REFUSED' });
     expect((fault as Error).message).not.toContain('API Key');
   });
 
-  it('tells the log once that it is away, once that it is back, and never a secret', async () => {
+  it('logs the outage once, the recovery once, and never a secret', async () => {
     answer = refusing(500, { type: 'api_error', message: 'oops' });
     await Promise.all([look(), look()].map((call) => call.catch(() => {})));
     answer = json(200, { id: 'cus_1', object: 'customer' });
@@ -114,7 +114,7 @@ describe('the way to the processor', () => {
     expect(lines).not.toContain('secret_abc');
   });
 
-  it('lets errors of our own through as they are', async () => {
+  it('passes on internal errors unchanged', async () => {
     const own = new TypeError('a bug');
     await expect(client.call('x', () => Promise.reject(own))).rejects.toBe(own);
   });

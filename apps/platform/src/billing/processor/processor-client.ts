@@ -1,21 +1,21 @@
-// The way to the processor: one SDK client, a time for each call, and errors in our words.
+// Client of the payment processor: wraps the SDK, limits the time of calls, and translates errors into faults.
 import { Fault } from '@tunnel/errors';
 import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
 
-/** Time for one call to the payment processor, including its retries. */
+/** Default time limit of a call to the payment processor, including retries. */
 const PROCESSOR_TIMEOUT_MS = 10_000;
-/** Of a call to the payment processor that may be repeated. */
+/** Maximum number of retries of a repeatable call to the payment processor. */
 const PROCESSOR_RETRIES = 2;
-/** What a caller is told to wait while the processor is away. */
+/** Retry time sent to a caller while the payment processor is unavailable. */
 const PROCESSOR_RETRY_AFTER_SECS = 5;
 
 export interface ProcessorClientOptions {
   readonly secretKey: Secret;
   readonly apiUrl: () => string;
   readonly logger: Logger;
-  /** PROCESSOR_TIMEOUT_MS unless told. */
+  /** Time limit of a call, including retries. Default: PROCESSOR_TIMEOUT_MS. */
   readonly timeoutMs?: number;
 }
 
@@ -30,10 +30,10 @@ export class ProcessorClient {
     this.#timeoutMs = options.timeoutMs ?? PROCESSOR_TIMEOUT_MS;
   }
 
-  /** Throws faults only, but for errors of our own. */
+  /** Calls the processor. Throws a fault for every error of the processor; internal errors are thrown unchanged. */
   async call<T>(name: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
     try {
-      // The SDK counts its time anew for each of its own retries; this is for all of them.
+      // The SDK's timeout applies to every retry separately, so another time limit covers the retries together.
       const result = await withTimeout(systemClock, work(this.#stripe()), this.#timeoutMs);
       this.#heard();
       return result;
@@ -49,7 +49,7 @@ export class ProcessorClient {
     }
   }
 
-  /** The simulator's port may be another one after a restart. */
+  /** Returns the SDK client for the current URL. The simulator may have a different port after a restart. */
   #stripe(): Stripe {
     const url = this.#options.apiUrl();
     if (this.#client?.url !== url)
@@ -57,7 +57,7 @@ export class ProcessorClient {
     return this.#client.stripe;
   }
 
-  /** Told once: every call would say the same. */
+  /** Logs an outage once, because every call during the outage fails in the same way. */
   #missed(call: string, reason: string | undefined): void {
     if (!this.#isAway) this.#options.logger.warn({ call, reason }, 'cannot reach the payment processor');
     this.#isAway = true;
@@ -88,8 +88,9 @@ const clientOf = (url: string, secretKey: Secret, timeout: number): Stripe => {
 type HttpClient = ReturnType<typeof Stripe.createNodeHttpClient>;
 
 /**
- * The SDK takes any JSON without an error in it for what it asked for, whatever its status. What somebody on the way says
- * would then be a report that was taken, or an empty secret: so only objects of the processor pass, and its errors.
+ * Creates the SDK's HTTP client with a strict check of responses. The SDK accepts any JSON without an error as the requested object,
+ * whatever its status. A response from a proxy would then count as accepted usage, or as an empty secret. The check passes only objects
+ * and errors of the processor.
  */
 const strictHttpClient = (): HttpClient => {
   const client = Stripe.createNodeHttpClient();
@@ -103,7 +104,7 @@ const strictHttpClient = (): HttpClient => {
   return client;
 };
 
-/** Everything that the processor gives says what it is. */
+/** Returns the body if it is an error or an object of the processor. Every object of the processor has a type in the member `object`. */
 const checked = (status: number, body: unknown): unknown => {
   const told = typeof body === 'object' && body !== null ? (body as { object?: unknown; error?: unknown }) : {};
   const isError = typeof told.error === 'object' && told.error !== null;
@@ -114,8 +115,8 @@ const checked = (status: number, body: unknown): unknown => {
 type StripeError = InstanceType<typeof Stripe.errors.StripeError>;
 
 /**
- * What the SDK throws, in our words. The error itself is not kept as a cause: it may hold a customer's objects and secrets.
- * null: it is no error of the processor, but one of ours.
+ * Translates an SDK error into a fault. The error is not kept as the cause, because it may contain a customer's objects and secrets.
+ * Returns null for an internal error that does not come from the processor.
  */
 const faultOfProcessor = (error: unknown): Fault | null => {
   if (error instanceof Fault) return error;
@@ -128,14 +129,14 @@ const faultOfProcessor = (error: unknown): Fault | null => {
 export const processorAway = (internal: string): Fault =>
   new Fault('BILLING_PROCESSOR_AWAY', { seconds: PROCESSOR_RETRY_AFTER_SECS }, { internal });
 
-/** Asking again later can help. 409: the same call is still under way there. */
+/** Returns true if a later retry can help. Status 409 means that the same call is still running at the processor. */
 const isAway = (error: StripeError): boolean => {
   const { statusCode } = error;
   if (error instanceof Stripe.errors.StripeConnectionError || statusCode === undefined) return true;
   return statusCode >= 500 || statusCode === 429 || statusCode === 409;
 };
 
-/** What concerns our key there is not told to customers. */
+/** Returns the reason shown to customers. Problems with the platform's credentials are not shown in detail. */
 const reasonOf = (error: StripeError): string =>
   error.statusCode === 401 || error.statusCode === 403
     ? 'the payment processor rejected the credentials of this platform'
@@ -158,8 +159,9 @@ export const isRefused = (error: unknown): error is InstanceType<typeof Stripe.e
 const CREATE_ATTEMPTS_MAX = 10;
 
 /**
- * Making something once by an idempotency key. For a day the processor answers a key that it knows with the object of then,
- * which may have been deleted since: then the key is followed by another one, which everybody who comes this way finds too.
+ * Creates an object once, with an idempotency key. For a day, the processor answers a known key with the original object, which may have
+ * been deleted since. In that case, a follow-up key is derived from the deleted object's id, so that concurrent callers arrive at the
+ * same key.
  */
 export const createOnce = async <T extends { readonly id: string }>(
   key: string,
@@ -169,7 +171,7 @@ export const createOnce = async <T extends { readonly id: string }>(
   let idempotencyKey = key;
   for (let attempt = 0; attempt < CREATE_ATTEMPTS_MAX; attempt += 1) {
     const made = await create(idempotencyKey);
-    // One that was made just now is not looked for: not to see it yet would make a second one.
+    // An object created just now is not checked: if it were not visible yet, a second object would be created.
     const isOld = made.lastResponse.headers['idempotent-replayed'] === 'true';
     if (!isOld || (await isPresent(made))) return made;
     idempotencyKey = `${key}:after:${made.id}`;

@@ -1,4 +1,4 @@
-// What holds of the processor, whoever stands behind it: run against the simulator, and against the real one with a test key.
+// Guarantees of the payment processor, tested against the simulator, and against Stripe if a test key is given.
 import { randomUUID } from 'node:crypto';
 import { createLogger, Secret } from '@tunnel/runtime';
 import { signWebhook } from '@tunnel/simulator/fixture';
@@ -7,17 +7,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 
-/** Where the two differ: what a browser or a person does. */
+/** Differences between the simulator and Stripe: actions of a browser or a person. */
 export interface ProcessorBench {
   readonly processor: Processor;
   readonly webhookSecret: Secret;
-  /** Rejects when the card is declined. */
+  /** Confirms a setup intent. Rejects if the card is declined. */
   confirm(clientSecret: string, card: 'good' | 'declined'): Promise<void>;
-  /** As the portal does. */
+  /** Schedules the end of a subscription, as the customer portal does. */
   setToEnd(subscriptionId: string): Promise<void>;
-  /** Items that wait for the next invoice. */
+  /** Returns the number of items waiting for the next invoice. */
   waitingItems(customerId: string): Promise<number>;
-  /** The real one sums usage after a while. */
+  /** Time until reported usage appears in the totals, in milliseconds. Stripe sums usage with a delay. */
   readonly sumsWithinMs: number;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ const nextMonth = (): number => {
 };
 
 export const describeProcessor = (name: string, open: () => Promise<ProcessorBench>): void => {
-  describe(`the processor: ${name}`, () => {
+  describe(`the payment processor: ${name}`, () => {
     let bench: ProcessorBench;
     let processor: Processor;
 
@@ -60,7 +60,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
 
     describeCustomers(() => ({ bench, processor, newCustomer, withCard }));
 
-    it('gives one subscription, to the end of the month, however often it is asked for', async () => {
+    it('repeated subscribe calls return one subscription, which lasts to the end of the month', async () => {
       const { customerId, order, subscription } = await subscribed();
       expect(subscription).toMatchObject({ status: 'active', cancelsAtPeriodEnd: false, periodEnd: nextMonth() });
       expect(Math.abs(subscription.startedAt - Date.now())).toBeLessThan(60_000);
@@ -73,7 +73,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       );
     });
 
-    it('keeps a subscription that was set to end', async () => {
+    it('keepSubscription reverts a scheduled cancellation', async () => {
       const { customerId, subscription } = await subscribed();
       await bench.setToEnd(subscription.id);
       const ending = await processor.readCustomer(customerId);
@@ -82,7 +82,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       expect(await processor.keepSubscription(subscription.id)).toEqual(subscription);
     });
 
-    it('puts the final minimum on once, takes it off, and puts it on again', async () => {
+    it('setFinalMinimum adds the final minimum once, removes it, and adds it again', async () => {
       const { customerId, subscription } = await subscribed();
       const order = {
         customerId,
@@ -96,7 +96,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       }
     });
 
-    it('ends a subscription at once, with a last invoice of what waits, however often it is asked', async () => {
+    it('endSubscriptions cancels at once and invoices pending items; repeating it is harmless', async () => {
       const { customerId, subscription } = await subscribed();
       const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd! };
       await processor.setFinalMinimum({ ...order, wanted: true, hasEnded: false });
@@ -111,13 +111,13 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       await processor.endSubscriptions(await newCustomer());
     });
 
-    it('counts each identifier once, and sums by time', async () => {
+    it('usage is counted once per identifier and summed by time range', async () => {
       const { customerId } = await subscribed();
       const at = Date.now();
       const event = { identifier: `${customerId}-1`, customerId, bytes: 5_000_000_007, at };
       await processor.reportUsage(event);
       await processor.reportUsage(event);
-      // The same event with another time is still the same event.
+      // Reports the same identifier with a different time, which still counts as the same event.
       await processor.reportUsage({ ...event, at: at - 1000 });
       await processor.reportUsage({ ...event, identifier: `${customerId}-2`, bytes: 93 });
       const range = { customerId, from: at - 3_600_000, to: at + 60_000 };
@@ -128,13 +128,13 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       expect(await processor.meteredBytes({ ...range, customerId: await newCustomer() })).toBe(0);
     });
 
-    it('opens a portal at an address of its own', async () => {
+    it('openPortal returns an HTTP or HTTPS URL', async () => {
       const returnUrl = 'https://platform.example/app/billing';
       const url = await processor.openPortal({ customerId: await newCustomer(), returnUrl });
       expect(new URL(url).protocol).toMatch(/^https?:$/);
     });
 
-    it('refuses what it does not know, in its own words', async () => {
+    it("an unknown customer is refused with the processor's message", async () => {
       await expect(processor.createSetupIntent('cus_nobody', randomUUID())).rejects.toMatchObject({
         code: 'BILLING_PROCESSOR_REFUSED',
         message: expect.stringContaining('No such customer'),
@@ -155,7 +155,7 @@ interface Parts {
 }
 
 const describeCustomers = (parts: () => Parts): void => {
-  it('makes one customer for a user, however often and however much at once', async () => {
+  it('ensureCustomer creates one customer per user, even under repeated and concurrent calls', async () => {
     const { processor } = parts();
     const userId = randomUUID();
     const order = { userId, email: `${userId}@example.com`, name: null };
@@ -173,7 +173,7 @@ const describeCustomers = (parts: () => Parts): void => {
     expect(await processor.readCustomer('cus_nobody')).toBeNull();
   });
 
-  it('takes a card by a setup intent, which becomes the default when it is told so', async () => {
+  it('a setup intent adds a card, which becomes the default through usePaymentMethod', async () => {
     const { processor, bench, newCustomer } = parts();
     const customerId = await newCustomer();
     const key = randomUUID();
@@ -190,7 +190,7 @@ const describeCustomers = (parts: () => Parts): void => {
     });
   });
 
-  it('takes no card that is declined, and another one after it', async () => {
+  it('a declined card is not added, and another card can be added afterwards', async () => {
     const { processor, bench, newCustomer } = parts();
     const customerId = await newCustomer();
     const { clientSecret } = await processor.createSetupIntent(customerId, randomUUID());
@@ -216,13 +216,13 @@ const describeSignatures = (bench: () => ProcessorBench): void => {
   const sign = (body: string, at = now(), secret = bench().webhookSecret): string => signWebhook(body, secret, at);
   const refused = { code: 'WEBHOOK_SIGNATURE', status: 400 };
 
-  it('reads an event that is signed, from text and from bytes', async () => {
+  it('readEvent accepts a signed event as text and as bytes', async () => {
     const event = { id: 'evt_1', type: 'invoice.paid', customerId: 'cus_1', createdAt: 1_700_000_000_000 };
     expect(await bench().processor.readEvent(BODY, sign(BODY))).toEqual(event);
     expect(await bench().processor.readEvent(new TextEncoder().encode(BODY), sign(BODY))).toEqual(event);
   });
 
-  it('knows whom an event is about', async () => {
+  it('readEvent finds the customer of an event', async () => {
     const about = async (object: object): Promise<string | null> => {
       const body = JSON.stringify({ id: 'evt_2', type: 'x', created: 1, data: { object } });
       return (await bench().processor.readEvent(body, sign(body))).customerId;
@@ -244,13 +244,13 @@ const describeSignatures = (bench: () => ProcessorBench): void => {
     ['an id that no table takes', () => ({ body: NUL_BODY, signature: sign(NUL_BODY) })],
     ['something that is no JSON', () => ({ body: 'x', signature: sign('x') })],
     ['nothing', () => ({ body: '', signature: sign('') })],
-  ])('refuses %s', async (_what, make) => {
+  ])('readEvent rejects %s', async (_what, make) => {
     const { body = BODY, signature } = make() as { body?: string; signature: string };
     await expect(bench().processor.readEvent(body, signature)).rejects.toMatchObject(refused);
     await expect(bench().processor.readEvent(new TextEncoder().encode(body), signature)).rejects.toMatchObject(refused);
   });
 
-  it('refuses bytes that read as the text that was signed, but are others', async () => {
+  it('readEvent rejects different bytes that decode to the signed text', async () => {
     const text = BODY.replace('Ünïcode', '\uFFFD');
     const bytes = new TextEncoder().encode(text);
     const at = bytes.indexOf(0xef);
@@ -262,11 +262,11 @@ const describeSignatures = (bench: () => ProcessorBench): void => {
 };
 
 const describeAway = (): void => {
-  it('says that it is away when nobody is there', async () => {
+  it('an unreachable processor is reported as BILLING_PROCESSOR_AWAY, a retryable 503', async () => {
     const processor = createProcessor({
       secretKey: new Secret('sk_test_nobody'),
       webhookSecret: () => new Secret('whsec_nobody'),
-      // Port 9 discards what it gets, where it is open at all.
+      // Port 9 is the discard service, and usually closed.
       apiUrl: () => 'http://127.0.0.1:9',
       prices: { minimumCents: 300, priceCentsPerGb: 10 },
       logger: createLogger({ format: 'json', level: 'silent' }),

@@ -1,34 +1,39 @@
-// What the platform asks of a payment processor. One implementation, the official SDK: it speaks to the processor or to the simulator.
-// Times are ms since the epoch, money is in cents, usage is in bytes.
+// Interface of a payment processor. The only implementation uses the official SDK and talks to the real processor or to the simulator.
+// Times are ms since the epoch, amounts are in cents, usage is in bytes.
 
 export interface SubscriptionFacts {
   readonly id: string;
   readonly status: 'active' | 'past_due' | 'canceled';
-  /** Of one that is canceled: it did. */
+  /** True if the subscription ends with the current period. For a canceled subscription: true if it ended with a period. */
   readonly cancelsAtPeriodEnd: boolean;
   readonly periodEnd: number | null;
   readonly startedAt: number;
 }
 
-/** As people know it. */
+/** A payment card as shown to people. */
 export interface CardFacts {
   readonly brand: string;
   readonly last4: string;
 }
 
 export interface CustomerFacts {
-  /** Where it sends invoices and receipts. */
+  /** Address to which the processor sends invoices and receipts. */
   readonly email: string | null;
   readonly defaultPaymentMethod: string | null;
   readonly paymentMethods: readonly string[];
-  /** What is charged: the default, else the first. null: there is none, or it is no card. */
+  /**
+   * The charged card: of the default payment method, or else of the first. Null without a payment method, or if the method is not a card.
+   */
   readonly card: CardFacts | null;
-  /** The newest that lives, else the newest that has ended. */
+  /** The newest live subscription, or else the newest ended subscription. */
   readonly subscription: SubscriptionFacts | null;
-  /** Of a customer past due on a clock of its own: the simulator's, or a test clock. Absent: it goes as ours does. */
+  /**
+   * The test clock of a past due customer, which may be moved by hand (in the simulator, or in the processor's test mode). Absent if the
+   * customer follows real time.
+   */
   readonly clock?: {
     readonly now: number;
-    /** By that clock; null: no invoice is open. */
+    /** Time by the test clock since which an invoice is unpaid. Null if no invoice is open. */
     readonly unpaidSince: number | null;
   };
 }
@@ -57,12 +62,14 @@ export interface FinalMinimumOrder {
   readonly subscriptionId: string;
   readonly periodEnd: number;
   readonly wanted: boolean;
-  /** Then it goes on the draft of the last invoice; without effect once that is final. */
+  /**
+   * True if the subscription has ended. The minimum then goes on the draft of the last invoice, without effect once the invoice is final.
+   */
   readonly hasEnded: boolean;
 }
 
 export interface UsageEvent {
-  /** The same event is counted once, however often it is sent. */
+  /** Identifies the event. The processor counts an event once, however often it is sent. */
   readonly identifier: string;
   readonly customerId: string;
   readonly bytes: number;
@@ -78,38 +85,44 @@ export interface UsageRange {
 export interface PortalOrder {
   readonly customerId: string;
   readonly returnUrl: string;
-  /** A card is all that is wanted: the portal leads back by itself when it has one. Absent: the whole portal. */
+  /** Opens the portal only for entering a card, with an automatic redirect back afterwards. Absent for the full portal. */
   readonly flow?: 'payment_method' | undefined;
 }
 
 /**
- * Every call throws BILLING_PROCESSOR_AWAY when the processor is not reached, is too slow or answers 429 or 5xx, and
- * BILLING_PROCESSOR_REFUSED when it refuses what it was asked.
+ * A payment processor. Calls throw BILLING_PROCESSOR_AWAY if the processor is unreachable, too slow, or responds with 429 or 5xx, and
+ * BILLING_PROCESSOR_REFUSED if the processor rejects the request.
  */
 export interface Processor {
-  /** The same customer for the same user, however often it is called. */
+  /** Returns the id of the user's customer, created if necessary. Repeated calls return the same customer. */
   ensureCustomer(user: CustomerOrder): Promise<string>;
   createSetupIntent(customerId: string, idempotencyKey: string): Promise<{ readonly clientSecret: string }>;
-  /** null: it is unknown there, or was deleted. */
+  /** Reads a customer. Returns null if the customer is unknown to the processor or was deleted. */
   readCustomer(customerId: string): Promise<CustomerFacts | null>;
-  /** Where it sends invoices and receipts from now on. */
+  /** Changes the address for future invoices and receipts. */
   setEmail(customerId: string, email: string): Promise<void>;
-  /** As the default of what is charged. */
+  /** Makes a payment method the customer's default. */
   usePaymentMethod(customerId: string, paymentMethodId: string): Promise<void>;
-  /** A subscription of the customer that lives is given back as it is. */
+  /** Starts a subscription. A live subscription of the customer is returned unchanged. */
   subscribe(order: SubscribeOrder): Promise<SubscriptionFacts>;
-  /** One that was set to end goes on. */
+  /** Cancels the scheduled end of a subscription. */
   keepSubscription(subscriptionId: string): Promise<SubscriptionFacts>;
-  /** All that live end now, each with a last invoice of what was reported and of items that wait. */
+  /** Ends all live subscriptions of the customer immediately, with a last invoice of the reported usage and of pending items. */
   endSubscriptions(customerId: string): Promise<void>;
-  /** The last invoice lacks the fixed price, so the minimum is put on it; and taken off again when it is not wanted. */
+  /**
+   * Adds the monthly minimum to the last invoice of an ending subscription, which lacks the fixed price; or removes the minimum if not
+   * wanted.
+   */
   setFinalMinimum(order: FinalMinimumOrder): Promise<void>;
   reportUsage(event: UsageEvent): Promise<void>;
-  /** What was reported with a time of `from` or later, before `to`; both to the whole minute. */
+  /** Returns the reported usage with times from `from` (inclusive) to `to` (exclusive), extended to whole minutes. */
   meteredBytes(range: UsageRange): Promise<number>;
   openPortal(order: PortalOrder): Promise<string>;
-  /** As the processor has them, newest first, at most 100. */
+  /** Returns at most 100 invoices in the processor's format, newest first. */
   invoices(customerId: string): Promise<readonly Record<string, unknown>[]>;
-  /** The body must be the bytes that came: WEBHOOK_SIGNATURE when they are not signed by the processor, or too long ago. */
+  /**
+   * Verifies and parses a webhook event. The body must be exactly the received bytes. Throws WEBHOOK_SIGNATURE if the processor did not
+   * sign the bytes, or signed them too long ago.
+   */
   readEvent(rawBody: Uint8Array | string, signature: string): Promise<ProcessorEvent>;
 }

@@ -1,4 +1,4 @@
-// Against the processor itself, in its test mode: STRIPE_TEST_KEY=sk_test_… npx vitest run apps/platform/src/billing/processor
+// Runs against Stripe in test mode: STRIPE_TEST_KEY=sk_test_… npx vitest run apps/platform/src/billing/processor
 import { createLogger, Secret } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { describe } from 'vitest';
@@ -7,7 +7,7 @@ import { describeProcessor } from './processor.conformance.ts';
 
 const key = process.env['STRIPE_TEST_KEY'] ?? '';
 
-describe.skipIf(!key.startsWith('sk_test_'))('with a test key', () => {
+describe.skipIf(!key.startsWith('sk_test_'))('Stripe with a test key', () => {
   describeProcessor('the real one', async () => {
     const stripe = new Stripe(key, { telemetry: false });
     const webhookSecret = new Secret('whsec_of_this_test');

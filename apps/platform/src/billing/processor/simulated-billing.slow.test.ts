@@ -1,4 +1,4 @@
-// What the simulator charges a platform's accounts, and what follows when a card fails.
+// Charges of the simulator for accounts of the platform, and the consequences of a failing card.
 import { quickClock } from '@tunnel/simulator/fixture';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -23,8 +23,8 @@ const invoicesOf = async (customerId: string) =>
 
 const paid = (total: number) => ({ total, status: 'paid', amount_paid: total });
 
-describe('a subscription that is ended at once', () => {
-  it('pays for what was used, or the minimum, then and there, and nothing at the end of the month', async () => {
+describe('a subscription that ends immediately', () => {
+  it('is charged for its usage or the minimum right away, and nothing at the end of the month', async () => {
     const totals: unknown[] = [];
     for (const bytes of [0, 45_000_000_000]) {
       const { customerId, subscriptionId } = await simulated.subscriber();
@@ -42,7 +42,7 @@ describe('a subscription that is ended at once', () => {
 });
 
 describe('the end of a month', () => {
-  it('charges the minimum or the usage, each account its own, and a start in mid-month pays once', async () => {
+  it('charges each account the minimum or its usage, and a mid-month start pays once', async () => {
     const usages = [0, 29_999_999_999, 30_000_000_000, 31_230_000_000];
     const customers: string[] = [];
     for (const bytes of usages) {
@@ -59,7 +59,7 @@ describe('the end of a month', () => {
     expect(numbers).toEqual(['SIM-000001', 'SIM-000002', 'SIM-000003', 'SIM-000004']);
   });
 
-  it('bills a second month anew, also usage that is reported while the clock is ahead', async () => {
+  it('bills a second month separately, including usage reported while the clock is ahead', async () => {
     const { customerId, subscriptionId } = await simulated.subscriber();
     await report(customerId, 50_000_000_000);
     await simulated.endMonth();
@@ -74,11 +74,11 @@ describe('the end of a month', () => {
     expect((await simulated.processor.readCustomer(customerId))?.subscription).toMatchObject({ id: subscriptionId });
   });
 
-  it('waits for the platform to report the rest before a draft is final, also when the clock is ahead', async () => {
+  it("waits for the platform's remaining usage before finalizing an invoice, even with the clock ahead", async () => {
     const { customerId } = await simulated.subscriber();
     let bytes = 60_000_000_000;
     simulated.respond = async ({ type, id: identifier }) => {
-      // Of a platform that takes some seconds for it.
+      // Simulates a platform that needs some seconds for its report.
       const at = Date.now() + 3000;
       if (type === 'invoice.created') await simulated.processor.reportUsage({ identifier, customerId, bytes, at });
       return 200;
@@ -89,7 +89,7 @@ describe('the end of a month', () => {
     expect(await invoicesOf(customerId)).toEqual([paid(700), paid(600)]);
   });
 
-  it('does not wait for ever for somebody who never answers', async () => {
+  it('finalizes invoices even if the platform never accepts the webhook', async () => {
     await simulated.close();
     simulated = await openSimulatedProcessor(quickClock());
     const { customerId } = await simulated.subscriber();
@@ -98,7 +98,7 @@ describe('the end of a month', () => {
     expect(await invoicesOf(customerId)).toEqual([paid(300)]);
   });
 
-  it('waits for somebody who is slow with many', async () => {
+  it('waits for a platform that needs long for many accounts', async () => {
     await simulated.close();
     const clock = new FakeClock(Date.now());
     simulated = await openSimulatedProcessor(clock);
@@ -106,7 +106,7 @@ describe('the end of a month', () => {
     for (let count = 0; count < 4; count += 1) customers.push((await simulated.subscriber()).customerId);
     simulated.respond = async ({ type, body, id: identifier }) => {
       if (type !== 'invoice.created') return 200;
-      // Longer for all of them than it waits for one.
+      // Four responses take longer together than the simulator waits for a single response.
       await clock.advance(6000);
       const customerId = String((JSON.parse(body) as { data: { object: { customer: unknown } } }).data.object.customer);
       await simulated.processor.reportUsage({ identifier, customerId, bytes: 40_000_000_000, at: clock.now() });
@@ -116,7 +116,7 @@ describe('the end of a month', () => {
     expect(await Promise.all(customers.map(invoicesOf))).toEqual(customers.map(() => [paid(400)]));
   });
 
-  it('ends a subscription that was set to end, with the minimum as its last item', async () => {
+  it('ends a subscription scheduled to end, with the minimum as its last item', async () => {
     const { customerId, subscriptionId } = await simulated.subscriber();
     await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
     const ending = (await simulated.processor.readCustomer(customerId))?.subscription;
@@ -132,7 +132,7 @@ describe('the end of a month', () => {
       id: subscriptionId,
       status: 'canceled',
     });
-    // The month is over: what stands on its invoice stays there.
+    // The month has ended, so items on its invoice are final.
     await simulated.processor.setFinalMinimum({ ...order, wanted: false });
     await simulated.processor.setFinalMinimum(order);
     await simulated.endMonth();
@@ -142,7 +142,7 @@ describe('the end of a month', () => {
     );
   });
 
-  it('takes the minimum on the draft of a subscription whose end was not heard of before', async () => {
+  it('puts the minimum on the draft invoice if the platform learns of the end only then', async () => {
     const { customerId, subscriptionId } = await simulated.subscriber();
     await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
     await report(customerId, 35_000_000_000);
@@ -153,18 +153,18 @@ describe('the end of a month', () => {
       await simulated.processor.setFinalMinimum(order);
     };
     simulated.respond = async ({ type }) => {
-      // Events come again; the item does not.
+      // Events can be delivered repeatedly, but the minimum must be added once.
       if (type === 'invoice.created') for (const _time of [1, 2]) await addMinimum();
       return 200;
     };
     await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
-    // It is final: too late.
+    // The invoice is final, so adding the minimum has no effect any more.
     await addMinimum();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
   });
 
-  it('makes a new subscription after the last one ended', async () => {
+  it('allows a new subscription after the previous one ended', async () => {
     const { customerId, subscriptionId } = await simulated.subscriber();
     await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
     await simulated.endMonth();
@@ -175,11 +175,11 @@ describe('the end of a month', () => {
   });
 });
 
-describe('a card that fails', () => {
+describe('a failing card', () => {
   const statusOf = async (customerId: string) =>
     (await simulated.processor.readCustomer(customerId))?.subscription?.status;
 
-  it('makes the subscription past due, until a good one pays', async () => {
+  it('makes the subscription past due until a working card pays', async () => {
     const { customerId } = await simulated.subscriber('fails_later');
     await simulated.endMonth();
     expect(await statusOf(customerId)).toBe('past_due');
@@ -199,7 +199,7 @@ describe('a card that fails', () => {
     });
   });
 
-  it('is tried again as the days go by, a few times', async () => {
+  it('is retried a few times over the following days', async () => {
     const { customerId } = await simulated.subscriber('fails_later');
     await simulated.endMonth();
     await simulated.control('/clock', { advance_secs: 20 * 24 * 60 * 60 });
@@ -213,8 +213,8 @@ describe('a card that fails', () => {
   });
 });
 
-describe('usage', () => {
-  it('refuses times that the processor refuses', async () => {
+describe('usage reported to the simulator', () => {
+  it('is refused with times that the real processor refuses, and for unknown customers', async () => {
     const { customerId } = await simulated.subscriber();
     const refused = { code: 'BILLING_PROCESSOR_REFUSED' };
     const event = { identifier: 'x', customerId, bytes: 1, at: Date.now() };
@@ -225,7 +225,7 @@ describe('usage', () => {
       refused,
     );
     await expect(simulated.processor.reportUsage({ ...event, customerId: 'cus_x' })).rejects.toMatchObject(refused);
-    // What was refused was not counted, so its identifier is free.
+    // Rejected usage was not counted, so the identifier is still unused.
     await simulated.processor.reportUsage(event);
     expect(await simulated.processor.meteredBytes({ customerId, from: event.at, to: event.at + 1 })).toBe(1);
   });

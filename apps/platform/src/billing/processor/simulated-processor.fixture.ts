@@ -1,4 +1,4 @@
-// The processor as the platform has it, pointed at a running simulator. Tests only.
+// The platform's payment processor, connected to a running simulator. For tests only.
 import type { Clock } from '@tunnel/runtime';
 import { SILENT, SimulatorHarness } from '@tunnel/simulator/fixture';
 import type { ProcessorAccess } from '../billing.ts';
@@ -13,7 +13,7 @@ export const openSimulatedProcessor = async (clock?: Clock): Promise<SimulatedPr
   return Object.assign(harness, { processor: createProcessor({ ...accessOf(harness), prices, logger: SILENT }) });
 };
 
-/** After a restart it is another simulator, at another port. */
+/** Returns the access to a simulator. Reads secrets and URL on each call, because a restarted simulator has a new port. */
 export const accessOf = (running: Pick<SimulatorHarness, 'simulator'>): ProcessorAccess => ({
   secretKey: running.simulator.secretKey,
   webhookSecret: () => running.simulator.webhookSecret,

@@ -1,4 +1,4 @@
-// Subscriptions at the processor, from their first day to the minimum of their last month.
+// Subscriptions at the payment processor, from creation to the minimum of the last month.
 import type { Stripe } from 'stripe';
 import { CURRENCY, type Prices } from './prices.ts';
 import type { FinalMinimumOrder, SubscribeOrder, SubscriptionFacts } from './processor.ts';
@@ -7,8 +7,8 @@ import { createOnce, isMissing } from './processor-client.ts';
 const PAGE = 100;
 
 /**
- * Subscriptions at the processor. They end with the calendar month (UTC), and nothing is charged at their start. One that
- * lives is taken as it is, so that a call that was lost half-way never makes a second one.
+ * Starts a subscription. Its periods end with the calendar month (UTC), and the start is free of charge. A live subscription is returned
+ * as is, so that a retry after a lost response never creates a second subscription.
  */
 export const subscribe = async (stripe: Stripe, prices: Prices, order: SubscribeOrder): Promise<SubscriptionFacts> => {
   const present = await newestSubscription(stripe, order.customerId);
@@ -28,7 +28,10 @@ export const subscribe = async (stripe: Stripe, prices: Prices, order: Subscribe
   return factsOf(made);
 };
 
-/** The processor's portal may set the end in either of two ways; only one of them can be named in a call. */
+/**
+ * Cancels the scheduled end of a subscription. The processor's portal sets the end as `cancel_at_period_end` or as `cancel_at`, and a
+ * call can change only one of the fields.
+ */
 export const keepSubscription = async (stripe: Stripe, subscriptionId: string): Promise<SubscriptionFacts> => {
   const present = await stripe.subscriptions.retrieve(subscriptionId);
   if (present.cancel_at_period_end) {
@@ -45,13 +48,13 @@ export const endSubscriptions = async (stripe: Stripe, customerId: string): Prom
     try {
       await stripe.subscriptions.cancel(id, { invoice_now: true, prorate: false });
     } catch (error) {
-      // Somebody else ended it a moment ago.
+      // The subscription was ended by another party a moment ago.
       if (!isMissing(error)) throw error;
     }
   }
 };
 
-/** The newest that lives, else the newest that has ended. They come newest first. */
+/** Returns the newest live subscription, or else the newest ended subscription. The processor lists subscriptions newest first. */
 export const newestSubscription = async (stripe: Stripe, customerId: string): Promise<SubscriptionFacts | null> => {
   const { data } = await stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE });
   const all = data.map(factsOf);
@@ -69,7 +72,7 @@ const factsOf = (subscription: Stripe.Subscription): SubscriptionFacts => {
   };
 };
 
-/** What the processor tells apart more finely: unpaid is unpaid. */
+/** Maps the processor's finer status values to three: all kinds of unpaid are past due. */
 const statusOf = (status: Stripe.Subscription.Status): SubscriptionFacts['status'] => {
   if (status === 'active' || status === 'trialing') return 'active';
   return status === 'canceled' || status === 'incomplete_expired' ? 'canceled' : 'past_due';
@@ -78,8 +81,9 @@ const statusOf = (status: Stripe.Subscription.Status): SubscriptionFacts['status
 const KIND = 'final-minimum';
 
 /**
- * The fixed price is charged at the end of each month for the one to come, which stands for the month that ended. A
- * subscription that ends has no month to come: its minimum is put on the last invoice as an item of its own.
+ * Adds or removes the final minimum. The processor charges the fixed price at the end of a month for the coming month; for the customer,
+ * the charge stands for the month that ended. An ending subscription has no coming month, so the minimum is added to the last invoice as
+ * a separate item.
  */
 export const setFinalMinimum = async (
   stripe: Stripe,
@@ -94,7 +98,7 @@ export const setFinalMinimum = async (
     if (present.length === 0) await addItem(stripe, minimumCents, order, key);
     return;
   }
-  // One that is on an invoice already stands for a month that has ended.
+  // An item already on an invoice belongs to a month that has ended, and stays.
   for (const item of present.filter(({ invoice }) => invoice === null)) await removeItem(stripe, item.id);
 };
 
@@ -119,7 +123,10 @@ const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, 
   );
 };
 
-/** Nothing waits for a subscription that has ended: its last invoice takes items until it is final. */
+/**
+ * Returns the object to which the item is added. The last invoice of an ended subscription accepts items until it is final; returns null
+ * afterwards.
+ */
 const parentOf = async (
   stripe: Stripe,
   { customerId: customer, subscriptionId: subscription, hasEnded }: FinalMinimumOrder,

@@ -1,4 +1,4 @@
-// Usage at the processor: events that are counted once each, and their sum.
+// Usage at the payment processor: reports events, each counted only once, and reads sums.
 import type { Stripe } from 'stripe';
 import { METER_EVENT, type Prices } from './prices.ts';
 import type { UsageEvent, UsageRange } from './processor.ts';
@@ -6,7 +6,7 @@ import { isRefused } from './processor-client.ts';
 
 const MINUTE_SECS = 60;
 
-/** An event that is known there already is one that was taken. */
+/** Reports an event. An event already known to the processor counts as accepted. */
 export const reportUsage = async (stripe: Stripe, prices: Prices, event: UsageEvent): Promise<void> => {
   await prices.meterId(stripe);
   const timestamp = Math.floor(event.at / 1000);
@@ -18,7 +18,8 @@ export const reportUsage = async (stripe: Stripe, prices: Prices, event: UsageEv
         timestamp,
         payload: { stripe_customer_id: event.customerId, value: String(event.bytes) },
       },
-      // A key stands for one request to the letter, and the same event may be sent again with another time.
+      // The idempotency key includes the time, because a key stands for one exact request, and an event may be sent again with a
+      // different time.
       { idempotencyKey: `usage:${event.identifier}:${timestamp}` },
     );
   } catch (error) {
@@ -29,7 +30,7 @@ export const reportUsage = async (stripe: Stripe, prices: Prices, event: UsageEv
 const isKnownEvent = (error: unknown): boolean =>
   isRefused(error) && (error.code === 'duplicate_meter_event' || /already exists with identifier/i.test(error.message));
 
-/** Whole minutes only: from the one that `from` is in to the one that `to` is in, both included. */
+/** Sums the usage of whole minutes, from the minute that contains `from` to the minute that contains `to`, both inclusive. */
 export const meteredBytes = async (stripe: Stripe, prices: Prices, range: UsageRange): Promise<number> => {
   const meter = await prices.meterId(stripe);
   const params = {

@@ -12,8 +12,8 @@ const OPEN: AccountFacts = { status: 'active', plan: PAYG, usage: null, capCents
 const codeAt = (facts: Partial<AccountFacts>, now = NOON) => entitlement({ ...OPEN, ...facts }, now).closed?.code;
 const used = (cents: number, at = NOON) => ({ month: monthOf(at), bytes: cents * CENT });
 
-describe('an account is closed', () => {
-  it('by its operator, by its cap, by an unpaid invoice, in this order', () => {
+describe('an account', () => {
+  it('is closed for suspension first, then the spend cap, then an unpaid invoice', () => {
     const all = { capCents: 500, usage: used(500), pastDueSince: NOON - PAST_DUE_GRACE_MS };
     expect(codeAt({ ...all, status: 'suspended' })).toBe('ACCOUNT_SUSPENDED');
     expect(codeAt(all)).toBe('SPEND_CAP_REACHED');
@@ -21,7 +21,7 @@ describe('an account is closed', () => {
     expect(codeAt({ ...all, usage: used(499), pastDueSince: null })).toBeUndefined();
   });
 
-  it('seven days after a payment failed, to the millisecond', () => {
+  it('is closed exactly seven days after a failed payment', () => {
     expect(codeAt({ pastDueSince: NOON }, NOON + PAST_DUE_GRACE_MS - 1)).toBeUndefined();
     expect(entitlement({ ...OPEN, pastDueSince: NOON }, NOON + PAST_DUE_GRACE_MS).closed).toEqual({
       code: 'ACCOUNT_PAST_DUE',
@@ -29,7 +29,7 @@ describe('an account is closed', () => {
     });
   });
 
-  it('by the usage of this month alone, and on a plan with a price alone', () => {
+  it('reaches its cap only by usage of the current month, and only on a plan with a price', () => {
     const capped = { capCents: 500, usage: used(500) };
     expect(entitlement({ ...OPEN, ...capped }, NOON).closed?.values).toEqual({ cap: '$5.00' });
     expect(codeAt(capped, Date.UTC(2030, 6, 1))).toBeUndefined();
@@ -49,7 +49,7 @@ const facts: fc.Arbitrary<AccountFacts> = fc.record({
   pastDueSince: fc.option(fc.integer({ min: NOON - 30 * 86_400_000, max: NOON })),
 });
 
-it('whatever the account: a reason to be closed is one of the three, each only when it holds', () => {
+it('any account is closed if and only if a suspension, a reached cap or a late payment applies', () => {
   fc.assert(
     fc.property(facts, fc.nat(30 * 86_400_000), (account, elapsedMs) => {
       const now = NOON + elapsedMs;
@@ -61,7 +61,7 @@ it('whatever the account: a reason to be closed is one of the three, each only w
       const isOverCap = price > 0 && account.capCents !== null && usageCents(bytes, price) >= account.capCents;
       const isLate = account.pastDueSince !== null && now - account.pastDueSince >= PAST_DUE_GRACE_MS;
       expect(closed !== null).toBe(isSuspended || isOverCap || isLate);
-      // Nothing but the operator, the owner, a payment or a new month opens it again.
+      // Only the operator, the owner, a payment or a new month reopens an account; passing time does not end a late payment.
       if (closed?.code === 'ACCOUNT_PAST_DUE') expect(codeAt(account, now + 86_400_000)).toBeDefined();
     }),
     { numRuns: 2000 },
@@ -72,15 +72,15 @@ const tunnels: fc.Arbitrary<OpenTunnel[]> = fc
   .array(fc.boolean(), { maxLength: 40 })
   .map((keys) => keys.map((unlimited, index) => ({ tunnelId: `tun_${index}`, unlimited })));
 
-describe('tunnels over a limit', () => {
-  it('are the newest, newest first', () => {
+describe('tunnels over the limit', () => {
+  it('are the newest tunnels, newest first', () => {
     const open = [1, 2, 3, 4, 5].map((n) => ({ tunnelId: `tun_${n}`, unlimited: false }));
     expect(tunnelsOver(3, open).map(({ tunnelId }) => tunnelId)).toEqual(['tun_5', 'tun_4']);
     expect(tunnelsOver(5, open)).toEqual([]);
     expect(tunnelsOver(null, open)).toEqual([]);
   });
 
-  it('whatever is open: what is left is within the limit, nothing of an unlimited key goes, and doing it again changes nothing', () => {
+  it('for any set: closing them meets the limit, spares unlimited keys, and leaves none over the limit', () => {
     fc.assert(
       fc.property(tunnels, fc.nat(20), (open, limit) => {
         const over = tunnelsOver(limit, open);
@@ -88,14 +88,14 @@ describe('tunnels over a limit', () => {
         expect(over.every(({ unlimited }) => !unlimited)).toBe(true);
         expect(left.filter(({ unlimited }) => !unlimited).length).toBeLessThanOrEqual(limit);
         expect(tunnelsOver(limit, left)).toEqual([]);
-        // Newest first, and none that is older than one that stays under the same rule.
+        // Closed tunnels are listed newest first, and every limited tunnel left open is older.
         const indexes = over.map((tunnel) => open.indexOf(tunnel));
         expect(indexes).toEqual(indexes.toSorted((a, b) => b - a));
         const lastLeft = open.findLastIndex((tunnel) => left.includes(tunnel) && !tunnel.unlimited);
         expect(indexes.every((index) => index > lastLeft)).toBe(true);
-        // Less is closed when more is allowed.
+        // A higher limit closes no more tunnels.
         expect(tunnelsOver(limit + 1, open).length).toBeLessThanOrEqual(over.length);
-        // None is closed while there is room.
+        // No tunnel is closed below the limit.
         if (over.length > 0) expect(left.length).toBeGreaterThanOrEqual(limit);
       }),
       { numRuns: 2000 },

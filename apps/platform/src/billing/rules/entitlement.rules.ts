@@ -1,5 +1,5 @@
-// What an account may have at this moment: whether it is closed to traffic and why, how many tunnels its plan allows, and which
-// of those that are open are over that.
+// Rules for an account's current entitlement: whether the account is closed to traffic and why, how many tunnels its plan allows, and
+// which open tunnels are over the limit.
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
 import { capState, monthOf, showDollars } from './rating.rules.ts';
 import { isGraceOver, PAST_DUE_GRACE_MS } from './subscription.rules.ts';
@@ -7,29 +7,29 @@ import { isGraceOver, PAST_DUE_GRACE_MS } from './subscription.rules.ts';
 export interface AccountFacts {
   readonly status: 'active' | 'suspended';
   readonly plan: {
-    /** null: none. */
+    /** Maximum number of open tunnels. Null means no limit. */
     readonly tunnelLimit: number | null;
     readonly allowCustomSubdomains: boolean;
     readonly priceCentsPerGb: number;
   };
-  /** Metered, of one month (YYYY-MM); null: nothing yet. */
+  /** Metered usage of one month (YYYY-MM). Null without usage so far. */
   readonly usage: { readonly month: string; readonly bytes: number } | null;
-  /** null: no cap. */
+  /** Spend cap in cents. Null means no cap. */
   readonly capCents: number | null;
-  /** null: it is not. */
+  /** Time since which the account is past due. Null if the account is not past due. */
   readonly pastDueSince: number | null;
 }
 
-/** A code of the catalogue and what its text is filled with. */
+/** An error code, and the values for the placeholders of its message. */
 export interface ClosedReason {
   readonly code: Extract<ErrorCode, 'ACCOUNT_SUSPENDED' | 'SPEND_CAP_REACHED' | 'ACCOUNT_PAST_DUE'>;
   readonly values: FaultValues;
 }
 
 export interface Entitlement {
-  /** Against every tunnel: none is opened, and those that live are closed. null: the account is open. */
+  /** Reason why the account is closed: new tunnels are refused, and live tunnels are ended. Null if the account is open. */
   readonly closed: ClosedReason | null;
-  /** null: none. */
+  /** Maximum number of open tunnels. Null means no limit. */
   readonly tunnelLimit: number | null;
   readonly allowCustomSubdomains: boolean;
 }
@@ -41,11 +41,11 @@ export const entitlement = (account: AccountFacts, now: number): Entitlement => 
   return { closed: closedReason(account, now), tunnelLimit, allowCustomSubdomains };
 };
 
-/** The operator's word first, then what the owner set, then what the processor says. */
+/** Returns the first reason that applies: the operator's suspension, then the owner's spend cap, then an overdue payment. */
 const closedReason = (account: AccountFacts, now: number): ClosedReason | null => {
   const { status, plan, usage, capCents, pastDueSince } = account;
   if (status === 'suspended') return { code: 'ACCOUNT_SUSPENDED', values: {} };
-  // What was used in another month says nothing about this one.
+  // Usage of an earlier month does not count toward the current month.
   const bytes = usage !== null && usage.month === monthOf(now) ? usage.bytes : 0;
   if (capState({ bytes, priceCentsPerGb: plan.priceCentsPerGb, capCents }).reached) {
     return { code: 'SPEND_CAP_REACHED', values: { cap: showDollars(capCents ?? 0) } };
@@ -56,14 +56,13 @@ const closedReason = (account: AccountFacts, now: number): ClosedReason | null =
 
 export interface OpenTunnel {
   readonly tunnelId: string;
-  /** Opened with a key that an operator freed from the limit. */
+  /** True if the tunnel was opened with a key exempted from the limit by an operator. */
   readonly unlimited: boolean;
 }
 
 /**
- * Which of the open tunnels are over a limit, newest first: those that the limit would have refused, had it been there from the
- * start. `oldestFirst`: all that the account has. A tunnel of an unlimited key takes up room, as where one is opened, and is
- * never over.
+ * Returns the open tunnels over a limit, newest first: the tunnels that the limit would have refused from the start. `oldestFirst` has
+ * all open tunnels of the account. A tunnel of an unlimited key counts toward the limit, as when a tunnel is opened, but is never over.
  */
 export const tunnelsOver = (tunnelLimit: number | null, oldestFirst: readonly OpenTunnel[]): OpenTunnel[] => {
   if (tunnelLimit === null) return [];

@@ -21,7 +21,7 @@ const JULY = Date.UTC(2030, 6, 1);
 const time = fc.integer({ min: Date.UTC(1970, 0), max: Date.UTC(2200, 0) });
 
 describe('months in UTC', () => {
-  it('change at midnight of the first', () => {
+  it('change at midnight on the first of the month', () => {
     expect(monthOf(JULY - 1)).toBe('2030-06');
     expect(monthOf(JULY)).toBe('2030-07');
     expect(monthStart('2030-07')).toBe(JULY);
@@ -30,7 +30,7 @@ describe('months in UTC', () => {
     expect(monthEnd('2028-02') - monthStart('2028-02')).toBe(29 * 86_400_000);
   });
 
-  it('hold every moment in exactly one', () => {
+  it('contain every moment in exactly one month', () => {
     fc.assert(
       fc.property(time, (at) => {
         const month = monthOf(at);
@@ -44,8 +44,8 @@ describe('months in UTC', () => {
   });
 });
 
-describe('the month that use is billed in', () => {
-  it('is the one that it happened in, until that one is closed', () => {
+describe('the billing month of usage', () => {
+  it('is the month of the usage until that month is closed', () => {
     expect(billingMonth(JULY - 1, JULY - 1, LATE_MS)).toBe('2030-06');
     expect(billingMonth(JULY - 1, JULY + LATE_MS - 1, LATE_MS)).toBe('2030-06');
     expect(billingMonth(JULY - 1, JULY + LATE_MS, LATE_MS)).toBe('2030-07');
@@ -53,12 +53,12 @@ describe('the month that use is billed in', () => {
     expect(billingMonth(Date.UTC(2029, 0), JULY, LATE_MS)).toBe('2030-07');
   });
 
-  it('is that of now for a clock that is ahead', () => {
+  it("is the current month if the edge's clock is ahead", () => {
     expect(billingMonth(JULY, JULY - 1, LATE_MS)).toBe('2030-06');
     expect(billingMonth(253_402_300_799_999, JULY, LATE_MS)).toBe('2030-07');
   });
 
-  it('is always one that is still open', () => {
+  it('is always still open', () => {
     fc.assert(
       fc.property(time, time, (at, now) => {
         const month = billingMonth(at, now, LATE_MS);
@@ -75,7 +75,7 @@ describe('days in UTC', () => {
     expect(utcDay(Date.UTC(2030, 2, 1))).toBe('2030-03-01');
   });
 
-  it('are counted back from today, oldest first, over months, leap days and clock changes', () => {
+  it('are counted back from today, oldest first, across months, leap days and clock changes', () => {
     expect(lastUtcDays(Date.UTC(2028, 2, 1, 12), 3)).toEqual(['2028-02-28', '2028-02-29', '2028-03-01']);
     expect(lastUtcDays(Date.UTC(2030, 0, 1), 1)).toEqual(['2030-01-01']);
     const ninety = lastUtcDays(Date.UTC(2030, 4, 1, 0, 0, 1), 90);
@@ -85,7 +85,7 @@ describe('days in UTC', () => {
 });
 
 const GB = 1_000_000_000;
-/** Ten cents for 10^9 bytes, three dollars a month. */
+/** Price in cents per 10^9 bytes. The minimum below is three dollars a month. */
 const PRICE = 10;
 const MINIMUM = 300;
 
@@ -98,7 +98,7 @@ const dayOf = (day: number): string => `2030-06-${String(day).padStart(2, '0')}`
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 describe('usage in cents', () => {
-  it('is rounded down, once', () => {
+  it('is rounded down once', () => {
     const cases: [bytes: number, cents: number][] = [
       [0, 0],
       [1, 0],
@@ -114,11 +114,11 @@ describe('usage in cents', () => {
     for (const [used, cents] of cases) expect(usageCents(used, PRICE), String(used)).toBe(cents);
   });
 
-  it('is exact where numbers are not', () => {
+  it('is exact beyond floating-point precision', () => {
     expect(usageCents(9_007_199_254_740_991, 999_999_999)).toBe(9_007_199_245_733_791);
   });
 
-  it('is never negative, and rises with the bytes and with the price', () => {
+  it('is never negative, and grows with bytes and price', () => {
     fc.assert(
       fc.property(bytes, fc.nat(2 ** 40), price, fc.nat(1000), (used, more, cents, dearer) => {
         const before = usageCents(used, cents);
@@ -130,7 +130,7 @@ describe('usage in cents', () => {
     );
   });
 
-  it('of a month depends on the sum alone, not on the batches nor on their order', () => {
+  it('of a month depends only on the sum, not on batches or their order', () => {
     const batches = fc.array(fc.nat(2 ** 44), { maxLength: 40 });
     fc.assert(
       fc.property(batches, price, fc.infiniteStream(fc.nat()), (parts, cents, random) => {
@@ -138,35 +138,35 @@ describe('usage in cents', () => {
         const shuffled = order.toSorted((a, b) => a.at - b.at).map(({ part }) => part);
         const inOne = usageCents(sum(parts), cents);
         expect(usageCents(sum(shuffled), cents)).toBe(inOne);
-        // Rounding each part would lose up to a cent for each.
+        // Rounding each part separately would lose up to a cent per part.
         expect(sum(parts.map((part) => usageCents(part, cents)))).toBeLessThanOrEqual(inOne);
       }),
     );
   });
 });
 
-describe('what is due', () => {
-  it('is the minimum until the usage is more', () => {
+describe('the amount due', () => {
+  it('is the minimum until the usage exceeds it', () => {
     expect([0, 299, 300, 301].map((used) => dueCents(used, MINIMUM))).toEqual([300, 300, 300, 301]);
   });
 
-  it('is the minimum once and whole, however late in the month the subscription began', () => {
-    // Nothing that was used before the start is metered, and no part of the minimum is taken off.
+  it('includes the full minimum once, no matter how late in the month the subscription began', () => {
+    // Usage before the start is not metered, and the minimum is not prorated.
     expect(estimateCents({ bytes: 0, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(300);
     expect(estimateCents({ bytes: 2 * GB, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(300);
     expect(estimateCents({ bytes: 45 * GB, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(450);
   });
 
-  it('is nothing on a plan without a price', () => {
+  it('is zero on a plan without a price', () => {
     expect(estimateCents({ bytes: 45 * GB, priceCentsPerGb: 0, minimumCents: 0 })).toBe(0);
     expect(estimateCents({ bytes: 45 * GB, priceCentsPerGb: 0, minimumCents: MINIMUM })).toBe(0);
   });
 
-  it('is the minimum plus what goes beyond the bytes that it pays for', () => {
+  it('is the minimum plus the usage beyond the included bytes', () => {
     expect(freeBytes(MINIMUM, PRICE)).toBe(30 * GB);
     fc.assert(
       fc.property(bytes, fc.integer({ min: 1, max: 1000 }), fc.nat(1000), (used, perGb, multiple) => {
-        // Where the minimum is a whole number of bytes, both ways give the same to the cent.
+        // If the minimum pays for a whole number of bytes, both calculations agree to the cent.
         const minimum = multiple * perGb;
         const beyond = usageCents(Math.max(0, used - freeBytes(minimum, perGb)), perGb);
         expect(minimum + beyond).toBe(dueCents(usageCents(used, perGb), minimum));
@@ -174,7 +174,7 @@ describe('what is due', () => {
     );
   });
 
-  it('is never more by way of the bytes that the minimum pays for', () => {
+  it('is at most one cent higher than when computed from the included bytes', () => {
     fc.assert(
       fc.property(bytes, price, fc.nat(100_000), (used, perGb, minimum) => {
         const due = dueCents(usageCents(used, perGb), minimum);
@@ -188,7 +188,7 @@ describe('what is due', () => {
 });
 
 describe('daily lines', () => {
-  it('show a cent on the day that completed it', () => {
+  it('show a cent on the day in which the cent is complete', () => {
     const lines = dailyLines(
       [
         { day: '2030-06-02', bytes: 60_000_000 },
@@ -204,7 +204,7 @@ describe('daily lines', () => {
     ]);
   });
 
-  it('sum to the month, are never negative, and do not depend on the order that they are given in', () => {
+  it('sum to the month, are never negative, and do not depend on their input order', () => {
     fc.assert(
       fc.property(days, price, (given, cents) => {
         const lines = dailyLines(given, cents);
@@ -221,18 +221,18 @@ const stateAt = (cents: number, capCents: number | null, priceCentsPerGb = 10) =
   capState({ bytes: cents * CENT, priceCentsPerGb, capCents });
 
 describe('a spend cap', () => {
-  it('is reached by usage that is not under it', () => {
+  it('is reached once usage equals or exceeds it', () => {
     expect(stateAt(499, 500)).toEqual({ reached: false, notice: 80 });
     expect(stateAt(500, 500)).toEqual({ reached: true, notice: 100 });
     expect(stateAt(50_000, 500)).toEqual({ reached: true, notice: 100 });
   });
 
-  it('is compared with whole cents of usage, and never with the minimum', () => {
+  it('is compared with whole cents of usage and never with the minimum', () => {
     expect(capState({ bytes: 5 * CENT - 1, priceCentsPerGb: 10, capCents: 5 })).toEqual({ reached: false, notice: 80 });
     expect(stateAt(0, 100)).toEqual({ reached: false, notice: null });
   });
 
-  it('is told of at 80 % and at 100 %', () => {
+  it('triggers notices at 80 % and 100 %', () => {
     expect(stateAt(399, 500).notice).toBeNull();
     expect(stateAt(400, 500).notice).toBe(80);
     expect(stateAt(500, 500).notice).toBe(100);
@@ -240,17 +240,17 @@ describe('a spend cap', () => {
     expect(stateAt(2, 3).notice).toBeNull();
   });
 
-  it('of 0 allows nothing, and needs no telling', () => {
+  it('of 0 is always reached, without a notice', () => {
     expect(stateAt(0, 0)).toEqual({ reached: true, notice: null });
     expect(stateAt(7, 0)).toEqual({ reached: true, notice: null });
   });
 
-  it('is nothing where there is none, and on plans without a price', () => {
+  it('is never reached if unset or on a plan without a price', () => {
     expect(stateAt(99_999, null)).toEqual({ reached: false, notice: null });
     expect(stateAt(99_999, 0, 0)).toEqual({ reached: false, notice: null });
   });
 
-  it('that is raised above the usage is not reached, and more usage never opens it', () => {
+  it('reopens if raised above the usage, and never through more usage', () => {
     fc.assert(
       fc.property(fc.nat(100_000), fc.nat(100_000), fc.nat(1000), (cents, cap, more) => {
         expect(stateAt(cents, cap).reached).toBe(cents >= cap);
@@ -261,7 +261,7 @@ describe('a spend cap', () => {
   });
 });
 
-it('dollars are shown with two decimals', () => {
+it('amounts in dollars are shown with two decimals', () => {
   expect([0, 5, 50, 500, 501, 123_456, 1_000_000_000].map(showDollars)).toEqual([
     ...['$0.00', '$0.05', '$0.50', '$5.00', '$5.01', '$1234.56', '$10000000.00'],
   ]);

@@ -1,21 +1,21 @@
-// What a month of use costs: its days and months in UTC, the price of the bytes, and the spend cap.
+// Rules for the cost of a month: months and days in UTC, the price of bytes, and the spend cap.
 
-// Months as bills know them: from the first of one to the first of the next, at midnight in UTC, written YYYY-MM.
+// Billing months run from midnight (UTC) on the first day to midnight on the first day of the next month, written YYYY-MM.
 
-/** `at`: milliseconds since the epoch. */
+/** Returns the UTC month (YYYY-MM) of a time in milliseconds since the epoch. */
 export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
 export const monthStart = (month: string): number => Date.parse(`${month}-01T00:00:00.000Z`);
 
-/** The first moment that is not in it any more. */
+/** Returns the end of a month: the first millisecond of the next month. */
 export const monthEnd = (month: string): number => {
   const start = new Date(monthStart(month));
   return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1);
 };
 
 /**
- * The month that a record of use is billed in: the one that it happened in, as long as that one is not closed. One that comes
- * later than `lateMs` after its month's end, or from a clock that is ahead by a month, counts in the month of now.
+ * Returns the month in which a usage record is billed: the month of the usage, unless closed. A record that arrives later than `lateMs`
+ * after the end of its month, or comes from a clock ahead by a month, is billed in the current month.
  */
 export const billingMonth = (at: number, now: number, lateMs: number): string => {
   const month = monthOf(at);
@@ -24,45 +24,51 @@ export const billingMonth = (at: number, now: number, lateMs: number): string =>
   return isOpen ? month : present;
 };
 
-// Days as usage counts them: from midnight to midnight in UTC, written YYYY-MM-DD.
+// Usage days run from midnight to midnight in UTC, written YYYY-MM-DD.
 
 const DAY_MS = 86_400_000;
 
-/** `at`: milliseconds since the epoch. */
+/** Returns the UTC day (YYYY-MM-DD) of a time in milliseconds since the epoch. */
 export const utcDay = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** Today and the days before it, `count` of them, oldest first. */
+/** Returns today and the days before today, `count` days in total, oldest first. */
 export const lastUtcDays = (now: number, count: number): string[] =>
   Array.from({ length: count }, (_, index) => utcDay(now - (count - 1 - index) * DAY_MS));
 
-// Bytes into money: whole cents, rounded down once, on the sum of a month. Never on a part of it, so that the order and the
-// size of the parts do not matter.
+// Conversion of bytes into money: whole cents, rounded down once, on the sum of a month. Parts of the sum are never rounded, so that
+// their order and size do not matter.
 
-/** Prices are for so many bytes. */
+/** Number of bytes in a gigabyte, the unit of prices. */
 const BYTES_PER_GB = 1_000_000_000n;
 
-/** In BigInt: bytes times a price leaves the numbers that are exact long before a petabyte. */
+/**
+ * Returns the price of the bytes in cents. Computed in BigInt, because bytes times a price exceeds the exact range of a number long
+ * before a petabyte.
+ */
 export const usageCents = (bytes: number, priceCentsPerGb: number): number =>
   Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / BYTES_PER_GB);
 
-/** The minimum is credited toward the usage. */
+/** Returns the amount due in cents. The monthly minimum is credited toward the usage. */
 export const dueCents = (usage: number, minimumCents: number): number => Math.max(minimumCents, usage);
 
 interface MonthSoFar {
-  /** Metered ones. */
+  /** Metered bytes of the month. */
   readonly bytes: number;
   readonly priceCentsPerGb: number;
   readonly minimumCents: number;
 }
 
-/** Only a plan with a price for usage is billed. */
+/** Returns true for a plan with a price for usage. Other plans are never billed. */
 export const isPayg = ({ priceCentsPerGb }: Pick<MonthSoFar, 'priceCentsPerGb'>): boolean => priceCentsPerGb > 0;
 
-/** What the month would cost if it ended now. */
+/** Returns the cost of the month in cents if the month ended now. */
 export const estimateCents = ({ bytes, priceCentsPerGb, minimumCents }: MonthSoFar): number =>
   isPayg({ priceCentsPerGb }) ? dueCents(usageCents(bytes, priceCentsPerGb), minimumCents) : 0;
 
-/** How many bytes the minimum pays for. Rounded up: never a cent more than due. With a price of 0 there is no end of them. */
+/**
+ * Returns the number of bytes covered by the monthly minimum. Rounded up, so that never a cent too much is charged. With a price of 0,
+ * the number is unlimited.
+ */
 export const freeBytes = (minimumCents: number, priceCentsPerGb: number): number => {
   if (priceCentsPerGb <= 0) return Number.MAX_SAFE_INTEGER;
   const price = BigInt(priceCentsPerGb);
@@ -70,7 +76,7 @@ export const freeBytes = (minimumCents: number, priceCentsPerGb: number): number
 };
 
 interface DayOfUse {
-  /** YYYY-MM-DD, in UTC. */
+  /** Day of the usage (UTC), as YYYY-MM-DD. */
   readonly day: string;
   readonly bytes: number;
 }
@@ -80,8 +86,8 @@ interface DailyLine extends DayOfUse {
 }
 
 /**
- * One line a day, oldest first, that sum to the cents of the month: each is what the running sum rose by. A cent shows up on
- * the day that completed it.
+ * Returns one line per day, oldest first. The lines sum to the cents of the month: a line has the increase of the running sum, so a cent
+ * appears on the day that completed the cent.
  */
 export const dailyLines = (days: readonly DayOfUse[], priceCentsPerGb: number): DailyLine[] => {
   let bytesSoFar = 0;
@@ -97,28 +103,28 @@ export const dailyLines = (days: readonly DayOfUse[], priceCentsPerGb: number): 
     });
 };
 
-// The spend cap: a bound on the usage of a month in cents, of accounts that pay for usage. The monthly minimum is no usage.
+// The spend cap limits the usage of a month in cents, for accounts that pay for usage. The monthly minimum does not count as usage.
 
 export const CAP_NOTICES = [80, 100] as const;
 export type CapNotice = (typeof CAP_NOTICES)[number];
 
 interface CapFacts {
-  /** Metered in this month. */
+  /** Metered bytes of the current month. */
   readonly bytes: number;
   readonly priceCentsPerGb: number;
-  /** null: no cap. */
+  /** Spend cap in cents. Null means no cap. */
   readonly capCents: number | null;
 }
 
 export interface CapState {
   readonly reached: boolean;
-  /** The highest that holds. */
+  /** Highest percentage of the cap reached, for the notice mail. Null if no notice is due. */
   readonly notice: CapNotice | null;
 }
 
 const FREE: CapState = { reached: false, notice: null };
 
-/** A cap of 0 allows no tunnel at all; whoever set it needs no mail about it. */
+/** Compares the usage of the month with the spend cap. A cap of 0 allows no tunnels; the owner who set the cap needs no notice mail. */
 export const capState = ({ bytes, priceCentsPerGb, capCents }: CapFacts): CapState => {
   if (capCents === null || !isPayg({ priceCentsPerGb })) return FREE;
   if (capCents === 0) return { reached: true, notice: null };
@@ -127,6 +133,6 @@ export const capState = ({ bytes, priceCentsPerGb, capCents }: CapFacts): CapSta
   return { reached: used >= capCents, notice };
 };
 
-/** `$5.00`. */
+/** Formats cents as dollars, such as `$5.00`. */
 export const showDollars = (cents: number): string =>
   `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;

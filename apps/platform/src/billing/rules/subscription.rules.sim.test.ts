@@ -1,4 +1,5 @@
-// Random lives at the processor, looked at now and then: what we hold is what holds there, and nothing is told twice.
+// Random subscription histories at the processor, read at random times: the stored state matches the processor, and no effect is
+// repeated.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
@@ -12,12 +13,12 @@ import {
 const START = Date.UTC(2030, 5, 15);
 const MONTH_MS = 30 * 86_400_000;
 
-/** What is done at the processor. */
+/** A change of the subscription at the processor. */
 type Move = 'subscribe' | 'set-to-end' | 'keep' | 'fail' | 'pay' | 'end' | 'renew';
 
 interface Step {
   readonly move: Move;
-  /** How often we look after it. */
+  /** Number of times the platform reads the subscription after the change. */
   readonly looks: number;
   readonly elapsedMs: number;
 }
@@ -48,13 +49,13 @@ const moved = (facts: SubscriptionFacts | null, move: Move, now: number, count: 
   return { ...facts, status: 'canceled' };
 };
 
-/** Performs the effects as a driver would, and checks that none comes that was done already. */
+/** Performs the effects as the platform does, and checks that no effect is repeated. */
 class AccountDriver {
   held: SubscriptionState = NO_SUBSCRIPTION;
   plan: 'payg' | 'free' = 'free';
   mails = 0;
   readonly #minimums = new Set<string>();
-  /** Those that we saw living. */
+  /** IDs of the subscriptions seen before their end. */
   readonly #lived = new Set<string>();
 
   look(facts: SubscriptionFacts | null, now: number): void {
@@ -88,7 +89,7 @@ class AccountDriver {
     expect(held.pastDueMailedAt !== null).toBe(facts?.status === 'past_due');
   }
 
-  /** One that ran to its end has exactly one, whether its end was seen before or not. */
+  /** Checks that a subscription owes exactly one final minimum after its scheduled end, even if the schedule was never seen. */
   #checkMinimum({ id, status, cancelsAtPeriodEnd, periodEnd }: SubscriptionFacts): void {
     if (status !== 'canceled') this.#lived.add(id);
     if (!this.#lived.has(id)) return;
@@ -98,7 +99,7 @@ class AccountDriver {
   }
 }
 
-it('holds what holds there, whenever and however often it is looked at', () => {
+it("the stored subscription matches the processor's, whenever and however often it is read", () => {
   fc.assert(
     fc.property(steps, (drawn) => {
       const often = new AccountDriver();
@@ -118,7 +119,7 @@ it('holds what holds there, whenever and however often it is looked at', () => {
       }
       often.look(facts, now);
       once.look(facts, now);
-      // Only the clocks of a spell, and what we know of one that was over before we looked, may differ.
+      // The times of a past-due spell may differ, because the drivers read at different times.
       const { pastDueSince: _, pastDueMailedAt: __, ...end } = often.held;
       expect(once.held).toMatchObject(end);
       expect(once.plan).toBe(often.plan);
@@ -127,7 +128,7 @@ it('holds what holds there, whenever and however often it is looked at', () => {
   );
 });
 
-it('does not mind looking many times at the same facts in any mixture', () => {
+it('the stored subscription depends only on the last facts read, in any mixture of repeated reads', () => {
   const some = fc.constantFrom<SubscriptionFacts>(
     ...(['active', 'past_due', 'canceled'] as const).flatMap((status) =>
       [true, false].map((cancelsAtPeriodEnd) => ({
@@ -143,7 +144,7 @@ it('does not mind looking many times at the same facts in any mixture', () => {
     fc.property(fc.array(some, { maxLength: 20 }), some, fc.integer({ min: 1, max: 3 }), (seen, last, times) => {
       const look = (held: SubscriptionState, facts: SubscriptionFacts) => nextSubscription(held, facts, START).state;
       const all = [...seen, ...Array.from({ length: times }, () => last)];
-      // Seen in whatever order: the last word counts alone.
+      // In any order of reads, only the last facts count.
       expect(all.reduce(look, NO_SUBSCRIPTION)).toEqual(look(NO_SUBSCRIPTION, last));
     }),
   );

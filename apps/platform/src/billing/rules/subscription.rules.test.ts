@@ -40,7 +40,7 @@ const finalMinimum = (wanted: boolean) => ({
 });
 
 describe('a subscription', () => {
-  it('that begins brings the plan, and meters from its start', () => {
+  it('starts the paid plan, and metering from its start', () => {
     const { state, effects } = nextSubscription(NO_SUBSCRIPTION, facts(), NOW);
     expect(state).toEqual({
       ...NO_SUBSCRIPTION,
@@ -52,25 +52,25 @@ describe('a subscription', () => {
     expect(effects).toEqual([...PAYG, audit('billing.subscription-started')]);
   });
 
-  it('that is set to end is shown as canceled, keeps the plan, and pays its last minimum', () => {
+  it('scheduled to end is shown as canceled, keeps the plan, and owes a final minimum', () => {
     const { state, effects } = nextSubscription(ACTIVE, facts({ cancelsAtPeriodEnd: true }), NOW);
     expect(state).toEqual({ ...ACTIVE, status: 'canceled', cancelsAtPeriodEnd: true });
     expect(effects).toEqual([finalMinimum(true), audit('billing.subscription-set-to-end')]);
   });
 
-  it('that is kept after all does not pay it', () => {
+  it('kept after a scheduled end owes no final minimum', () => {
     const { state, effects } = nextSubscription(ENDING, facts(), NOW);
     expect(state).toEqual(ACTIVE);
     expect(effects).toEqual([finalMinimum(false), audit('billing.subscription-kept')]);
   });
 
-  it('whose end has moved unseen pays its last minimum at the end that holds', () => {
+  it('with an unnoticed later end owes its final minimum at the later end', () => {
     const later = END + 31 * 86_400_000;
     const { effects } = nextSubscription(ENDING, facts({ cancelsAtPeriodEnd: true, periodEnd: later }), NOW);
     expect(effects).toEqual([finalMinimum(false), { ...finalMinimum(true), periodEnd: later }]);
   });
 
-  it('that was set to end and has ended unseen pays its last minimum, one that was ended at once does not', () => {
+  it('owes a final minimum after an unnoticed scheduled end, but not after an immediate end', () => {
     const ended = facts({ status: 'canceled', cancelsAtPeriodEnd: true });
     for (const held of [ACTIVE, PAST_DUE]) {
       expect(nextSubscription(held, ended, NOW).effects).toContainEqual(finalMinimum(true));
@@ -81,7 +81,7 @@ describe('a subscription', () => {
     expect(kindsOf(ACTIVE, facts({ status: 'canceled' }))).not.toContain('set-final-minimum');
   });
 
-  it('that has ended leaves the free plan, and meters nothing', () => {
+  it('that has ended returns the account to the free plan and stops metering', () => {
     for (const held of [ACTIVE, ENDING, PAST_DUE]) {
       const { state, effects } = nextSubscription(held, facts({ status: 'canceled' }), NOW);
       expect(state).toEqual({ ...NO_SUBSCRIPTION, id: 'sub_1', status: 'canceled' });
@@ -89,7 +89,7 @@ describe('a subscription', () => {
     }
   });
 
-  it('that the processor does not know any more has ended', () => {
+  it('unknown to the processor counts as ended', () => {
     expect(nextSubscription(ACTIVE, null, NOW)).toEqual({
       state: ENDED,
       effects: [...FREE, audit('billing.subscription-ended')],
@@ -98,20 +98,20 @@ describe('a subscription', () => {
     expect(nextSubscription(ENDED, null, NOW)).toEqual({ state: ENDED, effects: [] });
   });
 
-  it('that ended before we heard of it leaves the plan as it is', () => {
+  it('with an end before the first read leaves the plan unchanged', () => {
     expect(nextSubscription(NO_SUBSCRIPTION, facts({ status: 'canceled' }), NOW)).toEqual({
       state: ENDED,
       effects: [],
     });
   });
 
-  it('begins anew with another id', () => {
+  it('with a new ID starts again after the previous one ended', () => {
     const { state, effects } = nextSubscription(ENDED, facts({ id: 'sub_2', startedAt: NOW }), NOW);
     expect(state).toMatchObject({ id: 'sub_2', status: 'active', meteredFrom: NOW });
     expect(effects).toEqual([...PAYG, audit('billing.subscription-started')]);
   });
 
-  it('that took the place of another keeps the plan', () => {
+  it('in place of a previous subscription keeps the plan', () => {
     const { state, effects } = nextSubscription(PAST_DUE, facts({ id: 'sub_2', status: 'past_due' }), NOW + 5);
     expect(state).toMatchObject({ id: 'sub_2', status: 'past_due', pastDueSince: NOW + 5, pastDueMailedAt: NOW + 5 });
     expect(effects).toEqual([
@@ -123,8 +123,8 @@ describe('a subscription', () => {
   });
 });
 
-describe('a payment that fails', () => {
-  it('is told of once, and the spell counts from when we first saw it', () => {
+describe('a failed payment', () => {
+  it('is mailed once, and the grace period counts from its first sighting', () => {
     const first = nextSubscription(ACTIVE, facts({ status: 'past_due' }), NOW);
     expect(first.state).toEqual({ ...ACTIVE, status: 'past_due', pastDueSince: NOW, pastDueMailedAt: NOW });
     expect(first.effects).toEqual([audit('billing.payment-failed'), { kind: 'mail-payment-failed' }]);
@@ -132,7 +132,7 @@ describe('a payment that fails', () => {
     expect(again).toEqual({ state: first.state, effects: [] });
   });
 
-  it('and is paid later is forgotten; the next one is told of anew', () => {
+  it('is forgotten once paid, and the next failure is mailed again', () => {
     const paid = nextSubscription(PAST_DUE, facts(), NOW + 1);
     expect(paid).toEqual({
       state: ACTIVE,
@@ -143,15 +143,15 @@ describe('a payment that fails', () => {
     expect(later.effects).toContainEqual({ kind: 'mail-payment-failed' });
   });
 
-  it('of a subscription that is set to end is shown as past due', () => {
+  it('of a subscription scheduled to end is shown as past due', () => {
     const both = facts({ status: 'past_due', cancelsAtPeriodEnd: true });
     const { state, effects } = nextSubscription(ENDING, both, NOW);
     expect(state).toMatchObject({ status: 'past_due', cancelsAtPeriodEnd: true, pastDueSince: NOW });
-    // It was added when the end was set.
+    // The final minimum was added when the end was scheduled.
     expect(effects).not.toContainEqual(finalMinimum(true));
   });
 
-  it('leaves seven days', () => {
+  it('allows seven days of grace', () => {
     expect(isGraceOver(null, NOW)).toBe(false);
     expect(isGraceOver(NOW, NOW)).toBe(false);
     expect(isGraceOver(NOW, NOW + PAST_DUE_GRACE_MS - 1)).toBe(false);
@@ -160,23 +160,23 @@ describe('a payment that fails', () => {
   });
 });
 
-describe('days of grace on a clock that is moved by hand', () => {
+describe('the grace period on a manually advanced test clock', () => {
   const held = { pastDueSince: NOW, aheadMs: 5000 };
 
-  it('pass as that clock does', () => {
+  it('passes as the test clock does', () => {
     const moved = followClock(held, 5000 + PAST_DUE_GRACE_MS);
     expect(moved).toEqual({ pastDueSince: NOW - PAST_DUE_GRACE_MS, aheadMs: 5000 + PAST_DUE_GRACE_MS });
     expect(followClock(moved, 5000 + PAST_DUE_GRACE_MS)).toEqual(moved);
   });
 
-  it('count from the failure, when that was first seen after the clock was moved', () => {
+  it('counts from the failure even if it was noticed after the clock moved', () => {
     const late = (unpaidMs: number) => facts({ status: 'past_due', unpaidMs });
     const first = nextSubscription(NO_SUBSCRIPTION, late(5000), NOW).state;
     expect([first.pastDueSince, first.pastDueMailedAt]).toEqual([NOW - 5000, NOW]);
     expect(nextSubscription(first, late(9000), NOW + 1).state.pastDueSince).toBe(NOW - 5000);
   });
 
-  it('are not moved by what two looks differ by, by the first look, or by a clock that goes as ours does', () => {
+  it('is not shifted by small differences between reads, by the first read, or by a normal clock', () => {
     expect(followClock(held, 64_999)).toEqual(held);
     expect(followClock(held, 0)).toEqual(held);
     expect(followClock({ pastDueSince: NOW, aheadMs: null }, 9e9)).toEqual({ pastDueSince: NOW, aheadMs: 9e9 });

@@ -1,43 +1,46 @@
-// The life of a subscription: none, active, ending (set to end with its period), past due, ended. What happened is never asked
-// for: the machine is given what holds at the processor now, and says what that makes of what we hold. So news may come late,
-// twice or in any order; only what holds in the end counts.
+// State machine of a subscription: none, active, ending (set to end with its period), past due, ended. The machine does not process
+// events. It compares the current facts at the processor with the stored state and returns the changes. Webhooks can therefore arrive
+// late, twice or in any order; only the final facts count.
 
-/** What the processor says. */
+/** Facts about a subscription at the payment processor. */
 export interface SubscriptionFacts {
   readonly id: string;
   readonly status: 'active' | 'past_due' | 'canceled';
-  /** Of one that is canceled: it did. */
+  /** True if the subscription ends with the current period. For a canceled subscription: true if it ended with a period. */
   readonly cancelsAtPeriodEnd: boolean;
-  /** Times in milliseconds since the epoch. */
+  /** End of the current period. Times are in milliseconds since the epoch. */
   readonly periodEnd: number | null;
   readonly startedAt: number;
-  /** Of one that is past due on a clock that is moved by hand: how long by that clock. Absent: since it is seen. */
+  /**
+   * Time for which a past due subscription has been unpaid, by a test clock moved by hand. Absent without a test clock; the time then
+   * counts from the first observation.
+   */
   readonly unpaidMs?: number;
 }
 
-/** What we hold of it. */
+/** The stored state of an account's subscription. */
 export interface SubscriptionState {
   readonly id: string | null;
-  /** As the account is shown it. */
+  /** Status of the subscription as shown to the account's owner. */
   readonly status: 'active' | 'past_due' | 'canceled' | null;
   readonly cancelsAtPeriodEnd: boolean;
   readonly periodEnd: number | null;
-  /** What was used before is never billed. */
+  /** Start of metering. Earlier usage is never billed. */
   readonly meteredFrom: number | null;
-  /** When we first saw it past due; the grace counts from there. */
+  /** Time when the platform first saw the subscription past due. The grace period starts here. */
   readonly pastDueSince: number | null;
-  /** When the mail of this spell was written. */
+  /** Time when the mail about the current past due period was written. */
   readonly pastDueMailedAt: number | null;
 }
 
 export type SubscriptionEffect =
   | { readonly kind: 'set-plan'; readonly plan: 'payg' | 'free' }
-  /** Edges are to be told what the account may do now. */
+  /** Notifies edges of the account's new entitlement. */
   | { readonly kind: 'announce-account' }
   | { readonly kind: 'mail-payment-failed' }
   /**
-   * At the processor: its last invoice of an ending subscription lacks the fixed price. To be done before the state is stored,
-   * so that what failed is done again.
+   * Sets the final minimum at the payment processor, because the last invoice of an ending subscription lacks the fixed price. Must run
+   * before the state is stored, so that a failed call is repeated.
    */
   | {
       readonly kind: 'set-final-minimum';
@@ -70,18 +73,19 @@ export const NO_SUBSCRIPTION: SubscriptionState = {
   pastDueMailedAt: null,
 };
 
-/** An account that does not pay goes on for so long before new tunnels are refused. */
+/** Grace period of a past due account. Afterwards, new tunnels are refused. */
 export const PAST_DUE_GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 
 export const isGraceOver = (pastDueSince: number | null, now: number): boolean =>
   pastDueSince !== null && now >= pastDueSince + PAST_DUE_GRACE_MS;
 
-/** What two looks at one clock may differ by. */
+/** Tolerated difference between two readings of a clock. */
 const CLOCK_SLACK_MS = 60_000;
 
 /**
- * The days of grace pass as the processor's clock does, which on a test clock is moved by hand: by what it went ahead of ours since
- * the last look, the payment failed longer ago. `aheadMs`: how far it is ahead now and was then; null: it goes as ours does.
+ * Lets the grace period follow the processor's clock, which is moved by hand if it is a test clock. The payment failure is moved into the
+ * past by the time that the test clock has advanced since the last reading. `aheadMs` is the lead of the processor's clock over the
+ * platform's clock; null means that the clocks agree.
  */
 export const followClock = <T extends { readonly pastDueSince: number | null; readonly aheadMs: number | null }>(
   held: T,
@@ -89,12 +93,12 @@ export const followClock = <T extends { readonly pastDueSince: number | null; re
 ): T => {
   if (aheadMs === null || held.aheadMs === null) return { ...held, aheadMs };
   const movedMs = aheadMs - held.aheadMs;
-  // The looked-at time is kept, so that many small differences do not add up.
+  // Below the tolerance, the earlier reading stays the baseline, so that small measuring errors do not accumulate.
   if (held.pastDueSince === null || movedMs < CLOCK_SLACK_MS) return held;
   return { ...held, aheadMs, pastDueSince: held.pastDueSince - movedMs };
 };
 
-/** `facts` null: the processor knows of none. */
+/** Computes the next state and the effects. `facts` is null if the processor has no subscription. */
 export const nextSubscription = (
   held: SubscriptionState,
   facts: SubscriptionFacts | null,
@@ -131,13 +135,16 @@ const stateOf = (held: SubscriptionState, facts: SubscriptionFacts | null, now: 
   };
 };
 
-/** One that is set to end is shown as canceled, and lives until then. */
+/** Returns true for a live subscription. A subscription set to end is shown as canceled, but lives until the end of its period. */
 const lives = ({ status, cancelsAtPeriodEnd }: SubscriptionState): boolean =>
   status === 'active' || status === 'past_due' || cancelsAtPeriodEnd;
 
 const isSame = (held: SubscriptionState, state: SubscriptionState): boolean => held.id === state.id;
 
-/** It belongs to one end of a period: one that is to be at another end is taken away at the first. */
+/**
+ * Returns the changes of the final minimum. The minimum belongs to the end of one period: if the end moves to another period, the minimum
+ * is removed at the old end and added at the new end.
+ */
 const atTheProcessor = (held: SubscriptionState, state: SubscriptionState): SubscriptionEffect[] => {
   if (state.id === null || !lives(state)) return [];
   const before = isSame(held, state) && held.cancelsAtPeriodEnd ? held.periodEnd : null;
@@ -151,8 +158,8 @@ const atTheProcessor = (held: SubscriptionState, state: SubscriptionState): Subs
 };
 
 /**
- * Set to end, and ended, since we last looked: the minimum can still go on the draft of its last invoice. Of one that we knew to
- * end it is there already.
+ * Handles a subscription that was set to end and has ended between two readings. The minimum can still be added to the draft of the last
+ * invoice. If the end was known before, the minimum is already there.
  */
 const ofUnseenEnd = (held: SubscriptionState, facts: SubscriptionFacts | null): SubscriptionEffect[] => {
   const wasSeen = !lives(held) || held.cancelsAtPeriodEnd || held.id !== facts?.id;
@@ -161,7 +168,7 @@ const ofUnseenEnd = (held: SubscriptionState, facts: SubscriptionFacts | null): 
   return [{ kind: 'set-final-minimum', subscriptionId, periodEnd, wanted: true }];
 };
 
-/** Set when it begins and when it ends, and not in between: an operator may give the account another one. */
+/** Sets the plan at the start and the end of a subscription, but not in between, because an operator may have assigned a different plan. */
 const ofThePlan = (held: SubscriptionState, state: SubscriptionState): SubscriptionEffect[] => {
   if (lives(held) !== lives(state)) {
     return [{ kind: 'set-plan', plan: lives(state) ? 'payg' : 'free' }, { kind: 'announce-account' }];

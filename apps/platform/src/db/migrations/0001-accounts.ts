@@ -1,4 +1,4 @@
-// Plans, users, their sessions, the tokens of their mails, and mails that wait to be sent.
+// Creates plans, users, sessions, tokens sent by mail, and the outbox of waiting mails.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

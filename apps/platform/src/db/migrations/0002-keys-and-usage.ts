@@ -1,4 +1,4 @@
-// API keys, edges and their journals, the tunnel log with its daily sums, changes that edges are told of, and the audit.
+// Creates API keys, edges and their journals, the tunnel log with daily sums, the changes announced to edges, and the audit log.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,5 +1,5 @@
-// The keys that access tokens are signed with. They are here, and not in a file, so that every platform process accepts the
-// tokens of the others.
+// Creates the keys that sign access tokens. The keys are stored in the database instead of a file, so that every platform process accepts
+// the tokens of the other processes.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,5 +1,5 @@
-// What accounts have at the payment processor, their metered usage and its reports, spend caps, and requests that are answered
-// once however often they are sent.
+// Creates the accounts at the payment processor, metered usage and its reports, spend caps, and idempotency keys, by which a repeated
+// request is executed only once.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,4 +1,4 @@
-// How clients and visitors come to an edge, and the log of tunnels by protocol.
+// Adds the addresses at which clients and visitors reach an edge, and an index of the tunnel log by protocol.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -9,11 +9,11 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
       add column control_tls boolean not null default false,
       add column http_url text not null default ''
   `.execute(db);
-  // Without it a protocol that an account seldom has is looked for in the whole of its log.
+  // Without this index, searching for a protocol that an account rarely uses would scan the account's whole log.
   await sql`
     create index tunnel_log_of_protocol on tunnel_log (user_id, protocol, registered_at desc, id desc)
   `.execute(db);
-  // In the order of the log, so that the living ones are read from it alone, however long the log is.
+  // The index has the order of the log, so that open tunnels are read from the index only, however long the log is.
   await sql`drop index tunnel_log_open_of_user`.execute(db);
   await sql`
     create index tunnel_log_open_of_user on tunnel_log (user_id, registered_at desc, id desc) where unregistered_at is null

@@ -1,5 +1,5 @@
-// What old rows are found by; mails that strangers ask for, and how many an address got; networks of log-ins; and what an account
-// that may have less than before is closed by.
+// Adds indexes for deleting old rows, mail requests by strangers with a quota per recipient, the networks of sign-ins, and columns for
+// closing accounts that are past due or over their plan.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -16,7 +16,7 @@ const retention = async (db: Kysely<unknown>): Promise<void> => {
   await sql`create index audit_log_by_time on audit_log (at)`.execute(db);
   await sql`create index users_unverified on users (created_at) where email_verified_at is null`.execute(db);
   await sql`create index cap_notices_by_time on cap_notices (at)`.execute(db);
-  // The audit is still only ever added to, but for the clean-up, which says so in its transaction.
+  // The audit log stays append-only, except for the cleanup, which identifies itself with a setting in its transaction.
   await sql`
     create or replace function refuse_change() returns trigger language plpgsql as
     $$ begin
@@ -46,16 +46,16 @@ const mails = async (db: Kysely<unknown>): Promise<void> => {
   await sql`create index mail_quotas_by_time on mail_quotas (last_at)`.execute(db);
 };
 
-/** Where an account was logged in before, also by sessions that have ended. */
+/** Adds the network of a session, to recognize networks from which an account has signed in before, even in sessions that have ended. */
 const logins = async (db: Kysely<unknown>): Promise<void> => {
-  // An IPv4 address, or the /64 of an IPv6 one; empty: of a session of before, over IPv6.
+  // Network of the session: an IPv4 address, or the /64 of an IPv6 address. Empty for IPv6 sessions created before this migration.
   await sql`alter table refresh_families add column network text not null default ''`.execute(db);
   await sql`update refresh_families set network = address where position(':' in address) = 0`.execute(db);
   await sql`create index refresh_families_by_network on refresh_families (user_id, network)`.execute(db);
 };
 
 const closing = async (db: Kysely<unknown>): Promise<void> => {
-  // Of tunnels that are closed alone: their ids, separated by spaces.
+  // Ids of closed tunnels, separated by spaces. Only set if individual tunnels are closed.
   await sql`alter table edge_changes add column tunnel_ids text`.execute(db);
   await sql`
     alter table billing_accounts

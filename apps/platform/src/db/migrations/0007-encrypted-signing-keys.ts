@@ -1,5 +1,5 @@
-// Private parts of signing keys are encrypted text; a key that was replaced has none. What is there in clear is encrypted by the platform
-// at its next start, because the key for that is not in the database.
+// Changes the private parts of signing keys to encrypted text; a replaced key has no private part. The platform encrypts existing
+// unencrypted keys at its next start, because the master key is not in the database.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,4 +1,5 @@
-// Which keys an account has, revoked ones too: without it an account that is deleted reads all keys there are.
+// Adds an index of all keys of an account, including revoked keys. Without the index, deleting an account would scan the keys of all
+// accounts.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

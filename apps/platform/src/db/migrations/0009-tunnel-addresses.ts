@@ -1,7 +1,7 @@
-// What the log of tunnels tells of each beside its label: where visitors reach it, and the computer it runs on.
+// Adds the public URL of a tunnel and the name of its computer to the tunnel log.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
-  // null: not told, by an edge or a client of before.
+  // The columns are null if the edge or the client is too old to report the values.
   await sql`alter table tunnel_log add column public_url text, add column client_name text`.execute(db);
 };

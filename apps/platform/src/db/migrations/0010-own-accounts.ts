@@ -1,4 +1,4 @@
-// Invitations, changes of an address, and accounts that their owner deletes.
+// Adds invitations, changes of the email address, and account deletions by the owner.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -36,13 +36,13 @@ const mails = async (db: Kysely<unknown>): Promise<void> => {
       -- Of a change: whose address it shall become.
       add column user_id uuid
   `.execute(db);
-  // Whom it is about: an account that is deleted takes its mails along, also those to an address of before.
+  // Account that the mail is about. A deleted account's mails are deleted with the account, including mails to an earlier address.
   await sql`alter table mail_outbox add column user_id uuid`.execute(db);
   await sql`create index mail_outbox_of_user on mail_outbox (user_id) where user_id is not null`.execute(db);
 };
 
 const deletions = async (db: Kysely<unknown>): Promise<void> => {
-  // The row stays, without anything of its owner: sums and bills hang on its id.
+  // The row of a deleted account stays, without personal data, because usage sums and bills refer to its id.
   await sql`alter table users add column deleted_at timestamptz`.execute(db);
   await sql`
     create table account_deletions (

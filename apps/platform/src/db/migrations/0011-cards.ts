@@ -1,4 +1,4 @@
-// Which card an account is charged by, as people know it: brand and last four digits, both or none.
+// Adds the payment card of an account as shown to people: brand and last four digits, both or neither.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

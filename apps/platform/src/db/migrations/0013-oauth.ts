@@ -1,4 +1,5 @@
-// The authorization server: clients of the operator, requests that wait for their user, grants with their codes and refresh tokens.
+// Creates the OAuth authorization server: clients registered by the operator, authorization requests waiting for the user, and grants
+// with codes and refresh tokens.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -21,7 +22,8 @@ const clients = async (db: Kysely<unknown>): Promise<void> => {
 };
 
 const requests = async (db: Kysely<unknown>): Promise<void> => {
-  // All of it was checked when it came: what the user decides on is what was asked. The row goes with the decision.
+  // All columns were validated when the request arrived, so the user decides about exactly the requested access. The decision deletes the
+  // row.
   await sql`
     create table oauth_requests (
       id text primary key,
@@ -76,7 +78,8 @@ const grants = async (db: Kysely<unknown>): Promise<void> => {
     )`.execute(db);
   await sql`create index oauth_codes_of_grant on oauth_codes (grant_id)`.execute(db);
 
-  // Not refresh_tokens: one of these must never open a session of the dashboard, nor count as a device of its owner.
+  // A separate table from refresh_tokens, because an OAuth refresh token must never open a dashboard session, nor count as a device of
+  // the account's owner.
   await sql`
     create table oauth_refresh_tokens (
       token_hash text primary key,

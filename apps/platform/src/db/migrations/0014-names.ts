@@ -1,4 +1,4 @@
-// Names and ports that belong to accounts, what a plan allows of them, the ports that edges give out, and changes about names.
+// Adds names and ports owned by accounts, the plan's limit for reserved names, the port ranges of edges, and announced changes of names.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -21,24 +21,25 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     )`.execute(db);
   await sql`create unique index names_by_label on names (kind, region_id, label)`.execute(db);
   await sql`create index names_of_user on names (user_id, state, created_at)`.execute(db);
-  // The snapshot for edges is read in this order.
+  // Edges read the snapshot of reserved names in the order of this index.
   await sql`create index names_reserved on names (kind, region_id, label) where state = 'reserved'`.execute(db);
   await sql`create index names_held_by_use on names (last_used_at) where state = 'held'`.execute(db);
   await sql`create index names_released on names (released_at) where state = 'released'`.execute(db);
   await sql`create index names_wildcard on names (label) where label like '*.%'`.execute(db);
 
-  // Which of them it serves. No reference: what somebody else has now was never this tunnel's.
+  // Name served by the tunnel. Not a foreign key: the id may outlive the name, and another account that gets the same label later has a
+  // new id.
   await sql`alter table tunnel_log add column name_id uuid`.execute(db);
   await sql`
     create index tunnel_log_open_of_name on tunnel_log (name_id) where unregistered_at is null and name_id is not null
   `.execute(db);
-  // Of those that have their place. Said with the same words by who looks for one, so that nothing else is read by it.
+  // Index of open tunnels with a label. Queries repeat the same conditions, so that PostgreSQL can use this partial index.
   await sql`
     create index tunnel_log_open_by_label on tunnel_log (label) where unregistered_at is null and label <> ''
   `.execute(db);
 
   await sql`alter table plans add column reserved_limit integer`.execute(db);
-  // Both ends included; null: an edge of before, which does not tell.
+  // First and last port of a range, both inclusive. Null for an old edge that does not report its ports.
   await sql`
     alter table edges add column tcp_from integer, add column tcp_to integer, add column udp_from integer, add column udp_to integer
   `.execute(db);

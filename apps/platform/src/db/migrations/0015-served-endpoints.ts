@@ -1,8 +1,9 @@
-// What a tunnel is at, from the moment it was let in: its label is only known once its edge has told of it, and of a tls tunnel it is a host.
+// Adds the endpoint (name or port) of a tunnel, known from the moment the tunnel is accepted. The label is not sufficient: it is unknown
+// until the edge reports it, and for a tls tunnel it is a host.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
-  // kind/region/label of the name that decides; null: at none, or at one that is not known yet.
+  // Endpoint as kind/region/label of the decisive name. Null if the tunnel has no endpoint, or an endpoint not known yet.
   await sql`alter table tunnel_log add column endpoint text`.execute(db);
   await sql`
     update tunnel_log set endpoint = case

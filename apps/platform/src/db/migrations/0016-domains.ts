@@ -1,4 +1,4 @@
-// Own domains: host names that accounts prove by DNS, what a plan allows of them, and changes about them.
+// Adds own domains: host names proven by accounts through DNS, the plan's limit of domains, and announced changes of domains.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -30,7 +30,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     )`.execute(db);
   await sql`create unique index own_domains_of_user on own_domains (user_id, name)`.execute(db);
   await sql`create index own_domains_by_name on own_domains (name, created_at)`.execute(db);
-  // One account at a time. The snapshot for edges is read in this order.
+  // Only one account at a time can have a verified domain. Edges read the snapshot of domains in the order of this index.
   await sql`create unique index own_domains_verified on own_domains (name) where state = 'verified'`.execute(db);
   await sql`create index own_domains_due on own_domains (next_look_at) where next_look_at is not null`.execute(db);
 

@@ -1,5 +1,5 @@
-// Certificates that are ordered by themselves: each with its life, who works on it, and what was issued; accounts at authorities, answers to challenges,
-// budgets of orders. All by the authority's directory: what one knows is nothing to another.
+// Creates automatically ordered certificates, with their life cycle, lock and issued chain; and the accounts, challenges and order
+// budgets at certificate authorities. Rows belong to an authority's directory URL, because authorities share no state.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -25,7 +25,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     )`.execute(db);
   await sql`create unique index certificates_by_names on certificates (directory, names)`.execute(db);
   await sql`create index certificates_due on certificates (directory, due_at) where not suspended`.execute(db);
-  // Of one name, whichever authority.
+  // Finds the certificates of a name from all authorities.
   await sql`create index certificates_of_name on certificates (names)`.execute(db);
 
   await sql`
@@ -57,7 +57,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
       taken_at jsonb not null default '[]',
       primary key (directory, name)
     )`.execute(db);
-  // Which directory is in use: that of the platform that started last.
+  // Directory URL of the authority in use, set by the platform that started last.
   await sql`
     create table acme_authority (
       only_one boolean primary key default true check (only_one),

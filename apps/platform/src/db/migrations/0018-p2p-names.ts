@@ -1,4 +1,5 @@
-// p2p names that keys of every account can connect to belong to an account, one per region, as subdomains do.
+// Adds the kind `p2p` to names. A p2p name open to the keys of every account belongs to one account in a region, just as a subdomain
+// belongs to one account.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,7 +1,8 @@
-// Which names were chosen by an edge, for tunnels that asked for none: they are held for a shorter time than names that an account chose.
+// Marks names chosen by an edge, for tunnels that requested no name. Such names are held for a shorter time than names chosen by an
+// account.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
-  // Names from before are all taken for chosen ones: which of them an edge chose is not known any more.
+  // Existing names count as chosen by their account, because the database does not record which names an edge chose.
   await sql`alter table names add column assigned boolean not null default false`.execute(db);
 };

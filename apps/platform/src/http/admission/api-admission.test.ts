@@ -1,4 +1,4 @@
-// The turns of API calls over real sockets: calls that hold their places until a test lets them go, and a clock that only the test moves.
+// Places of API calls over real sockets: calls hold their places until the test releases them, and only the test advances the clock.
 
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -28,7 +28,7 @@ interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** In an object: a promise would be waited for. */
+/** Calls of a flood. Wrapped in an object, because an async function would await a bare promise. */
 interface Flood {
   readonly calls: ReturnType<Trial['call']>[];
 }
@@ -40,7 +40,7 @@ class Trial {
   readonly #server: HttpServer;
   readonly #held: (() => void)[] = [];
   checks = 0;
-  /** Tokens of keys that are being looked for. */
+  /** Resolvers of pending key lookups. */
   readonly looks: (() => void)[] = [];
 
   constructor(settings: Partial<ServerConfig['platform']> = {}) {
@@ -91,7 +91,7 @@ class Trial {
     return trial;
   }
 
-  /** `end`: its caller hangs up. */
+  /** Makes a call. `end` disconnects the caller. */
   call(path: string, { method = 'GET', headers = {} }: CallOptions = {}): Promise<Answer> & { end(): void } {
     const { port } = this.#server.address;
     const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
@@ -109,7 +109,7 @@ class Trial {
     return Object.assign(answer, { end: () => void sent.destroy() });
   }
 
-  /** A call as it is written, and as much of it as there is yet. */
+  /** Opens a connection and writes raw text, which may be an incomplete request. */
   write(text: string): Socket {
     const socket = connect({ host: '127.0.0.1', port: this.#server.address.port });
     socket.on('error', () => {}).write(text);
@@ -120,7 +120,7 @@ class Trial {
     return this.call(path, { headers: { authorization: `Bearer known-${account}` } });
   }
 
-  /** So many calls hold places, or wait, when it settles. */
+  /** Makes calls, and resolves once all calls hold a place or wait. */
   async flood(count: number, call: () => ReturnType<Trial['call']>): Promise<Flood> {
     const before = this.admission.running + this.admission.waiting;
     const calls = Array.from({ length: count }, call);
@@ -129,7 +129,7 @@ class Trial {
     return { calls };
   }
 
-  /** All calls of a caller that takes every place. */
+  /** Floods the API with calls of an account that take every place. */
   floodAs(account: string, count = 60): Promise<Flood> {
     return this.flood(count, () => this.as(account, '/usage/held'));
   }
@@ -159,15 +159,15 @@ afterEach(async () => {
 
 const codeOf = ({ status, body }: Answer) => [status, (JSON.parse(body) as { code: string }).code];
 
-describe('calls of an account', () => {
-  it('use all places while nobody else is there, and another account is served at once beside them', async () => {
+describe('API calls of an account', () => {
+  it('use all places without competition, and calls of another account are still served at once', async () => {
     const trial = await Trial.open();
     await trial.floodAs('flood');
     expect(trial.admission.running).toBe(CALLS.aloneAtOnce);
     expect(await trial.as('other', '/usage')).toMatchObject({ status: 200, body: 'served' });
   });
 
-  it('wait for two seconds at most: then 429 with the code, Retry-After and the headers of every answer', async () => {
+  it('wait at most two seconds, then get a 429 with code, Retry-After and the usual headers', async () => {
     const trial = await Trial.open({ public_url: 'https://tunnels.localhost' });
     const { calls } = await trial.floodAs('flood', 30);
     await trial.pass(WAIT_MS);
@@ -181,11 +181,11 @@ describe('calls of an account', () => {
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     expect(answer.headers['strict-transport-security']).toBe('max-age=31536000');
     expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0, pipelined: 0 });
-    // At most once a second.
+    // Rejections are logged at most once a second.
     expect(trial.lines.filter((line) => line.includes('API calls are being rejected')).length).toBeLessThanOrEqual(3);
   });
 
-  it('of a caller that hangs up while it waits leave the queue', async () => {
+  it('leave the queue if the caller disconnects', async () => {
     const trial = await Trial.open();
     const { calls } = await trial.floodAs('flood', 25);
     for (const call of calls.slice(CALLS.aloneAtOnce)) call.end();
@@ -193,7 +193,7 @@ describe('calls of an account', () => {
     expect(trial.admission.refusals.account).toBe(0);
   });
 
-  it('count for the account by the signature of a token that is new, and by network for one that is forged', async () => {
+  it('count for the account if a new token is signed, and for the network if it is forged', async () => {
     const trial = await Trial.open();
     await trial.flood(60, () => trial.call('/usage/held', { headers: { authorization: 'Bearer forged' } }));
     const signed = { headers: { authorization: 'Bearer signed-ann' } };
@@ -207,14 +207,14 @@ describe('calls of an account', () => {
   });
 });
 
-describe('calls without an account', () => {
-  it('count for their network, which keeps no other network waiting', async () => {
+describe('API calls without an account', () => {
+  it('count for their network and do not delay other networks', async () => {
     const trial = await Trial.open({ trusted_proxies: ['127.0.0.1'] });
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
     const {
       calls: [first],
     } = await trial.flood(60, () => trial.call('/usage/held', from('2001:db8::1')));
-    // The same /64.
+    // An IPv6 address in the same /64 network as the flood.
     const {
       calls: [same],
     } = await trial.flood(1, () => trial.call('/usage', from('2001:db8::2')));
@@ -226,12 +226,12 @@ describe('calls without an account', () => {
     expect((await first)?.status).toBe(200);
   });
 
-  it('of a trusted proxy that names nobody are no network’s: they have neither share nor rate', async () => {
+  it('have no share or rate limit if a trusted proxy names no client', async () => {
     const trial = await Trial.open({ trusted_proxies: ['127.0.0.1'] });
     await trial.floodAs('flood', 10);
     const { calls: proxied } = await trial.flood(60, () => trial.call('/usage/held'));
     await trial.pass(500);
-    // Sixty at ten places at a time, within the time that a call waits: a network would have its rate.
+    // Serves sixty calls, ten places at a time, within the maximum wait. A network would be held to its rate.
     for (let round = 0; round < 12; round += 1) {
       trial.letGo();
       await eventually(() => expect(trial.admission.running + trial.admission.waiting).toBeLessThan(71 - 5 * round));
@@ -240,7 +240,7 @@ describe('calls without an account', () => {
   });
 });
 
-/** What was answered until the connection ended, or until the text is in it. */
+/** Returns the text received until the connection ends or the text contains `until`. */
 const answered = (socket: Socket, until: string): Promise<string> =>
   new Promise((resolve) => {
     let text = '';
@@ -251,11 +251,11 @@ const answered = (socket: Socket, until: string): Promise<string> =>
     socket.on('close', () => resolve(text));
   });
 
-describe('what a call waits for itself', () => {
+describe('a call that is still waiting', () => {
   const HEAD = 'POST /keys HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n';
   const lengthOf = (length: number) => `${HEAD}content-length: ${length}\r\n\r\n`;
 
-  it('takes no turn: bodies that come a byte at a time keep nobody waiting, and are served when they are there', async () => {
+  it('for a slow body takes no place, and is served once the body is complete', async () => {
     const trial = await Trial.open();
     const slow = Array.from({ length: 60 }, () => trial.write(`${lengthOf(5)}1`));
     await eventually(() => expect(slow.every(({ bytesWritten }) => bytesWritten > 0)).toBe(true));
@@ -267,14 +267,14 @@ describe('what a call waits for itself', () => {
     for (const socket of [first, ...others]) socket.destroy();
     second.write('2345');
     expect(await answered(second, 'made')).toContain('made 5');
-    // The connection goes on.
+    // The connection stays usable.
     second.write(`${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
     expect(await answered(second, 'made')).toContain('made 3');
     second.destroy();
     await eventually(() => expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]));
   });
 
-  it('nor does a body that is too long: it is refused, told in advance or not', async () => {
+  it('for a body over the limit takes no place and gets a 413, with a declared length or chunked', async () => {
     const trial = await Trial.open();
     expect(await answered(trial.write(lengthOf(LIMITS.BODY_MAX_BYTES + 1)), 'limit')).toContain('HTTP/1.1 413');
     const chunk = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
@@ -283,7 +283,7 @@ describe('what a call waits for itself', () => {
     await eventually(() => expect(trial.admission.running).toBe(0));
   });
 
-  it('nor does a token of a key that is looked for', async () => {
+  it('for the lookup of its key takes no place', async () => {
     const trial = await Trial.open();
     const forged = Array.from({ length: 60 }, () =>
       trial.call('/usage', { headers: { authorization: 'Bearer of-no-key' } }),
@@ -296,14 +296,14 @@ describe('what a call waits for itself', () => {
   });
 });
 
-describe('outside of the turns', () => {
+describe('without a place', () => {
   const full = async (): Promise<Trial> => {
     const trial = await Trial.open();
     await trial.flood(60, () => trial.call('/usage/held'));
     return trial;
   };
 
-  it('pages, probes, log-outs and /mcp are served while all places are taken', async () => {
+  it('pages, probes, sign-outs and /mcp are served while all places are taken', async () => {
     const trial = await full();
     for (const path of ['/health', '/health/db', '/app/page', '/docs/page?x=/usage']) {
       expect([path, (await trial.call(path)).body]).toEqual([path, 'served']);
@@ -313,12 +313,12 @@ describe('outside of the turns', () => {
     }
   });
 
-  it('the operator is, with the admin token', async () => {
+  it('a request with the admin token is served', async () => {
     const trial = await full();
     expect((await trial.call('/metrics', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).status).toBe(200);
   });
 
-  it('no other spelling of a call is', async () => {
+  it('other spellings of an API path still wait for a place', async () => {
     const trial = await full();
     const { waiting } = trial.admission;
     const targets = [
@@ -332,7 +332,7 @@ describe('outside of the turns', () => {
     expect(trial.admission.waiting).toBe(waiting + 5);
   });
 
-  it('forgot-password and resend-verification answer as always when they are refused, and do nothing', async () => {
+  it('forgot-password and resend-verification give their usual response when refused, and do nothing', async () => {
     const trial = await full();
     for (const path of ['/auth/forgot-password', '/auth/resend-verification']) {
       const {
@@ -345,10 +345,10 @@ describe('outside of the turns', () => {
   });
 });
 
-describe('requests of one connection', () => {
+describe('pipelined requests on one connection', () => {
   const asked = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
 
-  it('are served one after the other, in their order', async () => {
+  it('are served in order, one at a time', async () => {
     const trial = await Trial.open();
     const socket = trial.write(asked('/usage/held') + asked('/usage/held') + asked('/health'));
     let answers = '';
@@ -356,7 +356,7 @@ describe('requests of one connection', () => {
       answers += text;
     });
     await eventually(() => expect(trial.admission.running).toBe(1));
-    // Whatever is sent behind it, the second one has not begun.
+    // The second request has not begun, although further requests were sent behind it.
     expect((await trial.call('/health')).status).toBe(200);
     expect([trial.admission.running, trial.admission.waiting]).toEqual([1, 0]);
     await eventually(() => {
@@ -366,7 +366,7 @@ describe('requests of one connection', () => {
     socket.destroy();
   });
 
-  it('are 33 at most: one more ends the connection, and is counted', async () => {
+  it('are limited: the request over the limit of 33 closes the connection and is counted', async () => {
     const trial = await Trial.open();
     const socket = trial.write(asked('/usage/held').repeat(2000));
     await new Promise((resolve) => socket.once('close', resolve));

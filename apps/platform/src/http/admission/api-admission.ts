@@ -1,5 +1,6 @@
-// The turns of API calls: whose a call is, which calls need none, and what a call is told whose turn does not come. Nothing here asks the database, but for
-// new signing keys, once a second at most. What a call waits for that takes nothing from others, its body and such a key, it waits for before its turn.
+// Admission of API calls: finds the caller that a call counts for, lets some calls pass without a turn, and answers calls not started in
+// time. Nothing here queries the database, except for new signing keys, at most once a second. A call waits for its body and for such a
+// key before its turn, because waiting there takes nothing from other callers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ServerConfig } from '@tunnel/config/server';
 import {
@@ -29,22 +30,22 @@ export interface ApiAdmissionOptions extends Pick<RequestSourceOptions, 'edgeSec
   readonly accounts: TokenAccounts;
 }
 
-/** The account of an access token, as far as this process can tell without the database; null where it cannot. */
+/** Finds the account of an access token without querying the database. The methods return null if the account cannot be found. */
 export interface TokenAccounts {
-  /** Of a token that was checked before. */
+  /** Returns the account of a token that was checked before. */
   known(token: string): string | null;
-  /** The wait for the signing key of a token, where it is not known; null: there is none. Never rejects. */
+  /** Waits for the signing key of a token, if the key is unknown. Returns null if there is nothing to wait for. Never rejects. */
   lookForKey(token: string): Promise<void> | null;
-  /** By its signature. */
+  /** Verifies the signature of a token and returns its account. */
   check(token: string): Promise<string | null>;
 }
 
-/** By which limit a call was refused. */
+/** The limit by which a call was refused. */
 type ApiRefusal = 'account' | 'network' | 'writes' | 'pipelined';
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** Everything of these is served from memory, has limits of its own, or must work for a caller who is over every limit. */
+/** Paths that need no turn: served from memory, subject to separate limits, or needed by callers over every limit. */
 const OUTSIDE = new RegExp(
   `^(/health(/db)?$|/app(/|$)|/docs|/install|/downloads/|${EDGE_LINK_PATH}/|${CHALLENGE_PATH})`,
 );
@@ -52,7 +53,7 @@ const OUTSIDE_PATHS: ReadonlySet<string> = new Set([MCP_PATH, BILLING_WEBHOOK_PA
 
 const isOutsidePath = (path: string): boolean => OUTSIDE_PATHS.has(path) || OUTSIDE.test(path);
 
-/** By the target as it was sent, and as it is read: `/app/../usage` is a call of the API. */
+/** Returns true if a request needs no turn. Checks the raw target and the normalized path, because `/app/../usage` is an API call. */
 const isOutside = (target: string): boolean => {
   const path = pathIn(target);
   if (!isOutsidePath(path)) return false;
@@ -68,19 +69,21 @@ const pathIn = (target: string): string => {
   return end === -1 ? target : target.slice(0, end);
 };
 
-/** These never tell whether there is such an account, and so not that they did nothing either. */
+/**
+ * Responses that never reveal whether an account exists. Refused requests get the same response, so that a refusal is not visible either.
+ */
 const SAME_ANSWER: ReadonlyMap<string, { message: string }> = new Map([
   ['/auth/forgot-password', FORGOT_ANSWER],
   ['/auth/resend-verification', RESEND_ANSWER],
 ]);
 
 /**
- * Few calls at once, so that none waits long for a database connection, or for the answers of the others to be written. A single caller has fewer than
- * there are database connections, so that the next caller finds one.
+ * Places for API calls. Few calls run at once, so that none waits long for a database connection or for the responses of other calls. A
+ * single caller gets fewer places than there are database connections, so that the next caller finds a free connection.
  */
 export const CALLS = { atOnce: 24, aloneAtOnce: 16, waitingMax: 4096, callersMax: 20_000 };
 
-/** Signatures of access tokens checked at once for calls that have no turn yet. The calls of further ones count for their networks. */
+/** Maximum number of access token signatures verified at once for calls without a turn. Calls beyond the limit count for their network. */
 const TOKENS_CHECKED_AT_ONCE = 16;
 
 export class ApiAdmission {
@@ -92,9 +95,9 @@ export class ApiAdmission {
   readonly #headersOf: ReturnType<typeof headersOfEveryAnswer>;
   readonly #proxies: TrustedProxies;
   readonly #log: LogLimiter;
-  /** Signatures that are being checked for calls that have no turn yet. */
+  /** Number of signatures being verified for calls without a turn. */
   #checking = 0;
-  /** Calls that wait for the signing keys of their tokens. */
+  /** Number of calls waiting for the signing key of their token. */
   #looking = 0;
 
   constructor(options: ApiAdmissionOptions) {
@@ -124,8 +127,8 @@ export class ApiAdmission {
   }
 
   /**
-   * What every request passes, before anything is made of it: a call of the API is served when it is its turn, all else at once, and both when earlier
-   * requests of the same connection have been answered. A call that waits, and one that is refused, so costs a fraction of one that is served.
+   * Admits a request before any work is done for it. An API call is served when its turn comes, and other requests at once; both wait
+   * until earlier requests of the connection have been answered. So a waiting or refused call costs a fraction of a served call.
    */
   pass(request: IncomingMessage, response: ServerResponse, serve: () => Promise<void>): void {
     const begin = (): void => {
@@ -135,19 +138,22 @@ export class ApiAdmission {
     if (!this.#pipelines.enter(request.socket, response, begin)) this.#count('pipelined', this.#strangerOf(request));
   }
 
-  /** For work of a request that has no turn of its own. Throws API_ACCOUNT_LIMIT or API_NETWORK_LIMIT when the turn does not come in time. */
+  /**
+   * Runs work in a separate turn, for a request admitted without a turn. Throws API_ACCOUNT_LIMIT or API_NETWORK_LIMIT if the turn does
+   * not come in time.
+   */
   inTurn<T>(outgoing: Outgoing | undefined, caller: ApiCaller, work: () => Promise<T>): Promise<T> {
     return this.#queue.inTurn(outgoing, caller, work);
   }
 
-  /** The caller that a call without an account counts for: its network. */
+  /** Returns the caller for calls without an account: the network of the address. */
   networkOf(address: string): ApiCaller {
-    // A trusted proxy that names no client stands for many networks, so no network's limits apply.
+    // A trusted proxy without a client address stands for many networks, so no network's limits apply.
     if (this.#proxies.trusts(address)) return { kind: 'unbounded', id: address };
     return { kind: 'network', id: networkOf(address) };
   }
 
-  /** An account may make no more on this day. */
+  /** Counts and logs a write refused because the account has reached its daily limit. */
   noteWritesRefused(userId: string): void {
     this.#count('writes', { kind: 'account', id: userId });
   }
@@ -157,21 +163,22 @@ export class ApiAdmission {
       const found = this.#callerOf(request);
       const caller = found instanceof Promise ? await found : found;
       if (caller === null) await serve();
-      // Else the caller has hung up.
+      // Without a complete body, the caller has disconnected.
       else if (await wholeBody(request)) await this.#queue.inTurn(response, caller, serve);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      // Else the caller has hung up.
+      // On other faults, the caller has disconnected and gets no response.
       if (isApiLimit(error))
         answerRefused(request, response, { fault: error, headers: this.#headersOf(this.#sourceOf(request)) });
     }
   }
 
-  /** null: the operator, who has no bound. */
+  /** Finds the caller of a request. Null means the operator, who has no limit. */
   #callerOf(request: IncomingMessage): ApiCaller | null | Promise<ApiCaller> {
     const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined || looksLikeApiKey(token)) return this.#strangerOf(request);
-    // Nearly every call has a known token. The comparison with the operator's token costs two hashes, so it comes after that look-up.
+    // Nearly every call has a known token. Comparing with the operator's token costs two hashes, so the comparison comes after the
+    // lookup.
     const known = this.#options.accounts.known(token);
     if (known !== null) return { kind: 'account', id: known };
     if (equalInConstantTime(token, this.#options.adminToken.reveal())) return null;
@@ -180,7 +187,8 @@ export class ApiAdmission {
 
   async #checked(token: string, request: IncomingMessage): Promise<ApiCaller> {
     await this.#lookForKey(token);
-    // Forged tokens cost a check each. Of many at once, the rest counts for its network until its own turn, which checks the token.
+    // Verifying a forged token costs as much as verifying a valid token. With too many at once, further calls count for their network.
+    // The token is then verified within their turn.
     if (this.#checking >= TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
     this.#checking += 1;
     try {
@@ -191,7 +199,9 @@ export class ApiAdmission {
     }
   }
 
-  /** Before the turn: forged tokens name keys that nobody has, and would hold places while these are looked for. */
+  /**
+   * Waits for an unknown signing key before the turn. Forged tokens name keys that do not exist, and would hold places during the lookup.
+   */
   async #lookForKey(token: string): Promise<void> {
     const look = this.#looking < CALLS.waitingMax ? this.#options.accounts.lookForKey(token) : null;
     if (look === null) return;
@@ -217,11 +227,11 @@ export class ApiAdmission {
   }
 }
 
-/** The turn of a call did not come. */
+/** Returns true for the fault of a call not started in time. */
 export const isApiLimit = (error: unknown): boolean =>
   error instanceof Fault && (error.code === 'API_ACCOUNT_LIMIT' || error.code === 'API_NETWORK_LIMIT');
 
-/** Whether calls of this path are told of the limits of API calls. */
+/** Returns true if calls of the path can be rejected visibly by the limits of API calls. Used for the API documentation. */
 export const mayBeRefused = (path: string): boolean => !isOutside(path) && !SAME_ANSWER.has(path);
 
 const answerRefused = (
@@ -248,16 +258,16 @@ const answerRefused = (
       ...Object.entries(headers).flat(),
     ])
     .end(body);
-  // Of a body that is too long only a part was read.
+  // Discards the unread rest of a body that was too long.
   request.resume();
 };
 
-/** Where the listener of hono looks for a body that was read already. */
+/** A request with the property in which hono's listener looks for a body that has been read already. */
 type Read = IncomingMessage & { rawBody?: Buffer };
 
 /**
- * Reads the body of a call before the call's turn: a caller that sends it a byte at a time, or never, holds no place that others wait for.
- * false: it broke off. Of a body that is too long no more is read than shows it; the app refuses it.
+ * Reads the body of a call before the call's turn, so that a caller that sends the body slowly or never does not hold a place. Resolves
+ * with false if the connection broke. A body over the limit is read only far enough to exceed the limit; the app rejects the request.
  */
 const wholeBody = (request: Read): boolean | Promise<boolean> => {
   if (!isReadHere(request)) return true;
@@ -283,7 +293,10 @@ const wholeBody = (request: Read): boolean | Promise<boolean> => {
   });
 };
 
-/** The app reads no body of GET and HEAD, and refuses one that is too long by its length alone. */
+/**
+ * Returns true if the body must be read before the turn. The app reads no body of GET and HEAD requests, and rejects a body with a too
+ * large Content-Length unread.
+ */
 const isReadHere = ({ method, headers }: IncomingMessage): boolean => {
   if (method === 'GET' || method === 'HEAD') return false;
   if (headers['transfer-encoding'] !== undefined) return true;

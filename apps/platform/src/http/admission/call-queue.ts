@@ -1,24 +1,25 @@
-// Calls that run when it is their turn. The rule of the turns is in call-turns.rules; here are the clock, and the callers who hang up while they wait.
+// Queue of calls that run when their turn comes. call-turns.rules.ts decides the order; the queue adds the clock, and handles callers
+// that disconnect while waiting.
 import type { ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './call-turns.rules.ts';
 
-/** How often calls that wait are looked at. */
+/** Interval for checking whether waiting calls can begin or have waited too long. */
 export const API_CALLS_LOOK_MS = 10;
 
-/** Whose turn a call takes. */
+/** The account or network that a call counts for. */
 export interface ApiCaller {
   readonly kind: CallerKind;
   readonly id: string;
 }
 
-/** The answer of a request, which closes when its caller hangs up. Absent: a call within the process. */
+/** The response of a request, which closes when the caller disconnects. Absent for a call within the process. */
 export type Outgoing = Pick<ServerResponse, 'once' | 'off' | 'destroyed'>;
 
 export interface CallQueueOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'setTimeout'>;
-  /** What a call is told whose turn did not come in time. */
+  /** Builds the fault for a call not started in time. */
   readonly refusal: (caller: ApiCaller, seconds: number) => Fault;
 }
 
@@ -40,7 +41,10 @@ export class CallQueue {
     return this.#turns.waiting;
   }
 
-  /** Rejects with the refusal, or API_CALLER_GONE, where `work` never began. */
+  /**
+   * Runs the work when the caller's turn comes. Rejects without starting the work if the call is refused, or with API_CALLER_GONE if the
+   * caller disconnects.
+   */
   async inTurn<T>(outgoing: Outgoing | undefined, caller: ApiCaller, work: () => Promise<T>): Promise<T> {
     const waited = this.#turnOf(outgoing, caller);
     const turn = waited instanceof Promise ? await waited : waited;
@@ -77,7 +81,7 @@ export class CallQueue {
     return this.#options.refusal(caller, Math.max(1, Math.ceil(retryAfterMs / 1000)));
   }
 
-  /** While calls wait, time passes for them. */
+  /** Schedules the next check while calls are waiting, because waiting calls expire with time. */
   #lookSoon(): void {
     if (this.#timer !== null || this.#turns.waiting === 0) return;
     const { clock } = this.#options;
@@ -91,9 +95,9 @@ export class CallQueue {
   }
 }
 
-/** What a call is told, maybe before anybody waits to hear it. */
+/** Outcome of a call's wait. May be decided before the caller has started to wait. */
 class Outcome {
-  /** null: it was not refused. */
+  /** Retry time of a refused call. Null if the call was not refused. */
   retryAfterMs: number | null = null;
   onTold: (() => void) | null = null;
 

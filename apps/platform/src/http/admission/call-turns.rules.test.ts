@@ -21,7 +21,7 @@ interface Made {
   isOver: boolean;
 }
 
-/** Calls and their outcomes, with a clock that only this moves. */
+/** Calls and their outcomes, with a clock advanced only by the test. */
 class Trial {
   readonly turns: CallTurns;
   readonly calls: Made[] = [];
@@ -74,7 +74,7 @@ class Trial {
     return this.calls.filter((call) => call.begunMs === null && call.retryAfterMs === null && !call.isOver);
   }
 
-  /** Each call that runs ends, and those that begin then end at the next step: calls of `ms` each. */
+  /** Serves calls for `ms` milliseconds: in every step the running calls end and waiting calls take their places. */
   serve(ms: number, stepMs: number): void {
     for (let passed = 0; passed < ms; passed += stepMs) {
       const running = this.running;
@@ -87,7 +87,7 @@ class Trial {
 const begun = (calls: readonly Made[]): number => calls.filter(({ begunMs }) => begunMs !== null).length;
 
 describe('calls of one caller', () => {
-  it('a single account, or a single network, uses all places and has no rate', () => {
+  it('without competition, an account or a network uses all places and has no rate limit', () => {
     for (const kind of ['account', 'network'] as const) {
       const trial = new Trial({ waitingMax: 1000 });
       const calls = trial.many(500, kind, 'a');
@@ -97,13 +97,13 @@ describe('calls of one caller', () => {
     }
   });
 
-  it('a single caller leaves places free where it may not use all of them alone', () => {
+  it('a single caller leaves places free if aloneAtOnce is lower than the number of places', () => {
     const trial = new Trial({ aloneAtOnce: 3 });
     expect(begun(trial.many(20, 'network', 'a'))).toBe(3);
     expect(begun(trial.many(20, 'account', 'b'))).toBe(4);
   });
 
-  it('a call that has not begun after two seconds is refused, with the time that the backlog takes', () => {
+  it('a call still waiting after two seconds is refused, with the time the backlog takes as Retry-After', () => {
     const trial = new Trial();
     const calls = trial.many(20, 'account', 'a');
     trial.pass(TIMES.waitMs - 10);
@@ -114,14 +114,14 @@ describe('calls of one caller', () => {
 });
 
 describe('calls beside a flood', () => {
-  it('another caller begins at once, whatever the flood holds', () => {
+  it('a call of another caller begins at once, whatever the flood holds', () => {
     const trial = new Trial();
     trial.many(20, 'account', 'flood');
     expect(begun([trial.enter('account', 'b')])).toBe(1);
     expect(begun([trial.enter('network', '192.0.2.1')])).toBe(1);
   });
 
-  it('where two floods hold all places within their shares, a stranger of another network waits at most for the calls in flight', () => {
+  it('if two floods fill all places within their shares, a new network waits only for the calls in flight', () => {
     const trial = new Trial();
     trial.many(10, 'account', 'flood');
     trial.many(10, 'network', '198.51.100.1');
@@ -132,7 +132,7 @@ describe('calls beside a flood', () => {
     expect(stranger.begunMs).toBe(0);
   });
 
-  it('beside both floods a stranger that stays within the rate of its network never waits; a faster one waits for its own rate alone', () => {
+  it("a third caller within its network's rate never waits beside two floods; a faster one does", () => {
     const longestWait = (everyMs: number): number => {
       const trial = new Trial({ waitingMax: 500 });
       let longestMs = 0;
@@ -142,28 +142,28 @@ describe('calls beside a flood', () => {
         trial.many(count, 'network', '198.51.100.1');
         const stranger = trial.enter('network', '192.0.2.1');
         trial.serve(everyMs, 10);
-        // The floods are past their first burst.
+        // From here on the floods have used up their initial burst.
         if (round > 50)
           longestMs = Math.max(longestMs, (stranger.begunMs ?? Number.POSITIVE_INFINITY) - stranger.enteredMs);
       }
       return longestMs;
     };
-    // Of five a second.
+    // The network's rate is five calls a second, so a call every 200 ms stays within the rate.
     expect(longestWait(200)).toBe(0);
     expect(longestWait(150)).toBeGreaterThan(0);
   });
 
-  it('the flood gets no place beyond its share while another waits', () => {
+  it('a flood gets no place beyond its share while another caller waits', () => {
     const trial = new Trial();
     const flood = trial.many(20, 'account', 'flood');
     const other = trial.many(6, 'account', 'b');
-    // 4 of 6 are within the share of the flood, which leaves two for the other.
+    // The flood's share is 4 of 6 places, which leaves two places for the other account.
     expect([begun(flood), begun(other)]).toEqual([6, 2]);
     for (const call of flood.filter(({ begunMs }) => begunMs !== null)) trial.end(call);
     expect([begun(flood), begun(other)]).toEqual([8, 4]);
   });
 
-  it('rates count once calls have waited for 100 ms: the flood gets its rate, and the other all it wants', () => {
+  it('rate limits apply once calls have waited 100 ms: the flood is limited, the other caller is not', () => {
     const trial = new Trial({ waitingMax: 1000 });
     const flood = trial.many(900, 'account', 'flood');
     const others: Made[] = [];
@@ -172,13 +172,13 @@ describe('calls beside a flood', () => {
       trial.serve(50, 10);
     }
     expect([begun(others), others.every(({ begunMs, enteredMs }) => begunMs === enteredMs)]).toEqual([20, true]);
-    // All places for the first 100 ms, and then what its rate allows.
+    // The flood gets all places for the first 100 ms, and then its rate.
     const unbounded = (OPTIONS.atOnce * TIMES.queueStandsMs) / 10 + OPTIONS.atOnce;
     expect(begun(flood)).toBeGreaterThan(BURST);
     expect(begun(flood)).toBeLessThanOrEqual(unbounded + BURST + 10);
   });
 
-  it('a caller that used up its rate while nobody else was there is held to it when somebody comes, and free again after', () => {
+  it('a caller over its rate is limited only while another caller competes', () => {
     const trial = new Trial({ waitingMax: 3000 });
     const flood = trial.many(2500, 'account', 'flood');
     trial.serve(500, 10);
@@ -193,7 +193,7 @@ describe('calls beside a flood', () => {
     expect(begun(again)).toBeGreaterThan(250);
   });
 
-  it('calls that cannot begin in time are refused a few at a time: thousands that came together are not refused, and do not come again, together', () => {
+  it('calls that cannot begin in time are refused a few at a time, so that retries do not arrive together', () => {
     const trial = new Trial({ waitingMax: 3000 });
     const flood = trial.many(2000, 'account', 'flood');
     let refused = 0;
@@ -208,12 +208,12 @@ describe('calls beside a flood', () => {
     expect([most <= 25, refused > 1000]).toEqual([true, true]);
   });
 
-  it('the flood runs only a few at once while the process does not keep up, and the other begins at once', () => {
+  it('a flood is limited to a few concurrent calls while the event loop lags, and other callers begin at once', () => {
     const trial = new Trial({ atOnce: 20, account: { atOnce: 16, perSecond: 1e6 }, waitingMax: 1000 });
     const flood = trial.many(100, 'account', 'flood');
     const isFlood = ({ id }: Made): boolean => id === 'flood';
     expect(begun(flood)).toBe(20);
-    // Alone it waits for itself only.
+    // Without competition, the flood is not limited even while the event loop lags.
     trial.nowMs += 10;
     trial.turns.advance(trial.nowMs, LATE.fromMs + 1);
     for (const call of trial.running) trial.end(call);
@@ -226,7 +226,7 @@ describe('calls beside a flood', () => {
     expect(trial.running.filter(isFlood).length).toBeGreaterThanOrEqual(16);
   });
 
-  it('calls that take long give back their places: many accounts that wait for their edges keep nobody waiting', () => {
+  it('slow calls give back their places, so that accounts waiting for edges delay no other account', () => {
     const trial = new Trial();
     for (const id of ['a', 'b', 'c', 'd']) trial.many(4, 'account', id);
     const other = trial.enter('account', 'other');
@@ -235,14 +235,14 @@ describe('calls beside a flood', () => {
     expect(begun([other])).toBe(1);
   });
 
-  it('slow calls of a single caller count against itself, so that it never runs more than all places', () => {
+  it('slow calls of a single caller count against it, so that it never runs more calls than there are places', () => {
     const trial = new Trial();
     const calls = trial.many(20, 'account', 'a');
     trial.pass(TIMES.slowMs + 500);
     expect(begun(calls)).toBe(OPTIONS.atOnce);
   });
 
-  it('a trusted proxy that names no caller has its turn, but neither share nor rate', () => {
+  it('calls of a trusted proxy without a client address get places, but have no share or rate limit', () => {
     const trial = new Trial({ waitingMax: 1000 });
     trial.many(200, 'account', 'flood');
     const proxied = trial.many(200, 'unbounded', '10.0.0.1');
@@ -250,7 +250,7 @@ describe('calls beside a flood', () => {
     expect(begun(proxied)).toBe(200);
   });
 
-  it('where all the room to wait is taken, the longest queue gives way at once', () => {
+  it('when the queue is full, the longest queue loses a call at once', () => {
     const trial = new Trial();
     const flood = trial.many(36, 'network', 'flood');
     expect(trial.enter('network', 'flood').retryAfterMs).toBeGreaterThan(0);
@@ -259,7 +259,7 @@ describe('calls beside a flood', () => {
   });
 });
 
-/** Everything that holds after every event. */
+/** Checks the invariants after an event. */
 const check = (trial: Trial, { atOnce, account, network }: CallTurnsOptions): void => {
   const { running, waiting, turns } = trial;
   expect(turns.running).toBe(running.length);
@@ -320,11 +320,11 @@ describe('in any order of events', () => {
   const leavesNothing = (trial: Trial): void => {
     for (const call of trial.calls) trial.end(call);
     expect([trial.turns.running, trial.turns.waiting, trial.turns.callers]).toEqual([0, 0, 0]);
-    // Nothing of a place was lost either.
+    // No place was leaked: new calls can still use every place.
     expect(begun(trial.many(OPTIONS.atOnce, 'account', 'late'))).toBe(OPTIONS.atOnce);
   };
 
-  it('with rates: within the bounds, no call waits too long, and nothing is left when all callers have gone', () => {
+  it('with rate limits, counts stay in bounds, no call waits too long, and nothing remains after all callers left', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
         const trial = play(OPTIONS, events, () => {});
@@ -336,21 +336,21 @@ describe('in any order of events', () => {
     );
   });
 
-  it('without rates: a free place is used, and no caller holds more than its share by a call that began while another waited', () => {
+  it('without rate limits, free places are used, and no caller exceeds its share by a call begun while another waited', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
         let before: readonly Made[] = [];
         const trial = play(noRates, events, ({ running, waiting }) => {
           const fast = running.filter(({ turn }) => turn.state === 'running');
           if (waiting.length > 0) {
-            // Every place is taken, unless all that wait hold all places by slow calls of their own.
+            // Every place is taken, unless each waiting caller already holds all places through slow calls.
             const isStuck = waiting.every(({ kind, id }) => {
               const slow = running.filter((call) => call.kind === kind && call.id === id && call.turn.state === 'slow');
               return fast.length + slow.length >= OPTIONS.atOnce;
             });
             expect(isStuck).toBe(true);
           }
-          // Callers within their share that wait now and waited before: no other caller began a call beyond its share meanwhile.
+          // While a caller within its share waited, no competing caller began a call beyond the competitor's share.
           const shares = { account: 4, network: 2, unbounded: 6 };
           const count = (made: Made): number =>
             running.filter((call) => call.kind === made.kind && call.id === made.id).length;

@@ -1,74 +1,85 @@
-// When calls of an API begin: fairly between accounts, and between networks for callers without an account. A single caller may use every place. While
-// others want places as well, each has its share at once and its rate, so that a flood waits for itself and delays no other caller.
+// Rules for the start of API calls, fair between accounts, and between networks for callers without an account. A single caller can use
+// every place. While other callers want places, a caller is limited to its share of places and to its rate, so that a flood waits for
+// itself and delays no other caller.
 
 import { LinkedSet, type ListNode } from '@tunnel/rules/collections';
 import { FairTurns, type Standing, TokenBuckets, type Turn } from '@tunnel/rules/rate';
 
 export const TIMES = {
   /**
-   * A call of the API that has not begun after so long is refused with 429.
+   * Maximum wait of an API call for its turn. Afterwards the call is refused with 429.
    * @limit api: Queued call, waiting time | 429 `API_ACCOUNT_LIMIT` or `API_NETWORK_LIMIT` with Retry-After
    */
   waitMs: 2000,
-  /** Rates count once calls have been waiting for so long without a break: before that, no caller is short of anything. */
+  /** Time for which calls must have been waiting without a break before rates apply. Before, no caller is short of places. */
   queueStandsMs: 100,
-  /** A call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting. */
+  /**
+   * Running time after which a call gives its place back. A slow call waits for an edge or a provider, and must not keep other calls
+   * waiting.
+   */
   slowMs: 1000,
-  /** The burst of account_calls_per_second and network_calls_per_second, in seconds of them. */
+  /** Burst of account_calls_per_second and network_calls_per_second, as a number of seconds at the full rate. */
   burstSecs: 4,
-  /** The longest time that a refused caller is told to wait. */
+  /** Longest retry time sent to a refused caller. */
   retryAfterMaxMs: 60_000,
 };
 
 /**
- * The event loop is later than this, so that calls that run do not get the time they need: while others call, an account or network then runs so many at
- * once. A burst of cheap calls must not make every step of theirs wait.
+ * Limit for an overloaded process. If the event loop is later than `fromMs`, running calls do not get enough time, and an account or
+ * network can run only `atOnce` calls while other callers make calls. A burst of cheap calls must not delay every step of another
+ * caller's calls.
  */
 export const LATE = { fromMs: 20, atOnce: 4 };
 
-/** `unbounded` has turns like everybody, but neither share nor rate: a trusted proxy stands for many networks. */
+/**
+ * Kinds of callers. An `unbounded` caller takes turns like other callers, but has neither a share nor a rate: a trusted proxy stands for
+ * many networks.
+ */
 export type CallerKind = 'account' | 'network' | 'unbounded';
 
 export interface CallBounds {
   readonly atOnce: number;
-  /** null: no rate. */
+  /** Calls per second while places are scarce. Null means no rate. */
   readonly perSecond: number | null;
 }
 
 export interface CallTurnsOptions {
-  /** Places in total. */
+  /** Number of places, which is the number of calls that can run at the same time. */
   readonly atOnce: number;
-  /** Places that a single caller may use while nobody else wants any; absent: all of them. Fewer leave something that is slow to come back, such as database connections, for whoever comes next. */
+  /**
+   * Places that a single caller can use while no other caller wants a place. Default: every place. A lower number keeps resources that
+   * are released slowly, such as database connections, free for the next caller.
+   */
   readonly aloneAtOnce?: number;
   readonly waitingMax: number;
-  /** How long a call waits for its turn; absent: as long as calls of the API do. */
+  /** Maximum wait of a call for its turn. Default: the limit of API calls. */
   readonly waitMs?: number;
-  /** Accounts, and networks, whose rates are known; for one more the oldest is forgotten. */
+  /** Maximum number of accounts, and of networks, with a stored rate. Beyond the limit, the oldest entry is evicted. */
   readonly callersMax: number;
   readonly account: CallBounds;
   readonly network: CallBounds;
 }
 
-/** What becomes of a call. Exactly one of the two is called, unless the call ends first. */
+/** Receives the decision about a call. Exactly one of the methods is called, unless the call ends first. */
 export interface CallOutcome {
   begin(): void;
   refuse(retryAfterMs: number): void;
 }
 
-/** The rules of all callers of a kind. */
+/** Share and rate of every caller of a kind (accounts, networks or unbounded callers). */
 interface KindRules {
   readonly share: number;
-  /** null: no rate. */
+  /** Rates of the callers. Null if the kind has no rate. */
   readonly rates: TokenBuckets | null;
-  /** By which callers are told when to come again. */
+  /** Calls per second, for computing the retry time of refused callers. */
   readonly perSecond: number;
 }
 
-/** The calls of an account or network that run. */
+/** Counts of the running calls of an account or network. */
 class Caller {
   readonly rules: KindRules;
   running = 0;
-  /** Of these, calls that have given back their place because they take long. */
+  /** Number of running calls that have given their place back because they are slow. */
   slow = 0;
 
   constructor(rules: KindRules) {
@@ -80,7 +91,7 @@ class Caller {
   }
 }
 
-/** One call, from its arrival to its end. */
+/** An API call, from arrival to end. */
 export class CallTurn implements Turn {
   readonly owner: string;
   readonly kind: CallerKind;
@@ -89,7 +100,7 @@ export class CallTurn implements Turn {
   readonly outcome: CallOutcome;
   beganMs = 0;
   state: 'waiting' | 'running' | 'slow' | 'over' = 'waiting';
-  /** Among all that wait, or among all that hold a place. */
+  /** Entry in the list of waiting calls, or in the list of calls with a place. */
   node: ListNode<CallTurn> | null = null;
 
   constructor(about: { owner: string; kind: CallerKind; nowMs: number; outcome: CallOutcome }, turns: CallTurns) {
@@ -122,27 +133,27 @@ export class CallTurns {
   readonly #waitMs: number;
   readonly #rules: Readonly<Record<CallerKind, KindRules>>;
   readonly #turns: FairTurns;
-  /** Callers with a call that runs. */
+  /** Callers with a running call, by kind and id. */
   readonly #callers = new Map<string, Caller>();
-  /** Oldest first. */
+  /** Calls waiting for their turn, oldest first. */
   readonly #waiting = new LinkedSet<CallTurn>();
-  /** Calls that hold a place, oldest first. */
+  /** Running calls with a place (slow calls have given their place back), oldest first. */
   readonly #placed = new LinkedSet<CallTurn>();
-  /** Places held by callers within their shares. */
+  /** Number of places held by callers within their shares. */
   #within = 0;
   #nowMs = 0;
-  /** When `advance` was last called. */
+  /** Time of the last call of `advance`. */
   #advancedMs = 0;
-  /** Since when calls have been waiting without a break; null: none waits. */
+  /** Time since which calls have been waiting without a break. Null if no call is waiting. */
   #queueSinceMs: number | null = null;
-  /** The process does not keep up: every step of a call waits behind the steps of all others. */
+  /** True if the process is overloaded: every step of a call waits behind the steps of all other calls. */
   #isLate = false;
-  /** The caller that came last, and the last one before it that is another. */
+  /** Last caller, and the last caller before it with a different owner. */
   #last: Seen = NEVER;
   #lastOther: Seen = NEVER;
 
   constructor({ atOnce, aloneAtOnce, waitingMax, waitMs, callersMax, account, network }: CallTurnsOptions) {
-    // A share above the number of places would never be reached.
+    // At least as many places as the largest share, because a larger share could never be used.
     this.#atOnce = Math.max(atOnce, account.atOnce, network.atOnce);
     this.#aloneAtOnce = aloneAtOnce ?? this.#atOnce;
     this.#waitMs = waitMs ?? TIMES.waitMs;
@@ -167,12 +178,12 @@ export class CallTurns {
     return this.#turns.running;
   }
 
-  /** Callers that something is remembered of, besides rates. */
+  /** Number of callers with stored state, apart from rates. */
   get callers(): number {
     return this.#callers.size;
   }
 
-  /** A call has arrived. Its outcome may be told before this returns. Whoever enters owes one `end`. */
+  /** Adds a call that has arrived. The outcome may be decided before the method returns. Every `enter` must be followed by one `end`. */
   enter(kind: CallerKind, id: string, nowMs: number, outcome: CallOutcome): CallTurn {
     this.#nowMs = nowMs;
     const owner = `${kind} ${id}`;
@@ -187,7 +198,7 @@ export class CallTurns {
     return turn;
   }
 
-  /** The call is answered, was refused, or its caller has left. Again: nothing. */
+  /** Removes a call that was answered or refused, or was left by its caller. A repeated call of the method does nothing. */
   end(turn: CallTurn, nowMs: number): void {
     this.#nowMs = nowMs;
     const { state } = turn;
@@ -203,15 +214,15 @@ export class CallTurns {
   }
 
   /**
-   * Time has passed: calls that have waited too long are refused, and others may begin. To be called often while calls wait. `lateMs`: how late the event
-   * loop is.
+   * Updates the time: refuses calls that have waited too long, and begins other calls. Must be called often while calls wait. `lateMs` is
+   * the delay of the event loop.
    */
   advance(nowMs: number, lateMs = 0): void {
     this.#isLate = lateMs > LATE.fromMs;
     const passedMs = nowMs - this.#advancedMs;
     this.#nowMs = nowMs;
     this.#advancedMs = nowMs;
-    // At this pace all that wait now have left when the last of them has waited for its time.
+    // Number of hopeless calls to refuse early. At this pace, the current queue is empty when its newest call reaches the maximum wait.
     const leftMs = (this.#waiting.last?.enteredMs ?? nowMs) + this.#waitMs - nowMs;
     let early = leftMs <= 0 ? 0 : Math.ceil((this.#waiting.size * Math.min(passedMs, leftMs)) / leftMs);
     for (let turn = this.#waiting.first; turn !== null; turn = this.#waiting.first) {
@@ -227,7 +238,7 @@ export class CallTurns {
     this.#turns.beginNext();
   }
 
-  /** Of a turn of this. */
+  /** Records that a call begins. Only called by a CallTurn. */
   began(turn: CallTurn): void {
     this.#leaveQueue(turn);
     turn.state = 'running';
@@ -241,12 +252,13 @@ export class CallTurns {
     }
     if (caller.slots < rules.share) this.#within += 1;
     caller.running += 1;
-    // A caller that has used up its rate while nobody else wanted a place owes nothing for it.
+    // The rate is charged only while the caller has tokens left. Calls beyond the rate, started while no other caller wanted a place,
+    // leave no debt.
     if (rules.rates?.waitMs(turn.owner, this.#nowMs) === 0) rules.rates.charge(turn.owner, 1, this.#nowMs);
     turn.outcome.begin();
   }
 
-  /** Of a turn of this. */
+  /** Refuses a call. Only called by a CallTurn, or for a call without a place in the queue. */
   refused(turn: CallTurn): void {
     this.#leaveQueue(turn);
     const { perSecond } = this.#rules[turn.kind];
@@ -263,8 +275,8 @@ export class CallTurns {
   }
 
   /**
-   * More calls of the caller wait than its rate lets begin in time. Some of them are refused before that, a few at a time: thousands that came together
-   * would otherwise be refused together, and would come again together.
+   * Returns true if the caller has more waiting calls than its rate can begin in time. Such calls are refused early, a few at a time.
+   * Otherwise thousands of calls that arrived together would be refused together and return together.
    */
   #isHopeless({ owner, kind }: CallTurn): boolean {
     const { rates, perSecond } = this.#rules[kind];
@@ -273,8 +285,9 @@ export class CallTurns {
   }
 
   /**
-   * A caller within its share begins unless callers within theirs hold all places: places that others hold beyond their shares do not count against
-   * it. So a flood of calls that take long keeps nobody waiting, and at most twice the places are taken.
+   * Decides whether a caller can begin a call. A caller within its share begins unless callers within their shares hold all places.
+   * Places that other callers hold beyond their shares do not count, so a flood of slow calls delays no other caller, and at most twice
+   * the number of places is taken.
    */
   #standing(owner: string): Standing {
     const caller = this.#callers.get(owner);
@@ -289,7 +302,7 @@ export class CallTurns {
     return this.#rules[owner.slice(0, owner.indexOf(' ')) as CallerKind];
   }
 
-  /** Once calls have waited for some time, and only while another caller wants places as well. */
+  /** Returns true if rates apply: calls have been waiting for some time, and another caller also wants places. */
   #doRatesCount(owner: string): boolean {
     if (this.#queueSinceMs === null || this.#nowMs - this.#queueSinceMs < TIMES.queueStandsMs) return false;
     return this.#doOthersCall(owner);
@@ -300,7 +313,10 @@ export class CallTurns {
     return this.#nowMs - atMs <= this.#waitMs;
   }
 
-  /** A call that takes long mostly waits for an edge or a provider. From now on it counts for its caller, and not for the others. */
+  /**
+   * Takes the place away from a slow call, which usually waits for an edge or a provider. From now on the call counts for its caller, but
+   * not against other callers.
+   */
   #becomeSlow(turn: CallTurn): void {
     const caller = this.#callers.get(turn.owner);
     this.#placed.delete(turn.node);
@@ -319,7 +335,7 @@ export class CallTurns {
       this.#placed.delete(turn.node);
       if (caller.slots < caller.rules.share) this.#within -= 1;
     }
-    // Callers come and go for ever.
+    // Unused callers are deleted, because new callers keep arriving.
     if (caller.running === 0) this.#callers.delete(turn.owner);
   }
 }

@@ -1,5 +1,6 @@
-// The turns of edges' calls, apart from those of the API: fairly between edges, and between the accounts whose tunnels they register. Only a credential
-// that was accepted before has a turn here. A caller with another one waits as a stranger does, before the database is asked for it.
+// Admission of edges' calls, separate from API calls: fair between edges, and between the accounts for which edges register tunnels. Only
+// a credential accepted before gets a turn here. A call with another credential waits among the API calls before the credential is looked
+// up in the database.
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { socketOf } from '@tunnel/http-shell';
@@ -14,34 +15,35 @@ import type { ApiAdmission } from './api-admission.ts';
 import { type ApiCaller, CallQueue } from './call-queue.ts';
 
 export interface LinkAdmissionDeps {
-  /** For edges alone. */
+  /** Database connections reserved for calls of edges. */
   readonly db: Db;
   readonly clock: Clock;
-  /** The turns of strangers, and the connections for them. Absent: there are no others. */
+  /** Admission and database connections for callers with an unknown credential. Absent if credentials are checked without a turn. */
   readonly strangers?: { readonly db: Db; readonly admission: Pick<ApiAdmission, 'inTurn' | 'networkOf'> } | undefined;
-  /** Of the edge of the same stack, which is no stranger from its first call on; absent: there is no such edge. */
+  /** Credential of the edge of the same stack, known from its first call on. Absent without such an edge. */
   readonly ownCredential?: Secret | undefined;
 }
 
-/** Whose turns the edge of the same stack takes: its id is known once the tables are. */
+/** Name under which the edge of the same stack takes turns. The edge's id is known only once the tables exist. */
 const OWN_EDGE = 'own';
 
 /**
- * One at once for each database connection of edges, but for the one that listens. An account has as many alone as beside others: calls that wait for a
- * row of the account hold their connections. An edge itself gives up after 5 s.
+ * Places for edges' calls: a place per database connection for edges, except the connection that listens for changes. An account never
+ * gets more places than its share, even without other callers, because calls that wait for a row of the account hold their connections.
+ * The wait is shorter than the 5 s after which an edge gives up.
  */
 const CALLS = { atOnce: 7, aloneAtOnce: 0, waitingMax: 10_000, waitMs: 4000, callersMax: 0 };
 
 const EDGE_BEARER = /^bearer +(\S+) *$/i;
 
-/** The bearer check, and the turn, in front of everything that edges call. */
+/** Middleware for all calls of edges: checks the bearer credential and waits for the turn. */
 export const requireEdge = ({
   db,
   clock,
   strangers,
   ownCredential,
 }: LinkAdmissionDeps): MiddlewareHandler<PlatformEnv> => {
-  /** Edges by the hashes of credentials that were accepted before. */
+  /** Edges by the hash of their credential, for credentials accepted before. */
   const known = new Cache<string, string>({ max: LIMITS.LINK_EDGES_MAX });
   if (ownCredential !== undefined) known.set(sha256Hex(ownCredential.reveal()), OWN_EDGE);
   const queue = new CallQueue(
@@ -52,7 +54,7 @@ export const requireEdge = ({
       network: { atOnce: CALLS.atOnce, perSecond: null },
     },
   );
-  /** The edge that a credential is new for; null: it is nobody's. */
+  /** Looks up the edge of a credential not seen before. Resolves with null if the credential is unknown. */
   const firstSeen = async (context: Context<PlatformEnv>, credential: Secret): Promise<string | null> => {
     const edge =
       strangers === undefined
@@ -73,7 +75,7 @@ export const requireEdge = ({
     if (edgeId === null) throw new Fault('EDGE_CREDENTIAL_INVALID');
     known.set(hash, edgeId);
     await queue.inTurn(socketOf(context).outgoing, await callerOf(context, edgeId), async () => {
-      // At each call: an edge that was revoked is refused from its next one on.
+      // Checked on every call, so that the next call of a revoked edge is refused.
       const edge = await verifyCredential(db, credential);
       if (edge === null) {
         known.delete(hash);
@@ -85,14 +87,17 @@ export const requireEdge = ({
   };
 };
 
-/** A registration counts for the account of its tunnel: one account that registers many delays no other. All else is the edge's own. */
+/**
+ * Finds the caller of an edge's call. A registration counts for the account of its tunnel, so that an account with many registrations
+ * delays no other account. Other calls count for the edge.
+ */
 const callerOf = async (context: Context<PlatformEnv>, edgeId: string): Promise<ApiCaller> => {
   const { method, path } = context.req;
   const account = method === 'POST' && path === `${EDGE_LINK_PATH}/tunnels` ? await accountIn(context) : null;
   return account === null ? { kind: 'unbounded', id: edgeId } : { kind: 'account', id: account };
 };
 
-/** null: the body says none; what is wrong with it is told by its route. */
+/** Reads the account id in the body. Returns null if there is no valid id; the route reports an invalid body. */
 const accountIn = async (context: Context<PlatformEnv>): Promise<string | null> => {
   try {
     const { account_id } = (await context.req.json()) as { account_id?: unknown };

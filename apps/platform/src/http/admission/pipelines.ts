@@ -1,8 +1,8 @@
-// Requests of one connection, served one after the other. Node.js hands over every request that it has read: a caller that sends thousands at once on a
-// connection, and reads no answer, would have all of these answers made, and kept in memory.
+// Serves the requests of a connection one after the other. Node.js emits every request it has read. Without this queue, a caller that
+// sends thousands of requests on a connection and reads no response would make the server produce all responses and keep them in memory.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Requests of one connection that wait for answers before theirs; one more ends the connection. */
+/** Maximum number of requests per connection that wait for earlier responses. A further request closes the connection. */
 const PIPELINED_MAX = 32;
 
 interface Next {
@@ -15,7 +15,10 @@ type Connection = Pick<IncomingMessage['socket'], 'destroyed' | 'destroy'>;
 export class Pipelines {
   readonly #pipelines = new WeakMap<Connection, Pipeline>();
 
-  /** Begins when the answers before this one are out. false: too many requests of the connection wait already, and it was ended. */
+  /**
+   * Calls `begin` when the earlier requests of the connection have been answered. Returns false, and closes the connection, if too many
+   * requests are already waiting.
+   */
   enter(connection: Connection, response: Next['response'], begin: () => void): boolean {
     let pipeline = this.#pipelines.get(connection);
     if (pipeline === undefined) {
@@ -26,11 +29,11 @@ export class Pipelines {
   }
 }
 
-/** The requests of one connection, as long as it lasts. */
+/** The queue of requests of a connection, of which one is served at a time. */
 class Pipeline {
   readonly #connection: Connection;
   #isServing = false;
-  /** Behind the request that is being served. */
+  /** Requests waiting behind the request being served. */
   readonly #waiting: Next[] = [];
 
   constructor(connection: Connection) {

@@ -1,4 +1,4 @@
-// Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
+// Accounts in a separate database, with a fake clock and cheap password hashes. For tests only.
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadServerConfig, type ServerConfig } from '@tunnel/config/server';
@@ -23,7 +23,7 @@ import { requireUser } from './require-actor.ts';
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
 
-/** One for all tests of this user, made once: no run leaves another behind. */
+/** Master key shared by all test runs of this system user, so that runs leave no further key files behind. */
 export const MASTER_KEY_SOURCE = {
   file: join(tmpdir(), `tunnel-test-master-key-${process.getuid?.() ?? 0}`),
   isGiven: false,
@@ -35,9 +35,9 @@ export interface AccountsFixtureOptions {
     readonly limits?: Partial<ServerConfig['platform']['limits']>;
   };
   readonly passwords?: PasswordHasher;
-  /** The turns of calls; absent: everything begins at once. */
+  /** Admission control of calls. Absent: every call begins immediately. */
   readonly admission?: AuthRouteDeps['admission'];
-  /** Another platform process on the same database. */
+  /** Fixture with the database to share, as a second platform process would. */
   readonly beside?: AccountsFixture;
 }
 
@@ -49,7 +49,7 @@ export class AccountsFixture {
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
   readonly context: AuthContext & { readonly requireUser: MiddlewareHandler<PlatformEnv> };
-  /** Where the next requests come from. */
+  /** Client address of the next requests. */
   peer = '';
 
   constructor({ settings: given, passwords, beside, admission }: AccountsFixtureOptions, database: TestDatabase) {
@@ -99,13 +99,13 @@ export class AccountsFixture {
     return this.post('/auth/register', { email, password: PASSWORD });
   }
 
-  /** What was asked for becomes mails: in earnest a job does this twice a second. */
+  /** Turns mail requests into mails. In production a job does this twice a second. */
   async sendRequested(): Promise<void> {
     const publicUrl = 'http://localhost:8080';
     await sendRequestedMails(this.database.db, { publicUrl, now: this.clock.now() });
   }
 
-  /** The tokens of the links of the mails that wait, oldest first. */
+  /** Returns the link tokens of the waiting mails, oldest first. */
   async mailedTokens(recipient: string): Promise<string[]> {
     await this.sendRequested();
     const rows = await this.database.db
@@ -146,11 +146,11 @@ export class AccountsFixture {
   }
 }
 
-/** As a browser sends it back; empty: it was not set, or cleared. */
+/** Returns the refresh cookie as a browser would send it back, or an empty string if the cookie was not set or was cleared. */
 export const cookieOf = (answer: Response): string =>
   /^refresh_token=[\w-]+/.exec(answer.headers.get('set-cookie') ?? '')?.[0] ?? '';
 
-/** Of those who raced: who won is not said, how many is. */
+/** Statuses of concurrent responses, sorted, because the winner of a race is random but the number of winners is fixed. */
 export const sortedStatuses = (answers: readonly Response[]): number[] =>
   answers.map(({ status }) => status).sort((one, other) => one - other);
 

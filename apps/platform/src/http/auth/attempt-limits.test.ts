@@ -6,7 +6,7 @@ const limits = { auth_per_minute: 3, auth_per_account_per_minute: 2 };
 
 const monotonic = () => 1000;
 
-/** The seconds that a refused one is told to wait; 0: it was let through. */
+/** Returns the seconds to wait after a refused attempt, or 0 if the attempt was allowed. */
 const outcome = (attempt: () => void): number => {
   try {
     attempt();
@@ -18,7 +18,7 @@ const outcome = (attempt: () => void): number => {
   }
 };
 
-it('lets an address try so often a minute, then says how long to wait', async () => {
+it('an address has a limited number of attempts per minute, then gets the seconds to wait', async () => {
   const clock = new FakeClock();
   const attempts = new AttemptLimits(limits, () => clock.monotonic());
   const seen = [];
@@ -31,7 +31,7 @@ it('lets an address try so often a minute, then says how long to wait', async ()
   expect(outcome(() => attempts.countAddress('203.0.113.7'))).toBe(0);
 });
 
-it('counts the addresses of one IPv6 network together', () => {
+it('addresses of one IPv6 network share a limit', () => {
   const attempts = new AttemptLimits({ ...limits, auth_per_minute: 1 }, monotonic);
   expect(outcome(() => attempts.countAddress('2001:db8:0:1::1'))).toBe(0);
   expect(outcome(() => attempts.countAddress('2001:0db8:0000:0001:aaaa:bbbb:cccc:dddd'))).toBeGreaterThan(0);
@@ -40,7 +40,7 @@ it('counts the addresses of one IPv6 network together', () => {
   expect(outcome(() => attempts.countAddress('::1'))).toBe(0);
 });
 
-it('counts the mails of an account whatever the case of its address, each kind apart, and logins too', () => {
+it("mails are limited per kind and account, regardless of the address's case, and sign-ins are limited too", () => {
   const attempts = new AttemptLimits(limits, monotonic);
   for (const kind of ['registration', 'verification', 'reset'] as const) {
     expect(outcome(() => attempts.countMail(kind, 'ann@example.com'))).toBe(0);
@@ -52,10 +52,10 @@ it('counts the mails of an account whatever the case of its address, each kind a
   expect([outcome(login), outcome(login), outcome(login)]).toEqual([0, 0, 60]);
 });
 
-it('holds a bounded number of keys', () => {
+it('the number of remembered keys is bounded', () => {
   const attempts = new AttemptLimits({ ...limits, auth_per_minute: 1 }, monotonic, 2);
   for (const address of ['a', 'b', 'c']) expect(outcome(() => attempts.countAddress(address))).toBe(0);
-  // The first was let go to make room; the last is still known.
+  // The first key was evicted to make room; the last key is still known.
   expect(outcome(() => attempts.countAddress('c'))).toBeGreaterThan(0);
   expect(outcome(() => attempts.countAddress('a'))).toBe(0);
 });

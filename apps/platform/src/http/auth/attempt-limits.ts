@@ -1,4 +1,4 @@
-// How often one network may try anything of this, how often a password of one account may be tried, and how often its mails.
+// Limits for sign-in and sign-up: attempts per network, password attempts per account, and requested mails per address.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
@@ -8,12 +8,12 @@ import { normalizeAddress } from '@tunnel/rules/sign-in';
 import { sha256Hex } from '@tunnel/runtime';
 import { type LoginAttempt, LoginAttempts } from '../../services/auth/login-attempts.rules.ts';
 
-/** A minute begins with the first attempt. */
+/** A window of a minute that begins with the first attempt. */
 const MINUTE = { windowMs: 60_000, togetherMs: 60_000 };
-/** Networks, accounts or users whose attempts of a kind are counted. */
+/** Maximum number of networks, accounts or users with counted attempts, per kind of attempt. */
 const KEYS_MAX = 50_000;
 
-/** What somebody types an address for. */
+/** The purpose for which a mail to an address is requested. */
 export type AskedMail = 'registration' | 'verification' | 'reset';
 
 export class AttemptLimits {
@@ -36,29 +36,33 @@ export class AttemptLimits {
     this.#monotonic = monotonic;
   }
 
-  /** Throws LOGIN_THROTTLED. */
+  /** Counts an attempt of a network. Throws LOGIN_THROTTLED if the network has made too many attempts. */
   countAddress(address: string): void {
     refuseAfter(this.#perAddress.take(networkOf(address), this.#monotonic()));
   }
 
   /**
-   * Throws LOGIN_THROTTLED. Each kind apart, and from logins: neither guessing a password nor asking for what sends no mail, as a
-   * registration of an address that somebody has, keeps its owner from asking for a new password.
+   * Counts a mail requested for an address. Throws LOGIN_THROTTLED. Every kind of mail is counted separately, and separately from
+   * sign-ins: neither guessing a password nor a request that sends no mail, such as registering a taken address, can prevent the owner
+   * from requesting a new password.
    */
   countMail(kind: AskedMail, email: string): void {
-    // Hashed: people type all kinds of things of any length.
+    // Addresses are hashed, because people type texts of any length.
     refuseAfter(this.#mails.take(`${kind} ${sha256Hex(normalizeAddress(email))}`, this.#monotonic()));
   }
 
   /**
-   * Throws LOGIN_THROTTLED. Of somebody who is logged in and shows the password once more: apart from logins, so that whoever has
-   * an access token alone can neither guess it nor keep its owner from logging in.
+   * Counts a password repeated by a signed-in user. Throws LOGIN_THROTTLED. Counted separately from sign-ins: a thief with only an access
+   * token can neither guess the password nor prevent the owner from signing in.
    */
   countPassword(userId: string): void {
     refuseAfter(this.#passwords.take(userId, this.#monotonic()));
   }
 
-  /** Throws LOGIN_THROTTLED. Counts as a failure until it has succeeded, so that many at once are no way around. */
+  /**
+   * Counts a sign-in attempt. Throws LOGIN_THROTTLED. An attempt counts as failed until it succeeds, so that parallel attempts cannot
+   * bypass the limit.
+   */
   beginLogin(attempt: LoginAttempt): void {
     refuseAfter(this.#logins.begin(attempt, this.#monotonic()) ?? 0);
   }

@@ -1,10 +1,11 @@
-// Reads the Cookie header without losing cookies of the same name.
+// Reads the Cookie header without dropping cookies of the same name.
 import type { Context } from 'hono';
 import type { PlatformEnv } from '../shared/platform-env.ts';
 
 /**
- * Every value of that name: who reads cookies into a map sees one of two, and does not know whose. Only the blanks of HTTP are cut off:
- * a browser lets any page set a name that begins with another kind of blank, as if it were another name.
+ * Returns every value of the cookie name. A parser that builds a map would keep an arbitrary value of several. Only spaces and tabs, the
+ * whitespace of HTTP, are trimmed: browsers let any page set a cookie name starting with other whitespace, which would then look like the
+ * real name.
  */
 export const cookieValues = (context: Context<PlatformEnv>, name: string): string[] =>
   (context.req.header('cookie') ?? '')

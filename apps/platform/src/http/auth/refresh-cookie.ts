@@ -1,5 +1,5 @@
-// The cookie that carries the refresh token, the one that ties it to the browser it was given to, and whether the page that sends
-// them is one of ours.
+// Cookies of a session: the refresh token, and a second cookie that binds the token to a browser. Also checks whether a request comes
+// from the platform's own pages.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
@@ -12,35 +12,39 @@ import { cookieValues } from './cookie-values.ts';
 
 export const REFRESH_COOKIE = 'refresh_token';
 const PATH = '/auth';
-/** Browsers take a cookie of this prefix only from its own host, over https and without a domain: no page of a tunnel can set it. */
+/**
+ * Name of the binding cookie. Browsers accept a cookie with the prefix `__Host-` only from its own host, over https and without a domain,
+ * so no page of a tunnel can set the cookie.
+ */
 export const BINDING_COOKIE = '__Host-refresh-binding';
 const BINDING_PATH = '/';
 
-/** Ours have 43. */
+/** Maximum length of a refresh token in a cookie. Valid tokens have 43 characters. */
 const TOKEN_MAX_CHARACTERS = 100;
-/** Tokens in one request that a log-out ends. */
+/** Maximum number of tokens in a request that a sign-out ends. */
 const LOGGED_OUT_MAX = 10;
 
-/** Whether a family of refresh tokens may be used by the request at hand. */
+/** Returns true if the current request may use the family of refresh tokens. */
 export type FamilyCheck = (familyId: string) => boolean;
 
 /**
- * Out of reach of scripts, and the token is sent to /auth only. Where the platform is at https, a second cookie belongs to the
- * token's family.
+ * Reads and writes the session cookies. Scripts cannot read the cookies, and browsers send the token only to /auth. If the platform uses
+ * https, a second cookie is bound to the token's family.
  */
 export class RefreshCookie {
   readonly #secure: boolean;
   readonly #bindingOf: (familyId: string) => string;
 
-  /** `bindingOf`: the value of a family's second cookie. */
+  /** `bindingOf` returns the value of the binding cookie for a family. */
   constructor(publicUrl: string, bindingOf: (familyId: string) => string) {
     this.#secure = publicUrl.startsWith('https:');
     this.#bindingOf = bindingOf;
   }
 
   /**
-   * null: there is none, nothing that we ever gave, or two. A page of a tunnel below our domain can set one for the domain, and a browser sends
-   * both without saying which is whose: whoever took the other one would be logged in as its owner, and store there what is theirs.
+   * Returns the refresh token. Null without a token, with a text that cannot be a token, or with two tokens. A page of a tunnel below the
+   * server's domain can set a cookie for the domain, and browsers send both cookies without their origin. With the wrong cookie, the
+   * visitor would be signed in to an attacker's account and store private data there.
    */
   read(context: Context<PlatformEnv>): string | null {
     const shown = cookieValues(context, REFRESH_COOKIE);
@@ -48,14 +52,15 @@ export class RefreshCookie {
     return shown.length !== 1 || !isTokenLike(token) ? null : token;
   }
 
-  /** Of a log-out: whoever's they are, none is used again. */
+  /** Returns all refresh tokens in the request. A sign-out ends the sessions of all tokens, whatever their origin. */
   readAll(context: Context<PlatformEnv>): readonly string[] {
     return cookieValues(context, REFRESH_COOKIE).filter(isTokenLike).slice(0, LOGGED_OUT_MAX);
   }
 
   /**
-   * A page of a tunnel can also plant a refresh token in a browser that has none. So a browser at https shows the second cookie as well,
-   * which such a page cannot set. Programs keep their token themselves, and show only that.
+   * Returns the check of the binding cookie. A page of a tunnel can also plant a refresh token in a browser without a session. Browsers
+   * on https must therefore send the binding cookie, which such a page cannot set. Programs store the token themselves and send only the
+   * token.
    */
   familyCheck(context: Context<PlatformEnv>): FamilyCheck {
     if (!this.#secure || !isFromBrowser(context.req.header())) return () => true;
@@ -81,8 +86,8 @@ export class RefreshCookie {
 }
 
 /**
- * Browsers name the origin in every POST, and newer ones say more in Sec-Fetch-*. `Sec-Fetch-Mode: cors` alone is no browser: Node.js
- * sends that with each fetch.
+ * Returns true if the request comes from a browser. Browsers send Origin with every POST, and newer browsers also send Sec-Fetch-*
+ * headers. `Sec-Fetch-Mode: cors` alone does not indicate a browser, because Node.js sends it with every fetch.
  */
 export const isFromBrowser = (headers: Readonly<Record<string, string>>): boolean =>
   Object.entries(headers).some(([header, value]) => {
@@ -96,9 +101,9 @@ const isTokenLike = (token: string): boolean => token !== '' && token.length <= 
 type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
 
 /**
- * Whether a request comes from a page of ours. A browser says so in Origin; programs send none. It matters where a cookie
- * alone is enough, because tunnels may live on the same site as we do and SameSite does not keep them out. `port`: the one
- * that is listened on.
+ * Creates a check of whether a request comes from the platform's own pages. Browsers state the page in Origin; programs send no Origin.
+ * The check matters where a cookie is sufficient: tunnels may be on the same site as the platform, and SameSite does not keep their pages
+ * out. `port` is the port that the platform listens on.
  */
 export const createOwnOriginCheck = (
   settings: Settings,
@@ -108,10 +113,10 @@ export const createOwnOriginCheck = (
   const local = isLoopbackHost(settings.host);
   return (origin) => {
     if (origin === undefined || origin === published) return true;
-    // Whoever tries it out at home types one or the other.
+    // On a local test installation, users type localhost or 127.0.0.1.
     return local && (origin === originOn('localhost', port()) || origin === originOn('127.0.0.1', port()));
   };
 };
 
-/** As browsers write it: without the port that http has anyway. */
+/** Returns the origin in the form of browsers, without the default port of http. */
 const originOn = (host: string, port: number): string => new URL(`http://${host}:${port}`).origin;

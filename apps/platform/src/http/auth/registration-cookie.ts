@@ -1,5 +1,5 @@
-// The cookie that marks the browser in which an account was registered, for a day. The link of the verification mail signs in there, and only there: whoever
-// else opens it proves the address and nothing more.
+// The cookie that marks, for a day, the browser in which an account was registered. The link in the verification mail signs in only in
+// the marked browser. In another browser, the link only verifies the address.
 import { equalInConstantTime } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
@@ -8,10 +8,10 @@ import type { PlatformEnv } from '../shared/platform-env.ts';
 import { cookieValues } from './cookie-values.ts';
 
 const NAME = 'registration';
-/** `<end in ms>.<mark>`: ours have 57 characters. */
+/** Format of the cookie value, `<end in ms>.<mark>`, usually 57 characters. */
 const FORM = /^(\d{1,15})\.([\w-]{43})$/;
 
-/** A value that only this platform can make, for an account and the end of its mark. */
+/** Computes the mark for an account and the end of its validity. Only this platform can compute the mark. */
 type MarkOf = (userId: string, until: number) => string;
 
 export class RegistrationCookie {
@@ -21,7 +21,8 @@ export class RegistrationCookie {
 
   constructor(publicUrl: string, markOf: MarkOf) {
     this.#secure = publicUrl.startsWith('https:');
-    // Browsers take a cookie of this prefix only over https and from its own host, so that no page of a tunnel can plant one.
+    // Browsers accept a cookie with the prefix `__Host-` only over https and from its own host, so no page of a tunnel can plant the
+    // cookie.
     this.#name = this.#secure ? `__Host-${NAME}` : NAME;
     this.#markOf = markOf;
   }
@@ -32,7 +33,10 @@ export class RegistrationCookie {
     setCookie(context, this.#name, `${until}.${this.#markOf(userId, until)}`, { ...this.#attributes(), maxAge });
   }
 
-  /** Whether the request comes from the browser in which that account was registered within the last day. With two such cookies nobody knows whose they are. */
+  /**
+   * Returns true if the account was registered in the request's browser within the last day. With two such cookies the origin is unclear,
+   * and the result is false.
+   */
   isOf(context: Context<PlatformEnv>, userId: string, now: number): boolean {
     const [shown = '', ...more] = cookieValues(context, this.#name);
     const [, until = '', mark = ''] = FORM.exec(shown) ?? [];

@@ -1,4 +1,4 @@
-// Who is asking: a user, by an access token.
+// Authenticates API calls: a user with an access token.
 
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
@@ -12,7 +12,7 @@ const BEARER = /^Bearer +([\w.~+/=-]+) *$/i;
 
 type UserContext = Pick<AuthContext, 'accessTokens' | 'users'>;
 
-/** Who is asking: the bearer's access token, and the account behind it as it was at most two seconds ago. */
+/** Middleware that requires a valid access token. The state of the account is at most two seconds old. */
 export const requireUser =
   (deps: UserContext): MiddlewareHandler<PlatformEnv> =>
   async (context, next) => {
@@ -26,13 +26,14 @@ const actorOf = async (
 ): Promise<LoggedInActor> => {
   if (authorization === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
   const token = BEARER.exec(authorization)?.[1];
-  // Whatever became of the key: who sends one looks for the wrong door, not for a new key.
+  // An API key in place of an access token gets a hint, whether the key is valid or not: the caller has the wrong kind of credential and
+  // does not need a new key.
   if (token !== undefined && looksLikeApiKey(token)) throw new Fault('ACCESS_TOKEN_IS_API_KEY');
   const claims = token === undefined ? null : await accessTokens.check(token);
   if (claims === null) throw new Fault('ACCESS_TOKEN_INVALID');
   const known = await users.find(claims.userId);
   if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
-  // Before the epoch: suspending raises it, and the owner should learn why.
+  // Checked before the epoch. A suspension raises the epoch, but the owner should learn the real reason.
   if (known.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
   if (known.epoch !== claims.epoch) throw new Fault('ACCESS_TOKEN_INVALID');
   return { kind: 'user', userId: claims.userId, epoch: claims.epoch };

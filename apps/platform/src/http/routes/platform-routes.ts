@@ -1,4 +1,4 @@
-// All routes of the platform, and what each of them needs besides the services' context.
+// Adds all routes of the platform, with their dependencies beyond the services' context.
 import type { Secret } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { AccountHost } from '../../mcp/account-host.ts';
@@ -23,6 +23,7 @@ import type { PlatformApp, RouteContext } from '../shared/platform-env.ts';
 import { addAuthRoutes } from './auth/auth-routes.ts';
 import { addBillingRoutes } from './billing/billing-routes.ts';
 import { addDomainRoutes } from './domains/domain-routes.ts';
+import { addDownloadRoutes } from './downloads/download-routes.ts';
 import { addChallengeRoutes } from './edges/challenge-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './edges/edge-link-routes.ts';
 import { addKeyRoutes } from './keys/key-routes.ts';
@@ -44,34 +45,34 @@ export interface PlatformRouteDeps
     Omit<EdgeLinkDeps, 'strangers'>,
     DomainsContext,
     AccountTokens {
-  /** Database connections for edges alone. */
+  /** Database connections reserved for calls of edges. */
   readonly linkDb: Db;
-  /** The turns of API calls. */
+  /** Admission of API calls, which limits calls per account and network. */
   readonly admission: ApiAdmission;
-  /** Of the platform's host below the domain; nobody's to reserve. */
+  /** Label of the platform's host below the server's domain, which no account can reserve. */
   readonly platformLabel?: string | null;
-  /** `[limits] account_share`. */
+  /** The configuration value `[limits] account_share`. */
   readonly accountShare: number;
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
-  /** null: it is not built. */
+  /** Files of the dashboard. Null if the dashboard has not been built. */
   readonly dashboard: StaticFiles | null;
-  /** Of the page of the API. */
+  /** Files of the viewer for the API documentation. */
   readonly viewer: StaticFiles;
-  /** About programs that ask to be connected. */
+  /** Metadata documents of OAuth clients that ask to be connected. */
   readonly clientDocuments: ClientDocuments;
-  /** A mail waits in the outbox. */
+  /** Wakes the mail sender. Called when a mail has been added to the outbox. */
   readonly wakeMailer: () => void;
-  /** The invitation for the first account was used. */
+  /** Called when the invitation for the first account has been used. */
   readonly firstAccountMade: () => void;
-  /** The one that is listened on. */
+  /** Returns the port that the platform listens on. */
   readonly port: () => number;
-  /** Of the operator. */
+  /** The operator's token for reading the metrics. */
   readonly adminToken: Secret;
   readonly ordering: MetricsContext['ordering'];
 }
 
-/** Access tokens, and the keys that sign them. */
+/** Access tokens, and the keys that sign the tokens. */
 export interface AccountTokens {
   readonly signingKeys: SigningKeys;
   readonly accessTokens: AccessTokens;
@@ -104,6 +105,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+  addDownloadRoutes(app, deps);
 };
 
 interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
@@ -124,7 +126,10 @@ const addMcp = (app: PlatformApp, parts: McpParts): void => {
   addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts), admission });
 };
 
-/** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */
+/**
+ * Creates the parts of the authorization server. Its attempts are counted separately from sign-ins, so that a faulty program cannot block
+ * a user's sign-in.
+ */
 const makeOauth = (
   { db, clock, settings }: PlatformRouteDeps,
   { keys, users }: { readonly keys: SigningKeys; readonly users: UserCache },

@@ -1,4 +1,4 @@
-// A gate with room for all that a test opens, unless told otherwise. Used by tests only.
+// Connection gate with room for all connections of a test unless told otherwise. For tests only.
 
 import { ConnectionGate } from '@tunnel/http-shell';
 import { Admission } from '@tunnel/rules/admission';

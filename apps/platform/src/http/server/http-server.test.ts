@@ -21,7 +21,7 @@ afterEach(async () => {
 interface StartOptions {
   readonly port?: number;
   readonly clock?: Clock;
-  /** Connections that it may hold. */
+  /** Maximum number of API connections. */
   readonly api?: number;
 }
 
@@ -66,8 +66,8 @@ const say = async (port: number, bytes: string): Promise<string> => {
   return text(socket);
 };
 
-describe('the HTTP server of the platform', () => {
-  it('serves the app, and knows the address of the caller', async () => {
+describe("the platform's HTTP server", () => {
+  it("serves the app and knows the caller's address", async () => {
     const { url } = await start();
     const answer = await fetch(`${url}/address`, { headers: { 'x-request-id': 'mine' } });
     expect(await answer.text()).toBe('127.0.0.1');
@@ -91,7 +91,7 @@ describe('the HTTP server of the platform', () => {
     ['TRACE', 'TRACE /address HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 405],
     ['no body where one is announced', 'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n', 400],
     ['a broken escape', 'GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 404],
-  ])('answers %s with JSON and an id', async (_, bytes, status) => {
+  ])('responds to %s with JSON and a request ID', async (_, bytes, status) => {
     const { server } = await start();
     const answer = await say(server.address.port, bytes);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
@@ -107,7 +107,7 @@ describe('the HTTP server of the platform', () => {
   it.each([
     ...['Host: localhost', 'Host: LocalHost:8080', 'Host: localhost.', 'Host: 127.0.0.1:1', 'Host: [::1]:8080'],
     'hOsT:127.0.0.1',
-  ])('answers to %s', async (header) => {
+  ])('responds to the host %s', async (header) => {
     const { server } = await start();
     expect(await statusOf(server.address.port, '/address', header)).toBe('200');
   });
@@ -119,7 +119,7 @@ describe('the HTTP server of the platform', () => {
     'localhost.evil.example',
     '10.0.0.1',
     'a.localhost',
-  ])('does not answer to a page that reached it as %s: 421, in words; but to probes and edges', async (name) => {
+  ])('returns 421 with a message for the foreign host %s, except on probes and edge paths', async (name) => {
     const { server } = await start();
     const { port } = server.address;
     const answer = await say(port, `GET /address HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`);
@@ -133,7 +133,7 @@ describe('the HTTP server of the platform', () => {
     }
   });
 
-  it('takes a target with a host of its own by that host, whatever the header says', async () => {
+  it('uses the host of an absolute target instead of the Host header', async () => {
     const { server } = await start();
     const { port } = server.address;
     expect(await statusOf(port, 'http://localhost/address', 'Host: localhost')).toBe('200');
@@ -146,7 +146,7 @@ describe('the HTTP server of the platform', () => {
   });
 
   it.each(['GET %s HTTP/1.0\r\n\r\n', 'GET %s HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'])(
-    'answers a probe that names no host (%j), and nothing else',
+    'responds to a probe without a host (%j), but rejects other paths with 400',
     async (head) => {
       const { server } = await start();
       const ask = async (path: string) => (await say(server.address.port, head.replace('%s', path))).slice(9, 12);
@@ -155,7 +155,7 @@ describe('the HTTP server of the platform', () => {
     },
   );
 
-  it('on an address that others reach answers to public_url alone', async () => {
+  it("on a public address serves only public_url and the simulator's webhooks", async () => {
     const { server } = await start({
       settings: { ...settings, host: '0.0.0.0', public_url: 'https://tunnel.example' },
     });
@@ -169,13 +169,13 @@ describe('the HTTP server of the platform', () => {
     ] as const) {
       expect([name, await statusOf(port, '/address', `Host: ${name}`)]).toEqual([name, status]);
     }
-    // The webhooks of a simulator beside it come by address; they do not open the door for others.
+    // Webhooks of a local simulator use the IP address as host. Other paths stay closed to that host.
     expect(await statusOf(port, '/billing/webhook', `Host: 127.0.0.1:${port}`)).toBe('404');
     expect(await statusOf(port, '/address', `Host: 127.0.0.1:${port}`)).toBe('421');
     expect(await statusOf(port, '/billing/webhook', 'Host: evil.example')).toBe('421');
   });
 
-  it('says of a head that is too large that it is', async () => {
+  it('names the cause when request headers are too large', async () => {
     const { server } = await start();
     const answer = await say(
       server.address.port,
@@ -184,7 +184,7 @@ describe('the HTTP server of the platform', () => {
     expect(answer).toMatch(/^HTTP\/1.1 400 .*"error":"the request headers are larger than 16384 bytes"/s);
   });
 
-  it('refuses a body that grows over the limit while it comes', async () => {
+  it('rejects a chunked body once it exceeds the limit, with 413', async () => {
     const { server } = await start();
     const chunk = `ffff\r\n${'a'.repeat(0xffff)}\r\n`;
     const head = 'POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -198,7 +198,7 @@ describe('the HTTP server of the platform', () => {
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n', 'resetAndDestroy'],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n', 'end'],
   ] as const)(
-    'an upload %s that breaks off (%#) is nobody’s trouble: 499, no line above debug, and the database is where it was',
+    'ends an upload %s that breaks off (%#) as 499, logged at debug level only, without blaming the database',
     async (_, rest, leave) => {
       const output = new PassThrough();
       const told = createLogger({ level: 'debug', format: 'json', stream: output });
@@ -223,8 +223,8 @@ describe('the HTTP server of the platform', () => {
     },
   );
 
-  it('lets a request finish when it stops, and takes no other', async () => {
-    // Time stands still: however slow the machine is, the request is within its grace.
+  it('lets a running request finish while stopping, and accepts no further connections', async () => {
+    // The fake clock stands still, so the request stays within its grace time however slow the machine is.
     const clock = new FakeClock();
     const { server, url, finish, asked } = await start({ clock });
     const answer = fetch(`${url}/slow`);
@@ -233,12 +233,12 @@ describe('the HTTP server of the platform', () => {
     await expect(fetch(`${url}/address`)).rejects.toThrow();
     finish();
     expect(await (await answer).text()).toBe('done');
-    // The connection of the caller, which is idle now, is swept away.
+    // Sweeps the caller's connection, which is idle now.
     await clock.advance(LIMITS.HTTP_STOP_GRACE_MS);
     await stopped;
   });
 
-  it('names the port that is taken and the key that sets it', async () => {
+  it('reports the port in use and its config key', async () => {
     const { server } = await start();
     await expect(start({ port: server.address.port })).rejects.toMatchObject({
       code: 'CONFIG_PORT_TAKEN',
@@ -247,7 +247,7 @@ describe('the HTTP server of the platform', () => {
   });
 });
 
-it('a connection that cannot be accepted, as when no descriptors are left, does not end the process', async () => {
+it("the platform's HTTP server survives an accept error, as when file descriptors run out", async () => {
   const listen = vi.spyOn(Server.prototype, 'listen');
   const { server, url } = await start();
   const [inner] = listen.mock.contexts;

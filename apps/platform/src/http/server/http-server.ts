@@ -1,4 +1,4 @@
-// The HTTP server of the platform: its port, its time limits, and what it says to requests that never reach the app.
+// The HTTP server of the platform: its port, its time limits, and its responses to requests that never reach the app.
 import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
@@ -19,22 +19,22 @@ import { CHALLENGE_PATH } from '../shared/paths.ts';
 import type { PlatformApp } from '../shared/platform-env.ts';
 import { noAddress, platformErrorMapper } from './platform-app.ts';
 
-/** For the head of a request: a caller that sends nothing must not hold a connection. */
+/** Time limit for receiving the head of a request, so that an idle caller cannot hold a connection. */
 const HEAD_TIMEOUT_MS = 15_000;
-/** For a whole request, its body included. */
+/** Time limit for receiving a whole request, including the body. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export interface HttpServerOptions {
   readonly host: string;
-  /** 0: any free port. */
+  /** Port to listen on. 0 means any free port. */
   readonly port: number;
   readonly app: PlatformApp;
   readonly gate: ConnectionGate;
-  /** The turns of API calls; absent: every request is served at once. */
+  /** Admission of API calls. Absent if every request is served at once. */
   readonly admission?: Pick<ApiAdmission, 'pass'> | undefined;
-  /** Nothing but this path and those below it is there; absent: everything is. */
+  /** Path prefix. Requests for paths without the prefix get a 404. Absent without such a restriction. */
   readonly onlyBelow?: string;
-  /** It speaks TLS; its certificate comes with `renew`. Absent: in clear. */
+  /** Serves TLS; `renew` sets the certificate. Absent for unencrypted HTTP. */
   readonly tls?: Pick<ListenerDoor, 'challengeFor'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -78,17 +78,20 @@ export class HttpServer extends HttpListener {
 }
 
 /**
- * What a port with TLS takes in clear: authorities validate a name so, and the payment processor's stand-in on this machine signs what it sends. All else
- * has secrets.
+ * Returns true if a TLS port accepts the request unencrypted: certificate authorities validate a name over http, and the payment
+ * simulator on this machine signs its webhooks. All other requests carry secrets.
  */
 const isForClear = ({ url = '', socket }: IncomingMessage): boolean =>
   url.startsWith(CHALLENGE_PATH) ||
   (url === BILLING_WEBHOOK_PATH && isLoopbackHost(plainAddress(socket.remoteAddress ?? '')));
 
-/** In the URL of a request without one: balancers probe by HTTP/1.0. Whether it needs one is the app's business. */
+/**
+ * Host in the URL of a request without a Host header, such as a load balancer's probe over HTTP/1.0. The app decides whether a request
+ * needs a host.
+ */
 const NO_HOST = 'no-host.invalid';
 
-/** Their target or host makes no URL. */
+/** Answers requests with a target or host that forms no valid URL. */
 const answerUnread = (error: unknown, answerOf: ErrorMapper): Response => {
   const known = error instanceof RequestError ? noAddress(error) : error;
   const requestId = newRequestId();

@@ -21,7 +21,7 @@ describe('a server on loopback', () => {
       '127.9.8.7:1',
     ],
     ...['[::1]:8080', '[::1]', '[0:0:0:0:0:0:0:1]:8080', 'localhost:9000'],
-  ])('answers to %s', (authority) => expect(isOwn(authority)).toBe(true));
+  ])('responds to the host %s', (authority) => expect(isOwn(authority)).toBe(true));
 
   it.each([
     ...[
@@ -52,9 +52,9 @@ describe('a server on loopback', () => {
       'localhost..',
     ],
     ...['2130706433:8080', '0x7f.1', '[localhost]'],
-  ])('does not answer to %j', (authority) => expect(isOwn(authority)).toBe(false));
+  ])('does not respond to the host %j', (authority) => expect(isOwn(authority)).toBe(false));
 
-  it('answers to its published name too, as a proxy in front of it sends it', () => {
+  it('also responds to its published host, as sent by a proxy in front', () => {
     const behindProxy = at('https://Tunnel.example', 'localhost');
     for (const authority of ['tunnel.example', 'tunnel.example:443', 'TUNNEL.EXAMPLE.', '127.0.0.1:8080']) {
       expect([authority, behindProxy(authority)]).toEqual([authority, true]);
@@ -65,9 +65,9 @@ describe('a server on loopback', () => {
   });
 });
 
-describe('a server that others can reach', () => {
+describe('a server on a public address', () => {
   it.each(['0.0.0.0', '::', '192.0.2.1', 'tunnel.example'])(
-    'on %s answers to its published authority alone',
+    'at %s responds only to its published authority',
     (host) => {
       const isOwn = at('http://tunnel.example:8080', host);
       expect(isOwn('tunnel.example:8080')).toBe(true);
@@ -77,7 +77,7 @@ describe('a server that others can reach', () => {
     },
   );
 
-  it('may be published by an address', () => {
+  it('can be published by IP address', () => {
     expect(at('http://[2001:db8::1]:8080', '::')('[2001:DB8::1]:8080')).toBe(true);
     expect(at('http://192.0.2.1', '0.0.0.0')('192.0.2.1:80')).toBe(true);
   });

@@ -1,22 +1,23 @@
-// Which authorities (host and port, as the header Host has them) are a server's own. A page of somebody else whose name was made to point
-// here (DNS rebinding) shows itself by that name: whoever answers to it lends that page the visitor's network.
+// Rules for the authorities (host and port, as in the Host header) that belong to a server. In a DNS rebinding attack, the name of a
+// foreign page is made to point to this server, and the page sends its own name as Host. A server that answers under any name would give
+// the page access to the visitor's network.
 import { isLoopbackHost } from '@tunnel/rules/net';
 
 export interface OwnAuthorities {
-  /** How people reach it. `port` is always given, that of the scheme where the URL has none. */
+  /** Host and port of the public URL. `port` is always set, to the scheme's default if the URL has no port. */
   readonly published: { readonly host: string; readonly port: number };
-  /** The port that the scheme of the published URL has anyway. */
+  /** Default port of the public URL's scheme. */
   readonly defaultPort: number;
-  /** What it listens on. While that is loopback, so is everybody who calls it by a name of this machine. */
+  /** Address on which the server listens. On a loopback address, every caller that uses a name of this machine is local. */
   readonly listensOn: string;
 }
 
-/** A name or an IPv4 address, or an IPv6 address in brackets; then a port. Nothing else: no user, no path, no space. */
+/** Format of an authority: a name, an IPv4 address, or an IPv6 address in brackets, then an optional port. No user, path or space. */
 const FORM = /^(\[[0-9a-f:.]{2,45}\]|[^\s:/?#@[\]\\]{1,255})(?::(\d{1,5}))?$/i;
 
 /**
- * Names of this machine count with any port: a forwarded port (ssh -L, a container) has another number than ours, and a name that a
- * stranger could point here is none of them.
+ * Creates a check of whether an authority belongs to this server. Loopback names are accepted with any port: a forwarded port (ssh -L, a
+ * container) differs from the server's port, and no attacker can make a loopback name point elsewhere.
  */
 export const ownAuthority = (own: OwnAuthorities): ((authority: string) => boolean) => {
   const published = { ...own.published, host: plainHost(own.published.host) };
@@ -30,5 +31,5 @@ export const ownAuthority = (own: OwnAuthorities): ((authority: string) => boole
   };
 };
 
-/** A dot at the end names the root of all names: the same host. */
+/** Normalizes a host name. A trailing dot stands for the DNS root and means the same host. */
 const plainHost = (host: string): string => host.toLowerCase().replace(/\.$/, '');

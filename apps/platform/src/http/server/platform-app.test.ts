@@ -65,8 +65,8 @@ const refusal = async (response: Response): Promise<[number, string, string]> =>
   return [response.status, body.code, body.error];
 };
 
-describe('the HTTP shell', () => {
-  it('gives every answer an id, the caller’s when it is plain, and the headers of an API', async () => {
+describe("the platform's HTTP app", () => {
+  it("gives every response an ID, the caller's if it is plain, and API headers", async () => {
     const own = await app.request('/list', { headers: { 'x-request-id': 'my-1' } });
     expect(own.headers.get('x-request-id')).toBe('my-1');
     expect(own.headers.get('x-content-type-options')).toBe('nosniff');
@@ -77,7 +77,7 @@ describe('the HTTP shell', () => {
     expect((await secure.request('/list')).headers.get('strict-transport-security')).toContain('max-age');
   });
 
-  it('answers 404 for an unknown path and 405 with Allow for a known one, before it asks for credentials', async () => {
+  it('returns 404 for an unknown path and 405 with Allow for a wrong method, before authentication', async () => {
     expect(await refusal(await app.request('/nothing'))).toEqual([404, 'API_NOT_FOUND', 'Not found: /nothing']);
     const locked = await app.request('/locked', { method: 'DELETE' });
     expect(locked.headers.get('allow')).toBe('GET, HEAD');
@@ -86,12 +86,12 @@ describe('the HTTP shell', () => {
     expect((await refusal(await app.request('/locked')))[0]).toBe(401);
   });
 
-  it('answers HEAD as GET, without a body', async () => {
+  it('responds to HEAD as to GET, without a body', async () => {
     const head = await app.request('/list', { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
 
-  it('tells nothing of the inside, and says 503 with Retry-After while the database is away', async () => {
+  it('hides internal errors, and returns 503 with Retry-After while the database is unavailable', async () => {
     expect(await refusal(await app.request('/broken'))).toEqual([500, 'INTERNAL', 'internal error']);
     const away = await app.request('/away');
     expect(away.headers.get('retry-after')).toBe('2');
@@ -101,22 +101,19 @@ describe('the HTTP shell', () => {
   it.each([
     ...['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND'],
     ...['EAI_AGAIN', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE', '57P01', '08006', '53300'],
-  ])(
-    'does not take an error with the code %s, of a mail server or the payment processor, for the database',
-    async (code) => {
-      const onDatabaseAway = vi.fn();
-      const own = makeApp({ onDatabaseAway });
-      const failure = Object.assign(new Error(`Connection terminated: ${code}`), { code });
-      own.get('/mail', () => Promise.reject(failure));
-      own.get('/processor', () => Promise.reject(new AggregateError([failure], 'all failed')));
-      for (const path of ['/mail', '/processor']) expect((await own.request(path)).status).toBe(500);
-      expect(onDatabaseAway).not.toHaveBeenCalled();
-      await own.request('/away');
-      expect(onDatabaseAway).toHaveBeenCalledOnce();
-    },
-  );
+  ])('does not mistake a %s error of a mail server or the payment processor for a database outage', async (code) => {
+    const onDatabaseAway = vi.fn();
+    const own = makeApp({ onDatabaseAway });
+    const failure = Object.assign(new Error(`Connection terminated: ${code}`), { code });
+    own.get('/mail', () => Promise.reject(failure));
+    own.get('/processor', () => Promise.reject(new AggregateError([failure], 'all failed')));
+    for (const path of ['/mail', '/processor']) expect((await own.request(path)).status).toBe(500);
+    expect(onDatabaseAway).not.toHaveBeenCalled();
+    await own.request('/away');
+    expect(onDatabaseAway).toHaveBeenCalledOnce();
+  });
 
-  it('serves nothing but health until the tables are there', async () => {
+  it('returns 503 except for health checks until the tables exist', async () => {
     let ready = false;
     const starting = makeApp({ databaseReady: () => ready });
     expect((await starting.request('/health')).status).toBe(200);
@@ -126,7 +123,7 @@ describe('the HTTP shell', () => {
     expect((await starting.request('/list')).status).toBe(200);
   });
 
-  it('believes X-Forwarded-For from trusted proxies and networks only', async () => {
+  it('trusts X-Forwarded-For only from trusted proxies and networks', async () => {
     const proxied = makeApp({ settings: { ...settings, trusted_proxies: ['10.0.0.0/8', '::1'] } });
     const ask = async (peer: string, forwarded: string) => {
       const headers = { host: 'localhost', 'x-forwarded-for': forwarded };
@@ -139,7 +136,7 @@ describe('the HTTP shell', () => {
     expect(await ask('10.1.2.3', 'rubbish')).toBe('10.1.2.3');
   });
 
-  it('believes the edge in front for its secret, of whichever address it is, and nobody else', async () => {
+  it("trusts forwarded headers with the edge's secret from any address, and not with a wrong secret", async () => {
     const edgeSecret = new Secret('of this run');
     const fronted = makeApp({ edgeSecret, settings: { ...settings, public_url: 'https://tunnels.example' } });
     const ask = async (headers: Record<string, string>) => {
@@ -157,14 +154,14 @@ describe('the HTTP shell', () => {
     expect(await year(vouched)).toBe('max-age=31536000');
     expect(await year({ ...vouched, 'x-forwarded-proto': 'http' })).toBeNull();
     expect(await year(claims)).toBeNull();
-    // By which port its visitor came is the edge's business.
+    // The edge decides which ports visitors may use.
     expect((await ask({ ...vouched, host: 'tunnels.example:80' })).status).toBe(200);
     expect((await ask({ ...claims, host: 'tunnels.example:80' })).status).not.toBe(200);
   });
 });
 
-describe('bodies', () => {
-  it('ignores fields that nobody asked for, and names the one that is wrong', async () => {
+describe('request bodies', () => {
+  it('ignore unknown fields, and errors name the invalid field', async () => {
     expect(await (await post('{"label":"a","more":1}')).json()).toEqual({ label: 'a' });
     const [status, , text] = await refusal(await post('{"label":7}'));
     expect([status, text]).toEqual([400, expect.stringMatching(/^label: /)]);
@@ -172,38 +169,41 @@ describe('bodies', () => {
     expect((await refusal(await app.request('/echo/1', { method: 'POST' })))[2]).toMatch(/^label: /);
   });
 
-  it('says where broken JSON breaks', async () => {
+  it('with broken JSON get a 400 that describes the syntax error', async () => {
     const [status, code, text] = await refusal(await post('{"label":"a",}'));
     expect([status, code]).toEqual([400, 'API_BAD_REQUEST']);
     expect(text).toMatch(/^the body is not valid JSON/);
   });
 
-  it.each([[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf]])('refuses %j, which is no UTF-8', async (...bytes) => {
-    const body = Buffer.concat([Buffer.from('{"label":"a'), Buffer.from(bytes), Buffer.from('"}')]);
-    expect(await refusal(await post(body))).toEqual([400, 'API_BAD_REQUEST', 'the body is not valid UTF-8']);
-    const announced = { 'content-length': String(body.length) };
-    expect((await refusal(await post(body, announced)))[2]).toBe('the body is not valid UTF-8');
-    // The sign for what could not be read is a letter like others.
-    expect((await post('{"label":"\ufffd"}')).status).toBe(200);
-  });
+  it.each([[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf]])(
+    'with the invalid UTF-8 bytes %j are rejected',
+    async (...bytes) => {
+      const body = Buffer.concat([Buffer.from('{"label":"a'), Buffer.from(bytes), Buffer.from('"}')]);
+      expect(await refusal(await post(body))).toEqual([400, 'API_BAD_REQUEST', 'the body is not valid UTF-8']);
+      const announced = { 'content-length': String(body.length) };
+      expect((await refusal(await post(body, announced)))[2]).toBe('the body is not valid UTF-8');
+      // U+FFFD in a valid body is a character like any other.
+      expect((await post('{"label":"\ufffd"}')).status).toBe(200);
+    },
+  );
 
-  it('refuses bodies that are not JSON with 415', async () => {
+  it('of another type than JSON get 415', async () => {
     const plain = await post('{"label":"a"}', { 'content-type': 'text/plain' });
     expect((await refusal(plain)).slice(0, 2)).toEqual([415, 'API_MEDIA_TYPE']);
   });
 
-  it.each(['a\\u0000b', '\\ud800', 'x\\udc00y'])('refuses %s, which is no text', async (text) => {
+  it.each(['a\\u0000b', '\\ud800', 'x\\udc00y'])('with %s, which is not valid text, are rejected', async (text) => {
     expect((await refusal(await post(`{"label":"${text}"}`)))[2]).toMatch(/^label: /);
     expect((await refusal(await post(`{"label":"a","deep":[{"x":"${text}"}]}`)))[2]).toMatch(/^deep\.0\.x: /);
   });
 
-  it('takes whole surrogate pairs, and survives any depth', async () => {
+  it('can contain surrogate pairs and any nesting depth', async () => {
     expect((await post('{"label":"\\ud83d\\ude00"}')).status).toBe(200);
     const depth = 30_000;
     expect((await post(`{"label":"a","deep":${'['.repeat(depth)}${']'.repeat(depth)}}`)).status).toBeLessThan(500);
   });
 
-  it('refuses more than 64 KiB, announced or not, but takes the batches of edges', async () => {
+  it('over 64 KiB get 413, with a declared length or chunked, except batches of edges', async () => {
     const large = JSON.stringify({ label: 'a'.repeat(70_000) });
     expect((await refusal(await post(large, { 'content-length': String(large.length) })))[0]).toBe(413);
     const stream = new Blob([large]).stream();
@@ -213,27 +213,27 @@ describe('bodies', () => {
 });
 
 describe('numbers in a query', () => {
-  it('take their default when absent', async () => {
+  it('have a default when absent, and large offsets are capped', async () => {
     expect(await (await app.request('/list')).json()).toEqual({ limit: 20, offset: 0 });
     expect(await (await app.request('/list?limit=100&offset=1000000')).json()).toEqual({ limit: 100, offset: 1e6 });
     const largest = Number.MAX_SAFE_INTEGER;
     expect(await (await app.request(`/list?offset=${'9'.repeat(400)}`)).json()).toEqual({ limit: 20, offset: largest });
   });
 
-  it.each(['0', '101', '1.5', 'x', '', '1e1', '99999999999999999999', '%00'])('refuse limit=%s', async (value) => {
+  it.each(['0', '101', '1.5', 'x', '', '1e1', '99999999999999999999', '%00'])('reject limit=%s', async (value) => {
     const [status, , text] = await refusal(await app.request(`/list?limit=${value}`));
     expect(status).toBe(400);
     expect(text).toBe(`limit must be an integer from 1 to 100, got '${decodeURIComponent(value)}'`);
   });
 
-  it('refuse a repeated one and a negative offset', async () => {
+  it('reject repeated values and negative offsets', async () => {
     expect((await refusal(await app.request('/list?limit=1&limit=2')))[2]).toMatch(/got '1, 2'$/);
     expect((await refusal(await app.request('/list?offset=-1')))[2]).toBe(
       "offset must be an integer of at least 0, got '-1'",
     );
   });
 
-  it('are whole numbers in the document', () => {
+  it('appear as integers in the OpenAPI document', () => {
     const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'x', version: '1' } });
     expect(document.paths?.['/list']?.get?.parameters?.[0]).toMatchObject({
       name: 'limit',

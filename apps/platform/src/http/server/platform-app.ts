@@ -1,4 +1,4 @@
-// The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
+// The HTTP app of the platform: checks and headers common to every request and response. Routes are added in their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { ServerConfig } from '@tunnel/config/server';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
@@ -19,6 +19,7 @@ import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
+import { isDownloadPath } from '../routes/downloads/download-routes.ts';
 import { isDashboardPath } from '../routes/pages/dashboard-routes.ts';
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
@@ -27,25 +28,25 @@ import { createRequestSource, type RequestSource } from '../shared/trusted-edge-
 import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 
-/** Of an edge's call: a batch holds up to 1000 records of its journal. */
+/** Maximum size of the body of an edge's call. A batch has up to 1000 journal records. */
 const EDGE_LINK_BODY_MAX_BYTES = 2 * 1024 * 1024;
 /**
- * Of a message to /mcp: arguments of tools are short.
+ * Maximum size of a message to /mcp. The arguments of tools are short.
  * @limit mcp: Platform: message, size | 413 `API_BODY_TOO_LARGE`
  */
 const MCP_BODY_MAX_BYTES = 256 * 1024;
 
 export interface PlatformAppOptions {
   readonly logger: Logger;
-  /** [platform] of server.toml. */
+  /** The section [platform] of server.toml. */
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url' | 'host'>;
-  /** By which the edge in front shows that a request is one of its visitors'; absent: there is no such edge. */
+  /** Secret with which the edge in front proves that it forwards a visitor's request. Absent without such an edge. */
   readonly edgeSecret?: Secret | undefined;
-  /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
+  /** Returns false until the database tables exist. Only /health and the dashboard's files are served before. */
   readonly databaseReady?: () => boolean;
-  /** A request met a database that is away. */
+  /** Called when a request finds the database unavailable. */
   readonly onDatabaseAway?: (error: DatabaseAway) => void;
-  /** An account was refused to make more on this day. */
+  /** Called when an account has reached its daily limit of creations. */
   readonly onWritesRefused?: ((userId: string) => void) | undefined;
   readonly newRequestId?: () => string;
 }
@@ -58,7 +59,7 @@ export const createPlatformApp = (deps: PlatformAppOptions): PlatformApp => {
   return app;
 };
 
-/** What every request passes. One step, not a chain of them: each link of a chain costs as much as all that is done here. */
+/** Middleware for every request. A single step instead of a chain, because a link of a chain costs as much as all checks here. */
 const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<PlatformEnv> => {
   const stamp = stampOf(deps);
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
@@ -68,9 +69,10 @@ const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<Pl
   return (context, next) => {
     const source = sourceOf(socketOf(context).incoming);
     stamp(context, source);
-    // The edge brings nothing here but the platform's own host.
+    // The edge in front forwards only requests for the platform's own host.
     if (source.visitor === null) refuseOtherHosts(context);
-    // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
+    // If only middleware matched, the path or method does not exist. Answered before credentials are checked, because the existing paths
+    // and methods are public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
     if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
     return refuseLargeBody(context, next);
@@ -79,26 +81,27 @@ const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<Pl
 
 const BY_ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])(:\d{1,5})?$/i;
 
-/** Quoted in an answer: a line, not a page. */
+/** Maximum length of a host quoted in a response, to keep the response a single line. */
 const HOST_SHOWN_CHARACTERS = 100;
 
 /**
- * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
- * address, of edges, which have a credential and `platform_url`, of authorities, and of calls in the process.
+ * Creates the check of the Host header. A foreign page that reaches the platform by a name pointing here is refused. Exempt are probes,
+ * which come by address; edges, which have a credential and `platform_url`; certificate authorities; and calls within the process.
  */
 const hostCheck = ({ public_url, host: listensOn }: PlatformAppOptions['settings']) => {
   const { protocol, hostname: host, port } = new URL(public_url);
   const defaultPort = protocol === 'https:' ? 443 : 80;
   const isOwn = ownAuthority({ published: { host, port: Number(port || defaultPort) }, defaultPort, listensOn });
-  // The simulator beside us calls by the address that we listen on. Its webhooks are signed, and an address is no stranger's name.
+  // The local simulator calls the listen address. Its webhooks are signed, and no attacker can use an address as a host name.
   const isOwnOfWebhooks = (authority: string): boolean => BY_ADDRESS.test(authority) || isOwn(authority);
-  // Nearly all requests have one and the same.
+  // Cache of the last accepted host, which is the same for nearly all requests.
   let lastOwn: string | undefined;
   return (context: Context<PlatformEnv>): void => {
     const { incoming } = socketOf(context);
     if (incoming === undefined || isForAnyHost(context.req.path)) return;
     const { host: named = '' } = incoming.headers;
-    // A target with a host of its own (RFC 9112, 3.2.2) counts before the header; a browser sends neither one against the other.
+    // A target with a host (RFC 9112, 3.2.2) takes precedence over the header. A browser never sends a target and a header that
+    // contradict.
     const target = incoming.url?.startsWith('/') === false ? new URL(context.req.url).host : named;
     if (named === lastOwn && target === named) return;
     if (target === '') throw noAddress();
@@ -110,7 +113,7 @@ const hostCheck = ({ public_url, host: listensOn }: PlatformAppOptions['settings
   };
 };
 
-/** Of a request whose target and host make no URL. */
+/** Returns the fault for a request with a target and host that form no valid URL. */
 export const noAddress = (cause?: Error): Fault =>
   new Fault('API_BAD_REQUEST', { reason: 'the request URL is not valid' }, cause === undefined ? {} : { cause });
 
@@ -120,10 +123,11 @@ const isForAnyHost = (path: string): boolean =>
   path.startsWith(`${EDGE_LINK_PATH}/`) ||
   path.startsWith(CHALLENGE_PATH);
 
-/** The page of the dashboard says itself what is away. */
-const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
+/** Returns true if a path needs the database. The dashboard's page itself shows that the database is unavailable. */
+const needsDatabase = (path: string): boolean =>
+  !path.startsWith('/health') && !isDashboardPath(path) && !isDownloadPath(path);
 
-/** The id and address of a request, and the headers of every answer. */
+/** Sets the id and the caller's address of a request, and the common headers of the response. */
 const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppOptions) => {
   const headersOf = headersOfEveryAnswer({ publicUrl: settings.public_url, edgeSecret });
   return (context: Context<PlatformEnv>, source: RequestSource): void => {
@@ -131,7 +135,8 @@ const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: 
     const { outgoing } = socketOf(context);
     context.set('requestId', requestId);
     context.set('address', source.address);
-    // Straight to node where there is a socket: headers that go through hono make its answers several times as dear.
+    // With a socket, headers are written directly to Node.js, because headers set through hono make a response several times as
+    // expensive.
     const write = (name: string, value: string): void => {
       if (outgoing === undefined) context.header(name, value);
       else outgoing.setHeader(name, value);
@@ -181,7 +186,7 @@ const answerError = async (
   return sendError(context, answerOf(told, requestId));
 };
 
-/** What the platform's error mapper knows besides faults: a body that is not JSON. */
+/** Creates the platform's error mapper. Besides faults, the mapper knows the error of a body that is not JSON. */
 export const platformErrorMapper = (logger: Logger): ErrorMapper =>
   createErrorMapper({
     logger,
@@ -190,6 +195,7 @@ export const platformErrorMapper = (logger: Logger): ErrorMapper =>
       const isMediaType = error instanceof HTTPException && error.status === 415;
       return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
     },
-    // A database that is away is told of once, by whoever watches it, not by every request that meets it.
-    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY',
+    // The database watch logs an unavailable database once, so that failed requests do not log it again.
+    // Strangers could fill the log with requests for downloads that fail; the routes log the reason.
+    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY' || code.startsWith('DOWNLOAD'),
   });

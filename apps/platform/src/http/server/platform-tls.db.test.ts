@@ -1,4 +1,4 @@
-// The platform's own port over TLS: what it shows, renewals under traffic, challenges for its host, and those who come in clear.
+// The platform's port over TLS: certificates, renewals under traffic, challenges for the platform's host, and unencrypted requests.
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request } from 'node:https';
@@ -131,14 +131,14 @@ const ask = (agent: Agent): Promise<string> =>
 
 const serialOf = ({ cert }: { cert: string }): string => new X509Certificate(cert).serialNumber;
 
-it('refuses handshakes until the first certificate is there, and takes it up without a restart', async () => {
+it("the platform's TLS port refuses handshakes until the first certificate exists, then uses it without a restart", async () => {
   await start();
   await expect(shake()).rejects.toThrow();
   await keep(testCertificate());
   await eventually(async () => expect(await serialShown()).toBe(serialOf(testCertificate())));
 });
 
-it('shows a renewed one without one failed request, on new connections and on those that are kept', async () => {
+it("the platform's TLS port switches to a renewed certificate without a failed request", async () => {
   await keep(testCertificate());
   await start();
   await eventually(() => serialShown());
@@ -156,7 +156,7 @@ it('shows a renewed one without one failed request, on new connections and on th
   expect([...answers]).toEqual(['200 fine']);
 });
 
-it('takes the wildcard above its host where there is nothing better, and nothing of others', async () => {
+it("the platform's TLS port uses a wildcard if no better certificate exists, and none of other hosts", async () => {
   await keep(testCertificate(), 'other.test');
   await start();
   await tls.look();
@@ -169,7 +169,7 @@ it('takes the wildcard above its host where there is nothing better, and nothing
   expect(await serialShown()).toBe(serialOf(testCertificate()));
 });
 
-it('stays with the one before when the next cannot be opened or does not fit', async () => {
+it("the platform's TLS port keeps its certificate if the next one is broken or mismatched", async () => {
   await keep(testCertificate());
   await start();
   await tls.look();
@@ -183,7 +183,7 @@ it('stays with the one before when the next cannot be opened or does not fit', a
   expect(await serialShown()).toBe(serialOf(testCertificate()));
 });
 
-it('shows an authority the certificate of the challenge for its host, before there is another one', async () => {
+it("the platform's TLS port serves tls-alpn-01 challenges for its host even before its first certificate", async () => {
   await start();
   const alpn = { ALPNProtocols: ['acme-tls/1'] };
   await expect(shake(alpn)).rejects.toThrow();
@@ -194,7 +194,7 @@ it('shows an authority the certificate of the challenge for its host, before the
   await expect(shake({ ...alpn, servername: 'other.localhost' })).rejects.toThrow();
 });
 
-it('answers http-01 in clear, on any host, and tells everybody else there to come by https', async () => {
+it("the platform's TLS port serves http-01 unencrypted on any host, and 400 otherwise", async () => {
   await start();
   const url = `http://127.0.0.1:${server.address.port}`;
   challenges = [{ type: 'http-01', name: HOST, token: 'tok', keyAuthorization: 'tok.thumb' }];

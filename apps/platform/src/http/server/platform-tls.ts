@@ -1,4 +1,5 @@
-// HTTPS on the platform's own port: which certificate it shows, looked for again and again, and what it shows an authority that validates its host.
+// HTTPS on the platform's own port: finds the certificate to serve, checks regularly for a renewed certificate, and answers the challenge
+// of a certificate authority that validates the host.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { type ServerConfig } from '@tunnel/config/server';
@@ -10,37 +11,37 @@ import { DatabaseAway } from '../../db/database-away.ts';
 import { CHALLENGES, type KeptCertificates } from '../../services/certificates/edge-certificates.ts';
 import { bestFor, loadIssued, operatorsIssued } from '../../services/certificates/own-certificate.ts';
 
-/** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
+/** Interval for checking whether the certificate of the platform's own port has been renewed. */
 const OWN_CERTIFICATE_LOOK_MS = 2000;
-/** How often the platform checks whether the key for TLS session tickets is due for its daily change. */
+/** Interval for checking whether the daily change of the TLS session ticket key is due. */
 const TLS_PORT_TICKETS_LOOK_MS = 60_000;
 
 export interface PlatformTlsOptions {
   readonly publicUrl: string;
   readonly files: ServerConfig['tls'];
   readonly db: Db;
-  /** null: nothing is ordered here, or nothing can be told yet. */
+  /** Returns the access to ordered certificates. Null if the platform orders no certificates, or cannot read them yet. */
   readonly certificates: () => KeptCertificates | null;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** For handshakes from now on. */
+  /** Called with new TLS options for future handshakes. */
   readonly onRenewed: (options: SecureContextOptions) => void;
 }
 
 export class PlatformTls {
   readonly #options: PlatformTlsOptions;
   readonly #host: string;
-  /** Tickets are of this run: no other takes them. */
+  /** TLS session tickets with a random secret: a ticket is valid only during this run of the process. */
   readonly #terms: TlsTerms;
   readonly #files: CertificateFiles;
   readonly #challenges = new TokenBucket(CHALLENGES);
   #issued: CertificatePair | null = null;
-  /** Of what is shown, or what was found not to be fit. */
+  /** Id and serial number of the certificate in use, or of a newer certificate that was found unusable. */
   #seen = '';
   #problem = '';
   readonly #looks = new SingleFlight(() => this.#look().catch((error: unknown) => this.#failed(error)));
   #timer: Timer | undefined;
-  /** Of the challenge that is asked for now: an authority asks from several places. */
+  /** TLS context for the current challenge, reused because a certificate authority connects from several places. */
   #challenge: { readonly token: string; readonly context: SecureContext } | null = null;
 
   constructor(options: PlatformTlsOptions) {
@@ -57,7 +58,7 @@ export class PlatformTls {
     });
   }
 
-  /** Before the port opens. Rejects with a fault that names the file. */
+  /** Loads the certificate files before the port opens. Rejects with a fault that names the file. */
   async start(): Promise<void> {
     await this.#files.start();
     this.#show();
@@ -67,7 +68,7 @@ export class PlatformTls {
     }
   }
 
-  /** With the tables there. */
+  /** Starts checking the database for issued certificates. Called once the tables exist. */
   watch(): void {
     this.#timer ??= this.#options.clock.setInterval(() => void this.look(), OWN_CERTIFICATE_LOOK_MS);
     void this.look();
@@ -84,7 +85,7 @@ export class PlatformTls {
     return this.#looks.run();
   }
 
-  /** What an authority is shown; null: nobody waits for it. */
+  /** Returns the TLS context that answers a certificate authority's tls-alpn-01 challenge. Null if no challenge is pending for the host. */
   readonly challengeFor = async (host: string | null): Promise<SecureContext | null> => {
     try {
       return host === this.#host && this.#challenges.take(this.#options.clock.monotonic())
@@ -96,7 +97,7 @@ export class PlatformTls {
     }
   };
 
-  /** What was issued comes before the files, which are for names that have nothing better. */
+  /** The certificate to serve. An issued certificate takes precedence over the files, which are the fallback. */
   get #shown(): TlsFiles | null {
     return this.#issued ?? this.#files.current;
   }
@@ -135,7 +136,7 @@ export class PlatformTls {
     return context;
   }
 
-  /** Once each: it is tried again every few seconds. A database that is away is told of elsewhere. */
+  /** Logs a failure once per reason, because the check is retried every few seconds. An unavailable database is logged elsewhere. */
   #failed(error: unknown): void {
     if (error instanceof DatabaseAway) return;
     const reason = error instanceof Error ? error.message : String(error);

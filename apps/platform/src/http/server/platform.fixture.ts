@@ -1,4 +1,4 @@
-// The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
+// The platform's HTTP app over a separate database, with two users who identify themselves with a header. For tests only.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import type {
@@ -21,7 +21,7 @@ import type { UserActor } from '../../services/shared/service-context.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../shared/platform-env.ts';
 import { createPlatformApp } from './platform-app.ts';
 
-/** Stands in for every edge: says what a test puts in, and remembers what it was asked. */
+/** Stands in for every edge: returns the response set by the test, and records the calls. */
 export class ScriptedEdges {
   readonly asked: unknown[][] = [];
   answer: unknown = null;
@@ -86,7 +86,7 @@ export interface PlatformFixture {
   readonly app: PlatformApp;
   readonly alice: UserActor;
   readonly bob: UserActor;
-  /** As one of them. */
+  /** Sends a request as the given user. */
   ask(user: UserActor | null, method: string, path: string, body?: unknown): Promise<Response>;
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// What every request has to be before a handler sees it: of the described types, without characters that no text has.
+// Checks request bodies and parameters before a handler runs: the types must match the schema, and texts must not contain invalid
+// characters.
 import { isUtf8 } from 'node:buffer';
 import type { Hook } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
@@ -6,30 +7,30 @@ import { headerOf, unreadableFault } from '@tunnel/http-shell';
 import type { Context } from 'hono';
 import type { PlatformEnv } from '../shared/platform-env.ts';
 
-/** PostgreSQL stores no NUL, and UTF-8 has no lone surrogate: neither is part of any text. */
+/** Characters that no text contains: PostgreSQL cannot store NUL, and UTF-8 has no lone surrogates. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
 const NO_TEXT = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
-/** Quoted in an answer: a line, not a page. */
+/** Maximum length of a field name quoted in a response, to keep the response a single line. */
 const SHOWN_CHARACTERS = 200;
 
 /**
- * Reads a JSON body as bytes. Whoever asks for its text later is given what is made of them, and the bytes are still there: a
- * text does not tell that what it was made of was none.
+ * Starts reading a JSON body as bytes. Later reads as text are derived from the bytes, which stay available: only the bytes can show that
+ * the body was not valid UTF-8.
  */
 export const keepBytes = (context: Context<PlatformEnv>): void => {
   if (!saysJson(context)) return;
-  // Whoever reads the text hears of a body that breaks off.
+  // If the body is cut off, the handler that reads the text gets the error.
   context.req.arrayBuffer().catch(() => {});
 };
 
 const saysJson = (context: Context<PlatformEnv>): boolean => /json/i.test(headerOf(context, 'content-type') ?? '');
 
-/** The hook of all routes, called with what the schema made of a body, a query or the parameters of a path. */
+/** Validation hook of all routes, called with the schema's result for a body, a query or path parameters. */
 export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = async (result, context) => {
   if (result.target === 'json' && saysJson(context) && !isUtf8(await context.req.arrayBuffer())) throw notUtf8();
   if (!result.success) throw unreadableFault(result.error.issues[0], result.target);
-  // An odd parameter of a path is a thing that does not exist: its route answers 404.
+  // An invalid path parameter names a thing that does not exist, so its route responds with 404.
   if (result.target === 'param') return;
   const field = fieldWithoutText(result.data);
   if (field === null) return;
@@ -41,11 +42,14 @@ const notUtf8 = (): Fault => new Fault('API_BAD_REQUEST', { reason: 'the body is
 interface Spot {
   readonly value: unknown;
   readonly key: string;
-  /** null: the whole. */
+  /** The object or array that contains the value. Null for the whole body. */
   readonly within: Spot | null;
 }
 
-/** Where the first such string is; null: nowhere. Without recursion, as the depth is the caller's choice. */
+/**
+ * Returns the path of the first string with an invalid character, or null. Works without recursion, because the caller controls the
+ * depth.
+ */
 const fieldWithoutText = (data: unknown): string | null => {
   const waiting: Spot[] = [{ value: data, key: '', within: null }];
   for (let spot = waiting.pop(); spot !== undefined; spot = waiting.pop()) {
@@ -63,7 +67,7 @@ const nameOf = (found: Spot): string => {
   return keys.join('.').slice(0, SHOWN_CHARACTERS) || 'body';
 };
 
-/** Says where broken JSON breaks; null: the body is not the trouble. */
+/** Describes where broken JSON is broken. Returns null if the body is not the problem. */
 export const problemOfJson = async (context: Context<PlatformEnv>): Promise<string | null> => {
   if (!saysJson(context)) return null;
   try {

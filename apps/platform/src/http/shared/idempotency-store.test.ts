@@ -4,7 +4,7 @@ import { decryptResponse, encryptResponse, hashOfKey } from './idempotency-store
 const OURS = { userId: 'ann', key: 'order-1' };
 const BODY = { client_secret: 'seti_1_secret_2' };
 
-it('is opened by the key it was kept under, and shows nothing without', () => {
+it('a stored response is unreadable, and decrypts only with its idempotency key and account', () => {
   const sealed = encryptResponse(OURS, BODY);
   expect(Buffer.from(sealed, 'base64').toString('latin1')).not.toContain('secret');
   expect(decryptResponse(OURS, sealed)).toEqual(BODY);
@@ -12,14 +12,14 @@ it('is opened by the key it was kept under, and shows nothing without', () => {
   expect(() => decryptResponse({ ...OURS, userId: 'bob' }, sealed)).toThrow();
 });
 
-it('is not opened when a byte was changed, and is another text each time', () => {
+it('a stored response is encrypted differently each time, and a changed byte is detected', () => {
   const bytes = Buffer.from(encryptResponse(OURS, BODY), 'base64');
   expect(encryptResponse(OURS, BODY)).not.toBe(bytes.toString('base64'));
   bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1);
   expect(() => decryptResponse(OURS, bytes.toString('base64'))).toThrow();
 });
 
-it('is looked for under a name that tells neither key nor account', () => {
+it('the lookup hash of an idempotency key differs per account and reveals neither', () => {
   expect(hashOfKey(OURS)).toMatch(/^[0-9a-f]{64}$/);
   expect(hashOfKey({ ...OURS, userId: 'bob' })).not.toBe(hashOfKey(OURS));
 });

@@ -1,14 +1,14 @@
-// The slots of idempotency keys in the database: taken by the first request with a key, filled with its encrypted response.
+// Idempotency keys in the database. The first request with a key reserves the key and stores its encrypted response there.
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 
-/** A request without an answer after so long has died with its process: the next one with its key is done anew. */
+/** Time after which a request without a response counts as lost with its process. The next request with the key is executed again. */
 export const IDEMPOTENCY_LEASE_MS = 90_000;
 
-/** One order of one account. */
+/** A request of an account with an idempotency key. */
 export interface KeyedRequest {
   readonly userId: string;
   readonly key: string;
@@ -16,7 +16,9 @@ export interface KeyedRequest {
   readonly requestHash: string;
 }
 
-/** Ours to fill. Taken then: somebody else may have taken it since, when we were too slow. */
+/**
+ * A key reserved by this request. `takenAt` identifies the reservation: if the request is too slow, another request may reserve the key.
+ */
 export interface KeyReservation {
   readonly userId: string;
   readonly key: string;
@@ -34,8 +36,8 @@ export type KeyState =
   | { readonly kind: 'answered'; readonly answer: StoredResponse };
 
 /**
- * The slots of idempotency keys in the database: taken by the first request with a key, filled with its answer. Throws
- * IDEMPOTENCY_KEY_REUSED when the key is another order's.
+ * Reserves an idempotency key, or returns the response of the earlier request with the key. Throws IDEMPOTENCY_KEY_REUSED if the key
+ * belongs to a different request.
  */
 export const reserveKey = async (db: Db, order: KeyedRequest, now: number): Promise<KeyState> => {
   const { userId, key } = order;
@@ -65,7 +67,7 @@ const readKey = async (db: Db, { userId, key, operation, requestHash }: KeyedReq
     .where('user_id', '=', userId)
     .where('key', '=', hashOfKey({ userId, key }))
     .executeTakeFirst();
-  // Left a moment ago: to be taken with the next look.
+  // The key was released a moment ago. The next attempt can reserve it.
   if (row === undefined) return { kind: 'under-way' };
   if (row.operation !== operation || row.request_hash !== requestHash) throw new Fault('IDEMPOTENCY_KEY_REUSED');
   if (row.status === null || row.body === null) return { kind: 'under-way' };
@@ -82,7 +84,7 @@ export const storeResponse = async (db: Db, slot: KeyReservation, { status, body
     .execute();
 };
 
-/** For the next one with this key. */
+/** Releases a key, so that the next request with the key is executed. */
 export const releaseKey = async (db: Db, slot: KeyReservation): Promise<void> => {
   await db
     .deleteFrom('idempotency_keys')
@@ -101,13 +103,13 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Under which a response is looked for. */
+/** Returns the hash under which the response of a key is stored. */
 export const hashOfKey = ({ userId, key }: ResponseKey): string =>
   createHash('sha256').update(`name ${userId} ${key}`).digest('hex');
 
 /**
- * Stored responses hold secrets (a client secret, a link to the portal), and are only ever asked for by somebody who has the key
- * that they were given under: so that key, which is not stored itself, is what opens them.
+ * Derives the encryption key of a stored response from the idempotency key. Responses contain secrets (a client secret, a portal link).
+ * Only a caller with the idempotency key asks for the response, and the database does not contain the idempotency key.
  */
 const cipherKey = ({ userId, key }: ResponseKey): Buffer =>
   Buffer.from(hkdfSync('sha256', key, userId, 'kept answer', 32));

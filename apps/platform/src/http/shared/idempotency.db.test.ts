@@ -9,10 +9,10 @@ import { once } from './idempotency.ts';
 import { IDEMPOTENCY_LEASE_MS } from './idempotency-store.ts';
 
 let fixture: PlatformFixture;
-/** What carrying out an order does. */
+/** Work done by the request. */
 let work: (key: string | null) => Promise<unknown> = async () => ({});
 let clock: { now(): number } = systemClock;
-/** How fast those who wait lose their patience. */
+/** Speed of the clock that bounds the waiting time. */
 let speed = 1;
 const done: (string | null)[] = [];
 
@@ -54,15 +54,15 @@ const numbered = () => {
   work = async () => ({ number: (number += 1) });
 };
 
-describe('an order with an Idempotency-Key', () => {
-  it('is carried out once and answered the same each time', async () => {
+describe('a request with an Idempotency-Key', () => {
+  it('runs once and gets the same response each time', async () => {
     numbered();
     const answers = [await order('k'), await order('k'), await order('k')];
     expect(answers.map(({ status, body }) => [status, body])).toEqual([...[1, 2, 3].map(() => [200, { number: 1 }])]);
     expect(done).toEqual(['k']);
   });
 
-  it('leaves nothing readable behind: neither its key nor its answer', async () => {
+  it('stores neither its key nor its response in readable form', async () => {
     work = async () => ({ client_secret: 'open-sesame' });
     await order('my-own-key');
     const rows = await fixture.database.db.selectFrom('idempotency_keys').selectAll().execute();
@@ -70,7 +70,7 @@ describe('an order with an Idempotency-Key', () => {
     expect(JSON.stringify(rows)).not.toMatch(/open-sesame|client_secret|my-own-key/);
   });
 
-  it('is another one with another key, of another account, or without a key', async () => {
+  it('is a new request with another key, from another account, or without a key', async () => {
     numbered();
     await order('k');
     expect((await order('l')).body).toEqual({ number: 2 });
@@ -80,7 +80,7 @@ describe('an order with an Idempotency-Key', () => {
     expect((await order('k')).body).toEqual({ number: 1 });
   });
 
-  it('that comes twenty times at once is carried out once', async () => {
+  it('runs once if sent twenty times concurrently', async () => {
     numbered();
     const answers = await Promise.all(Array.from({ length: 20 }, () => order('race')));
     expect(done).toEqual(['race']);
@@ -90,7 +90,7 @@ describe('an order with an Idempotency-Key', () => {
   it.each([
     ['another operation', { operation: 'b' }],
     ['another body', { body: 'other' }],
-  ])('is refused for %s, also while the first is under way', async (_, other) => {
+  ])('is rejected for %s, even while the first request is running', async (_, other) => {
     let end = (): void => {};
     work = () =>
       new Promise((resolve) => {
@@ -106,7 +106,7 @@ describe('an order with an Idempotency-Key', () => {
     expect(done).toEqual(['k']);
   });
 
-  it('keeps a refusal too, told anew with the id of each request', async () => {
+  it("also repeats a stored error, each time with the request's own ID", async () => {
     work = async () => {
       throw new Fault('BILLING_NO_PAYMENT_METHOD');
     };
@@ -119,7 +119,7 @@ describe('an order with an Idempotency-Key', () => {
   });
 
   it.each([new Fault('BILLING_PROCESSOR_AWAY'), new Fault('BILLING_PROCESSOR_REFUSED'), new Error('a mistake')])(
-    'is carried out again after %s',
+    'runs again after %s',
     async (failure) => {
       work = async () => {
         throw failure;
@@ -130,7 +130,7 @@ describe('an order with an Idempotency-Key', () => {
     },
   );
 
-  it('that failed under the eyes of those who waited is carried out by one of them', async () => {
+  it('runs again for one of the waiting requests if the first request fails', async () => {
     work = async () => {
       numbered();
       throw new Fault('BILLING_PROCESSOR_AWAY');
@@ -140,7 +140,7 @@ describe('an order with an Idempotency-Key', () => {
     expect(done).toEqual(['k', 'k']);
   });
 
-  it.each(['', 'x'.repeat(256), 'ä', 'tab\there'])('has a key of printable ASCII, not %j', async (key) => {
+  it.each(['', 'x'.repeat(256), 'ä', 'tab\there'])('must have a key of printable ASCII, not %j', async (key) => {
     const headers = { 'x-user': fixture.alice.userId };
     const request = new Request('http://localhost/order/a', { method: 'POST', headers });
     request.headers.set('idempotency-key', key);
@@ -149,13 +149,13 @@ describe('an order with an Idempotency-Key', () => {
     expect(done).toEqual([]);
   });
 
-  it.each(['x', 'x'.repeat(255), 'with inner spaces', '~!"#$%&\''])('may have the key %j', async (key) => {
+  it.each(['x', 'x'.repeat(255), 'with inner spaces', '~!"#$%&\''])('can have the key %j', async (key) => {
     expect((await order(key)).status).toBe(200);
     expect(done).toEqual([key]);
   });
 });
 
-describe('an answer', () => {
+describe('a stored response', () => {
   it('is kept for 24 hours', async () => {
     numbered();
     const fake = new FakeClock(Date.UTC(2030, 5, 15));
@@ -167,7 +167,7 @@ describe('an answer', () => {
     expect((await order('k', { operation: 'b' })).body).toEqual({ number: 2 });
   });
 
-  it('that never came because the process died is looked for once more, by one', async () => {
+  it('is produced once more, by one request, if the first process died', async () => {
     const fake = new FakeClock(Date.UTC(2030, 5, 15));
     clock = fake;
     work = () => new Promise(() => {});
@@ -180,7 +180,7 @@ describe('an answer', () => {
     expect(done).toEqual(['k', 'k']);
   });
 
-  it('that takes too long is waited for up to a bound, and then to be asked for again', async () => {
+  it('is waited for up to a limit, then the request gets 409 with Retry-After', async () => {
     work = () => new Promise(() => {});
     void order('k');
     await eventually(() => expect(done).toEqual(['k']));

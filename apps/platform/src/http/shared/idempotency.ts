@@ -1,5 +1,5 @@
-// Idempotency-Key: the same order with the same key is carried out once, and answered the same each time. What failed on our
-// side or at the processor is not kept: sending it again is the point of the key.
+// Idempotency-Key: a request repeated with the same key is executed once and gets the same response. Failures of the platform or the
+// payment processor are not stored, because such a request must be repeatable.
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
 import { type Clock, sha256Hex } from '@tunnel/runtime';
@@ -16,13 +16,13 @@ import {
 } from './idempotency-store.ts';
 import type { PlatformEnv } from './platform-env.ts';
 
-/** As long as the payment processor takes them. */
+/** Maximum length of an idempotency key, the same as at the payment processor. */
 export const IDEMPOTENCY_KEY_MAX_CHARACTERS = 255;
-/** What a second request with a key waits for the first one. */
+/** Maximum time for which a second request with a key waits for the response to the first request. */
 const IDEMPOTENCY_WAIT_MS = 10_000;
-/** How often a second request looks for the answer to the first one. */
+/** Interval for checking whether the first request has been answered. */
 const IDEMPOTENCY_LOOK_MS = 100;
-/** What a caller is told to wait when the first one is still under way. */
+/** Retry time sent to a caller if the first request is still running. */
 const IDEMPOTENCY_RETRY_AFTER_SECS = 2;
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
@@ -35,10 +35,10 @@ interface IdempotencyDeps {
 }
 
 export interface Order<T> {
-  /** What is asked for, and with what: another order may not have the same key. */
+  /** Name of the operation. A key is bound to the operation and its input. */
   readonly operation: string;
   readonly input?: unknown;
-  /** `key`: null when the caller gave none. */
+  /** Executes the request. `key` is null if the caller sent no idempotency key. */
   readonly execute: (key: string | null) => Promise<T>;
 }
 
@@ -62,7 +62,7 @@ const keyOf = (context: Context<PlatformEnv>): string | null => {
   throw new Fault('IDEMPOTENCY_KEY_INVALID', { limit: IDEMPOTENCY_KEY_MAX_CHARACTERS });
 };
 
-/** Waits for an order that is under way. */
+/** Reserves the key. Waits while an earlier request with the key is running. */
 const waitForKey = async (
   { db, clock }: IdempotencyDeps,
   order: KeyedRequest,
@@ -94,7 +94,7 @@ const executeOnce = async <T>({ db }: IdempotencyDeps, slot: KeyReservation, exe
     if (error instanceof Fault && error.status < 500) {
       await storeResponse(db, slot, { status: error.status, body: { error: error.message, code: error.code } });
     } else {
-      // The database may be the trouble: then the slot runs out by itself.
+      // If the release fails because the database is unavailable, the reservation expires automatically.
       await releaseKey(db, slot).catch(() => {});
     }
     throw error;

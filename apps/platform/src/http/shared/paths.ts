@@ -1,6 +1,6 @@
-// Paths that several parts know: of routes outside of the API that is described.
+// Paths used in several files, of routes outside the documented API.
 
 export const MCP_PATH = '/mcp';
 
-/** Answers to http-01 are below it (RFC 8555, 8.3). */
+/** Path prefix of the responses to http-01 challenges (RFC 8555, 8.3). */
 export const CHALLENGE_PATH = '/.well-known/acme-challenge/';

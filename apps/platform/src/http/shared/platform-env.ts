@@ -1,4 +1,4 @@
-// The types of one request's context, and everything the routes are given.
+// Types of a request's context and of the dependencies common to all routes.
 import type { HttpBindings } from '@hono/node-server';
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
@@ -15,7 +15,7 @@ export interface RouteContext extends ServiceContext {
   readonly version: string;
 }
 
-/** Lets only signed-in callers pass. */
+/** Middleware that admits only signed-in callers. */
 export interface UserRoutes {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }

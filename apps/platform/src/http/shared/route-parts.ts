@@ -1,4 +1,4 @@
-// Pieces that the descriptions of routes share. What every operation may answer besides is added by openapi-document.ts.
+// Common parts of route descriptions. openapi-document.ts adds the responses common to all operations.
 import { createRoute, type RouteConfig, type z } from '@hono/zod-openapi';
 import { apiError } from '@tunnel/contract';
 import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
@@ -8,7 +8,7 @@ export const json = <T extends z.ZodType>(schema: T, description: string) => ({
   content: { 'application/json': { schema } },
 });
 
-/** A refusal, with one of its codes as the example. */
+/** Describes an error response, with an error code as the example. */
 export const refused = (description: string, code: ErrorCode, values: FaultValues = {}) => ({
   description,
   content: { 'application/json': { schema: apiError, example: errorExample(code, values) } },
@@ -25,7 +25,7 @@ export const jsonBody = <T extends z.ZodType>(schema: T) => ({
   content: { 'application/json': { schema } },
 });
 
-/** The name of the security scheme. */
+/** Name of the OpenAPI security scheme. */
 export const BEARER = 'bearer';
 const withUser = [{ [BEARER]: [] }];
 
@@ -36,7 +36,10 @@ const userRefusals = {
 
 type Described = Omit<RouteConfig, 'method' | 'path' | 'tags' | 'security'>;
 
-/** Makes routes of signed-in callers, with these tags. What a call without an accepted token is answered is said here; a route may say it otherwise. */
+/**
+ * Creates routes for signed-in callers, with the given tags. Adds the responses to calls without a valid token; a route can override the
+ * responses.
+ */
 export const userRoutes =
   (...tags: string[]) =>
   <M extends RouteConfig['method'], P extends string, R extends Described>(method: M, path: P, route: R) =>
@@ -49,10 +52,10 @@ export const userRoutes =
       responses: { ...userRefusals, ...route.responses },
     });
 
-/** Of a route that asks for no credentials. */
+/** Security requirement of a route without credentials. */
 export const noKey: never[] = [];
 
-// Of the routes of accounts and sessions.
+// Error responses of the routes for accounts and sessions.
 export const badBody = refused('A field is missing or not valid.', 'API_BAD_REQUEST', {
   reason: 'email: must be an email address',
 });

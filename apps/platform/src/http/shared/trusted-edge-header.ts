@@ -1,17 +1,18 @@
-// The edge that answers for the platform's host: what it says of a visitor is believed for a secret of this run, never for the address it calls from.
+// Trust in the edge that serves the platform's host. The edge's statements about a visitor are believed because of a secret generated for
+// this run, never because of the edge's address.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type ServerConfig } from '@tunnel/config/server';
 import { createCallerAddress } from '@tunnel/rules/net';
 import { equalInConstantTime, type Secret } from '@tunnel/runtime';
 
-/** Who asks, as that edge says. */
+/** A visitor as reported by the edge in front. */
 export interface EdgesVisitor {
   readonly address: string;
-  /** How the visitor came to the edge. */
+  /** True if the visitor reached the edge over https. */
   readonly isHttps: boolean;
 }
 
-/** Of no visitor the edge lets it through. */
+/** Header with the edge's secret. The edge removes the header from visitors' requests. */
 const SECRET_HEADER = 'x-tunnel-secret';
 
 class TrustedEdgeHeader {
@@ -21,30 +22,30 @@ class TrustedEdgeHeader {
     this.#secret = secret;
   }
 
-  /** null: the request came another way, whatever it claims. */
+  /** Returns the visitor reported by the edge. Null if the request did not come through the edge, whatever its headers claim. */
   visitorOf(headers: IncomingHttpHeaders): EdgesVisitor | null {
     const shown = textOf(headers[SECRET_HEADER]);
     if (shown === undefined || !equalInConstantTime(shown, this.#secret.reveal())) return null;
-    // Its own word is the last one; what stands before it, anybody could make up.
+    // The edge appends the last address. Earlier addresses in the header can be forged by the visitor.
     const address = textOf(headers['x-forwarded-for'])?.split(',').at(-1)?.trim() ?? '';
     return { address, isHttps: textOf(headers['x-forwarded-proto']) === 'https' };
   }
 }
 
-/** Who asks, by the socket, by proxies that are trusted, or by the edge in front. */
+/** The origin of a request, determined by the socket, by trusted proxies, or by the edge in front. */
 export interface RequestSource {
   readonly address: string;
-  /** null: it did not come by the edge in front. */
+  /** Visitor reported by the edge in front. Null if the request did not come through the edge. */
   readonly visitor: EdgesVisitor | null;
 }
 
 export interface RequestSourceOptions {
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies'>;
-  /** By which the edge in front shows that a request is one of its visitors'; absent: there is no such edge. */
+  /** Secret with which the edge in front proves that it forwards a visitor's request. Absent without such an edge. */
   readonly edgeSecret?: Secret | undefined;
 }
 
-/** `incoming` absent: a call within the process. */
+/** Creates a function that determines the source of a request. `incoming` is absent for a call within the process. */
 export const createRequestSource = ({ settings, edgeSecret }: RequestSourceOptions) => {
   const addressOf = createCallerAddress(settings.trusted_proxies);
   const front = edgeSecret === undefined ? null : new TrustedEdgeHeader(edgeSecret);

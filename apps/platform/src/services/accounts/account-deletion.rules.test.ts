@@ -23,20 +23,20 @@ describe('the deletion of an account', () => {
     [{ openTunnels: 1, subscriptionEnded: false }, LATE, 'end-subscription'],
     [{ subscriptionEnded: false }, 1000, 'end-subscription'],
     [{ openTunnels: 1 }, LATE, 'erase-open'],
-  ])('with %j at %i: %s', (facts, now, kind) => {
+  ])('for %j at %i, the next step is %s', (facts, now, kind) => {
     expect(nextDeletionStep({ ...FACTS, ...facts }, now).kind).toBe(kind);
   });
 
-  it('says how long there is nothing to do', () => {
+  it('reports how long to wait if there is no next step yet', () => {
     expect(nextDeletionStep({ ...FACTS, openTunnels: 3 }, 1000)).toEqual({ kind: 'wait', ms: DELETION_LOOK_MS });
     expect(nextDeletionStep(FACTS, 3000)).toEqual({ kind: 'wait', ms: DELETION_SETTLE_MS - 2000 });
   });
 
-  it('tries again sooner at first, and every ten minutes in the end', () => {
+  it('retries quickly at first and finally every ten minutes', () => {
     expect([0, 1, 2, 3, 50].map(deletionRetryMs)).toEqual([5000, 5000, 10_000, 20_000, 600_000]);
   });
 
-  it('ends whole whatever happens in between, and never ends the subscription while usage may still come in time', () => {
+  it('always completes, and ends the subscription only when no usage can arrive in time', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = seededRandom(seed);
       const account = { begunAt: 0, openTunnels: at(random, 5), endedTunnels: at(random, 5), subscriptionEnded: false };
@@ -45,7 +45,7 @@ describe('the deletion of an account', () => {
       for (let turn = 0; kind !== 'done'; turn += 1) {
         expect(turn, `seed ${seed}`).toBeLessThan(500);
         now += at(random, 10_000);
-        // An edge tells of an end, or of a tunnel that was under way, or nothing at all for a while.
+        // At random, an edge reports the end of an open tunnel.
         if (account.openTunnels > 0 && random() < 0.2) {
           account.openTunnels -= 1;
           account.endedTunnels += 1;
@@ -53,7 +53,7 @@ describe('the deletion of an account', () => {
         kind = nextDeletionStep(account, now).kind;
         if (kind === 'end-subscription')
           expect(account.openTunnels === 0 || now >= DELETION_TUNNELS_WAIT_MS).toBe(true);
-        // A step that dies with its process changes nothing, and comes again.
+        // Simulates a step that is lost because the process died: nothing changes, and the step is repeated.
         if (random() < 0.3) continue;
         if (kind === 'erase-log') account.endedTunnels = Math.max(0, account.endedTunnels - 2);
         if (kind === 'end-subscription') account.subscriptionEnded = true;

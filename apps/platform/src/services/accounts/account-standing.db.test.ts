@@ -28,7 +28,7 @@ const changesOf = (accountId: string) =>
     .execute();
 
 describe('an operator', () => {
-  it('suspends an account: access and refresh tokens end, edges are told; and restores it', async () => {
+  it('can suspend an account, with an end of its tokens and a notice to edges, and restore the account', async () => {
     const { accountId, email } = await addAccount(fixture.db);
     await fixture.db.insertInto('refresh_families').values({ user_id: accountId }).execute();
     expect(await suspend(fixture, OPERATOR, ` ${email.toUpperCase()} `)).toEqual({ changed: true });
@@ -49,7 +49,7 @@ describe('an operator', () => {
     ]);
   });
 
-  it('sets plans that exist', async () => {
+  it('can set only existing plans', async () => {
     const { accountId, email } = await addAccount(fixture.db);
     await expect(setPlan(fixture, OPERATOR, { email, plan: 'gold' })).rejects.toMatchObject({
       code: 'PLAN_UNKNOWN',
@@ -64,7 +64,7 @@ describe('an operator', () => {
     expect(await changesOf(accountId)).toEqual([{ kind: 'account-changed', code: null }]);
   });
 
-  it('meters an account from the moment on that it is given a plan with a price', async () => {
+  it('starts metering an account with its first plan with a price', async () => {
     const { accountId, email } = await addAccount(fixture.db);
     const meteredFrom = async () => (await findAccount(fixture.db, accountId))?.metered_from?.getTime();
     const begin = fixture.clock.now();
@@ -75,7 +75,7 @@ describe('an operator', () => {
     expect(await meteredFrom()).toBe(begin);
   });
 
-  it('frees a key from the limit, and binds it again', async () => {
+  it('can exempt a key from the tunnel limit and revert it', async () => {
     const { accountId } = await addAccount(fixture.db);
     const { keyId } = await addKey(fixture.db, accountId);
     expect(await setUnlimited(fixture, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: true });
@@ -91,7 +91,7 @@ describe('an operator', () => {
     }
   });
 
-  it('is told when nobody has the address', async () => {
+  it('gets USER_UNKNOWN for an unknown address', async () => {
     for (const verb of [suspend, restore]) {
       await expect(verb(fixture, OPERATOR, 'nobody@example.com')).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
     }
@@ -100,7 +100,7 @@ describe('an operator', () => {
     });
   });
 
-  it('leaves no trace of a deed that failed', async () => {
+  it('leaves no trace if an action fails', async () => {
     const { accountId, email } = await addAccount(fixture.db);
     await fixture.db.schema.alterTable('edge_changes').renameTo('edge_changes_away').execute();
     await expect(suspend(fixture, OPERATOR, email)).rejects.toThrow('edge_changes');
@@ -109,7 +109,7 @@ describe('an operator', () => {
     expect(await auditOf(accountId)).toEqual([]);
   });
 
-  it('lists accounts in pages that neither repeat nor skip', async () => {
+  it('can list accounts in pages without repeats or gaps', async () => {
     const { email } = await addAccount(fixture.db);
     for (let i = 0; i < 3; i += 1) await addAccount(fixture.db);
     const all = await listUsers(fixture);

@@ -33,7 +33,7 @@ export const register = async (context: RegisterContext, input: Registration): P
   const email = newAddress(input.email, 'email');
   checkNewPassword(input.password, 'password');
   await checkSignUp(context, { email, invite: input.invite });
-  // Early check, to save the cost of a password hash. The unique index decides.
+  // Early check whether the address is taken, to save the cost of a password hash. The unique index decides.
   const taken = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   if (taken !== undefined) throw new Fault('ACCOUNT_EXISTS');
   const password_hash = await passwords.hash(input.password);
@@ -170,7 +170,7 @@ export const resetPassword = async (
 ): Promise<MessageBody> => {
   const { db, clock, passwords, users } = context;
   checkNewPassword(password, 'password');
-  // Early check, to save the cost of a password hash. The transaction decides.
+  // Early check of the token, to save the cost of a password hash. The check in the transaction decides.
   const isGood = (await findMailToken(db, { token, kinds: ['reset'], now: clock.now() })) !== null;
   if (!isGood) throw new Fault('MAIL_TOKEN_INVALID');
   const password_hash = await passwords.hash(password);

@@ -75,7 +75,10 @@ const takeSteps = async (context: BillingContext, userId: string): Promise<numbe
   }
 };
 
-/** Returns null if the deletion is done. The counts of tunnels are only 0 or 1: at least one exists or not. */
+/**
+ * Reads the current facts of an account deletion. Returns null if the deletion is done. The counts of tunnels are 1 if at least one
+ * exists, otherwise 0.
+ */
 const readFacts = async (db: Db, userId: string): Promise<DeletionFacts | null> => {
   const { rows } = await sql<{ begun_at: Date; is_ended: boolean; has_open: boolean; has_ended: boolean }>`
     select begun_at, subscription_ended_at is not null as is_ended,

@@ -12,7 +12,7 @@ import type { OperatorActor, OperatorContext, UserActor } from '../shared/servic
 import { eraseTraces } from './erase-traces.ts';
 
 /**
- * Deletes an account at the request of its owner, who has to give the password. Of two concurrent requests, both report that the account
+ * Deletes an account at the request of its owner, after checking the password. Of two concurrent requests, both report that the account
  * is deleted.
  */
 export const deleteOwnAccount = async (
@@ -48,8 +48,8 @@ export const deleteAccount = async ({ db, clock }: OperatorContext, deletion: De
 
 /**
  * First transaction of a deletion. The change of the address waits for transactions with a foreign key to the account's row, such as
- * transactions that store records of edges. So this transaction must not hold locks needed by those transactions, and does not touch keys
- * and log entries. Keys stop working anyway: the account counts as suspended from now on.
+ * transactions that store records of edges. To avoid a deadlock, this transaction must not hold locks that such a transaction needs, so
+ * keys and log entries are left untouched. Keys stop working anyway: the account counts as suspended from now on.
  */
 const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletion, nowMs: number): Promise<boolean> => {
   const now = new Date(nowMs);

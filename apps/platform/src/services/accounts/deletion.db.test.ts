@@ -33,10 +33,10 @@ afterAll(() => fixture.close());
 
 const remove = ({ email }: Pick<Owner, 'email'>): Promise<void> => deleteUser(fixture.context, OPERATOR, email);
 
-/** As a platform does each second; one that was killed has left everything as it was. */
+/** Runs the job as a platform does each second. A killed run leaves everything unchanged. */
 const runJob = (): Promise<void> => deleteAccounts(fixture.context).run(fixture.context);
 
-/** Until nothing is left to do, however long that takes by the clock. */
+/** Advances the clock and runs the job until the deletion has ended. */
 const finish = async (owner: Owner): Promise<void> => {
   for (let turn = 0; turn < 20 && !(await isOver(owner)); turn += 1) {
     await fixture.clock.advance(SETTLE_MS);
@@ -67,7 +67,7 @@ const logOf = ({ accountId }: Owner) =>
   fixture.database.db.selectFrom('tunnel_log').select('tunnel_id').where('user_id', '=', accountId).execute();
 
 describe('a deleted account', () => {
-  it('leaves nothing of its owner in a dump of the database, from the first moment to the end', async () => {
+  it('leaves no personal data in a database dump, from the first moment on', async () => {
     const owner = await fixture.addOwner();
     const tunnelId = await fixture.openTunnel(owner);
     await fixture.tell({ kind: 'usage', tunnel_id: tunnelId, requests: 2, bytes: 500, at: NOON });
@@ -77,13 +77,13 @@ describe('a deleted account', () => {
     await fixture.tell({ kind: 'closed', tunnel_id: tunnelId, at: NOON, abandoned: false });
     await finish(owner);
     expect(await fixture.leftOf(owner)).toEqual([]);
-    // Sums, and what bills are found by, stay with an id that says nothing.
+    // Daily sums and billing references stay, with a meaningless account ID.
     expect(await daysOf(fixture.database.db, owner.accountId)).toMatchObject([{ tunnels: 1, requests: 2, bytes: 500 }]);
     expect(await fixture.dump()).toContain(`cus_${owner.accountId}`);
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('tells edges at once, and no key, tunnel or subscription comes of requests that were under way', async () => {
+  it('is announced to edges at once, and running requests create no key, tunnel or subscription', async () => {
     const owner = await fixture.addOwner();
     const actor = actorOf(owner);
     await remove(owner);
@@ -100,7 +100,7 @@ describe('a deleted account', () => {
     expect(await openTunnel(fixture.link, edge.actor, questionOf(edge, owner))).toMatchObject({ ok: false });
   });
 
-  it('keeps its names from others for the usual time, and then leaves nothing of them', async () => {
+  it('holds its names for the usual grace period, then frees them without a trace', async () => {
     const owner = await fixture.addOwner();
     const { link } = fixture;
     const edge = await fixture.edge();
@@ -128,7 +128,7 @@ describe('a deleted account', () => {
     expect(await link.db.selectFrom('names').selectAll().where('user_id', '=', owner.accountId).execute()).toEqual([]);
   });
 
-  it('is unknown to operators, and its address is free', async () => {
+  it('is unknown to operators, and its address can be reused', async () => {
     const owner = await fixture.addOwner({ subscribed: false });
     await remove(owner);
     await expect(remove(owner)).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
@@ -139,7 +139,7 @@ describe('a deleted account', () => {
     await fixture.database.db.updateTable('users').set({ email: owner.email }).where('email', '=', email).execute();
   });
 
-  it('gets no mail about money any more, whatever the processor says', async () => {
+  it('gets no billing mail any more, whatever the processor reports', async () => {
     const owner = await fixture.addOwner();
     const customerId = customerOf(owner);
     await remove(owner);
@@ -157,13 +157,13 @@ describe('a deleted account', () => {
 });
 
 describe('the subscription of a deleted account', () => {
-  it('ends once its tunnels have told what they carried, with the minimum and the rest of its usage', async () => {
+  it('ends after its tunnels have reported their usage, with the minimum and the remaining usage', async () => {
     const owner = await fixture.addOwner();
     const tunnelId = await fixture.openTunnel(owner);
     await remove(owner);
     await runJob();
     expect([subscriptionOf(owner), fixture.flushed.includes(owner.accountId)]).toEqual(['active', false]);
-    // Edges that have not ended it are told again.
+    // Edges that have not closed the tunnel are notified again.
     await fixture.clock.advance(LOOK_MS);
     await runJob();
     expect(await closingsOf(owner)).toBeGreaterThan(1);
@@ -180,7 +180,7 @@ describe('the subscription of a deleted account', () => {
     expect(await fixture.planOf(actorOf(owner))).toBe('free');
   });
 
-  it('ends when its edge is silent for too long, too', async () => {
+  it('also ends if its edge is silent for too long', async () => {
     const owner = await fixture.addOwner();
     await fixture.openTunnel(owner);
     await remove(owner);
@@ -189,7 +189,7 @@ describe('the subscription of a deleted account', () => {
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('ends when the processor is back; until then the account is as gone as any', async () => {
+  it('ends once the processor is available again, while the account is already gone', async () => {
     const owner = await fixture.addOwner();
     fixture.processor.mood = 'away';
     await remove(owner);
@@ -204,7 +204,7 @@ describe('the subscription of a deleted account', () => {
     expect(subscriptionOf(owner)).toBe('canceled');
   });
 
-  it('ends once although the process dies right after the processor has ended it', async () => {
+  it('ends once even if the process dies right after the processor ended it', async () => {
     const owner = await fixture.addOwner();
     fixture.processor.afterEnd = () => {
       throw new Error('killed');
@@ -217,7 +217,7 @@ describe('the subscription of a deleted account', () => {
     expect(endsOf(owner)).toBe(1);
   });
 
-  it('does not live on because the processor refuses the last usage', async () => {
+  it('ends even if the processor refuses the last usage', async () => {
     const owner = await fixture.addOwner();
     fixture.onFlush = async () => {
       throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'no such meter' });
@@ -228,11 +228,11 @@ describe('the subscription of a deleted account', () => {
   });
 });
 
-describe('a deletion', () => {
-  it('goes on where a process died, whichever step that was', async () => {
+describe('an account deletion', () => {
+  it('resumes at any step after a process died', async () => {
     const owner = await fixture.addOwner();
     await fixture.openTunnel(owner);
-    // Dies before the first step of what follows, and with a claim on it.
+    // Simulates a process that dies before the first follow-up step, while holding a claim on the deletion.
     await remove(owner);
     const { db } = fixture.database;
     const claimed = new Date(fixture.clock.now() + DELETION_CLAIM_MS);
@@ -244,7 +244,7 @@ describe('a deletion', () => {
     expect([subscriptionOf(owner), await fixture.leftOf(owner)]).toEqual(['canceled', []]);
   });
 
-  it('by two processes at once ends once, and whole', async () => {
+  it('runs once and completely even if two processes run it', async () => {
     const owner = await fixture.addOwner();
     await remove(owner);
     for (let turn = 0; turn < 4; turn += 1) {
@@ -256,7 +256,7 @@ describe('a deletion', () => {
     expect(audits.filter(({ action }) => action === 'user.erased')).toHaveLength(1);
   });
 
-  it('erases a long log some at a time', async () => {
+  it('erases a long tunnel log in batches', async () => {
     const owner = await fixture.addOwner({ subscribed: false });
     const ended = { user_id: owner.accountId, protocol: 'http', name: owner.tunnelName };
     const at = new Date(NOON);
@@ -274,7 +274,7 @@ describe('a deletion', () => {
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('leaves the accounts of others as they are', async () => {
+  it('leaves other accounts unchanged', async () => {
     const { user: bob } = await fixture.addSubscriber('bob');
     const owner = await fixture.addOwner();
     await remove(owner);

@@ -1,4 +1,4 @@
-// Accounts with everything that one can have, marked so that a dump tells what is left of each. Tests only.
+// Accounts with every kind of data, marked so that a database dump shows the remains of each account. For tests only.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import type { JournalRecord } from '@tunnel/contract';
@@ -23,9 +23,9 @@ import { storeRecords } from '../tunnels/store-records.ts';
 const MASTER_KEY = new MasterKey('master-key', new Secret('m'.repeat(43)));
 
 export interface Owner extends Account {
-  /** Nothing of these may be in a dump once the account is deleted. */
+  /** Texts that must not appear in a dump once the account is deleted. */
   readonly personal: readonly string[];
-  /** What its tunnels are called. */
+  /** Name of the account's tunnels. */
   readonly tunnelName: string;
 }
 
@@ -56,7 +56,7 @@ export class DeletionFixture extends BillingFixture {
     return this.#edge;
   }
 
-  /** With log-ins, mails, keys, an answer that is kept, and a bill that is due to be told. */
+  /** Adds an account with sessions, mails, keys, a stored response, and usage to report. */
   async addOwner({ subscribed = true }: { readonly subscribed?: boolean } = {}): Promise<Owner> {
     const { db } = this.database;
     const mark = `${(this.#owners += 1)}-`;
@@ -102,7 +102,7 @@ export class DeletionFixture extends BillingFixture {
     return { accountId: user.userId, email, ...key, personal, tunnelName };
   }
 
-  /** One that waits and one to an address of before, a change under way, and an invitation. */
+  /** Adds a waiting mail, a mail to a previous address, a pending address change, and an invitation. */
   async #addMails(userId: string, { email, before, next }: Record<'email' | 'before' | 'next', string>): Promise<void> {
     const { db } = this.database;
     const now = this.clock.now();
@@ -132,7 +132,7 @@ export class DeletionFixture extends BillingFixture {
       .execute();
   }
 
-  /** As its edge does: asked for, and told of a moment later. Its id. */
+  /** Opens a tunnel as an edge does: asks first, and reports the tunnel a moment later. Returns the tunnel's ID. */
   async openTunnel(owner: Owner): Promise<string> {
     const edge = await this.edge();
     const question = questionOf(edge, owner, { name: owner.tunnelName });
@@ -150,7 +150,7 @@ export class DeletionFixture extends BillingFixture {
     await storeRecords(this.link, actor, { run_id: runId, journal_id: this.#journal, first, records });
   }
 
-  /** Every table as text. */
+  /** Returns every table of the database as text. */
   async dump(): Promise<string> {
     const { db } = this.database;
     const { rows } = await sql<{ name: string }>`

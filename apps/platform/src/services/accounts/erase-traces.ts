@@ -21,7 +21,7 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
     sql`delete from mail_outbox where user_id = ${userId}`,
     sql`delete from idempotency_keys where user_id = ${userId}`,
     sql`delete from cap_notices where user_id = ${userId}`,
-    // Without a spend cap, no mail about spending is sent. The card details are personal data.
+    // Without a spend cap, no mail about spending is sent. The card details are erased as personal data.
     sql`
       update billing_accounts set spend_cap_cents = null, card_brand = null, card_last4 = null
       where user_id = ${userId} and (spend_cap_cents is not null or card_brand is not null)`,

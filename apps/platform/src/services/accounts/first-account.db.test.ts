@@ -33,7 +33,7 @@ const refusalOf = async (answer: Response): Promise<[number, string | undefined]
   ((await answer.json()) as ApiError).code,
 ];
 
-it('is one invitation per database, the same after restarts and for servers that start at once, and does not expire', async () => {
+it('the first-account invitation is one per database, survives restarts and concurrent starts, and does not expire', async () => {
   const tokens = new Set(await Promise.all(Array.from({ length: 5 }, () => tokenNow())));
   await fixture.clock.advance(400 * 86_400_000);
   tokens.add(await tokenNow());
@@ -46,7 +46,7 @@ it('is one invitation per database, the same after restarts and for servers that
   expect(JSON.stringify(rows)).not.toContain(token);
 });
 
-it('makes one account with any address, which is verified as always', async () => {
+it('the first-account invitation creates one account with any address, which must still be verified', async () => {
   const token = (await tokenNow()) ?? '';
   const answer = await register('first@example.com', token);
   expect([answer.status, ((await answer.json()) as Registered).email_verified]).toEqual([201, undefined]);
@@ -57,14 +57,14 @@ it('makes one account with any address, which is verified as always', async () =
   expect(await tokenNow()).toBeNull();
 });
 
-it('lets in one of those who use it at once with different addresses', async () => {
+it('the first-account invitation works for one of several concurrent registrations', async () => {
   const token = (await tokenNow()) ?? '';
   const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => register(`racer-${n}@example.com`, token)));
   expect(sortedStatuses(answers)).toEqual([201, ...Array.from({ length: 7 }, () => 403)]);
   expect(await fixture.database.db.selectFrom('users').select('id').execute()).toHaveLength(1);
 });
 
-it('is void as soon as there is an account by another way', async () => {
+it('the first-account invitation is void once an account was created in another way', async () => {
   const token = (await tokenNow()) ?? '';
   const open = await openAccounts({ settings: { sign_up: 'open' }, beside: fixture });
   await open.register('other@example.com');
@@ -73,7 +73,7 @@ it('is void as soon as there is an account by another way', async () => {
   expect(await fixture.database.db.selectFrom('invites').selectAll().execute()).toEqual([]);
 });
 
-it('when the last account is deleted, the next start has another invitation and the old one stays used', async () => {
+it('after the last account is deleted, the next start creates a new first-account invitation and the old one stays used', async () => {
   const token = (await tokenNow()) ?? '';
   await register('first@example.com', token);
   const { clock, database } = fixture;
@@ -85,14 +85,14 @@ it('when the last account is deleted, the next start has another invitation and 
   expect((await register('again@example.com', next)).status).toBe(201);
 });
 
-it('is made again with a new master key', async () => {
+it('a new master key replaces the first-account invitation', async () => {
   const token = (await tokenNow()) ?? '';
   const next = (await tokenNow(new MasterKey('/key', new Secret('n'.repeat(32))))) ?? '';
   expect(await refusalOf(await register('first@example.com', token))).toEqual(BY_INVITATION);
   expect((await register('first@example.com', next)).status).toBe(201);
 });
 
-it('its file is for the operator only, and goes when there is an account or sign-up is no longer by invitation', async () => {
+it('the first-account link file is private, and deleted once an account exists or sign-up is not by invitation', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-first-'));
   const file = join(dataDir, 'first-account-link');
   const logger = createLogger({ level: 'silent', format: 'json' });

@@ -25,7 +25,7 @@ export const firstAccountToken = async ({ db, masterKey, now }: Deps): Promise<s
     masterKey.derive('first-account', created.toISOString()).toString('base64url');
   return db.transaction().execute(async (trx) => {
     const kept = trx.selectFrom('invites').select(['token_hash', 'created_at']).where('email', 'is', null);
-    // Waits for a concurrent sign-up with the invitation.
+    // The lock waits for a concurrent sign-up with the invitation.
     const before = await kept.forUpdate().executeTakeFirst();
     const { rows } = await sql<{ none: boolean }>`select ${NO_ACCOUNT_YET} as none`.execute(trx);
     const token = before === undefined ? null : tokenOf(before.created_at);

@@ -10,7 +10,7 @@ import type { Schema } from '../../db/schema.ts';
 import type { AuthContext } from '../auth/auth-context.ts';
 
 /**
- * Lifetime of an invitation, and of the link to choose the first password of an account that an operator made.
+ * Lifetime of an invitation, and of the link to choose the first password of an account created by an operator.
  * @limit accounts: Invitation, lifetime | the link has expired
  */
 export const INVITE_MS = 7 * 24 * 60 * 60_000;

@@ -18,7 +18,7 @@ beforeAll(async () => {
 beforeEach(() => void statements.splice(0));
 afterAll(() => fixture.close());
 
-/** The text of everything that is sent to the database. */
+/** Records the text of every statement sent to the database. */
 const record = (pool: pg.Pool): void => {
   const seen = new WeakSet<pg.PoolClient>();
   pool.on('acquire', (client) => {
@@ -41,7 +41,7 @@ const subjects = async (recipient: string): Promise<string[]> => {
 const waiting = () => fixture.database.db.selectFrom('mail_requests').select(['email', 'kind']).orderBy('id').execute();
 
 describe.each(['forgot-password', 'resend-verification'])('POST /auth/%s', (path) => {
-  it('does the same for an address that somebody has and for one that nobody has', async () => {
+  it('behaves the same for known and unknown addresses, down to the database statements', async () => {
     await fixture.register(`known-${path}@example.com`);
     await fixture.signUp(`verified-${path}@example.com`);
     await fixture.signUp(`external-${path}@example.com`);
@@ -61,14 +61,14 @@ describe.each(['forgot-password', 'resend-verification'])('POST /auth/%s', (path
 });
 
 describe('mails that strangers can cause', () => {
-  it('wait for each other in no circle when several platforms deal with them', async () => {
+  it('cause no deadlock when several platforms process them', async () => {
     const emails = Array.from({ length: 10 }, (_, index) => `circle-${index}@example.com`);
     const { db, clock } = { db: fixture.database.db, clock: fixture.clock };
     await db
       .insertInto('users')
       .values(emails.map((email) => ({ email, plan: 'free' })))
       .execute();
-    // Half of the batches have them in the one order, half in the other.
+    // Every second batch has the recipients in reverse order.
     const requests = Array.from({ length: 6 * MAIL_REQUESTS_BATCH }, (_, index) => {
       const turn = Math.floor(index / MAIL_REQUESTS_BATCH) % 2 === 0 ? index % 10 : 9 - (index % 10);
       return { email: emails[turn] ?? '', kind: 'reset' as const, at: new Date(clock.now()) };
@@ -79,7 +79,7 @@ describe('mails that strangers can cause', () => {
     expect(sent).toHaveLength(emails.length * STRANGERS_MAILS_PER_HOUR);
   });
 
-  it('keep no owner from asking for a new password by way of requests that send none', async () => {
+  it("leave the owner's quota for a password reset untouched by requests that send no mail", async () => {
     const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 2 };
     const { platform: settings } = loadServerConfig({ env: {} });
     const strict = await openAccounts({ settings: { ...settings, limits }, beside: fixture });
@@ -93,7 +93,7 @@ describe('mails that strangers can cause', () => {
     expect(await subjects(email)).toContain('Reset your Hatchway password');
   });
 
-  it('are three an hour and ten a day to one recipient, all kinds together, and the answer stays 200', async () => {
+  it('are limited to three an hour and ten a day per recipient over all kinds, with a 200 each time', async () => {
     const email = 'often@example.com';
     await fixture.register(email);
     for (const path of ['resend-verification', 'forgot-password', 'forgot-password', 'resend-verification']) {
@@ -117,7 +117,7 @@ describe('mails that strangers can cause', () => {
     expect(await subjects(email)).toHaveLength(11);
   });
 
-  it('are counted for all platforms together, and when they ask at once', async () => {
+  it('are counted across platforms, even if processed concurrently', async () => {
     const email = 'twice@example.com';
     await fixture.register(email);
     const beside = await openAccounts({ beside: fixture });
@@ -126,7 +126,7 @@ describe('mails that strangers can cause', () => {
     expect(await subjects(email)).toHaveLength(3);
   });
 
-  it('do not keep anybody from registering: the account is made, without a mail', async () => {
+  it('never prevent a registration, which then creates the account without a mail', async () => {
     const email = 'again@example.com';
     for (let count = 0; count < 4; count += 1) {
       expect((await fixture.register(email)).status).toBe(201);
@@ -136,8 +136,8 @@ describe('mails that strangers can cause', () => {
   });
 });
 
-describe('requests for mails', () => {
-  it('wait in a bounded number, and what is no address is nobody’s', async () => {
+describe('mail requests', () => {
+  it('are limited in number, and ignored for invalid addresses', async () => {
     expect(
       await requestMail({ db: fixture.database.db, clock: fixture.clock }, { typed: 'no address', kind: 'reset' }),
     ).toBe(false);
@@ -163,7 +163,7 @@ describe('requests for mails', () => {
     );
   });
 
-  it('wake whoever sends the mails, when there are some', async () => {
+  it('wake the mail sender only if a mail was created', async () => {
     await fixture.register('woken@example.com');
     const { db } = fixture.database;
     let woken = 0;

@@ -59,7 +59,7 @@ export const sendRequestedMails = (
   settings: MailRequestSettings,
 ): Promise<{ readonly taken: number; readonly queued: number }> =>
   db.transaction().execute(async (trx) => {
-    // Rows locked by another platform process are skipped.
+    // Mail requests locked by another platform process are skipped.
     const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${MAIL_REQUESTS_BATCH} for update skip locked

@@ -99,7 +99,7 @@ export const takeMailToken = async (trx: Transaction<Schema>, shown: ShownMailTo
     .where('token.token_hash', '=', sha256Hex(shown.token))
     .forUpdate('user')
     .executeTakeFirst();
-  // Checked after the lock, because an earlier holder of the lock may have used the token.
+  // The token is checked after the lock, because an earlier holder of the lock may have used the token.
   const good = owner === undefined ? null : await findMailToken(trx, shown);
   if (good === null) return null;
   await trx

@@ -12,7 +12,7 @@ export const newAddress = (email: string, field: string): string => {
   return address;
 };
 
-/** Plan of every new account, from [platform.plans]. */
+/** Plan of every new account. One of the plans in [platform.plans]. */
 const FIRST_PLAN = 'free';
 
 type NewUser = Pick<

@@ -33,7 +33,7 @@ const choose = (link: string, password = PASSWORD): Promise<Response> =>
   fixture.post('/auth/reset-password', { token: tokenOf(link), password });
 
 describe('an operator', () => {
-  it('makes an account with a password, which can log in at once and gets no mail', async () => {
+  it('can create an account with a password, which can sign in at once and gets no mail', async () => {
     const made = await create(' Given@Example.com', PASSWORD);
     expect(made).toMatchObject({ email: 'given@example.com', link: null });
     expect(await loginStatus('given@example.com')).toBe(200);
@@ -41,7 +41,7 @@ describe('an operator', () => {
     expect(await fixture.auditOf('user.created')).toMatchObject([{ actor: 'operator:root', user_id: made.id }]);
   });
 
-  it('makes one without, whose owner chooses it within 7 days by a link that is mailed and told', async () => {
+  it('can create an account without a password; its owner sets one within 7 days by a mailed link', async () => {
     const { email, link } = await create('chooser@example.com', null);
     expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/reset-password\?token=[\w-]{43}$/);
     const [mail] = await mailsTo(email);
@@ -56,7 +56,7 @@ describe('an operator', () => {
     expect((await choose(link ?? '')).status).toBe(400);
   });
 
-  it('sends a link to choose a new password, which changes nothing before it is used and works for an hour', async () => {
+  it('can send a reset link, which works for an hour and changes nothing before its use', async () => {
     await create('forgetful@example.com', PASSWORD);
     const first = await sendPasswordReset(context(), OPERATOR, 'FORGETFUL@example.com');
     expect(await loginStatus('forgetful@example.com')).toBe(200);
@@ -68,7 +68,7 @@ describe('an operator', () => {
     expect(await loginStatus('forgetful@example.com', 'a newer password')).toBe(200);
   });
 
-  it('invites with a link that is mailed and told, and not somebody who has an account', async () => {
+  it('can invite an address with a mailed link, but not an address with an account', async () => {
     const { email, link, expiresAt } = await invite(context(), OPERATOR, 'guest@example.com');
     expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/signup\?invite=[\w-]{43}$/);
     expect(expiresAt.getTime() - fixture.clock.now()).toBe(INVITE_MS);
@@ -82,7 +82,7 @@ describe('an operator', () => {
     );
   });
 
-  it('is told what is wrong: an address that is none, that is taken, that nobody has; a short password', async () => {
+  it('gets an error for an invalid, taken, unknown or external address, and for a short password', async () => {
     await create('taken@example.com', PASSWORD);
     await expect(create('taken@example.com', null)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS' });
     await expect(create('no address', null)).rejects.toThrow('email: must be an email address');
@@ -97,7 +97,7 @@ describe('an operator', () => {
     });
   });
 
-  it('deletes an account without its password, suspended or not', async () => {
+  it('can delete a suspended account without its password', async () => {
     await create('leaving@example.com', PASSWORD);
     await fixture.setUser('leaving@example.com', { status: 'suspended' });
     await deleteUser(context(), OPERATOR, 'leaving@example.com');

@@ -1,23 +1,23 @@
-// Access tokens of people who log in: for the API of the platform, and for nothing else.
+// Access tokens of signed-in users, accepted only by the platform's API.
 import type { Clock } from '@tunnel/runtime';
 import { SignedTokens } from './signed-tokens.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 export const ACCESS_TOKEN_AUDIENCE = 'tunnel-platform';
 
-/** Ours have some 400 characters. */
+/** Maximum length of an access token. Issued tokens have about 400 characters. */
 const TOKEN_MAX_CHARACTERS = 2048;
 
 export interface AccessClaims {
   readonly userId: string;
-  /** The user's, when it was signed. */
+  /** Epoch of the user when the token was signed. */
   readonly epoch: number;
 }
 
 export interface AccessTokensOptions {
   readonly keys: SigningKeys;
   readonly clock: Clock;
-  /** [platform] public_url. */
+  /** Issuer of the tokens: the setting `[platform] public_url`. */
   readonly issuer: string;
 }
 
@@ -38,22 +38,31 @@ export class AccessTokens {
     return this.#signed.issue(id, { epoch });
   }
 
-  /** The claims of a token, as far as they are known without the database: for counting its calls, not for letting them in. */
+  /**
+   * Returns the claims of a token that was checked before, without a database query. Only for counting calls, not for admitting requests.
+   * Returns null if the token is not cached.
+   */
   known(token: string): AccessClaims | null {
     return this.#signed.known(token);
   }
 
-  /** The same for a token that is seen for the first time. */
+  /**
+   * Checks a token with the signing keys in memory, without a database query. Only for counting calls, like `known`, but also for new
+   * tokens.
+   */
   checkInMemory(token: string): Promise<AccessClaims | null> {
     return this.#signed.checkInMemory(token);
   }
 
-  /** The wait for the key of a token, where it is not known; null: there is none. */
+  /** Waits until the database was searched for the unknown key of a token. Returns null if no wait is necessary. */
   lookForKey(token: string): Promise<void> | null {
     return this.#signed.lookForKey(token);
   }
 
-  /** null: not one of ours, or it has run out. Throws only when the keys cannot be read. */
+  /**
+   * Returns the claims of a valid access token, or null if the token is invalid or has expired. Throws only if the signing keys cannot be
+   * read.
+   */
   check(token: string): Promise<AccessClaims | null> {
     return this.#signed.check(token);
   }

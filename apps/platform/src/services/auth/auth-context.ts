@@ -1,4 +1,4 @@
-// What the verbs of accounts are given besides.
+// Dependencies of the account services (sign-up, sign-in, sessions, passwords).
 import type { ServiceContext } from '../shared/service-context.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import type { PasswordHasher } from './password-hasher.ts';
@@ -8,13 +8,13 @@ export interface AuthContext extends ServiceContext {
   readonly passwords: PasswordHasher;
   readonly accessTokens: AccessTokens;
   readonly users: UserCache;
-  /** A mail waits; called after the transaction. */
+  /** Notifies the mailer of a queued mail; called after the transaction. */
   readonly wakeMailer: () => void;
-  /** The invitation for the first account was used; called after the transaction. */
+  /** Called after the transaction in which the invitation for the first account was used. */
   readonly firstAccountMade: () => void;
 }
 
-/** Where a request came from. */
+/** Origin of a request: network address and user agent. */
 export interface Caller {
   readonly address: string;
   readonly userAgent: string;

@@ -10,21 +10,21 @@ const ON_LAPTOP: LoginAttempt = { ...stranger('cafe'), device: 'laptop' };
 const fail = (attempts: LoginAttempts, attempt: LoginAttempt, times: number, now = 0): (number | null)[] =>
   Array.from({ length: times }, () => attempts.begin(attempt, now));
 
-describe('a guesser', () => {
-  it('is refused after its failures, for the rest of the minute', () => {
+describe('a password guesser', () => {
+  it('is refused for the rest of the minute after 4 failures', () => {
     const attempts = new LoginAttempts(RULES);
     expect(fail(attempts, stranger('bad'), 5)).toEqual([null, null, null, null, 60_000]);
     expect(attempts.begin(stranger('bad'), 59_999)).toBe(1);
     expect(attempts.begin(stranger('bad'), 60_000)).toBeNull();
   });
 
-  it('keeps nobody else out from one network: neither the owner where it was before nor where it never was', () => {
+  it("on one network does not lock out the owner on a known, a new or a device's network", () => {
     const attempts = new LoginAttempts(RULES);
     fail(attempts, stranger('bad'), 100);
     for (const attempt of [AT_HOME, ON_LAPTOP, stranger('holiday')]) expect(attempts.begin(attempt, 1)).toBeNull();
   });
 
-  it('with many networks slows down strangers, and never the owner where it was before', () => {
+  it("on many networks delays unknown networks, but never the owner's known networks and devices", () => {
     const attempts = new LoginAttempts(RULES);
     const seen = Array.from({ length: 20 }, (_, index) => attempts.begin(stranger(`bad-${index}`), 0));
     expect(seen.filter((wait) => wait === null)).toHaveLength(RULES.perWindow);
@@ -34,15 +34,15 @@ describe('a guesser', () => {
     expect(attempts.begin(stranger('holiday'), 60_000)).toBeNull();
   });
 
-  it('in the network of the owner does not keep out a device that was there before', () => {
+  it("in the owner's network does not lock out a known device", () => {
     const attempts = new LoginAttempts(RULES);
     expect(fail(attempts, AT_HOME, 5).at(-1)).toBe(60_000);
     expect(attempts.begin({ ...AT_HOME, device: 'laptop' }, 1)).toBeNull();
   });
 });
 
-describe('an owner', () => {
-  it('who types it right is not counted, however often', () => {
+describe('an account owner', () => {
+  it('with the correct password is never limited', () => {
     const attempts = new LoginAttempts(RULES);
     for (let times = 0; times < 100; times += 1) {
       for (const attempt of [AT_HOME, ON_LAPTOP, stranger('holiday')]) {
@@ -52,14 +52,14 @@ describe('an owner', () => {
     }
   });
 
-  it('is counted for an account alone', () => {
+  it('is limited per account only', () => {
     const attempts = new LoginAttempts(RULES);
     fail(attempts, AT_HOME, 5);
     expect(attempts.begin({ ...AT_HOME, account: 'bob' }, 0)).toBeNull();
   });
 });
 
-it('whoever tries what, and when: guesses of strangers stay within their bounds, and the owner’s first of a minute is taken', () => {
+it("in any sequence of attempts, guesses stay bounded and the owner's first attempt in a minute is allowed", () => {
   const tries = fc.array(fc.record({ network: fc.nat(8), gapMs: fc.nat(8000) }), { maxLength: 200, size: 'max' });
   fc.assert(
     fc.property(tries, (guesses) => {
@@ -72,9 +72,9 @@ it('whoever tries what, and when: guesses of strangers stay within their bounds,
       }
       for (const { at: from, network } of taken) {
         const within = taken.filter((one) => one.at >= from && one.at < from + RULES.windowMs);
-        // Windows follow each other: any minute touches two of them.
+        // Windows are fixed, so any period of a minute can touch two windows.
         expect(within.filter((one) => one.network === network).length).toBeLessThanOrEqual(2 * RULES.perWindow);
-        // What one network adds beyond its share is its own affair.
+        // A network may exceed the shared limit by the share of the network.
         expect(within.length).toBeLessThanOrEqual(2 * (RULES.perWindow + 9 * (RULES.perWindow / 2)));
       }
       expect(attempts.begin(AT_HOME, at)).toBeNull();

@@ -1,30 +1,30 @@
-// Who may try a password of an account, and how often. Each network, and each device that was logged in before, has a count of its
-// own; what strangers try together is bounded too, so that many networks do not guess faster than a few. Whoever guesses slows
-// down strangers and never the owner where the owner was before.
+// Rate limits for password attempts on an account. Every network, and every device that was signed in before, has a separate count. The
+// attempts of all strangers together are limited too, so that many networks cannot guess faster than a few. An attacker slows down
+// strangers, but never the owner on a known device or network.
 import { SlidingWindows } from '@tunnel/rules/rate';
 
 export interface LoginAttempt {
-  /** Stands for the account: the same for every spelling of its address, and for one that nobody has. */
+  /** Stands for the account. Equal for every spelling of the address, and set even for an address without an account. */
   readonly account: string;
   readonly network: string;
-  /** The session of this account that the caller shows, living or ended; null: none. */
+  /** Id of the account's session, active or ended, for which the caller sent a refresh token. Null without such a token. */
   readonly device: string | null;
-  /** The account was logged in from this network before. */
+  /** True if the account was signed in from the network before. */
   readonly isKnownNetwork: boolean;
 }
 
 export interface LoginRules {
-  /** Failures of one network or device, and of all strangers together. */
+  /** Maximum number of failed sign-ins per window: of a network or device, and of all strangers together. */
   readonly perWindow: number;
   readonly windowMs: number;
-  /** Counts that are held: the one that began first leaves first. */
+  /** Maximum number of counts in memory. The oldest count is evicted first. */
   readonly countsMax: number;
 }
 
 export class LoginAttempts {
   readonly #own: SlidingWindows;
   readonly #strangers: SlidingWindows;
-  /** What one network adds to the strangers' sum at most: alone it never uses that up. */
+  /** Limits the share of a single network in the strangers' total, so that a single network cannot exhaust the total. */
   readonly #share: SlidingWindows;
 
   constructor({ perWindow, windowMs, countsMax: keys }: LoginRules) {
@@ -34,7 +34,10 @@ export class LoginAttempts {
     this.#share = new SlidingWindows({ ...rules, perWindow: Math.max(1, Math.floor(perWindow / 2)) });
   }
 
-  /** null: go on, and it counts as a failure until `succeeded` says otherwise; else the milliseconds to wait. */
+  /**
+   * Starts a password attempt. Returns null if the attempt is allowed; the attempt then counts as a failure until `succeeded` is called.
+   * Otherwise returns the milliseconds to wait.
+   */
   begin(attempt: LoginAttempt, now: number): number | null {
     const own = ownKey(attempt);
     const isStranger = attempt.device === null && !attempt.isKnownNetwork;
@@ -46,7 +49,7 @@ export class LoginAttempts {
     return null;
   }
 
-  /** The password was right: only failures count. */
+  /** Removes an attempt from the counts after a correct password, because only failures count. */
   succeeded(attempt: LoginAttempt): void {
     const own = ownKey(attempt);
     this.#own.forgive(own);

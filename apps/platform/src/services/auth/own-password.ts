@@ -1,4 +1,4 @@
-// The password of an account: what it must be, and how its owner shows it before a deed that cannot be taken back, and changes it.
+// Passwords of accounts: rules for a new password, the password check before irreversible actions, and the change of a password.
 import type { PasswordChange, PasswordChanged } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { problemOfPassword } from '@tunnel/rules/sign-in';
@@ -9,19 +9,22 @@ import { writeAudit } from '../shared/audit.ts';
 import type { UserActor } from '../shared/service-context.ts';
 import type { AuthContext } from './auth-context.ts';
 
-/** Refused with the name of the field and the rule. */
+/** Throws API_BAD_REQUEST with the name of the field and the violated rule if the password is not acceptable. */
 export const checkNewPassword = (password: string, field: string): void => {
   const problem = problemOfPassword(password);
   if (problem !== null) throw new Fault('API_BAD_REQUEST', { reason: `${field}: ${problem}` });
 };
 
-/** What the password was checked against: one that has changed since then decides nothing. */
+/** State of the account when the password was checked. If the state has changed since, the check is void. */
 export interface ShownPassword {
   readonly passwordHash: string | null;
   readonly epoch: number;
 }
 
-/** Throws PASSWORD_WRONG, which the audit notes: somebody has an access token and not the password. */
+/**
+ * Checks the password of a signed-in user. Throws PASSWORD_WRONG and writes an audit entry if the password is wrong, because a caller
+ * with an access token but no password is suspicious.
+ */
 export const checkOwnPassword = async (
   { db, passwords }: Pick<AuthContext, 'db' | 'passwords'>,
   { userId }: UserActor,
@@ -41,18 +44,21 @@ export const checkOwnPassword = async (
   throw new Fault('PASSWORD_WRONG');
 };
 
-/** Locks the account. What it was when a password was checked may be another by now: hashing takes a while. */
+/**
+ * Locks the account's row and returns its password hash and epoch. Both may have changed since a password was checked, because hashing
+ * takes a while.
+ */
 export const lockPassword = (trx: Transaction<Schema>, userId: string) =>
   trx.selectFrom('users').select(['password_hash', 'epoch']).where('id', '=', userId).forUpdate().executeTakeFirst();
 
-/** Locks the account. Throws when the password, or what a reset ends, has changed since it was shown. */
+/** Locks the account's row. Throws if the password or the epoch has changed since the password was checked. */
 export const lockShown = async (
   trx: Transaction<Schema>,
   { userId }: UserActor,
   { passwordHash, epoch }: ShownPassword,
 ): Promise<void> => {
   const user = await lockPassword(trx, userId);
-  // A log-in meanwhile may have made the hash of the same password anew; the epoch then stays.
+  // The hashes are not compared: a concurrent sign-in may have rehashed the same password. The epoch does not change then.
   if (user === undefined || user.epoch !== epoch || (passwordHash === null) !== (user.password_hash === null)) {
     throw new Fault('PASSWORD_WRONG');
   }
@@ -61,9 +67,9 @@ export const lockShown = async (
 type Context = Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users' | 'accessTokens'>;
 
 /**
- * Sets a new password, and logs out everywhere but here. `refreshToken`: of the session that stays; null: none was shown, and
- * none stays. Access tokens end at once, so the answer carries a new one. Links to reset the password end too: they were asked
- * for the one of before.
+ * Sets a new password and ends all sessions except the session of `refreshToken`. If `refreshToken` is null, all sessions end. Access
+ * tokens become invalid at once, so the response contains a new access token. Pending password reset links become invalid too, because
+ * they were requested for the old password.
  */
 export const changePassword = async (
   context: Context,
@@ -103,7 +109,10 @@ export const changePassword = async (
   };
 };
 
-/** How many they were. A token that is somebody else's keeps nothing. */
+/**
+ * Ends all sessions of a user except the session of the refresh token. Returns the number of ended sessions. A refresh token of another
+ * user protects no session.
+ */
 const endOthers = async (
   trx: Transaction<Schema>,
   userId: string,

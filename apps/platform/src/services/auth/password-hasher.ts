@@ -1,25 +1,25 @@
-// Hashing passwords, a few at a time: each one takes 19 MiB and all of a thread. Those that wait are bounded too, so that a
-// flood of logins is refused and neither memory nor the other requests pay for it.
+// Hashes passwords, a few at a time, because a hash takes 19 MiB and a full thread. The queue is bounded too, so that a flood of sign-ins
+// is rejected instead of exhausting memory or slowing down other requests.
 import { availableParallelism } from 'node:os';
 import { hash, parseOptions, verify } from '@node-rs/argon2';
 import { Fault } from '@tunnel/errors';
 import { type HashCost, isHashTooCheap } from '@tunnel/rules/sign-in';
 import { randomToken, SingleFlight } from '@tunnel/runtime';
 
-/** Of Argon2id; a stored hash with less is made anew at the next login. */
+/** Memory of an Argon2id hash. A stored hash with less memory is replaced at the next sign-in. */
 const PASSWORD_MEMORY_KIB = 19 * 1024;
-/** Of Argon2id, as OWASP recommends for this much memory. */
+/** Number of Argon2id passes, as OWASP recommends for this amount of memory. */
 const PASSWORD_PASSES = 2;
-/** Of Argon2id; several passwords are hashed side by side instead. */
+/** Number of Argon2id lanes per hash. Parallelism comes from hashing several passwords at a time. */
 const PASSWORD_LANES = 1;
-/** Passwords that wait to be hashed; more are refused with 503. */
+/** Maximum number of passwords queued for hashing. Further sign-ins are rejected with 503. */
 const PASSWORDS_WAITING_MAX = 64;
-/** What a caller is told to wait while too many passwords wait. */
+/** Retry-After value sent when the queue of passwords is full. */
 const PASSWORDS_RETRY_AFTER_SECS = 2;
 
 export interface PasswordHasherOptions {
   readonly cost?: HashCost;
-  /** Hashes at once. */
+  /** Maximum number of hashes computed at the same time. */
   readonly slots?: number;
   readonly waitingMax?: number;
 }
@@ -30,7 +30,7 @@ const COST: HashCost = {
   lanes: PASSWORD_LANES,
 };
 
-/** A core stays for the event loop, and of the four threads of libuv one for everything else that uses them. */
+/** Default number of concurrent hashes. Leaves a core to the event loop, and leaves one of libuv's four threads to other work. */
 const defaultSlots = (): number => Math.max(1, Math.min(3, availableParallelism() - 1));
 
 export class PasswordHasher {
@@ -38,7 +38,7 @@ export class PasswordHasher {
   readonly #waitingMax: number;
   readonly #waiting: (() => void)[] = [];
   #free: number;
-  /** The hash of a password that nobody knows. */
+  /** Hash of a random password, compared with when the account is unknown. */
   readonly #nobodys = new SingleFlight(() => this.hash(randomToken()), { keepsResult: true });
 
   constructor(options: PasswordHasherOptions = {}) {
@@ -49,19 +49,19 @@ export class PasswordHasher {
 
   hash(password: string): Promise<string> {
     const { memoryKib, passes, lanes } = this.#cost;
-    // The default algorithm is Argon2id.
+    // Argon2id is the library's default algorithm.
     return this.#inTurn(() => hash(password, { memoryCost: memoryKib, timeCost: passes, parallelism: lanes }));
   }
 
-  /** null: there is nothing to compare with; that takes as long as a wrong password does. */
+  /** Compares a password with a stored hash. If `stored` is null, returns false after the same time as for a wrong password. */
   async matches(stored: string | null, password: string): Promise<boolean> {
-    // Waited for in any case: whoever comes first waits for it to be made.
+    // The hash of the random password is awaited even if a stored hash exists, so that the first call takes the same time in both cases.
     const nobodys = await this.#nobodys.run();
     const matches = await this.#inTurn(() => verify(stored ?? nobodys, password));
     return matches && stored !== null;
   }
 
-  /** It was made when less was asked for. */
+  /** Returns true if the hash was computed with a lower cost than required now. */
   isOutdated(stored: string): boolean {
     const { memoryCost, timeCost, parallelism } = parseOptions(stored);
     return isHashTooCheap({ memoryKib: memoryCost, passes: timeCost, lanes: parallelism }, this.#cost);
@@ -73,7 +73,7 @@ export class PasswordHasher {
       return await work();
     } finally {
       const next = this.#waiting.shift();
-      // A slot goes from hand to hand: nobody who comes now gets in before those who wait.
+      // The slot is handed to the next queued call, so that a new call cannot overtake the queue.
       if (next === undefined) this.#free += 1;
       else next();
     }

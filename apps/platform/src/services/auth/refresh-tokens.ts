@@ -1,4 +1,4 @@
-// Refresh tokens: 256 bits, stored as a hash; all that come of one login are a family, and end together.
+// Refresh tokens: 256 bits, stored as a hash. The tokens that follow from one sign-in are a family, and end together.
 import type { AccessToken } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { decideRefresh, type RefreshDecision } from '@tunnel/rules/sign-in';
@@ -18,11 +18,11 @@ export interface Refreshed {
   readonly familyId: string;
 }
 
-/** A refresh token as it was shown. */
+/** Refresh token sent by a caller, with the caller's address. */
 export interface ShownToken {
   readonly refreshToken: string;
   readonly address: string;
-  /** Whether the caller may use tokens of that family. Where it may not, the family stays as it is. */
+  /** Returns true if the caller is allowed to use tokens of the family. Otherwise the token is rejected and the family does not change. */
   readonly mayUse: (familyId: string) => boolean;
 }
 
@@ -35,13 +35,13 @@ type Outcome =
       readonly successor: string;
     };
 
-/** Gives a new access token for a refresh token, and a successor for that one. */
+/** Exchanges a refresh token for an access token and a new refresh token. */
 export const refresh = async (
   { db, clock, accessTokens }: Pick<AuthContext, 'db' | 'clock' | 'accessTokens'>,
   given: ShownToken,
 ): Promise<Refreshed> => {
   const now = clock.now();
-  // Refusals are values inside: the end of a family has to be kept.
+  // Inside the transaction a rejection is a value instead of an exception, because the end of the family must be committed.
   const outcome = await db.transaction().execute((trx) => rotate(trx, given, now));
   if (outcome.refused !== null) throw outcome.refused;
   const { user, familyId, successor } = outcome;
@@ -71,7 +71,7 @@ const rotate = async (
   return { refused: null, user: { id: shown.user_id, epoch: shown.epoch }, familyId, successor };
 };
 
-/** With its family: two that show it at once, and a logout in between, are taken one after the other. */
+/** Locks a refresh token and its family, so that concurrent uses of the token and a sign-out run one after the other. */
 const lockToken = (trx: Transaction<Schema>, hash: string) =>
   trx
     .selectFrom('refresh_tokens as token')
@@ -136,7 +136,7 @@ export const giveRefreshToken = async (trx: Transaction<Schema>, familyId: strin
   return token;
 };
 
-/** All that live, of one user. */
+/** Revokes all active token families of a user, which ends the user's sessions. */
 export const endFamilies = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
   await trx
     .updateTable('refresh_families')
@@ -157,6 +157,9 @@ export const endFamily = async (trx: Transaction<Schema>, familyId: string, now:
   return ended !== undefined;
 };
 
-/** What a browser shows besides a token of that family. Derived, so that the database holds nothing that could be shown. */
+/**
+ * Secret that binds a token family to a browser: the browser sends the secret together with a refresh token. Derived from the master key,
+ * so that the database contains no usable secret.
+ */
 export const refreshBinding = (masterKey: MasterKey, familyId: string): string =>
   masterKey.derive('refresh-binding', familyId).toString('base64url');

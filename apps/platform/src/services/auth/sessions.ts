@@ -1,4 +1,4 @@
-// Sessions: somebody logs in, sees where else, and logs out, here or there.
+// Sessions: sign in, list sessions, end the current session or another session.
 import type { Credentials, LoggedIn, UserSession } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { networkOf } from '@tunnel/rules/net';
@@ -18,11 +18,11 @@ import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
 import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';
 
 /**
- * Places where one account is logged in; one more ends the one that was used longest ago.
+ * Maximum number of sessions per account. A further sign-in ends the least recently used session.
  * @limit accounts: Sessions per account | the least recently used session ends
  */
 const SESSIONS_PER_ACCOUNT_MAX = 100;
-/** What is kept of the name that a browser gives itself. */
+/** Maximum stored length of a session's user agent. */
 const USER_AGENT_MAX_CHARACTERS = 300;
 
 type Account = ShownUserRow & { readonly password_hash: string | null; readonly epoch: number };
@@ -33,7 +33,7 @@ export interface Login {
   readonly familyId: string;
 }
 
-/** Lets somebody in with a password. What a stranger hears, and how long it takes, is the same for every address. */
+/** Signs in with a password. For a stranger, the error and the response time are the same for every address. */
 export const logIn = async (context: AuthContext, input: Credentials, caller: Caller): Promise<Login> => {
   const { db, clock, passwords, accessTokens } = context;
   const email = normalizeAddress(input.email);
@@ -41,7 +41,8 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   const passwordMatches = await passwords.matches(account?.password_hash ?? null, input.password);
   const verdict = judge(account, passwordMatches);
   if (verdict !== 'welcome' || account === undefined) {
-    // For an address that nobody has too, else the time would tell.
+    // The rejection is audited even for an address without an account; otherwise the response time would reveal whether the account
+    // exists.
     await auditRefusal(db, verdict, account?.id, email);
     throw refusalOf(verdict, account?.auth_method ?? '');
   }
@@ -57,11 +58,17 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   return { body, ...session };
 };
 
-/** What marks the browser in which an account was registered, until a time. Derived, so that the database holds nothing that could be shown. */
+/**
+ * Value that marks the browser in which an account was registered, until the given time. Derived from the master key, so that the
+ * database contains no usable value.
+ */
 export const registrationMark = (masterKey: MasterKey, userId: string, until: number): string =>
   masterKey.derive('registration', `${userId} ${until}`).toString('base64url');
 
-/** Begins a session without a password, for somebody who has just proven the address of an account. Returns null for an account that may not sign in. */
+/**
+ * Starts a session without a password, for a user who has just verified the address of an account. Returns null if the account is not
+ * allowed to sign in.
+ */
 export const signInVerified = async (
   { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
   userId: string,
@@ -80,8 +87,8 @@ export const signInVerified = async (
 };
 
 /**
- * Where an attempt comes from, as far as the account knows it: one statement, the same for an address that nobody has. `shown`:
- * the refresh token that came with it, of a session that may have ended long ago; null: none.
+ * Describes the origin of a sign-in attempt, and whether the account knows its network or device. A single statement, the same for an
+ * address without an account. `shown` is the refresh token sent with the attempt, possibly of a session that ended long ago, or null.
  */
 export const describeAttempt = async (
   { db }: Pick<AuthContext, 'db'>,
@@ -105,7 +112,7 @@ export const describeAttempt = async (
       ) as is_known
   `.execute(db);
   const { device = null, is_known: isKnownNetwork = false } = rows[0] ?? {};
-  // Hashed: people type all kinds of things of any length.
+  // The address is hashed, because users can type anything, of any length.
   return { account: sha256Hex(email), network, device, isKnownNetwork };
 };
 
@@ -141,7 +148,10 @@ const refusalOf = (verdict: LoginVerdict, method: string): Fault => {
   }
 };
 
-/** The address itself is not kept: people type passwords into the wrong field. */
+/**
+ * Writes an audit entry for a rejected sign-in. The entry has only a hash of the address, because users sometimes type a password into
+ * the wrong field.
+ */
 const auditRefusal = (db: Db, verdict: LoginVerdict, userId: string | undefined, email: string): Promise<void> =>
   writeAudit(db, {
     actor: 'system',
@@ -150,7 +160,7 @@ const auditRefusal = (db: Db, verdict: LoginVerdict, userId: string | undefined,
     details: { reason: verdict, ...(userId === undefined ? { email_sha256: sha256Hex(email) } : {}) },
   });
 
-/** null: the stored one is as strong as those of today. */
+/** Hashes the password again if the stored hash is weaker than required now. Returns null if the stored hash is strong enough. */
 const upgradedHash = async (
   { passwords }: Pick<AuthContext, 'passwords'>,
   { password_hash: stored }: Account,
@@ -159,19 +169,19 @@ const upgradedHash = async (
 
 export interface NewSession {
   readonly userId: string;
-  /** What the password was checked against. */
+  /** Password hash and epoch of the account when the password was checked. */
   readonly seen: { readonly password_hash: string | null; readonly epoch: number };
-  /** A stronger hash of the same password; null: none is needed. */
+  /** Stronger hash of the same password, or null if the stored hash stays. */
   readonly upgraded: string | null;
   readonly caller: Caller;
   readonly now: number;
 }
 
-/** Begins the family of refresh tokens of one login. Gives the first refresh token. */
+/** Starts the family of refresh tokens for a sign-in. Returns the first refresh token and the id of the family. */
 const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSession): Promise<Omit<Login, 'body'>> =>
   db.transaction().execute(async (trx) => {
     const user = await lockPassword(trx, userId);
-    // Hashing takes a while. A reset or a suspension in the meantime ends all sessions, this one too.
+    // Hashing takes a while. A password reset or a suspension in the meantime ends all sessions, so this session must not start.
     if (user?.epoch !== seen.epoch) throw new Fault('LOGIN_WRONG');
     if (upgraded !== null && user.password_hash === seen.password_hash) {
       await trx.updateTable('users').set({ password_hash: upgraded }).where('id', '=', userId).execute();
@@ -194,7 +204,7 @@ const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSessio
     return { refreshToken, familyId };
   });
 
-/** Those over the limit of an account, the one that was used longest ago first. */
+/** Ends the least recently used sessions above the account's limit. */
 const endOldest = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
   await trx
     .updateTable('refresh_families')
@@ -212,7 +222,7 @@ const endOldest = async (trx: Transaction<Schema>, userId: string, now: number):
     .execute();
 };
 
-/** Ends the session of a refresh token. A token of nothing ends nothing. */
+/** Ends the session of a refresh token. An unknown token has no effect. */
 export const logOut = async ({ db, clock }: Pick<AuthContext, 'db' | 'clock'>, refreshToken: string): Promise<void> => {
   await db.transaction().execute(async (trx) => {
     const family = await trx
@@ -227,14 +237,14 @@ export const logOut = async ({ db, clock }: Pick<AuthContext, 'db' | 'clock'>, r
   });
 };
 
-/** Where the caller is logged in, the one used last first. */
+/** Lists the caller's sessions, most recently used first. */
 export const listSessions = async (
   { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
   { userId }: UserActor,
-  /** null: the request came without one. */
+  /** Refresh token of the request, which identifies the current session, or null. */
   refreshToken: string | null,
 ): Promise<UserSession[]> => {
-  // Those that were not used for so long have run out.
+  // Sessions last used before this time have expired.
   const since = new Date(clock.now() - LIMITS.REFRESH_TOKEN_SECS * 1000);
   const rows = await db
     .selectFrom('refresh_families as family')
@@ -268,7 +278,7 @@ export const listSessions = async (
   }));
 };
 
-/** Logs the caller out somewhere else. The access token that place may hold runs out within 15 minutes. */
+/** Ends another session of the caller. The session's access token remains valid for up to 15 minutes. */
 export const endSession = async (
   { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
   { userId }: UserActor,

@@ -1,18 +1,18 @@
-// Signed tokens of one audience: made with the key that signs now, checked by signature and claims, and known for as long as they hold.
+// Signed tokens for a single audience: signed with the current key, verified by signature and claims, and cached while valid.
 import { hash } from 'node:crypto';
 import { Cache, type Clock, randomId } from '@tunnel/runtime';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { LIMITS } from '../../limits.ts';
 import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
-/** Access tokens that were checked and are known until they run out; and users, for so long. */
+/** Maximum number of verified tokens in the cache. */
 const VERIFIED_TOKENS_MAX = 20_000;
 
-/** What was found of a token when its signature was checked. */
+/** Result of the verification of a token. */
 interface CheckedToken<Claims> {
   readonly claims: Claims;
   readonly kid: string;
-  /** In milliseconds since the epoch of the clock. */
+  /** Expiry of the token, in milliseconds on the scale of clock.now(). */
   readonly expiresAt: number;
 }
 
@@ -20,12 +20,12 @@ export interface SignedTokensOptions<Claims> {
   readonly keys: SigningKeys;
   readonly clock: Clock;
   readonly issuer: string;
-  /** Whom they are for. It is what keeps a token of one kind from passing for one of another. */
+  /** Audience of the tokens. The audience prevents the use of a token of one kind as a token of another kind. */
   readonly audience: string;
   readonly typ: 'JWT' | 'at+jwt';
-  /** Ours are far shorter: a longer one is not even hashed. */
+  /** Maximum length of a token. Issued tokens are far shorter; a longer token is rejected without hashing. */
   readonly maxCharacters: number;
-  /** null: a claim is missing, or of another type. */
+  /** Reads the claims of a token. Returns null if a claim is missing or has the wrong type. */
   readonly read: (payload: JWTPayload & { readonly sub: string }) => Claims | null;
 }
 
@@ -33,7 +33,7 @@ type FindKey = (kid: string) => ReturnType<SigningKeys['find']> | ReturnType<Sig
 
 const keyOf = (token: string): string => hash('sha256', token, 'base64');
 
-/** The name of the key that a token says it is signed with; null: it says none. */
+/** Returns the key id in the header of a token, or null if the header has no key id. The header is not verified. */
 const kidIn = (token: string): string | null => {
   try {
     return kidOf(decodeProtectedHeader(token));
@@ -45,10 +45,10 @@ const kidIn = (token: string): string | null => {
 const kidOf = ({ kid }: { readonly kid?: unknown }): string | null =>
   typeof kid === 'string' && kid !== '' ? kid : null;
 
-/** Whether the account behind a token is still in order is asked for elsewhere, at every request. */
+/** Issues and verifies signed tokens. Whether the token's account is still active must be checked elsewhere, at every request. */
 export class SignedTokens<Claims> {
   readonly #options: SignedTokensOptions<Claims>;
-  /** By the hash of the token: a signature takes a hundred times as long to check. */
+  /** Verified tokens by the hash of the token. Verifying a signature takes a hundred times as long as hashing. */
   readonly #checked = new Cache<string, CheckedToken<Claims>>({ max: VERIFIED_TOKENS_MAX });
 
   constructor(options: SignedTokensOptions<Claims>) {
@@ -69,20 +69,23 @@ export class SignedTokens<Claims> {
       .setExpirationTime(expiresAt)
       .setJti(randomId('jwt'))
       .sign(privateKey);
-    // Our own needs no check: its first call counts for its account at once.
+    // An issued token is cached as verified, so that its first call counts for its account immediately.
     const read = this.#options.read({ ...claims, sub: userId });
     if (read !== null) this.#checked.set(keyOf(token), { claims: read, kid, expiresAt: expiresAt * 1000 });
     return token;
   }
 
-  /** The claims of a token that was checked before and has not expired. The key that signed it may have been withdrawn since: good for counting, not for letting in. */
+  /**
+   * Returns the claims of a token that was verified before and has not expired. The key that signed the token may have been withdrawn
+   * since, so the result is only for counting, not for admitting requests.
+   */
   known(token: string): Claims | null {
     if (token.length > this.#options.maxCharacters) return null;
     const known = this.#checked.get(keyOf(token));
     return known !== undefined && this.#options.clock.now() < known.expiresAt ? known.claims : null;
   }
 
-  /** The same for a token that has not been checked yet, by the signing keys in memory: the database is not asked. */
+  /** Verifies a new token with the signing keys in memory, without a database query. Only for counting, like `known`. */
   async checkInMemory(token: string): Promise<Claims | null> {
     if (token.length > this.#options.maxCharacters) return null;
     const checked = await this.#verify(token, (kid) => this.#options.keys.inMemory(kid));
@@ -91,19 +94,19 @@ export class SignedTokens<Claims> {
   }
 
   /**
-   * A token of a key that is not known waits for the next look at the database for new keys, which is once a second. This is that wait alone: after it,
-   * `check` need not wait. null: there is nothing to wait for.
+   * Waits for the next search of the database for the unknown key of a token, at most once per second. After the wait, `check` does not
+   * have to wait. Returns null if no wait is necessary.
    */
   lookForKey(token: string): Promise<void> | null {
     const { keys, maxCharacters } = this.#options;
     const kid = token.length > maxCharacters ? null : kidIn(token);
     if (kid === null || !keys.isUnknown(kid)) return null;
     const looked = (): void => {};
-    // Whoever checks the token hears of keys that cannot be read.
+    // Errors are ignored here; `check` reports keys that cannot be read.
     return keys.find(kid).then(looked, looked);
   }
 
-  /** null: not one of these, or it has run out. Throws only when the keys cannot be read. */
+  /** Verifies a token. Returns null if the token is invalid or has expired. Throws only if the signing keys cannot be read. */
   async check(token: string): Promise<Claims | null> {
     if (token.length > this.#options.maxCharacters) return null;
     const key = keyOf(token);
@@ -114,7 +117,10 @@ export class SignedTokens<Claims> {
     return checked?.claims ?? null;
   }
 
-  /** A key that leaked is taken out of the database: whoever had it may have signed a token without an end. */
+  /**
+   * Returns true if a cached token is still valid. The key is looked up again, because a leaked key is removed from the database; an
+   * attacker with the key could have signed a token that never expires.
+   */
   async #stillHolds({ expiresAt, kid }: CheckedToken<Claims>): Promise<boolean> {
     const { keys, clock } = this.#options;
     return clock.now() < expiresAt && (await keys.find(kid)) !== undefined;

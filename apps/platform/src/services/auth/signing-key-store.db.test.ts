@@ -1,4 +1,4 @@
-// What the database holds of signing keys, and what the start says of a master key that is not the right one.
+// Signing keys as stored in the database, and the startup errors for a wrong master key.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const rotate = (discardOld = false, at = source()) =>
   rotateSigningKeys({ db: database.db, clock }, operator, at, { discardOld });
 const rows = () => signingKeyRows(database.db, clock.now());
 
-/** Every row of every table, as a dump has it. */
+/** Returns every row of every table, as a database dump would. */
 const dump = async (): Promise<string> => {
   const tables = await sql<{ name: string }>`
     select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'
@@ -51,7 +51,7 @@ const dump = async (): Promise<string> => {
   return texts.join('\n');
 };
 
-/** As a version before stored it. */
+/** Stores an unencrypted signing key, as an earlier version did. */
 const insertInClear = async (kid: string): Promise<JWK> => {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const jwk = await exportJWK(privateKey);
@@ -60,8 +60,8 @@ const insertInClear = async (kid: string): Promise<JWK> => {
   return jwk;
 };
 
-describe('a start', () => {
-  it('makes the master key once, for this user alone, and the first key under it', async () => {
+describe('preparing signing keys', () => {
+  it('creates a private master key file once, and the first key encrypted with it', async () => {
     await prepare();
     const file = join(dataDir, 'master-key');
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -73,7 +73,7 @@ describe('a start', () => {
     expect(openPrivateKey(masterKey, key!)).toMatchObject({ kty: 'OKP', d: expect.any(String) });
   });
 
-  it('encrypts keys of before, which go on signing; a dump then holds no private key', async () => {
+  it('encrypts previously unencrypted keys, so that a dump contains no private key', async () => {
     const jwk = await insertInClear('sig_old');
     const masterKey = await prepare();
     const [key, ...more] = await rows();
@@ -83,14 +83,14 @@ describe('a start', () => {
     expect(text).toContain('sig_old');
     expect(text).not.toContain(jwk.d);
     expect(text).not.toMatch(/\\?"d\\?":/);
-    // Nor is it left in the table's file.
+    // No deleted row with the private key remains in the table's file either.
     const { rows: pages } = await sql<{ found: number }>`select pg_relation_size('signing_keys')::int as found`.execute(
       database.db,
     );
     expect(pages[0]?.found).toBe(8192);
   });
 
-  it('is stopped by another master key, and by one that is lost, in one line with the file and what to do', async () => {
+  it('fails for a wrong or missing master key, naming the file and the remedy', async () => {
     await prepare();
     const file = join(dataDir, 'master-key');
     writeFileSync(file, `${'x'.repeat(43)}\n`);
@@ -106,17 +106,17 @@ describe('a start', () => {
     await expect(prepare()).rejects.toThrow(`${file} cannot be used: the file has fewer than 32 characters`);
   });
 
-  it('takes the file of the configuration, and never makes that one', async () => {
+  it('uses the configured key file and never creates it', async () => {
     const given = join(dataDir, 'elsewhere');
     await expect(prepare(source(given))).rejects.toThrow(`${given} cannot be used: the file does not exist`);
     writeFileSync(given, `${'k'.repeat(64)}\n`);
     await prepare(source(given));
     expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
-    // A second platform with a key of its own is not let near.
+    // A second platform with a different master key is refused.
     await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
   });
 
-  it('refuses a file of bytes that are no text: most of them would be read as one and the same character', async () => {
+  it('rejects a key file with bytes that are not text', async () => {
     const given = join(dataDir, 'bytes');
     const reason = `${given} cannot be used: the file is not text`;
     for (const bytes of [Buffer.alloc(64, 0xe9), Buffer.alloc(64, 0x07), Buffer.from(`${'k'.repeat(64)}\0`)]) {
@@ -126,13 +126,13 @@ describe('a start', () => {
     expect(await rows()).toEqual([]);
   });
 
-  it('knows of a file that every user of the machine can read', async () => {
+  it('detects a key file readable by every user', async () => {
     expect((await prepare()).isOpenToAll).toBe(false);
     chmodSync(join(dataDir, 'master-key'), 0o644);
     expect((await prepare()).isOpenToAll).toBe(true);
   });
 
-  it('notices keys that were exchanged in the table', async () => {
+  it('detects keys swapped in the table', async () => {
     await prepare();
     const [key] = await rows();
     await database.db.updateTable('signing_keys').set({ kid: 'sig_other' }).where('kid', '=', key!.kid).execute();
@@ -140,8 +140,8 @@ describe('a start', () => {
   });
 });
 
-describe('a rotation', () => {
-  it('leaves one key that signs, the old ones without a private part, and a line in the audit', async () => {
+describe('rotating signing keys', () => {
+  it('leaves one signing key, removes the private parts of old keys, and writes an audit entry', async () => {
     await prepare();
     const [first] = await rows();
     const second = await rotate();
@@ -155,7 +155,7 @@ describe('a rotation', () => {
     expect(audit).toEqual([2, 1].map(() => ({ actor: 'operator:root', action: 'signing_keys.rotated' })));
   });
 
-  it('is refused with another master key than that of the platforms; nothing changes', async () => {
+  it('is rejected with a different master key, and changes nothing', async () => {
     await prepare();
     const before = await rows();
     writeFileSync(join(dataDir, 'other'), 'o'.repeat(43));
@@ -163,7 +163,7 @@ describe('a rotation', () => {
     expect(await rows()).toEqual(before);
   });
 
-  it('that discards the old ones needs no old master key, and makes a lost one anew', async () => {
+  it('with --discard-old needs no old master key, and recreates a lost one', async () => {
     await prepare();
     rmSync(join(dataDir, 'master-key'));
     await expect(rotate()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
@@ -172,7 +172,7 @@ describe('a rotation', () => {
     await prepare();
   });
 
-  it('under a new master key is taken up by a platform that runs', async () => {
+  it('under a new master key takes effect in a running platform', async () => {
     const held = await prepare();
     const fake = new FakeClock();
     const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
@@ -184,7 +184,7 @@ describe('a rotation', () => {
     expect((await keys.published()).keys.map((key) => key.kid)).toEqual([kid]);
   });
 
-  it('that does not exist is looked for once: a token that names it does not wait again', async () => {
+  it('does not affect unknown key IDs, which are looked up only once', async () => {
     const held = await prepare();
     const fake = new FakeClock();
     const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
@@ -194,11 +194,11 @@ describe('a rotation', () => {
     await eventually(() => expect(fake.pendingTimers).toBe(1));
     await fake.advance(SIGNING_KEYS_LOOK_MS);
     expect(await first).toBeUndefined();
-    // Without another second.
+    // Resolves immediately, without a further wait of a second.
     expect(await keys.find('of-nobody')).toBeUndefined();
   });
 
-  it('that a platform cannot open ends the old keys there too; callers are not told the file', async () => {
+  it('with an unreadable key also ends the old keys, with an error that does not name the file', async () => {
     const held = await prepare();
     const fake = new FakeClock();
     const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
@@ -214,7 +214,7 @@ describe('a rotation', () => {
     }
   });
 
-  it('by several at once leaves one key that signs', async () => {
+  it('concurrently leaves one signing key', async () => {
     await prepare();
     await Promise.all([rotate(), rotate(), rotate()]);
     expect((await rows()).filter(({ retired_at }) => retired_at === null)).toHaveLength(1);

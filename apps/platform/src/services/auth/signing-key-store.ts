@@ -1,5 +1,5 @@
-// The keys that access tokens are signed with, as the database keeps them: private parts encrypted under the master key, one that signs,
-// and those it replaced, which verify for an hour more and have no private part any more.
+// Signing keys for access tokens, as stored in the database. Private keys are encrypted with the master key. One key signs; replaced keys
+// verify tokens for another hour and have no private key any more.
 import { randomId } from '@tunnel/runtime';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { sql, type Transaction } from 'kysely';
@@ -9,22 +9,25 @@ import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
 
-/** A key that was replaced verifies for so long: four times as long as any token of it lives. */
+/** How long a replaced key verifies tokens: four times the lifetime of an access token. */
 export const SIGNING_KEY_RETIRED_MS = 60 * 60_000;
 
-/** Two letters of ASCII before it, so that it meets no other lock: 'sk' 1. */
+/**
+ * PostgreSQL advisory lock for changes of signing keys: the ASCII letters 'sk' and the number 1. The prefix keeps the lock ids of
+ * different subjects apart.
+ */
 const SIGNING_KEYS_LOCK = 0x736b_0001;
 
 export interface SigningKeyRow {
   readonly kid: string;
   readonly public_key: Record<string, unknown>;
-  /** null: it was replaced. */
+  /** Encrypted private key; null if the key was replaced. */
   readonly private_key: string | null;
   readonly created_at: Date;
   readonly retired_at: Date | null;
 }
 
-/** Those that count at this time; the one that signs first. */
+/** Returns the keys that sign or verify at the given time. The key that signs is first. */
 export const signingKeyRows = (db: Db | Transaction<Schema>, now: number): Promise<SigningKeyRow[]> =>
   db
     .selectFrom('signing_keys')
@@ -37,13 +40,13 @@ export const signingKeyRows = (db: Db | Transaction<Schema>, now: number): Promi
 
 const verifiesSince = (now: number): Date => new Date(now - SIGNING_KEY_RETIRED_MS);
 
-/** Throws a fault that names the master key's file when that is not the right one. */
+/** Decrypts the private key of a row. Throws a fault that names the file if the master key is not the right key. */
 export const openPrivateKey = (masterKey: MasterKey, { kid, private_key }: SigningKeyRow): JWK =>
   JSON.parse(masterKey.decrypt(purposeOf(kid), private_key ?? '')) as JWK;
 
 const purposeOf = (kid: string) => ({ kind: 'signing-key', id: kid }) as const;
 
-/** Two processes that start at once make one key between them. */
+/** Creates a signing key if no key signs. Two processes that start at the same time create only one key. */
 export const makeFirstSigningKey = (db: Db, masterKey: MasterKey, now: number): Promise<void> =>
   withKeysLocked(db, async (trx) => {
     const rows = await signingKeyRows(trx, now);
@@ -51,8 +54,9 @@ export const makeFirstSigningKey = (db: Db, masterKey: MasterKey, now: number): 
   });
 
 /**
- * Before the platform serves: opens the master key, encrypts keys of before, makes the first one, and proves that the one which signs
- * can be opened. Throws a fault that names the file when the master key is lost or another one.
+ * Prepares the signing keys before the platform serves requests: opens the master key, encrypts unencrypted keys of earlier versions,
+ * creates the first key, and verifies that the stored private keys can be decrypted. Throws a fault that names the file if the master key
+ * is missing or different.
  */
 export const prepareSigningKeys = async (db: Db, source: MasterKeySource, now: number): Promise<MasterKey> => {
   let wereInClear = false;
@@ -75,17 +79,21 @@ export const prepareSigningKeys = async (db: Db, source: MasterKeySource, now: n
     return key;
   });
   await makeFirstSigningKey(db, masterKey, now);
-  // The old rows lie in the table's file until it is written anew. Somebody may read it right now; then the next clean-up of PostgreSQL does it.
+  // Rewrites the table, because the unencrypted rows would remain in its file. Errors are ignored, for example if the table is in use;
+  // PostgreSQL's next vacuum removes the rows then.
   if (wereInClear) await sql`vacuum (full) signing_keys`.execute(db).catch(() => {});
   return masterKey;
 };
 
 export interface RotateOptions {
-  /** The others end now, and the tokens they signed: one leaked, or the master key is lost. */
+  /** Invalidates the old keys at once, together with all tokens signed by them. For a leaked key or a lost master key. */
   readonly discardOld: boolean;
 }
 
-/** A new key signs; others that sign now verify for an hour more. Platforms that run see it within seconds. Gives its id. */
+/**
+ * Creates a new signing key and returns its id. The previous keys verify tokens for another hour. Running platforms notice the new key
+ * within seconds.
+ */
 export const rotateSigningKeys = (
   { db, clock }: OperatorContext,
   actor: OperatorActor,
@@ -99,7 +107,7 @@ export const rotateSigningKeys = (
     const masterKey = openMasterKey(source, !discardOld && signing !== undefined);
     if (discardOld) await trx.deleteFrom('signing_keys').execute();
     else {
-      // With another master key than that of the platforms, the new one could be opened by none of them.
+      // Make sure that the master key is the key of the running platforms, which could not decrypt the new signing key otherwise.
       if (signing !== undefined) openPrivateKey(masterKey, signing);
       await retireKeys(trx, now);
     }
@@ -113,7 +121,10 @@ export const rotateSigningKeys = (
     return kid;
   });
 
-/** Their private parts are of no use to anybody: whoever signs right now has it in memory. */
+/**
+ * Marks the signing keys as replaced and deletes their private keys. A process that is signing at this moment has the private key in
+ * memory.
+ */
 const retireKeys = async (trx: Transaction<Schema>, now: number): Promise<void> => {
   await trx.deleteFrom('signing_keys').where('retired_at', '<=', verifiesSince(now)).execute();
   await trx
@@ -145,7 +156,7 @@ const withKeysLocked = <T>(db: Db, work: (trx: Transaction<Schema>) => Promise<T
 export interface ListedSigningKey {
   readonly kid: string;
   readonly createdAt: Date;
-  /** null: it signs, and has no end. */
+  /** End of the key's validity; null for the key that signs. */
   readonly verifiesUntil: Date | null;
 }
 

@@ -1,4 +1,4 @@
-// The keys that access tokens are signed with, as the platform uses them: kept in the database, known here for a few seconds.
+// Signing keys for access tokens, as used by the platform: stored in the database and cached for a few seconds.
 import type { PublicKeys } from '@tunnel/contract';
 import { Cache, type Clock } from '@tunnel/runtime';
 import { type CryptoKey, importJWK, type JWK } from 'jose';
@@ -7,14 +7,14 @@ import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
 
-/** How long keys that sign tokens are known: a rotation elsewhere is seen within it. And how often an unknown one makes us look. */
+/** How long signing keys read from the database are cached. A rotation by another process takes effect within this time. */
 export const SIGNING_KEYS_KNOWN_MS = 10_000;
-/** How often a token of an unknown key makes the platform look for new keys. */
+/** Minimum interval between database queries caused by tokens with an unknown key. */
 export const SIGNING_KEYS_LOOK_MS = 1000;
-/** Names of signing keys that do not exist, by which a forged token is refused without another look. */
+/** Maximum number of remembered ids of nonexistent signing keys. A forged token with such an id is rejected without another query. */
 const SIGNING_KEYS_ABSENT_MAX = 4096;
 
-/** The one algorithm; what a token says about itself is not believed. */
+/** The only signing algorithm. The algorithm in a token's header is not trusted. */
 export const SIGNING_ALGORITHM = 'EdDSA';
 
 interface VerifyingKey {
@@ -29,9 +29,9 @@ interface CurrentKey {
 }
 
 interface KnownKeys {
-  /** The number of the read that found them. */
+  /** Sequence number of the database read that returned the signing keys. */
   readonly read: number;
-  /** The one that signs first; then those that it replaced, as long as they verify. */
+  /** Keys that verify tokens: first the key that signs, then replaced keys. */
   readonly keys: readonly VerifyingKey[];
   readonly current: CurrentKey;
 }
@@ -39,7 +39,7 @@ interface KnownKeys {
 export interface SigningKeysOptions {
   readonly db: Db;
   readonly clock: Clock;
-  /** There once the tables are. */
+  /** Returns the master key, which is available after the database tables were created. */
   readonly masterKey: () => MasterKey;
 }
 
@@ -47,12 +47,12 @@ export class SigningKeys {
   readonly #options: SigningKeysOptions;
   #known: KnownKeys | undefined;
   #reads = 0;
-  /** When the last read began. */
+  /** Start of the last database read of the signing keys, on the monotonic clock. */
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<KnownKeys> | undefined;
-  /** A read that has not begun yet. */
+  /** Database read of the signing keys that has not started yet. */
   #planned: Promise<KnownKeys> | undefined;
-  /** Names that were looked for and are no key's. Keys have names that nobody can guess, so that none of these becomes one later. */
+  /** Ids without a key in the database. Ids of new keys cannot be guessed, so none of these ids can become valid later. */
   readonly #absent = new Cache<string, true>({ max: SIGNING_KEYS_ABSENT_MAX });
 
   constructor(options: SigningKeysOptions) {
@@ -64,8 +64,9 @@ export class SigningKeys {
   }
 
   /**
-   * One that is not known is looked for, because another process may have made it since: by a read that begins after it was asked for,
-   * so that no token of a new key is refused, and at most once a second, so that forged tokens cost no more than their own wait.
+   * Finds a key that verifies tokens. For an unknown id the database is read again, because another process may have created the key. The
+   * read starts after the call, so that no token of a new key is rejected. At most one such read happens per second, so that forged
+   * tokens only make their own sender wait.
    */
   async find(kid: string): Promise<VerifyingKey | undefined> {
     const isIt = (key: VerifyingKey): boolean => key.kid === kid;
@@ -78,12 +79,12 @@ export class SigningKeys {
     return looked;
   }
 
-  /** One that this process knows, however long ago it was read. */
+  /** Finds a key among the keys in memory, regardless of their age. */
   inMemory(kid: string): VerifyingKey | undefined {
     return this.#known?.keys.find((key) => key.kid === kid);
   }
 
-  /** Whether `find` may have to wait for its next look. Where nothing was read yet it reads at once. */
+  /** Returns true if `find` may have to wait for its next database read. Before the first read, `find` reads without waiting. */
   isUnknown(kid: string): boolean {
     return this.#known !== undefined && this.inMemory(kid) === undefined;
   }
@@ -132,7 +133,8 @@ export class SigningKeys {
         return known;
       },
       (error: unknown) => {
-        // Those that are known may have been ended. While the database is away nobody knows, and nobody is let in either.
+        // After a failed read the cached keys are dropped, because they may have been invalidated. While the database is unreachable, the
+        // keys are kept: no request is admitted then anyway.
         if (!(error instanceof DatabaseAway)) this.#known = undefined;
         throw error;
       },
@@ -162,7 +164,10 @@ export class SigningKeys {
   }
 }
 
-/** Not a fault, whose text names the file: callers read that. */
+/**
+ * Decrypts the private key. On failure, reads the master key's file again and retries once. The error is not the original fault, because
+ * the fault's text names the file and would be visible to API clients.
+ */
 const openWith = (masterKey: MasterKey, row: SigningKeyRow): JWK => {
   try {
     return openPrivateKey(masterKey, row);

@@ -1,4 +1,4 @@
-// Users: as the API shows them, as they change themselves, and as requests of the last two seconds know them.
+// Users: their form in the API, changes of the own account, and a cache for the requests of two seconds.
 import type { UserChange, UserPublic } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
@@ -21,7 +21,7 @@ export const SHOWN_USER_COLUMNS = [
 
 export type ShownUserRow = Pick<Selectable<UsersTable>, (typeof SHOWN_USER_COLUMNS)[number]>;
 
-/** A user as the API shows one. */
+/** Converts a row to a user of the API. */
 export const presentUser = (row: ShownUserRow): UserPublic => ({
   id: row.id,
   email: row.email,
@@ -32,15 +32,15 @@ export const presentUser = (row: ShownUserRow): UserPublic => ({
   created_at: row.created_at.toISOString(),
 });
 
-/** The caller as the API shows users. */
+/** Returns the caller's user. */
 export const showMe = async ({ users }: { readonly users: UserCache }, { userId }: UserActor): Promise<UserPublic> => {
   const known = await users.find(userId);
-  // It went between the check of the token and this.
+  // The account was deleted after the check of the access token.
   if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
   return known.user;
 };
 
-/** Changes what the caller may change about the own account: the name that is shown. */
+/** Updates the caller's account. Only the display name can be changed. */
 export const updateMe = async (
   { db, users }: { readonly db: Db; readonly users: UserCache },
   { userId }: UserActor,
@@ -63,7 +63,7 @@ export interface CachedUser {
   readonly epoch: number;
 }
 
-/** The users behind the requests of the last two seconds. */
+/** Cache of users for two seconds, so that not every request queries the database. */
 export class UserCache {
   readonly #db: Db;
   readonly #lookups: RecentLookups<CachedUser>;
@@ -73,12 +73,12 @@ export class UserCache {
     this.#lookups = new RecentLookups({ clock, max: LIMITS.KNOWN_USERS_MAX, read: (userId) => this.#read(userId) });
   }
 
-  /** null: there is no such user. */
+  /** Finds a user. Returns null if the user does not exist. */
   find(userId: string): Promise<CachedUser | null> | CachedUser | null {
     return this.#lookups.find(userId);
   }
 
-  /** It was changed here. */
+  /** Removes a user from the cache after a change by this process. */
   forget(userId: string): void {
     this.#lookups.forget(userId);
   }

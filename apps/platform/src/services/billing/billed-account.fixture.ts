@@ -1,4 +1,4 @@
-// Accounts that pay for usage, as rows: without a payment processor. Tests only.
+// Accounts with billed usage, inserted as rows without a payment processor. For tests only.
 import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
 import { type Account, addAccount, NOON } from '../edges/link.fixture.ts';
@@ -11,7 +11,7 @@ export interface BilledOptions {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** One with a subscription; metered for a month unless told. */
+/** Adds an account with a subscription. Metered for the last month by default. */
 export const addBilledAccount = async (
   db: Db,
   { meteredFrom = NOON - 31 * DAY_MS, capCents = null, pastDueSince = null }: BilledOptions = {},
@@ -31,7 +31,7 @@ export const addBilledAccount = async (
   return account;
 };
 
-/** As if so much had been used, of which a cent is 10^8 bytes. */
+/** Sets the metered usage of the month. One cent is 10^8 bytes. */
 export const setMetered = async (db: Db, accountId: string, bytes: number, at = NOON): Promise<void> => {
   await db
     .insertInto('metered_usage')

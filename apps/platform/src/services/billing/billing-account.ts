@@ -1,4 +1,4 @@
-// What the verbs of billing are given, and what we hold of an account's billing.
+// Shared parts of the billing services: the dependencies, and the stored billing state of an account.
 
 import type { Selectable, Transaction } from 'kysely';
 import type { AccountLocks } from '../../billing/account-locks.ts';
@@ -9,7 +9,7 @@ import type { Db } from '../../db/database.ts';
 import type { BillingAccountsTable, Schema } from '../../db/schema.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 
-/** What the verbs of billing are given besides. */
+/** Dependencies of the billing services, in addition to those of every service. */
 export interface BillingContext extends ServiceContext {
   readonly processor: Processor;
   readonly locks: AccountLocks;
@@ -18,7 +18,7 @@ export interface BillingContext extends ServiceContext {
 
 export type BillingAccount = Selectable<BillingAccountsTable>;
 
-/** What we hold of an account's billing, as its row tells it. undefined: nothing is held yet. */
+/** Reads the stored billing state of an account. Returns undefined if the account has no billing row yet. */
 export const findAccount = (db: Db | Transaction<Schema>, userId: string): Promise<BillingAccount | undefined> =>
   db.selectFrom('billing_accounts').selectAll().where('user_id', '=', userId).executeTakeFirst();
 

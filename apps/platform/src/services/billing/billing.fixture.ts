@@ -1,4 +1,4 @@
-// The verbs of billing over a database of their own and a processor in memory, with two users. Tests only.
+// Billing services over a separate database and an in-memory processor. For tests only.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger } from '@tunnel/runtime';
@@ -18,7 +18,7 @@ export class BillingFixture {
   readonly clock = new FakeClock(NOON);
   readonly processor = new MemoryProcessor();
   readonly flushed: string[] = [];
-  /** What a flush does besides. */
+  /** Extra action of a flush. */
   onFlush: () => Promise<void> = async () => {};
   readonly context: BillingContext;
   readonly database: TestDatabase;
@@ -52,7 +52,7 @@ export class BillingFixture {
     return { kind: 'user', userId: id };
   }
 
-  /** One with a card at the processor; its customer there. */
+  /** Adds an account with a card at the processor. Returns the account and its customer ID. */
   async addPayer(name: string): Promise<{ readonly user: UserActor; readonly customerId: string }> {
     const user = await this.addUser(name);
     const customerId = await ensureCustomer(this.context, user.userId);
@@ -77,7 +77,7 @@ export class BillingFixture {
     return (await row.executeTakeFirstOrThrow()).plan;
   }
 
-  /** What edges were told of it. */
+  /** Returns the kinds of changes announced to edges about the account. */
   async changesOf({ userId }: UserActor): Promise<string[]> {
     const rows = this.database.db.selectFrom('edge_changes').select('kind').where('account_id', '=', userId);
     return (await rows.orderBy('id').execute()).map(({ kind }) => kind);

@@ -11,7 +11,7 @@ afterAll(() => fixture.close());
 const PORTAL = { return_url: 'https://app.example.com/' };
 
 describe("an account's customer", () => {
-  it('is made once, however many calls need it at once', async () => {
+  it('is created once even by twelve concurrent calls', async () => {
     const user = await fixture.addUser('ada');
     const ids = await Promise.all(Array.from({ length: 12 }, () => ensureCustomer(fixture.context, user.userId)));
     expect(new Set(ids).size).toBe(1);
@@ -20,7 +20,7 @@ describe("an account's customer", () => {
     expect((await fixture.accountOf(user)).customer_id).toBe(ids[0]);
   });
 
-  it('that is not made because the processor is away leaves nothing, and is made at the next call', async () => {
+  it('is not stored while the processor is unavailable, and is created by the next call', async () => {
     const user = await fixture.addUser('bob');
     fixture.processor.mood = 'away';
     await expect(createSetupIntent(fixture.context, user, 'one')).rejects.toMatchObject({ status: 503 });
@@ -30,7 +30,7 @@ describe("an account's customer", () => {
     expect((await fixture.accountOf(user)).customer_id).not.toBeNull();
   });
 
-  it('keeps a spend cap that was there before it', async () => {
+  it('keeps an existing spend cap', async () => {
     const user = await fixture.addUser('carl', 'payg');
     const cap = { user_id: user.userId, spend_cap_cents: 500 };
     await fixture.context.db.insertInto('billing_accounts').values(cap).execute();
@@ -38,7 +38,7 @@ describe("an account's customer", () => {
     expect(await fixture.accountOf(user)).toMatchObject({ spend_cap_cents: 500, customer_id });
   });
 
-  it('that was deleted over there is made anew by the call that meets that', async () => {
+  it('is created again by the next call if deleted at the processor', async () => {
     const { user, customerId } = await fixture.addSubscriber('dora');
     fixture.processor.customers.delete(customerId);
     fixture.processor.customers.set(`${customerId}-deleted`, fixture.processor.factsOf(customerId));
@@ -49,7 +49,7 @@ describe("an account's customer", () => {
     expect(await fixture.planOf(user)).toBe('free');
   });
 
-  it('that is still there is not made anew: a refusal is a refusal', async () => {
+  it('is kept if the processor refuses a call but still has the customer', async () => {
     const { user, customerId } = await fixture.addPayer('erin');
     fixture.processor.moodOf = { openPortal: 'refuses' };
     await expect(openPortal(fixture.context, user, PORTAL)).rejects.toMatchObject({ status: 502 });
@@ -59,7 +59,7 @@ describe("an account's customer", () => {
 });
 
 describe('a setup intent', () => {
-  it('is the same for the same order, another one for another, and never shared between accounts', async () => {
+  it('is the same for a repeated order, different for another order, and never shared between accounts', async () => {
     const one = await fixture.addUser('fred');
     const other = await fixture.addUser('gina');
     const secret = async (user: typeof one, order: string): Promise<string> =>
@@ -73,13 +73,13 @@ describe('a setup intent', () => {
 });
 
 describe('invoices', () => {
-  it('are none without a customer, and nobody is asked', async () => {
+  it('are empty without a customer, without a call to the processor', async () => {
     const user = await fixture.addUser('hugo');
     expect(await listInvoices(fixture.context, user)).toEqual({ invoices: [] });
     expect(fixture.processor.callsOf('invoices')).toEqual([]);
   });
 
-  it('are as the processor has them', async () => {
+  it('are passed on from the processor', async () => {
     const { user, customerId } = await fixture.addPayer('ines');
     expect(await listInvoices(fixture.context, user)).toEqual({ invoices: [{ id: 'in_1', customer: customerId }] });
   });

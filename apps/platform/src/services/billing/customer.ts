@@ -1,4 +1,4 @@
-// The account's customer at the processor, and what is asked there in its name.
+// The account's customer at the payment processor, and requests to the processor on the customer's behalf.
 import type { InvoiceList, PortalOrder, PortalSession, SetupIntent } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
@@ -8,7 +8,7 @@ import { syncAccount } from './sync-account.ts';
 
 type Context = Pick<BillingContext, 'db' | 'processor' | 'locks'>;
 
-/** The account's customer at the processor, made at the first call that needs one. */
+/** Returns the id of the account's customer at the payment processor. The first call creates the customer. */
 export const ensureCustomer = async ({ db, processor, locks }: Context, userId: string): Promise<string> => {
   const known = (await findAccount(db, userId))?.customer_id;
   if (known != null) return known;
@@ -21,7 +21,7 @@ export const ensureCustomer = async ({ db, processor, locks }: Context, userId: 
       .where('id', '=', userId)
       .where('deleted_at', 'is', null)
       .executeTakeFirst();
-    // A request that began before the deletion makes nothing after it.
+    // A request that began before the account's deletion must not create a customer afterwards.
     if (user === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
     const { email, name } = user;
     const customer_id = await processor.ensureCustomer({ userId, email, name });
@@ -34,7 +34,10 @@ export const ensureCustomer = async ({ db, processor, locks }: Context, userId: 
   });
 };
 
-/** A call to the processor about the account's customer. One that was deleted there is made anew, once. */
+/**
+ * Calls the payment processor with the account's customer. If the customer was deleted at the processor, creates a new customer and
+ * repeats the call once.
+ */
 const withCustomer = async <T>(
   context: BillingContext,
   userId: string,
@@ -53,8 +56,8 @@ const withCustomer = async <T>(
 };
 
 /**
- * Begins to collect a payment method: the browser finishes it with the client secret. `orderId`: the same for the same order,
- * however often it is sent.
+ * Starts the collection of a payment method, which the browser completes with the client secret. `orderId` is the idempotency key:
+ * repeated calls with the same id count as one order.
  */
 export const createSetupIntent = async (
   context: BillingContext,
@@ -67,7 +70,7 @@ export const createSetupIntent = async (
   return { client_secret: clientSecret };
 };
 
-/** The processor's own pages for one account: payment methods, invoices, cancelling. */
+/** Opens a session on the payment processor's customer pages: payment methods, invoices, cancellation. Returns the URL. */
 export const openPortal = async (
   context: BillingContext,
   { userId }: UserActor,
@@ -78,7 +81,7 @@ export const openPortal = async (
   ),
 });
 
-/** The account's invoices, as the processor has them. */
+/** Lists the account's invoices, read from the payment processor. */
 export const listInvoices = async (
   { db, processor }: Pick<BillingContext, 'db' | 'processor'>,
   { userId }: UserActor,

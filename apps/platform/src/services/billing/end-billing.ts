@@ -1,5 +1,5 @@
-// Ends what an account has at the payment processor, for good: its subscription, with one last invoice of what was used. Reading
-// first makes it safe to do again: one that has ended stays as it is.
+// Ends the account's subscription at the payment processor permanently, with a last invoice for the remaining usage. The subscription is
+// read first, so the call can be repeated safely: an ended subscription is left unchanged.
 import { Fault } from '@tunnel/errors';
 import { type BillingContext, findAccount } from './billing-account.ts';
 import { applyFacts } from './sync-account.ts';
@@ -13,12 +13,12 @@ export const endBilling = async (context: BillingContext, userId: string): Promi
     const { customer_id: customerId } = account;
     const { processor } = context;
     const facts = await processor.readCustomer(customerId);
-    // Unknown there: nothing is charged to it.
+    // The payment processor does not know the customer, so there is nothing to end and nothing is charged.
     if (facts === null) return;
     const { subscription } = facts;
     if (subscription !== null && subscription.status !== 'canceled') {
       const { id: subscriptionId, periodEnd } = subscription;
-      // The month that has begun costs its minimum, as when it is set to end.
+      // The current month is charged with the monthly minimum, as for a subscription canceled at the end of its period.
       if (periodEnd !== null) {
         await processor.setFinalMinimum({ customerId, subscriptionId, periodEnd, wanted: true, hasEnded: false });
       }
@@ -29,7 +29,10 @@ export const endBilling = async (context: BillingContext, userId: string): Promi
   });
 };
 
-/** What the processor refuses to take must not keep the subscription alive: metering has told of it. */
+/**
+ * Reports the remaining usage to the payment processor. Usage rejected by the processor must not keep the subscription alive, so the
+ * error is ignored; metering has logged the rejection.
+ */
 const reportRest = async ({ metering }: BillingContext, userId: string): Promise<void> => {
   try {
     await metering.flush(userId);

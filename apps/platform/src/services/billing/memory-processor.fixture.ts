@@ -1,4 +1,4 @@
-// A payment processor in memory, whose facts a test sets and which fails when a test wants it to. Tests only.
+// In-memory payment processor with facts set by the test and failures on command. For tests only.
 import { Fault } from '@tunnel/errors';
 import type {
   CustomerFacts,
@@ -24,11 +24,11 @@ export const PERIOD_END = Date.UTC(2030, 6, 1);
 
 export class MemoryProcessor implements Processor {
   mood: Mood = 'well';
-  /** Calls of this name alone have that mood. */
+  /** Moods of single methods, which override the general mood. */
   moodOf: Partial<Record<keyof Processor, Mood>> = {};
-  /** Each call waits for it. */
+  /** Promise that every call awaits first. */
   gate: Promise<void> = Promise.resolve();
-  /** Right after subscriptions were ended: what a process that dies there does. */
+  /** Runs right after subscriptions were ended. A throw simulates a process that dies at this point. */
   afterEnd: () => void = () => {};
   readonly calls: { readonly name: keyof Processor; readonly input: unknown }[] = [];
   readonly customers = new Map<string, CustomerFacts>();

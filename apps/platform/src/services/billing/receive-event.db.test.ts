@@ -22,8 +22,8 @@ const noted = (id: string) =>
 const reads = (customerId: string): number =>
   fixture.processor.callsOf('readCustomer').filter((id) => id === customerId).length;
 
-describe('an event of the processor', () => {
-  it('with a wrong signature is refused, and leaves no trace', async () => {
+describe('a webhook event of the payment processor', () => {
+  it('with a wrong signature is rejected and leaves no trace', async () => {
     await expect(send('evt_forged', 'invoice.paid', null, 'forged')).rejects.toMatchObject({
       code: 'WEBHOOK_SIGNATURE',
       status: 400,
@@ -31,9 +31,9 @@ describe('an event of the processor', () => {
     expect(await noted('evt_forged')).toBeUndefined();
   });
 
-  it('is a reason to read the customer: what it says itself does not count', async () => {
+  it('only triggers a read of the customer; its content is not trusted', async () => {
     const { user, customerId } = await fixture.addSubscriber('ada');
-    // It tells of an end that is not so.
+    // The event reports an end, although the subscription is still active.
     await send('evt_1', 'customer.subscription.deleted', customerId);
     expect(await fixture.accountOf(user)).toMatchObject({ subscription_status: 'active' });
     expect(await noted('evt_1')).toMatchObject({
@@ -44,14 +44,14 @@ describe('an event of the processor', () => {
     });
   });
 
-  it('that was dealt with is not dealt with again', async () => {
+  it('is handled once, even if delivered three times', async () => {
     const { customerId } = await fixture.addSubscriber('bob');
     const before = reads(customerId);
     for (let time = 0; time < 3; time += 1) await send('evt_2', 'invoice.paid', customerId);
     expect(reads(customerId)).toBe(before + 1);
   });
 
-  it('is noted before it is acted upon, and stays open when that failed', async () => {
+  it('is stored before it is handled, and stays open if handling fails', async () => {
     const { user, customerId } = await fixture.addPayer('carl');
     fixture.processor.mood = 'away';
     await expect(send('evt_3', 'payment_method.attached', customerId)).rejects.toMatchObject({ status: 503 });
@@ -62,7 +62,7 @@ describe('an event of the processor', () => {
     expect((await fixture.accountOf(user)).has_payment_method).toBe(true);
   });
 
-  it('of a draft invoice first reports what was used, and fails when that cannot be done', async () => {
+  it('for a draft invoice first reports usage, and fails if reporting fails', async () => {
     const { user, customerId } = await fixture.addSubscriber('dora');
     const before = reads(customerId);
     fixture.onFlush = async () => {
@@ -81,12 +81,12 @@ describe('an event of the processor', () => {
     ['of a customer that is not ours', 'invoice.paid', 'cus_stranger'],
     ['of no customer', 'invoice.paid', null],
     ['of a kind that is no matter of ours', 'charge.dispute.created', 'cus_stranger'],
-  ])('%s is noted and answered', async (name, type, customerId) => {
+  ])('%s is stored and acknowledged', async (name, type, customerId) => {
     await send(`evt ${name}`, type, customerId);
     expect(await noted(`evt ${name}`)).toMatchObject({ handled_at: new Date(NOON) });
   });
 
-  it('that comes many times at once ends in the same state', async () => {
+  it('gives the same state even if delivered ten times concurrently', async () => {
     const { user, customerId } = await fixture.addSubscriber('erin');
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     await Promise.all(Array.from({ length: 10 }, () => send('evt_6', 'invoice.payment_failed', customerId)));

@@ -1,10 +1,10 @@
-// Takes a webhook of the processor: proven by its signature, noted before anything is done, done once it is done. Any failure is
-// the sender's reason to send it again.
+// Handles a webhook of the payment processor: verifies the signature, records the event before acting, and marks the event as handled
+// afterwards. After any error, the processor sends the webhook again.
 import type { ProcessorEvent } from '../../billing/processor/processor.ts';
 import type { BillingContext } from './billing-account.ts';
 import { syncAccount } from './sync-account.ts';
 
-/** What the state of an account may hang on. All others are noted and answered. */
+/** Webhook types that can change the state of an account. Other events are recorded and acknowledged only. */
 const REASONS_TO_LOOK: ReadonlySet<string> = new Set([
   'customer.deleted',
   'customer.updated',
@@ -42,7 +42,10 @@ export const receiveEvent = async (
     .execute();
 };
 
-/** It was read after this event then: nothing in it can be news. */
+/**
+ * Records an event. Returns true if the event was handled before; the account was synced after the event then, so the event contains
+ * nothing new.
+ */
 const wasHandled = async ({ db, clock }: BillingContext, event: ProcessorEvent): Promise<boolean> => {
   await db
     .insertInto('processor_events')
@@ -74,7 +77,7 @@ const act = async (context: BillingContext, { id, type, customerId }: ProcessorE
     context.logger.info({ event: id, type }, 'received an event of an unknown customer');
     return;
   }
-  // A draft becomes final after our answer: what was used has to be on it.
+  // The processor finalizes the draft invoice after this response, so the usage must be reported first.
   if (type === 'invoice.created') await context.metering.flush(account.user_id);
   await syncAccount(context, account.user_id);
 };

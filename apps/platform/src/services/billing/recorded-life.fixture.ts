@@ -1,5 +1,5 @@
-// A whole life of a customer at the simulator, recorded: after each step what it sent, and what it then says of the customer.
-// Tests only.
+// Recording of a customer's whole life at the simulator: the webhooks sent by each step, and the customer's facts after the step. For
+// tests only.
 
 import type { Delivery } from '@tunnel/simulator/fixture';
 import { eventually } from '@tunnel/testkit';

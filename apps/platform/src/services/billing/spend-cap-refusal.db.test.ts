@@ -34,8 +34,8 @@ const open = (account: Account) => openTunnel(fixture, edge.actor, questionOf(ed
 const setCap = ({ accountId }: Account, spend_cap_cents: number | null) =>
   setSpendCap(fixture, { kind: 'user', userId: accountId }, { spend_cap_cents });
 
-describe('an account that has reached its spend cap', () => {
-  it('opens no tunnel, from the cent on that reaches it', async () => {
+describe('an account over its spend cap', () => {
+  it('cannot open a tunnel from the exact cent that reaches the cap', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await setMetered(fixture.db, account.accountId, 500 * CENT - 1);
     expect(await open(account)).toEqual({ ok: true });
@@ -45,7 +45,7 @@ describe('an account that has reached its spend cap', () => {
     expect(await entryOf(fixture.db, question.tunnel_id)).toBeUndefined();
   });
 
-  it('gets none back either', async () => {
+  it('cannot resume a tunnel either', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     const question = questionOf(edge, account);
     expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
@@ -53,7 +53,7 @@ describe('an account that has reached its spend cap', () => {
     expect(await openTunnel(fixture, edge.actor, question)).toEqual(FIVE_DOLLARS);
   });
 
-  it('opens at once when the cap is raised or removed', async () => {
+  it('can open tunnels at once after the cap was raised or removed', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await setMetered(fixture.db, account.accountId, 500 * CENT);
     expect(await open(account)).toMatchObject({ ok: false });
@@ -65,7 +65,7 @@ describe('an account that has reached its spend cap', () => {
     expect(await open(account)).toEqual({ ok: true });
   });
 
-  it('opens again with the next month in UTC', async () => {
+  it('can open tunnels again in the next UTC month', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await setMetered(fixture.db, account.accountId, 900 * CENT);
     fixture.clock.setWallClock(JULY - 1);
@@ -74,7 +74,7 @@ describe('an account that has reached its spend cap', () => {
     expect(await open(account)).toEqual({ ok: true });
   });
 
-  it('is everybody with a cap of 0, and nobody on a plan without a price', async () => {
+  it('is refused with a cap of 0, but not on a plan without a price or without a cap', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 0 });
     expect(await open(account)).toMatchObject({ code: 'SPEND_CAP_REACHED', message: 'spend cap of $0.00 reached' });
     await fixture.db.updateTable('users').set({ plan: 'free' }).where('id', '=', account.accountId).execute();
@@ -82,7 +82,7 @@ describe('an account that has reached its spend cap', () => {
     expect(await open(await addAccount(fixture.db, 'payg'))).toEqual({ ok: true });
   });
 
-  it('hears first that it is suspended, or that its key was revoked', async () => {
+  it('gets a suspension or a revoked key as the reason first', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 0 });
     await fixture.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', account.keyId).execute();
     expect(await open(account)).toMatchObject({ code: 'AUTH_TOKEN_REVOKED' });
@@ -92,8 +92,8 @@ describe('an account that has reached its spend cap', () => {
   });
 });
 
-describe('an account that is past due', () => {
-  it('goes on for seven days; then new tunnels are refused, and none that it has comes back', async () => {
+describe('a past-due account', () => {
+  it('can open tunnels for seven days, then neither open nor resume a tunnel', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON });
     const question = questionOf(edge, account);
     expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
@@ -106,7 +106,7 @@ describe('an account that is past due', () => {
     expect(await openTunnel(fixture, edge.actor, question)).toEqual(refused);
   });
 
-  it('opens again when it has paid', async () => {
+  it('can open tunnels again once it has paid', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON - PAST_DUE_GRACE_MS });
     expect(await open(account)).toMatchObject({ code: 'ACCOUNT_PAST_DUE' });
     await fixture.db

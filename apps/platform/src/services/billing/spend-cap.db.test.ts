@@ -11,15 +11,15 @@ afterAll(() => fixture.close());
 const setCap = (user: Parameters<typeof setSpendCap>[1], spend_cap_cents: number | null) =>
   setSpendCap(fixture.context, user, { spend_cap_cents });
 
-it('is for plans that cost something by usage', async () => {
+it('a spend cap is rejected on plans without usage pricing', async () => {
   const user = await fixture.addUser('free');
   await expect(setCap(user, 500)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG', status: 400 });
   await expect(setCap(user, null)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG' });
   expect(await fixture.changesOf(user)).toEqual([]);
 });
 
-it('is set, raised and removed; edges are told of each change, and the audit says from what to what', async () => {
-  // Without a subscription too: an operator gave the plan.
+it('each change of a spend cap is announced to edges and audited with old and new value', async () => {
+  // Also works without a subscription, because an operator set the plan.
   const user = await fixture.addUser('given', 'payg');
   for (const cap of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
     expect(await setCap(user, cap)).toEqual({ spend_cap_cents: cap });
@@ -36,7 +36,7 @@ it('is set, raised and removed; edges are told of each change, and the audit say
   expect(audits[0]).toMatchObject({ actor: `user:${user.userId}`, action: 'billing.spend-cap-set' });
 });
 
-it('that is set to what it is changes nothing', async () => {
+it('an unchanged spend cap causes no announcement and no audit entry', async () => {
   const user = await fixture.addUser('same', 'payg');
   await setCap(user, null);
   await setCap(user, 700);
@@ -45,7 +45,7 @@ it('that is set to what it is changes nothing', async () => {
   expect(await fixture.auditsOf(user)).toHaveLength(1);
 });
 
-it('that is new is watched from its beginning: whoever was closed before may be closed again at once', async () => {
+it('a new spend cap resets cap_closed_at, so that tunnels can be closed again at once', async () => {
   const user = await fixture.addUser('closed', 'payg');
   await setCap(user, 500);
   const { db } = fixture.context;
@@ -58,7 +58,7 @@ it('that is new is watched from its beginning: whoever was closed before may be 
   expect((await fixture.accountOf(user)).cap_closed_at).toBeNull();
 });
 
-it('keeps what the subscription holds', async () => {
+it("setting a spend cap keeps the subscription's data", async () => {
   const { user, customerId } = await fixture.addSubscriber('payer');
   await setCap(user, 100);
   expect(await fixture.accountOf(user)).toMatchObject({ customer_id: customerId, subscription_status: 'active' });

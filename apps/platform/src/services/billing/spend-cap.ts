@@ -1,4 +1,4 @@
-// The bound of what a month's usage may cost, as its owner sets it.
+// Spend cap: maximum cost of a month's usage, set by the account's owner.
 import type { SpendCap } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
@@ -9,7 +9,7 @@ import { announceChange } from '../shared/edge-changes.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findAccount } from './billing-account.ts';
 
-/** Sets or removes the bound of what a month's usage may cost. One that was raised or removed lets tunnels in at once. */
+/** Sets or removes the account's spend cap. After a raise or a removal, new tunnels are accepted at once. */
 export const setSpendCap = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   actor: UserActor,
@@ -20,7 +20,7 @@ export const setSpendCap = async (
     await refuseFreePlan(trx, userId);
     const from = (await findAccount(trx, userId))?.spend_cap_cents ?? null;
     if (from === spend_cap_cents) return { spend_cap_cents };
-    // Never closed yet: an account over a new cap is closed by the next run of the job.
+    // Reset the mark of a closed account. If the account is above the new cap, the next run of the job closes the account's tunnels.
     const cap = { spend_cap_cents, cap_closed_at: null, updated_at: new Date(clock.now()) };
     await trx
       .insertInto('billing_accounts')

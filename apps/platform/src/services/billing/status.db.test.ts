@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('a free account owes nothing and has nothing', async () => {
+it('the billing status of a free account shows no cost and no payment data', async () => {
   const user = await fixture.addUser('free');
   await setMetered(fixture.context.db, user.userId, 5e12, NOON);
   expect(await showStatus(fixture.context, user)).toEqual({
@@ -34,7 +34,7 @@ it('a free account owes nothing and has nothing', async () => {
   });
 });
 
-it('a subscriber sees all of it, also while the processor is away', async () => {
+it('the billing status of a subscriber is complete even while the processor is unavailable', async () => {
   const { user, customerId } = await fixture.addSubscriber('payer');
   await setSpendCap(fixture.context, user, { spend_cap_cents: 2000 });
   fixture.processor.mood = 'away';
@@ -56,7 +56,7 @@ it('a subscriber sees all of it, also while the processor is away', async () => 
   fixture.processor.mood = 'well';
 });
 
-it('the estimate is the larger of minimum and usage, of this month alone', async () => {
+it("the estimate is the larger of minimum and this month's usage", async () => {
   const { user } = await fixture.addSubscriber('user');
   const estimate = async (): Promise<number> => (await showStatus(fixture.context, user)).estimated_mtd_cents;
   await setMetered(fixture.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
@@ -69,7 +69,7 @@ it('the estimate is the larger of minimum and usage, of this month alone', async
   expect(await estimate()).toBe(90_071_992);
 });
 
-it('a free account has used nothing that costs, and sees what a subscription would cost', async () => {
+it("the usage of a free account costs nothing, and shows the subscription's prices", async () => {
   const user = await fixture.addUser('free-usage');
   await setMetered(fixture.context.db, user.userId, 5e12, NOON);
   expect(await showUsage(fixture.context, user)).toEqual({
@@ -81,7 +81,7 @@ it('a free account has used nothing that costs, and sees what a subscription wou
   });
 });
 
-it('a subscriber sees bytes and cents of this month alone, rounded down once', async () => {
+it('the usage of a subscriber covers only this month, in bytes and in cents rounded down once', async () => {
   const { user } = await fixture.addSubscriber('payer-usage');
   await setMetered(fixture.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
   await setMetered(fixture.context.db, user.userId, 12_399_999_999, NOON);
@@ -93,7 +93,7 @@ it('a subscriber sees bytes and cents of this month alone, rounded down once', a
   });
 });
 
-it('of a month in which nothing was carried all is zero', async () => {
+it('the usage of a month without traffic is zero', async () => {
   const { user } = await fixture.addSubscriber('quiet');
   expect(await showUsage(fixture.context, user)).toMatchObject({ metered_bytes: 0, usage_cents: 0 });
 });
@@ -103,7 +103,7 @@ it.each([
   ['http://[::1]:8080', 'simulator', { test_mode: true, hidden: false }],
   ['https://tunnels.example.com', 'simulator', { test_mode: true, hidden: true }],
   ['https://tunnels.example.com', 'stripe', { test_mode: false, hidden: false }],
-] as const)('at %s with the %s: %j', async (public_url, processor, mode) => {
+] as const)('the billing mode at %s with the %s is %j', async (public_url, processor, mode) => {
   const user = await fixture.addUser(`${processor}-${public_url.length}`);
   const { settings } = fixture.context;
   const there = { ...settings, public_url, billing: { ...settings.billing, processor } };

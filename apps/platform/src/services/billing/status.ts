@@ -1,10 +1,11 @@
-// Where an account stands and what its month costs: from the tables alone, so that it is told while the processor is away.
+// Billing status of an account and the cost of its month, read only from the database, so that the status is available while the payment
+// processor is down.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { estimateCents, isPayg, monthOf, usageCents } from '../../billing/rules/rating.rules.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
-/** An account with its plan, and what it used in a month. */
+/** Query for an account with its plan and its usage in a month. */
 const monthOfAccount = (db: ServiceContext['db'], userId: string, month: string) =>
   db
     .selectFrom('users')
@@ -14,7 +15,10 @@ const monthOfAccount = (db: ServiceContext['db'], userId: string, month: string)
     )
     .where('users.id', '=', userId);
 
-/** Where an account stands: from the tables alone, so that it is told while the processor is away. */
+/**
+ * Returns the billing status of an account, read only from the database, so that the status is available while the payment processor is
+ * down.
+ */
 export const showStatus = async (
   { db, clock, settings }: Pick<ServiceContext, 'db' | 'clock' | 'settings'>,
   { userId }: UserActor,
@@ -53,7 +57,10 @@ export const showStatus = async (
   };
 };
 
-/** A simulator moves no money: on a public platform its billing would only mislead, so the dashboard leaves it out. */
+/**
+ * Billing flags for the dashboard. The simulator charges no money, so on a public platform its billing would mislead users, and the
+ * dashboard hides it.
+ */
 const billingModeOf = ({
   billing,
   public_url,
@@ -62,10 +69,10 @@ const billingModeOf = ({
   return { test_mode: isSimulated, hidden: isSimulated && !isLoopbackHost(new URL(public_url).hostname) };
 };
 
-/** What subscribing leads to. */
+/** Name of the plan of subscribed accounts. */
 const SUBSCRIBED_PLAN = 'payg';
 
-/** What the estimate of the month is made of: from the tables alone, as the status. */
+/** Returns the figures behind the month's estimated cost, read only from the database, like the status. */
 export const showUsage = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { userId }: UserActor,

@@ -18,7 +18,7 @@ afterAll(() => fixture.close());
 const noMethod = { code: 'BILLING_NO_PAYMENT_METHOD', status: 400 };
 
 describe('a subscription', () => {
-  it('is not started without a payment method on file', async () => {
+  it('is not started without a payment method', async () => {
     const stranger = await fixture.addUser('stranger');
     await expect(subscribe(fixture.context, stranger)).rejects.toMatchObject(noMethod);
     const { user, customerId } = await fixture.addPayer('cardless');
@@ -27,7 +27,7 @@ describe('a subscription', () => {
     expect(await fixture.planOf(user)).toBe('free');
   });
 
-  it('is started with the first method as the default: plan, state, audit and edges follow', async () => {
+  it('starts with the first payment method as default, and updates plan, state, audit log and edges', async () => {
     const { user, customerId } = await fixture.addPayer('ada');
     const started = await subscribe(fixture.context, user);
     expect(started).toEqual({
@@ -50,7 +50,7 @@ describe('a subscription', () => {
     expect(await fixture.auditsOf(user)).toMatchObject([{ actor, action: 'billing.subscription-started' }]);
   });
 
-  it('is told as it is when it lives, without a second one and without a card', async () => {
+  it('that exists is returned as it is, without a second subscription and without a card', async () => {
     const { user, customerId } = await fixture.addSubscriber('bob');
     const first = await subscribe(fixture.context, user);
     fixture.processor.change(customerId, { paymentMethods: [], defaultPaymentMethod: null });
@@ -59,7 +59,7 @@ describe('a subscription', () => {
     expect(fixture.processor.callsOf('subscribe').filter((order) => isOf(order, customerId))).toHaveLength(1);
   });
 
-  it('that was set to end is kept, with the same id', async () => {
+  it('scheduled to end is kept with the same ID', async () => {
     const { user, customerId } = await fixture.addSubscriber('carl');
     fixture.processor.changeSubscription(customerId, { cancelsAtPeriodEnd: true });
     const before = fixture.processor.factsOf(customerId).subscription?.id;
@@ -71,7 +71,7 @@ describe('a subscription', () => {
     expect(await fixture.accountOf(user)).toMatchObject({ cancels_at_period_end: false, subscriptions: 1 });
   });
 
-  it('that has ended is followed by a new one, with a key of its own', async () => {
+  it('that ended is followed by a new subscription with a new idempotency key', async () => {
     const { user, customerId } = await fixture.addSubscriber('dora');
     fixture.processor.changeSubscription(customerId, { status: 'canceled' });
     const { payment_subscription_id } = await subscribe(fixture.context, user);
@@ -84,7 +84,7 @@ describe('a subscription', () => {
   });
 });
 
-it('never bills what an account used before its subscription began', async () => {
+it('a subscription never bills usage from before its start', async () => {
   const { user, customerId } = await fixture.addPayer('ines');
   const { db } = fixture.database;
   const unreported = async (): Promise<number> => {
@@ -93,7 +93,7 @@ it('never bills what an account used before its subscription began', async () =>
     return cutUsage(db, { now: NOON, userId: user.userId });
   };
   expect(await unreported()).toBe(0);
-  // While it lives, all of it counts, however often it is asked for.
+  // All usage counts while the subscription is active, however often subscribe is called.
   expect(await unreported()).toBe(1);
   fixture.processor.changeSubscription(customerId, { status: 'canceled' });
   await db
@@ -108,8 +108,8 @@ it('never bills what an account used before its subscription began', async () =>
 const isOf = (order: unknown, customerId: string): boolean =>
   (order as { readonly customerId: string }).customerId === customerId;
 
-describe('a subscription that is asked for', () => {
-  it('twenty times at once is made once', async () => {
+describe('a subscribe call', () => {
+  it('creates one subscription if made twenty times concurrently', async () => {
     const { user, customerId } = await fixture.addPayer('erin');
     const answers = await Promise.all(Array.from({ length: 20 }, () => subscribe(fixture.context, user)));
     expect(new Set(answers.map(({ payment_subscription_id }) => payment_subscription_id)).size).toBe(1);
@@ -117,14 +117,14 @@ describe('a subscription that is asked for', () => {
     expect(await fixture.changesOf(user)).toEqual(['account-changed']);
   });
 
-  it('is adopted when the process died between making and storing it', async () => {
+  it('adopts a subscription that a dead process created but did not store', async () => {
     const { user, customerId } = await fixture.addPayer('fred');
     const lost = await fixture.processor.subscribe({ customerId, userId: user.userId, idempotencyKey: 'lost' });
     expect(await subscribe(fixture.context, user)).toMatchObject({ payment_subscription_id: lost.id });
     expect(fixture.processor.callsOf('subscribe').filter((order) => isOf(order, customerId))).toHaveLength(1);
   });
 
-  it('while the processor is away leaves nothing behind, and the next try has the same key', async () => {
+  it('leaves nothing behind while the processor is unavailable, and is retried with the same key', async () => {
     const { user, customerId } = await fixture.addPayer('gina');
     fixture.processor.moodOf = { subscribe: 'away' };
     await expect(subscribe(fixture.context, user)).rejects.toMatchObject({
@@ -139,7 +139,7 @@ describe('a subscription that is asked for', () => {
     expect(new Set(keys.map((order) => (order as { idempotencyKey: string }).idempotencyKey)).size).toBe(1);
   });
 
-  it('is asked for with another key after a refusal, which the processor remembers with the key', async () => {
+  it('uses a new idempotency key after a refusal, because the processor remembers the refusal', async () => {
     const { user } = await fixture.addPayer('hugo');
     fixture.processor.moodOf = { subscribe: 'refuses' };
     await expect(subscribe(fixture.context, user)).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_REFUSED' });

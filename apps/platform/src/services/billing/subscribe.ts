@@ -1,5 +1,5 @@
-// Starts the pay-as-you-go subscription, or tells of the one that lives. The processor is asked what it has, and not our tables:
-// so a late webhook, or a crash between making it there and storing it here, never makes a second one.
+// Starts the pay-as-you-go subscription, or returns the active subscription. The payment processor is queried instead of the local
+// tables, so a late webhook or a crash between creating and storing a subscription never causes a second subscription.
 import type { StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
@@ -25,19 +25,25 @@ export const subscribe = async (context: BillingContext, actor: UserActor): Prom
       return { status: subscription.status ?? present.status, plan, payment_subscription_id: present.id };
     });
   } catch (error) {
-    // What was refused is remembered there with its key: the next try takes another one.
+    // The processor remembers a rejection together with its idempotency key, so the next attempt needs another key.
     if (error instanceof Fault && error.code === 'BILLING_PROCESSOR_REFUSED') await takeNextKey(context, userId);
     throw error;
   }
 };
 
-/** Asked under the lock: a request that began before the deletion subscribes nobody after it. */
+/**
+ * Throws if the account was deleted. Checked under the billing lock, so that a request from before the deletion cannot subscribe
+ * afterwards.
+ */
 const refuseDeleted = async (trx: Transaction<Schema>, userId: string): Promise<void> => {
   const user = await trx.selectFrom('users').select('deleted_at').where('id', '=', userId).executeTakeFirst();
   if (user?.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
 };
 
-/** As it is, kept when it was set to end, or new. */
+/**
+ * Returns the customer's active subscription. A subscription set to end at the end of its period is continued; without an active
+ * subscription, a new subscription is created.
+ */
 const livingSubscription = async (
   { processor }: BillingContext,
   account: BillingAccount,

@@ -17,14 +17,14 @@ afterAll(() => fixture.close());
 const actionsOf = async (user: { kind: 'user'; userId: string }): Promise<string[]> =>
   (await fixture.auditsOf(user)).map(({ action }) => action.replace('billing.', ''));
 
-describe('an account that is read at the processor', () => {
-  it('is left alone when it has no customer there', async () => {
+describe('syncing an account with the payment processor', () => {
+  it('makes no call if the account has no customer', async () => {
     const user = await fixture.addUser('nobody');
     await syncAccount(fixture.context, user.userId);
     expect(fixture.processor.callsOf('readCustomer')).toEqual([]);
   });
 
-  it('learns of its first payment method', async () => {
+  it('stores the first payment method', async () => {
     const { user } = await fixture.addPayer('card');
     expect(await fixture.accountOf(user)).toMatchObject({ has_payment_method: false, synced_at: null });
     await syncAccount(fixture.context, user.userId);
@@ -32,7 +32,7 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.changesOf(user)).toEqual([]);
   });
 
-  it('has the invoices sent to the address that it has now, and to none once it is deleted', async () => {
+  it("sends a changed email address to the processor, but none after the account's deletion", async () => {
     const { user, customerId } = await fixture.addSubscriber('moving');
     const users = fixture.database.db.updateTable('users').where('id', '=', user.userId);
     const rename = (email: string, deleted_at: Date | null = null) => users.set({ email, deleted_at }).execute();
@@ -54,7 +54,7 @@ describe('an account that is read at the processor', () => {
     expect(fixture.processor.factsOf(customerId).email).toBe('moved@example.com');
   });
 
-  it('is past due from when that was first seen, with one mail for the spell, and another for the next', async () => {
+  it('starts a past-due spell with a single mail per failure', async () => {
     const { user, customerId } = await fixture.addSubscriber('late');
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     await syncAccount(fixture.context, user.userId);
@@ -72,11 +72,11 @@ describe('an account that is read at the processor', () => {
     await syncAccount(fixture.context, user.userId);
     expect(await fixture.mailsTo('late')).toHaveLength(2);
     expect(await fixture.planOf(user)).toBe('payg');
-    // It began, and it was paid: edges are told of both.
+    // Edges were notified of the failed payment and of the recovery.
     expect(await fixture.changesOf(user)).toHaveLength(2);
   });
 
-  it('is past due for as long as the processor’s clock says, when that is moved by hand', async () => {
+  it("follows the processor's test clock for the age of a past-due payment", async () => {
     const { user, customerId } = await fixture.addSubscriber('moved');
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     const since = fixture.clock.now();
@@ -103,7 +103,7 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.accountOf(late.user)).toMatchObject({ past_due_since: new Date(since - HOUR_MS) });
   });
 
-  it('whose end was not heard of before it came gets its last minimum all the same', async () => {
+  it('adds the final minimum even if the end was not noticed in advance', async () => {
     const { user, customerId } = await fixture.addSubscriber('silent');
     fixture.processor.changeSubscription(customerId, { status: 'canceled', cancelsAtPeriodEnd: true });
     fixture.processor.moodOf = { setFinalMinimum: 'away' };
@@ -118,7 +118,7 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.planOf(user)).toBe('free');
   });
 
-  it('that is set to end is shown as canceled, keeps its plan and gets its last minimum; then it is free', async () => {
+  it('shows a scheduled end as canceled, keeps the plan, adds the final minimum, then moves to the free plan', async () => {
     const { user, customerId } = await fixture.addSubscriber('leaver');
     fixture.processor.changeSubscription(customerId, { cancelsAtPeriodEnd: true });
     await syncAccount(fixture.context, user.userId);
@@ -148,7 +148,7 @@ describe('an account that is read at the processor', () => {
     expect(await actionsOf(user)).toEqual(['subscription-started', 'subscription-set-to-end', 'subscription-ended']);
   });
 
-  it('is written only after the processor did its part', async () => {
+  it('stores the state only after the processor accepted its part', async () => {
     const { user, customerId } = await fixture.addSubscriber('unlucky');
     fixture.processor.changeSubscription(customerId, { cancelsAtPeriodEnd: true });
     fixture.processor.moodOf = { setFinalMinimum: 'away' };
@@ -165,14 +165,14 @@ describe('an account that is read at the processor', () => {
     });
   });
 
-  it('that goes on loses a last minimum that nobody here knows of', async () => {
-    // A process died after it had put the minimum there, and the account was kept before the next look.
+  it('removes a leftover final minimum of a subscription that continues', async () => {
+    // Simulates a process that died after adding the minimum at the processor; the subscription was kept before the next sync.
     const { user, customerId } = await fixture.addSubscriber('survivor');
     await syncAccount(fixture.context, user.userId);
     expect(fixture.processor.callsOf('setFinalMinimum').at(-1)).toMatchObject({ customerId, wanted: false });
   });
 
-  it('is metered from now on when the clock over there is ahead, and that stays', async () => {
+  it("starts metering now if the processor's clock is ahead, and keeps that start", async () => {
     const { user, customerId } = await fixture.addSubscriber('ahead');
     const ahead = fixture.clock.now() + 40 * 24 * HOUR_MS;
     fixture.processor.changeSubscription(customerId, { id: 'sub_ahead', startedAt: ahead });
@@ -184,7 +184,7 @@ describe('an account that is read at the processor', () => {
     expect((await fixture.accountOf(user)).metered_from).toEqual(meteredFrom);
   });
 
-  it('keeps a plan that an operator gave it when its subscription ends', async () => {
+  it('keeps a plan set by the operator when the subscription ends', async () => {
     const { user, customerId } = await fixture.addSubscriber('friend');
     const { db } = fixture.context;
     const plan = { tunnel_limit: null, allow_custom_subdomains: true, monthly_minimum_cents: 0, price_cents_per_gb: 0 };
@@ -198,7 +198,7 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.planOf(user)).toBe('friends');
   });
 
-  it('whose customer is gone has nothing any more; a mere look at all accounts does not say so', async () => {
+  it('clears the billing data of a deleted customer, but not with mayForget false', async () => {
     const { user, customerId } = await fixture.addSubscriber('gone');
     fixture.processor.customers.delete(customerId);
     await syncAccount(fixture.context, user.userId, { mayForget: false });
@@ -212,7 +212,7 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.planOf(user)).toBe('free');
   });
 
-  it('is not read again when somebody else has read it meanwhile', async () => {
+  it('skips an account that was read in the meantime', async () => {
     const { user, customerId } = await fixture.addSubscriber('read');
     const since = fixture.clock.now() - 1;
     const reads = () => fixture.processor.callsOf('readCustomer').filter((id) => id === customerId).length;

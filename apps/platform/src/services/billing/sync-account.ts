@@ -1,5 +1,5 @@
-// Reads an account at the processor and writes what holds there. A webhook is a reason to do this and never the news itself: so
-// any order and any number of them give the same state.
+// Reads the state of an account from the payment processor and stores it. A webhook only triggers this sync; its content is not used. So
+// webhooks in any order and number lead to the same state.
 
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
@@ -19,9 +19,9 @@ import { announceChange } from '../shared/edge-changes.ts';
 import { type BillingAccount, type BillingContext, findAccount, heldSubscription } from './billing-account.ts';
 
 export interface SyncOptions {
-  /** Not when somebody read it since then. */
+  /** Skips the sync if the account was synced after this time. */
   readonly notReadSince?: number;
-  /** A customer that is gone is taken for gone; else it is only told of. */
+  /** If true, a customer unknown to the processor counts as deleted. If false, the missing customer is only logged. */
   readonly mayForget?: boolean;
 }
 
@@ -40,7 +40,8 @@ export const syncAccount = async (
       await applyFacts(context, trx, { account, facts, actor: 'system' });
       return;
     }
-    // The key of another account of the processor would end every subscription here: somebody has to look.
+    // With the API key of a wrong processor account, every customer would look deleted and every subscription would end. So an operator
+    // has to check.
     context.logger.error(
       { user_id: userId, customer: account.customer_id },
       'the payment processor does not know the customer',
@@ -51,7 +52,10 @@ export const syncAccount = async (
 
 type Trx = Transaction<Schema>;
 
-/** Whoever changed the address gets invoices there. Of an account that is deleted the processor keeps what its invoices say. */
+/**
+ * Sends a changed email address to the payment processor, so that invoices go to the new address. For a deleted account, the processor
+ * keeps the address on its invoices.
+ */
 const followEmail = async (
   { processor, logger }: BillingContext,
   trx: Trx,
@@ -67,7 +71,7 @@ const followEmail = async (
   try {
     await processor.setEmail(account.customer_id, user.email);
   } catch (error) {
-    // One that it does not like keeps the account from nothing else.
+    // An address rejected by the processor must not block the rest of the sync.
     if (!(error instanceof Fault) || error.code !== 'BILLING_PROCESSOR_REFUSED') throw error;
     logger.warn({ user_id: account.user_id }, 'the payment processor rejected the email address of an account');
   }
@@ -75,16 +79,16 @@ const followEmail = async (
 
 export interface AppliedFacts {
   readonly account: BillingAccount;
-  /** null: the customer is unknown there, or was deleted. */
+  /** State of the customer at the payment processor. Null if the customer is unknown or was deleted. */
   readonly facts: CustomerFacts | null;
-  /** Of the audit. */
+  /** Actor named in the audit entries of the sync. */
   readonly actor: string;
 }
 
 /**
- * Writes what the processor says of a customer: subscription.rules says what it means, this does it. The processor's part
- * comes first, so that what fails there leaves nothing written and is done again; edges are told last. What holds from now
- * on.
+ * Stores the state of a customer reported by the payment processor; subscription.rules decides its consequences. Calls to the processor
+ * come first, so that a failed call leaves nothing written and is retried. Edges are notified last. Returns the new subscription state
+ * and the new plan.
  */
 export const applyFacts = async (
   context: BillingContext,
@@ -102,7 +106,7 @@ export const applyFacts = async (
     .where('id', '=', userId)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
-  // Of an account that is deleted nothing is kept that tells whose it was.
+  // A deleted account keeps no card details, because they could identify the owner.
   const card = user.deleted_at === null ? (applied.facts?.card ?? null) : null;
   await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs, card });
   const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
@@ -122,7 +126,7 @@ const stepOf = ({ account, facts }: AppliedFacts, pastDueSince: number | null, n
   const held = { ...heldSubscription(account), pastDueSince };
   const told = facts?.subscription ?? null;
   if (told === null) return nextSubscription(held, null, now);
-  // The clock of a stand-in may be ahead of ours, and usage has our time.
+  // The clock of a simulated processor can be ahead of the local clock, and usage is recorded with local time.
   const isKnown = held.id === told.id && held.meteredFrom !== null;
   const startedAt = isKnown ? (held.meteredFrom ?? now) : Math.min(told.startedAt, now);
   const { clock } = facts ?? {};
@@ -131,8 +135,8 @@ const stepOf = ({ account, facts }: AppliedFacts, pastDueSince: number | null, n
 };
 
 /**
- * Told each time, and not only when it changes: a process that died between this and the commit would else leave a minimum
- * behind that nobody knows of, for an account that pays it anyway.
+ * Sets or removes the minimum charge on the last invoice. The call is repeated at every sync, even without a change: if a process died
+ * between the call and the commit, an account could keep a forgotten extra charge.
  */
 const setFinalMinimum = async (
   { processor }: BillingContext,
@@ -185,7 +189,7 @@ const writeAccount = async (
     .execute();
 };
 
-/** What was used before a subscription is never billed: what was not made an event by then does not become one. */
+/** Drops usage not yet reported as meter events, because usage from before a subscription is never billed. */
 const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
   await trx
     .updateTable('metered_usage')
@@ -198,7 +202,10 @@ const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
 export const hasPaymentMethod = ({ defaultPaymentMethod, paymentMethods }: CustomerFacts): boolean =>
   defaultPaymentMethod !== null || paymentMethods.length > 0;
 
-/** The plan from now on. One that allows less has the job look for tunnels that are over it. */
+/**
+ * Assigns the plan required by the effects and returns the resulting plan. After a change to the free plan, a job looks for tunnels above
+ * the new limit.
+ */
 const setPlan = async (
   trx: Trx,
   { userId, present, now }: { readonly userId: string; readonly present: string; readonly now: number },
@@ -206,7 +213,7 @@ const setPlan = async (
 ): Promise<string> => {
   const effect = effects.find(({ kind }) => kind === 'set-plan');
   if (effect?.kind !== 'set-plan' || effect.plan === present) return present;
-  // An operator gave it another one meanwhile: the end of a subscription does not take that away.
+  // An operator assigned another plan meanwhile; the end of a subscription does not revoke that plan.
   if (effect.plan === 'free' && present !== 'payg') return present;
   await trx.updateTable('users').set({ plan: effect.plan }).where('id', '=', userId).execute();
   const limit_check_at = effect.plan === 'free' ? new Date(now) : null;
@@ -224,7 +231,7 @@ const tell = async ({ settings }: BillingContext, trx: Trx, told: Told): Promise
   const { account, actor, user, effects, now } = told;
   const { user_id: userId } = account;
   const kinds = new Set(effects.map(({ kind }) => kind));
-  // Of an account that is deleted nobody is told, and no edge hears that it may go on.
+  // For a deleted account, no mail is sent, and edges are not notified, because a change could make them accept the account again.
   const isDeleted = user.deleted_at !== null;
   if (kinds.has('mail-payment-failed') && !isDeleted) {
     await queueMail(trx, paymentFailedMail(settings.public_url, user.email), { userId, now });

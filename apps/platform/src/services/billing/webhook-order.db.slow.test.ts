@@ -1,4 +1,4 @@
-// Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
+// Any order and number of deliveries must give the same final state. Replays lives recorded at the simulator in random order.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger } from '@tunnel/runtime';
@@ -53,7 +53,7 @@ const contextOf = (processor: BillingContext['processor']): BillingContext => ({
   metering: { flush: async () => {} },
 });
 
-/** As if nothing had ever been heard of this customer. */
+/** Resets the database to the state before the first event of the customer. */
 const forgetAll = async (): Promise<void> => {
   const { db } = database;
   await db.deleteFrom('billing_accounts').execute();
@@ -65,7 +65,7 @@ const forgetAll = async (): Promise<void> => {
 const stateNow = async () => {
   const account = await findAccount(database.db, userId);
   const { plan } = await database.db.selectFrom('users').select('plan').executeTakeFirstOrThrow();
-  // What is to be looked at after a plan was lost is no state: who never saw the plan has nothing to look at.
+  // limit_check_at is ignored: a replay that never saw the paid plan has no limit to check.
   return { ...account, plan, synced_at: null, updated_at: null, limit_check_at: null };
 };
 
@@ -80,7 +80,10 @@ const shuffled = <T>(items: readonly T[], keys: readonly number[]): T[] =>
 
 const keys = (length: number) => fc.array(fc.nat(), { minLength: length, maxLength: length, size: 'max' });
 
-/** The customer is as after each step, and events of a step come then or later; some meet a processor that is away. */
+/**
+ * Replays the steps with the customer's facts of each step. Events arrive in their step or later, and some find the processor
+ * unavailable.
+ */
 const replay = async (steps: RecordedLife['steps'], random: readonly number[]): Promise<void> => {
   const processor = new MemoryProcessor();
   processor.readEvent = (body, signature) => simulated.processor.readEvent(body, signature);
@@ -102,11 +105,11 @@ const replay = async (steps: RecordedLife['steps'], random: readonly number[]): 
     }
   }
   processor.mood = 'well';
-  // What was not taken is sent again.
+  // Failed deliveries are sent again.
   for (const delivery of failed) await deliver(context, delivery);
 };
 
-/** Each event once, in its order, and nothing fails. */
+/** Delivers each event once and in order, without failures. */
 const inOrder = async (steps: RecordedLife['steps']) => {
   await forgetAll();
   const processor = new MemoryProcessor();
@@ -118,8 +121,8 @@ const inOrder = async (steps: RecordedLife['steps']) => {
   return stateNow();
 };
 
-describe('a life that was recorded', () => {
-  it('has every turn that a subscription can take', () => {
+describe('a recorded subscription life', () => {
+  it('covers every state of a subscription', () => {
     expect(life.steps.map(({ name, facts: { subscription } }) => [name, subscription?.status ?? null])).toEqual([
       ['attach', null],
       ['subscribe', 'active'],
@@ -146,12 +149,12 @@ describe('a life that was recorded', () => {
     for (const { name, deliveries } of life.steps) expect([name, deliveries.length > 0]).toEqual([name, true]);
   });
 
-  it('ends the same when each event comes three times, in any order, after the whole of it', async () => {
+  it('ends in the same state if each event comes three times in any order after the end', async () => {
     const all = life.steps.flatMap(({ deliveries }) => deliveries);
     const expected = await inOrder(life.steps);
     expect(expected).toMatchObject({ plan: 'free', subscription_status: 'canceled', subscriptions: 1 });
     const copies = Array.from({ length: TIMES }, () => all).flat();
-    // The simulator itself is read, as it is at the end.
+    // Reads facts from the simulator, which is in its final state.
     const context = contextOf(simulated.processor);
     await fc.assert(
       fc.asyncProperty(keys(copies.length), async (random) => {
@@ -163,7 +166,7 @@ describe('a life that was recorded', () => {
     );
   }, 600_000);
 
-  it('is at every point where its events say, when they come three times, late, in any order and not always in luck', async () => {
+  it('has the state of its events at every step, despite late, repeated, reordered and failed deliveries', async () => {
     const expected: Awaited<ReturnType<typeof inOrder>>[] = [];
     for (let end = 1; end <= life.steps.length; end += 1) expected.push(await inOrder(life.steps.slice(0, end)));
     expect(new Set(expected.map((state) => `${state.plan} ${state.subscription_status}`)).size).toBe(5);

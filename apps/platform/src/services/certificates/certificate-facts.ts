@@ -1,4 +1,4 @@
-// What decides which certificates there should be, as the configuration and the tables have it.
+// Facts from the configuration and the database that determine the required certificates.
 import { isIP } from 'node:net';
 import { challengeTarget } from '@tunnel/certificates/domains';
 import { type CertificateFacts, type CertifiedDomain, type CertifiedName } from '@tunnel/certificates/life';
@@ -6,7 +6,9 @@ import type { ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 
-/** Reserved names that are looked at for certificates of their own, oldest first, where no wildcard covers them. */
+/**
+ * Maximum number of reserved names considered for separate certificates where no wildcard covers the names. The oldest names come first.
+ */
 const CERTIFIED_NAMES_MAX = 10_000;
 
 type OperatorsFacts = Pick<CertificateFacts, 'domain' | 'platformHost' | 'hasLogin' | 'dns'>;
@@ -20,7 +22,10 @@ export const operatorsFacts = (config: ServerConfig): OperatorsFacts => ({
 
 const HTTPS_PORT = 443;
 
-/** null: a name that no authority knows, or one whose handshakes end elsewhere. */
+/**
+ * Hostname of the platform for which a certificate is needed. Returns null if no authority issues certificates for the hostname, or if
+ * its TLS handshakes end at another server.
+ */
 const platformHostOf = ({ platform, server }: ServerConfig): string | null => {
   const { protocol, hostname, port } = new URL(platform.public_url);
   if (protocol !== 'https:' || isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || !hostname.includes('.')) return null;
@@ -28,7 +33,7 @@ const platformHostOf = ({ platform, server }: ServerConfig): string | null => {
   return platform.tls || server.https_port === 0 || shown === server.https_port ? hostname : null;
 };
 
-/** Those that are proven, and those that were. */
+/** Reads the custom domains that are verified or were verified earlier. */
 export const readDomains = async (db: Db): Promise<readonly CertifiedDomain[]> => {
   const rows = await db
     .selectFrom('own_domains')
@@ -44,14 +49,17 @@ export const readDomains = async (db: Db): Promise<readonly CertifiedDomain[]> =
   }));
 };
 
-/** `wildcardsAlone`: single names are covered already. */
+/**
+ * Reads the reserved names that may need certificates. `wildcardsAlone`: only wildcard names, because a wildcard certificate covers
+ * single names already.
+ */
 export const readReserved = async (db: Db, wildcardsAlone: boolean): Promise<readonly CertifiedName[]> => {
   const rows = db
     .selectFrom('names')
     .select(['label', 'user_id'])
     .where('kind', '=', 'subdomain')
     .where('state', '=', 'reserved')
-    // The first of each account, then the second: an account with very many leaves the others theirs.
+    // First the oldest name of every account, then the second, so that an account with very many names does not displace other accounts.
     .orderBy(sql`row_number() over (partition by user_id order by created_at)`)
     .orderBy('created_at')
     .limit(CERTIFIED_NAMES_MAX);
@@ -59,7 +67,10 @@ export const readReserved = async (db: Db, wildcardsAlone: boolean): Promise<rea
   return found.map(({ label, user_id: accountId }) => ({ label, accountId }));
 };
 
-/** Where the record for a wildcard's challenge leads, by the token of the account that has proven it; null: nobody has. */
+/**
+ * Returns the CNAME target for a wildcard's DNS challenge record, derived from the token of the account with the verified domain. Returns
+ * null if no account has verified the wildcard.
+ */
 export const findChallengeTarget = async (db: Db, host: string, domain: string): Promise<string | null> => {
   const row = await db
     .selectFrom('own_domains')
@@ -70,7 +81,7 @@ export const findChallengeTarget = async (db: Db, host: string, domain: string):
   return row === undefined ? null : challengeTarget(row.token, domain);
 };
 
-/** A living tls tunnel has the host: in the log it is one of tcp with a name. */
+/** Returns true if an open TLS tunnel serves the host. In the log, a TLS tunnel is a tcp tunnel with a name. */
 export const isPassedThrough = async (db: Db, host: string): Promise<boolean> => {
   const wildcard = host.replace(/^[^.]*/, '*');
   const row = await db

@@ -1,4 +1,4 @@
-// How certificates stand, for metrics.
+// Numbers of certificates by state, for metrics.
 import { type CertificateState, certificateState } from '@tunnel/certificates/life';
 import type { Db } from '../../db/database.ts';
 import { certificateLife } from './certificate-rows.ts';
@@ -7,7 +7,7 @@ const STATES: readonly CertificateState[] = ['none', 'ordering', 'valid', 'renew
 
 export interface CertificateFigures {
   readonly states: ReadonlyMap<CertificateState, number>;
-  /** How long the one that is due longest is due: minutes while it is worked on, more where nobody does. */
+  /** Seconds since the longest overdue certificate was due. A few minutes during an order; more if no process works on it. */
   readonly dueSecs: number;
 }
 
@@ -22,7 +22,7 @@ export const certificateFigures = async (db: Db, now: number): Promise<Certifica
   for (const row of rows) {
     const state = certificateState(certificateLife(row), now);
     states.set(state, (states.get(state) ?? 0) + 1);
-    // A new one is due since the beginning of time.
+    // A new certificate is due since time zero, so the creation time counts.
     const since = Math.max(row.due_at.getTime(), row.created_at.getTime());
     if (!row.suspended) dueSecs = Math.max(dueSecs, (now - since) / 1000);
   }

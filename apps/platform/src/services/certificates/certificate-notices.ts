@@ -1,4 +1,4 @@
-// What is written down and whom it is told when a certificate changes: in the transaction of the change.
+// Audit entries and mails about a changed certificate, written in the transaction of the change.
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { queueMail } from '../mail/mail-template.ts';
@@ -11,7 +11,7 @@ export interface NoticeSettings {
   readonly now: number;
 }
 
-/** Whether a mail waits. */
+/** Writes audit entries and, if necessary, a mail for a changed certificate. Returns true if a mail was queued. */
 export const noteCertificate = async (
   trx: Transaction<Schema>,
   before: KeptCertificate,
@@ -29,7 +29,7 @@ export const noteCertificate = async (
     const details = { names, reason: life.lastError, failures: life.failures };
     await writeAudit(trx, { ...about, action: 'certificate.failed', details });
   }
-  // Once a day at most: the life says when. Of the operator's own names the log tells.
+  // At most one mail per day; `warnedAt` has the time. Problems with the operator's names are only logged.
   if (userId === null || life.warnedAt === null || life.warnedAt === before.life.warnedAt) return false;
   const owner = await trx
     .selectFrom('users')

@@ -1,12 +1,12 @@
-// Rows of certificates as the store hands them out.
+// Conversion of certificate rows to the records returned by the store.
 import type { CertificateRecord, StoredCertificate } from '@tunnel/certificates/acme';
 import type { CertificateLife } from '@tunnel/certificates/life';
 import type { Selectable } from 'kysely';
 import type { CertificatesTable } from '../../db/certificate-tables.ts';
 
-/** A record and what the platform knows of it besides. */
+/** Certificate record with the additional columns of the platform. */
 export interface KeptCertificate extends CertificateRecord {
-  /** Not renewed while the proof of its domain is gone. */
+  /** True while the verification record of the certificate's domain is missing. A suspended certificate is not renewed. */
   readonly isSuspended: boolean;
 }
 
@@ -31,6 +31,6 @@ export const certificateRecord = (row: KeptRow): CertificateRecord => ({
 export const certificateLife = ({ life }: { readonly life: Record<string, unknown> }): CertificateLife =>
   life as unknown as CertificateLife;
 
-/** What edges and people are shown of it: when that is another, edges are told. */
+/** Part of a certificate's state that edges and users can see, as a text for comparison. Edges are notified only when the text changes. */
 export const visibleState = ({ issued, order, failures, lastError, renewAt }: CertificateLife): string =>
   JSON.stringify([issued, order !== null, failures > 0, lastError, renewAt]);

@@ -32,7 +32,7 @@ const insert = async (names: string, directory: string, issued: boolean): Promis
     .execute();
 };
 
-it('a name has the certificate of the authority that is in use', async () => {
+it('a name shows the certificate of the current authority', async () => {
   await insert('shop.example', DIRECTORY, true);
   await insert('shop.example', 'https://staging.example/directory', false);
   const views = await loadCertificateViews(database.db, ['shop.example', 'new.example'], NOW);
@@ -55,6 +55,6 @@ it('a name has the certificate of the authority that is in use', async () => {
   ]);
 });
 
-it('of no names there is nothing to look up', async () => {
+it('an empty list of names gives no certificate views', async () => {
   expect((await loadCertificateViews(database.db, [], NOW)).size).toBe(0);
 });

@@ -1,4 +1,4 @@
-// A name's certificate as people are shown it, by the authority that is in use.
+// Certificates of names as users see them, from the current certificate authority.
 
 import { type CertificateLife, certificateState } from '@tunnel/certificates/life';
 import type { DomainCertificate } from '@tunnel/contract';
@@ -13,7 +13,7 @@ const NONE: DomainCertificate = {
   last_error: null,
 };
 
-/** Of each name one: where nothing is ordered yet, its state is `none`. */
+/** Returns a certificate view for every name. If no certificate was ordered for a name, the view has the state `none`. */
 export const loadCertificateViews = async (
   db: Db,
   names: readonly string[],

@@ -1,4 +1,5 @@
-// What edges are told of certificates: all of them, or one, each with its key opened for the way; and the answers to challenges.
+// Certificates for edges: a snapshot of all certificates, a single certificate, and answers to ACME challenges. Private keys are
+// decrypted for the transfer.
 import type { CertificateStore, ChallengeKey, SealedKeys, StoredCertificate } from '@tunnel/certificates/acme';
 import { type CertificateLife, certificateState } from '@tunnel/certificates/life';
 import type { CertificateSnapshotLine, ChallengeQuestion, ChallengeReply, EdgeCertificate } from '@tunnel/contract';
@@ -7,10 +8,13 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { changeRange } from '../shared/edge-changes.ts';
 
-/** Rows of the snapshot of certificates that are in memory at once; each has a key to be opened, and all of a page are one turn of the loop. */
+/**
+ * Number of certificate rows per page of the snapshot. The rows of a page are in memory together, and their private keys are decrypted in
+ * the same turn of the event loop.
+ */
 export const CERTIFICATES_PAGE = 50;
 
-/** Of a platform that orders certificates. */
+/** Store and keys of a platform that orders certificates. */
 export interface KeptCertificates {
   readonly store: Pick<CertificateStore, 'findChallenge'>;
   readonly keys: Pick<SealedKeys, 'open'>;
@@ -19,13 +23,16 @@ export interface KeptCertificates {
 export interface EdgeCertificatesContext {
   readonly db: Db;
   readonly clock: Pick<Clock, 'now'>;
-  /** null: `[acme]` is off. Throws while it is on and they cannot be told: nobody is to take that for none. */
+  /**
+   * Returns null if `[acme]` is off. Throws if `[acme]` is on but certificates are not available yet, because edges must not mistake this
+   * for an empty list.
+   */
   readonly certificates: () => KeptCertificates | null;
 }
 
 interface CertificateRow {
   readonly id: string;
-  /** Separated by spaces. */
+  /** Names of the certificate, separated by spaces. */
   readonly names: string;
   readonly user_id: string | null;
   readonly life: CertificateLife;
@@ -33,7 +40,7 @@ interface CertificateRow {
   readonly certificate: StoredCertificate | null;
 }
 
-/** Rows of the authority that is in use: those of another one are nobody's. */
+/** Reads certificate rows of the current certificate authority. Rows of other authorities are not used. */
 const rowsWhere = async (db: Db, where: ReturnType<typeof sql>, limit: number): Promise<readonly CertificateRow[]> => {
   const { rows } = await sql<CertificateRow>`
     select kept.id, kept.names, kept.user_id, kept.life, kept.suspended, kept.certificate
@@ -63,14 +70,15 @@ const toldOf = async (row: CertificateRow, kept: KeptCertificates, now: number):
 });
 
 /**
- * A page at a time, as fast as the edge takes it. Throws where a key cannot be opened: one that breaks off has no last line, and edges go on with what they
- * have.
+ * Yields the snapshot of all certificates for an edge, page by page, as fast as the edge reads. Throws if a private key cannot be
+ * decrypted. The snapshot then lacks its last line, and the edge keeps its previous certificates.
  */
 export async function* certificateLines(
   { db, clock }: Pick<EdgeCertificatesContext, 'db' | 'clock'>,
   kept: KeptCertificates | null,
 ): AsyncGenerator<readonly CertificateSnapshotLine[], void> {
-  // First: what changes while the rows are read comes after this number, and is told again by the stream.
+  // The number of the latest change is read before the rows: changes made while the rows are read have higher numbers, and are sent again
+  // by the change stream.
   const { latest } = await changeRange(db);
   yield [{ at: latest }];
   for (let after: string | null = null; kept !== null; ) {
@@ -85,7 +93,7 @@ export async function* certificateLines(
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** null: there is none (any more). */
+/** Returns a certificate with its private key for an edge. Returns null if the certificate does not exist (any more). */
 export const edgeCertificate = async (
   { db, clock, certificates }: EdgeCertificatesContext,
   id: string,
@@ -102,10 +110,13 @@ const keyOf = (question: ChallengeQuestion): ChallengeKey => {
   return { tlsName: question.tls_name.toLowerCase() };
 };
 
-/** Questions for challenges of one edge, and of authorities at the platform's own port: each asks the database. An edge asks at most 25 a second. */
+/**
+ * Rate limit for challenge lookups, because every lookup queries the database. Counted per edge, and for requests of authorities at the
+ * platform's port. An edge sends at most 25 lookups per second.
+ */
 export const CHALLENGES = { perSecond: 30, burst: 40, keys: 2000 };
 
-/** What dns-01 waits for is nobody's to ask for here: it is a record of DNS. */
+/** Returns the answer to an ACME challenge. dns-01 challenges are never returned, because they are answered by DNS records. */
 export const answerChallenge = async (
   { clock, certificates }: Omit<EdgeCertificatesContext, 'db'>,
   question: ChallengeQuestion,

@@ -1,4 +1,5 @@
-// Certificates for the operator at the console: all of them, and a renewal by hand. Beside a platform that runs, whose keeper takes it up.
+// Certificate commands for the operator at the console: list all certificates, and renew a certificate manually. The commands run beside
+// a running platform, which performs the renewal.
 import { type CertificateLife, transitionCertificate } from '@tunnel/certificates/life';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
@@ -10,21 +11,21 @@ import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 export interface ListedCertificate extends ReturnType<typeof certificateView> {
   readonly names: readonly string[];
-  /** Ordered by itself. */
+  /** Source of the certificate: an order over ACME. */
   readonly source: 'acme';
 }
 
 interface Row {
   readonly id: string;
   readonly directory: string;
-  /** Separated by spaces. */
+  /** Names of the certificate, separated by spaces. */
   readonly names: string;
   readonly life: unknown;
   readonly suspended: boolean;
   readonly certificate: unknown;
 }
 
-/** Of the authority that is in use; without their keys. */
+/** Reads the certificate rows of the current certificate authority, without private keys. */
 const rowsOf = async (db: Db): Promise<readonly Row[]> => {
   const { rows } = await sql<Row>`
     select kept.id, kept.directory, kept.names, kept.life, kept.suspended,
@@ -35,7 +36,7 @@ const rowsOf = async (db: Db): Promise<readonly Row[]> => {
   return rows;
 };
 
-/** The operator's own first, then those of tenants by name. */
+/** Lists certificates: first the operator's certificates, then the certificates of accounts, ordered by name. */
 export const listCertificates = async ({ db, clock }: OperatorContext): Promise<readonly ListedCertificate[]> =>
   (await rowsOf(db)).map((row) => ({
     names: row.names.split(' '),
@@ -43,7 +44,7 @@ export const listCertificates = async ({ db, clock }: OperatorContext): Promise<
     ...certificateView(row, clock.now()),
   }));
 
-/** False: an order for it is under way. Throws CERTIFICATE_UNKNOWN. */
+/** Requests a renewal of the certificate for a name. Returns false if an order is already in progress. Throws CERTIFICATE_UNKNOWN. */
 export const renewCertificate = async (
   { db, clock }: OperatorContext,
   operator: OperatorActor,

@@ -1,4 +1,4 @@
-// The certificate that the platform shows itself: of those that were issued for the operator, the one that is best for its host.
+// The platform's TLS certificate: the most suitable of the certificates issued for the operator.
 import type { StoredCertificate } from '@tunnel/certificates/acme';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -6,12 +6,12 @@ import type { Db } from '../../db/database.ts';
 export interface IssuedFor {
   readonly id: string;
   readonly names: readonly string[];
-  /** Another one when it was renewed. */
+  /** Serial number of the certificate, which changes with every renewal. */
   readonly serial: string;
   readonly notAfter: number;
 }
 
-/** Few, and without what is in them. */
+/** Lists the certificates issued for the operator, which are few, without chains and keys. */
 export const operatorsIssued = async (db: Db): Promise<readonly IssuedFor[]> => {
   const { rows } = await sql<{ id: string; names: string; serial: string; not_after: string }>`
     select kept.id, kept.names, kept.certificate ->> 'serial' as serial, kept.certificate ->> 'notAfter' as not_after
@@ -26,7 +26,10 @@ export const operatorsIssued = async (db: Db): Promise<readonly IssuedFor[]> => 
   }));
 };
 
-/** The host's own before the wildcard right above it; of two, the one that ends later. null: none is for it. */
+/**
+ * Selects the certificate for a host: a certificate with the exact name, otherwise with the wildcard directly above. Of several
+ * certificates, the latest to expire wins. Returns null if no certificate matches.
+ */
 export const bestFor = (issued: readonly IssuedFor[], host: string): IssuedFor | null => {
   const wildcard = `*${host.slice(host.indexOf('.'))}`;
   const byEnd = [...issued].sort((a, b) => b.notAfter - a.notAfter);
@@ -34,7 +37,7 @@ export const bestFor = (issued: readonly IssuedFor[], host: string): IssuedFor |
   return withName(host) ?? withName(wildcard) ?? null;
 };
 
-/** Its key still sealed; null: it is gone. */
+/** Loads an issued certificate with its encrypted private key. Returns null if the certificate no longer exists. */
 export const loadIssued = async (db: Db, id: string): Promise<StoredCertificate | null> => {
   const { rows } = await sql<{ certificate: StoredCertificate | null }>`
     select certificate from certificates where id = ${id}

@@ -1,4 +1,5 @@
-// Certificates of a platform over real sockets: an authority that validates, a database, and the platform as it is started.
+// Certificates of a platform over real sockets: a certificate authority that validates challenges, a database, and the platform as
+// started in production.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -17,7 +18,7 @@ const patience = { timeoutMs: 45_000 };
 
 const namesOrdered = (): string[] => fixture.authority.orders.flatMap(({ names }) => names).sort();
 
-/** As if so much time were over. */
+/** Ends all leases of certificates, as if the lease time had passed. */
 const endLeases = (): Promise<unknown> =>
   fixture.database.db.updateTable('certificates').set({ locked_until: null }).execute();
 
@@ -26,8 +27,8 @@ const tryNow = (): Promise<unknown> =>
     `update certificates set life = jsonb_set(life, '{tryAt}', '0'), due_at = to_timestamp(0) where locked_until is null`,
   );
 
-describe('what is ordered', () => {
-  it('the domain, the platform’s host and each verified domain; never what is pending', async () => {
+describe('certificate orders', () => {
+  it("cover the server domain, the platform's host and verified domains, but no pending or lapsed domains", async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     await fixture.addDomain(user, 'shop.example');
@@ -45,7 +46,7 @@ describe('what is ordered', () => {
     expect(rows).toHaveLength(3);
   });
 
-  it('a domain that is verified later is ordered within seconds; one that is removed is destroyed, edges are told', async () => {
+  it("follow within seconds for a newly verified domain; a removed domain's certificate is deleted and edges notified", async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.start();
     await fixture.issued(DOMAIN);
@@ -60,7 +61,7 @@ describe('what is ordered', () => {
     expect((await told.execute()).length).toBeGreaterThan(1);
   });
 
-  it('nothing before the edge of the same stack has its ports open', async () => {
+  it("wait until the stack's own edge has opened its ports", async () => {
     fixture = await openCertificates(await openChallengeDoors());
     let url: string | null = null;
     let looks = 0;
@@ -75,7 +76,7 @@ describe('what is ordered', () => {
     await fixture.issued(DOMAIN);
   });
 
-  it('a lapsed domain keeps its certificate, and is not renewed until it is proven again', async () => {
+  it('are paused for a lapsed domain, which keeps its certificate, until it is verified again', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     await fixture.addDomain(await fixture.addUser(), 'shop.example');
     fixture.start();
@@ -93,7 +94,7 @@ describe('what is ordered', () => {
     await suspended(false);
   });
 
-  it('one that moved and is removed is destroyed, although it lapsed for another account', async () => {
+  it('end for a removed domain that moved between accounts, although it lapsed for the other account', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const before = await fixture.addUser();
     const after = await fixture.addUser();
@@ -110,7 +111,7 @@ describe('what is ordered', () => {
     await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
   });
 
-  it('without a wildcard each reserved name, forty a week', async () => {
+  it('cover reserved names without a wildcard, forty a week', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     const week = { max: 40, windowMs: 7 * 24 * HOUR };
@@ -127,7 +128,7 @@ describe('what is ordered', () => {
   });
 });
 
-describe('names that accounts reserve and release', () => {
+describe('certificates of names that accounts reserve and release', () => {
   const week = { max: 40, windowMs: 7 * 24 * HOUR };
   const released = async (label: string): Promise<void> => {
     const { db } = fixture.database;
@@ -135,7 +136,7 @@ describe('names that accounts reserve and release', () => {
     await db.insertInto('edge_changes').values({ kind: 'name-changed' }).execute();
   };
 
-  it('one account has a quarter of the week, and another one its certificate at once', async () => {
+  it('are limited to a quarter of the weekly budget per account, so that another account gets one at once', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const greedy = await fixture.addUser();
     const modest = await fixture.addUser();
@@ -150,7 +151,7 @@ describe('names that accounts reserve and release', () => {
     expect(namesOrdered().filter((name) => name.startsWith('greedy'))).toHaveLength(2);
   });
 
-  it('a certificate outlives the release of its name, is not renewed, and serves the next reservation without an order', async () => {
+  it('outlive the release of the name without renewal, and serve its next reservation without an order', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const first = await fixture.addUser();
     const second = await fixture.addUser();
@@ -161,7 +162,7 @@ describe('names that accounts reserve and release', () => {
     await fixture.issued('shop.example');
     await released('shop');
     await eventually(async () => expect((await fixture.of(`shop.${DOMAIN}`))?.isSuspended).toBe(true), patience);
-    // An own domain that is removed loses its certificate.
+    // The certificate of a removed own domain is deleted.
     await fixture.database.db.deleteFrom('own_domains').execute();
     await fixture.database.db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
     await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
@@ -173,7 +174,7 @@ describe('names that accounts reserve and release', () => {
     expect(namesOrdered().filter((name) => name === `shop.${DOMAIN}`)).toHaveLength(1);
   });
 
-  it('the operator’s own names wait for no order of an account', async () => {
+  it("never delay the operator's own names", async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const rules = { max: 250, windowMs: 3 * HOUR };
     for (let index = 0; index < 250; index += 1) {
@@ -184,8 +185,8 @@ describe('names that accounts reserve and release', () => {
   });
 });
 
-describe('several processes', () => {
-  it('two platforms on one database order each name once', async () => {
+describe('several platform processes', () => {
+  it('order each name once on a shared database', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     for (let index = 0; index < 8; index += 1) await fixture.addDomain(user, `d${index}.example`);
@@ -196,7 +197,7 @@ describe('several processes', () => {
     expect([fixture.authority.orders.length, fixture.authority.accounts.size]).toEqual([9, 1]);
   });
 
-  it('clocks that are an hour apart change nothing: leases are of the database’s time', async () => {
+  it("work with clocks an hour apart, because leases use the database's time", async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     for (let index = 0; index < 6; index += 1) await fixture.addDomain(user, `d${index}.example`);
@@ -208,8 +209,8 @@ describe('several processes', () => {
   });
 });
 
-describe('an authority in trouble', () => {
-  it('refused nonces, every second one, cost nothing but calls', async () => {
+describe('with a failing certificate authority', () => {
+  it('rejected nonces cost only extra calls', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.authority.refuseNonceEvery = 2;
     fixture.start();
@@ -220,33 +221,36 @@ describe('an authority in trouble', () => {
   it.each([
     { title: 'answers 500', answer: { kind: 'status', status: 500 }, why: 'an error on command' },
     { title: 'limits', answer: { kind: 'rate-limited', retryAfter: '3600' }, why: 'too many orders' },
-  ] as const)('one that $title is tried at its pace, and the old certificate stays', async ({ answer, why }) => {
-    fixture = await openCertificates(await openChallengeDoors());
-    const { authority } = fixture;
-    const before = fixture.start();
-    const first = await fixture.issued(DOMAIN);
-    await before.stop();
-    authority.fail({ on: ['new-order'], times: 1000, answer });
-    authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
-    fixture.start();
-    const failed = await eventually(async () => {
-      const found = await fixture.of(DOMAIN);
-      expect(found?.life.failures).toBe(1);
-      return found;
-    }, patience);
-    expect(failed?.certificate).toEqual(first.certificate);
-    expect(failed?.life.lastError).toContain(why);
-    const waitMs = (failed?.life.tryAt ?? 0) - Date.now();
-    expect(waitMs).toBeGreaterThan(answer.kind === 'rate-limited' ? 55 * MINUTE : 0.5 * MINUTE);
-    expect(authority.count('new-order')).toBe(2);
-    const audited = fixture.database.db
-      .selectFrom('audit_log')
-      .select('details')
-      .where('action', '=', 'certificate.failed');
-    expect((await audited.execute())[0]?.details).toMatchObject({ names: [DOMAIN], failures: 1 });
-  });
+  ] as const)(
+    'if the authority $title, orders are retried at the usual pace and the old certificate stays',
+    async ({ answer, why }) => {
+      fixture = await openCertificates(await openChallengeDoors());
+      const { authority } = fixture;
+      const before = fixture.start();
+      const first = await fixture.issued(DOMAIN);
+      await before.stop();
+      authority.fail({ on: ['new-order'], times: 1000, answer });
+      authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
+      fixture.start();
+      const failed = await eventually(async () => {
+        const found = await fixture.of(DOMAIN);
+        expect(found?.life.failures).toBe(1);
+        return found;
+      }, patience);
+      expect(failed?.certificate).toEqual(first.certificate);
+      expect(failed?.life.lastError).toContain(why);
+      const waitMs = (failed?.life.tryAt ?? 0) - Date.now();
+      expect(waitMs).toBeGreaterThan(answer.kind === 'rate-limited' ? 55 * MINUTE : 0.5 * MINUTE);
+      expect(authority.count('new-order')).toBe(2);
+      const audited = fixture.database.db
+        .selectFrom('audit_log')
+        .select('details')
+        .where('action', '=', 'certificate.failed');
+      expect((await audited.execute())[0]?.details).toMatchObject({ names: [DOMAIN], failures: 1 });
+    },
+  );
 
-  it('a window moved into the past brings the next certificate at the start, which says what it replaces', async () => {
+  it('a renewal window in the past triggers a renewal at startup, which names the replaced certificate', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const first = fixture.start();
     const { certificate } = await fixture.issued(DOMAIN);
@@ -261,7 +265,7 @@ describe('an authority in trouble', () => {
     expect(fixture.authority.orders[1]?.replaces).toBe(certificate?.renewalId);
   });
 
-  it('an order that hangs when a platform goes is finished by the next one', async () => {
+  it('an order that hangs when a platform stops is finished by the next platform', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.authority.hangs = true;
     const first = fixture.start();
@@ -276,8 +280,8 @@ describe('an authority in trouble', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('no private key can be read in the data directory, the database or the log', async () => {
+describe('certificate storage and reports', () => {
+  it('contain no readable private key in the data directory, the database or the log', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.start();
     await fixture.issued(DOMAIN);
@@ -296,7 +300,7 @@ describe('what is kept', () => {
     expect(statSync(join(fixture.folder.path, 'certificate-key')).mode & 0o077).toBe(0);
   });
 
-  it('a key file that cannot be used is one clear line: nothing is ordered, and the platform goes on', async () => {
+  it('report an unusable key file in one line, order nothing, and keep the platform running', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const storage_key_file = join(fixture.folder.path, 'short-key');
     writeFileSync(storage_key_file, 'abc', { mode: 0o600 });
@@ -308,12 +312,12 @@ describe('what is kept', () => {
     expect(fixture.authority.calls).toEqual([]);
   });
 
-  it('the owner is written to when a certificate is about to end and fails, once a day', async () => {
+  it('mail the owner once a day if an expiring certificate fails to renew', async () => {
     fixture = await openCertificates(await openChallengeDoors(), { lifeMs: 2000 });
     const { authority } = fixture;
     const user = await fixture.addUser('ada@example.com');
     await fixture.addDomain(user, 'shop.example');
-    // Of a certificate that lives for two seconds the last tenth comes at once.
+    // A certificate with a lifetime of two seconds is in its last tenth almost at once.
     authority.renewalWindow = { start: Date.now() + HOUR, end: Date.now() + 2 * HOUR };
     await fixture.startPlatform({ clock: fastClock() });
     await fixture.issued('shop.example');
@@ -326,7 +330,7 @@ describe('what is kept', () => {
       ]);
     }, patience);
     await eventually(async () => {
-      // Not what is worked on at this moment: the keeper's own word is the last one.
+      // Skips leased certificates, so that the keeper's own result is stored last.
       await tryNow();
       expect((await fixture.of('shop.example'))?.life.failures).toBeGreaterThan(1);
     }, patience);
@@ -334,7 +338,7 @@ describe('what is kept', () => {
   });
 });
 
-it('metrics say how orders ended, how certificates stand, and how long the oldest waits', async () => {
+it('the metrics show order results, certificate states and the longest wait', async () => {
   fixture = await openCertificates(await openChallengeDoors());
   const platform = await fixture.startPlatform();
   await fixture.issued(DOMAIN);

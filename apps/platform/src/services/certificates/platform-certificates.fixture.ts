@@ -1,4 +1,5 @@
-// A platform that orders certificates of an authority on loopback, which looks for its answers where an edge would give them: in the store.
+// A platform that orders certificates from an authority on loopback. The authority validates challenges through responses from the store,
+// as an edge would serve them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -29,10 +30,10 @@ export interface CertificatesFixture {
   readonly folder: TemporaryDirectory;
   readonly store: PostgresCertificateStore;
   readonly lines: string[];
-  /** The part of a platform that keeps certificates, alone: its other parts would look into the database all the time. */
+  /** Starts only the certificate part of a platform, because the other parts would query the database all the time. */
   start(overrides?: Overrides): PlatformCertificates;
   startPlatform(overrides?: Overrides): Promise<Platform>;
-  /** As TOML has it, for a process of its own. */
+  /** Returns the settings in their TOML form, for a separate process. */
   settings(overrides?: Overrides): Record<string, unknown>;
   addUser(email?: string): Promise<string>;
   addDomain(userId: string, name: string, state?: 'pending' | 'verified' | 'lapsed'): Promise<void>;
@@ -49,11 +50,11 @@ export interface Overrides {
   readonly policy?: Record<string, unknown>;
   readonly clock?: Clock;
   readonly dataDir?: string;
-  /** Of a stack; null: it is not open yet. */
+  /** URL of the stack's own edge. Returns null while the edge is not open yet. */
   readonly edgeUrl?: () => string | null;
 }
 
-/** Where the authority looks: HTTP and TLS on loopback, answering from a store as an edge does. */
+/** Servers that the authority contacts: HTTP and TLS on loopback, responding from a store as an edge does. */
 export interface Doors {
   readonly httpPort: number;
   readonly tlsPort: number;
@@ -61,7 +62,10 @@ export interface Doors {
   close(): Promise<void>;
 }
 
-/** Work is looked for every five seconds, and an order after half of one. `aheadMs`: of a machine whose time is wrong. */
+/**
+ * Clock that runs 20 times as fast: the keeper looks for work every five seconds, and polls an order first after half a second. `aheadMs`
+ * simulates a machine with a wrong time.
+ */
 export const fastClock = (aheadMs = 0): Clock => new FastClock(20, Date.now() + aheadMs);
 
 export const openCertificates = async (

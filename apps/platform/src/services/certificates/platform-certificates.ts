@@ -1,4 +1,5 @@
-// Certificates of a platform: what is wanted is brought to the store, the keeper orders and renews, and whoever answers edges finds both here.
+// Certificate management of a platform: passes the required certificates to the store, runs the keeper that orders and renews, and gives
+// access to the certificates for responses to edges.
 import type {
   CertificateStore,
   ChallengeKey,
@@ -18,13 +19,19 @@ import { noteCertificate } from './certificate-notices.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 import { reconcileCertificates } from './reconcile-certificates.ts';
 
-/** How often the platform checks whether other certificates are wanted. A change in this process is checked at once. */
+/**
+ * Interval at which the platform checks for changes of the required certificates. A change made by the same process is checked
+ * immediately.
+ */
 export const CERTIFICATES_EVERY_MS = 5000;
-/** How long the first order waits for the edge of the same stack to open its ports. */
+/** Maximum time that the first order waits until the edge of the same stack has opened its ports. */
 export const CERTIFICATES_EDGE_WAIT_MS = 60_000;
-/** How often is looked whether it has. */
+/** Interval at which the platform checks whether the edge of the same stack has opened its ports. */
 export const CERTIFICATES_EDGE_LOOK_MS = 200;
-/** And whatever is announced: an account was deleted, a wildcard has ended, a clock was set. */
+/**
+ * Interval at which the required certificates are determined even without an announced change. Some changes are not announced, such as a
+ * deleted account, an expired wildcard or a changed clock.
+ */
 export const CERTIFICATES_ANYWAY_MS = 60_000;
 
 export interface PlatformCertificatesOptions {
@@ -34,11 +41,14 @@ export interface PlatformCertificatesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly wakeMailer: () => void;
-  /** Whether the edge of the same stack has its ports open, by which an authority looks; absent: there is no such edge to wait for. */
+  /**
+   * Returns true if the edge of the same stack has opened its ports, which the certificate authority connects to. Absent if there is no
+   * such edge.
+   */
   readonly isEdgeOpen?: () => boolean;
 }
 
-/** What edges are answered from, while certificates are ordered here. */
+/** Store and keys from which requests of edges are answered, while the platform orders certificates. */
 export interface OpenCertificates {
   readonly store: Pick<CertificateStore, 'findChallenge'>;
   readonly keys: SealedKeys;
@@ -67,53 +77,56 @@ export class PlatformCertificates {
       directory: config.acme.directory,
       onSaved: async (trx, before, after) => {
         const settings = { publicUrl: config.platform.public_url, now: this.#clock.now() };
-        // Looked for a moment later, when it is committed.
+        // The mailer is woken after the commit, because the mail is not visible earlier.
         if (await noteCertificate(trx, before, after, settings)) clock.setTimeout(wakeMailer, 0);
       },
     });
   }
 
-  /** null: `[acme]` is off, or nothing can be ordered because of a file. */
+  /** Store and keys for edges. Null if `[acme]` is off, or if an unusable file prevents ordering. */
   get kept(): OpenCertificates | null {
     if (this.#managed === undefined) return null;
-    // Until when an answer stands was said by the database's clock.
+    // The expiry time of a challenge was set with the database's clock, so the lookup uses the same clock.
     const findChallenge = (key: ChallengeKey) => this.#store.findChallenge(key, this.#clock.now());
     return { store: { findChallenge }, keys: this.#managed.keys };
   }
 
-  /** Where the DNS responder is asked; null: there is none. */
+  /** Address of the built-in DNS responder, or null without a responder. */
   get dnsAddress(): string | null {
     return this.#managed?.responder?.addresses[0] ?? null;
   }
 
-  /** The time by which certificates live: the database's. */
+  /** Current time of the database's clock, which all certificate times refer to. */
   now(): number {
     return this.#clock.now();
   }
 
-  /** Orders since the start, by their end. */
+  /** Number of orders since the start, by result. */
   get results(): Readonly<Record<OrderResult, number>> {
     return this.#results;
   }
 
-  /** Settles when what was begun runs, or could not. */
+  /** Promise that resolves when the start of the certificate management has succeeded or failed. */
   get begun(): Promise<void> {
     return this.#starting ?? Promise.resolve();
   }
 
-  /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
+  /**
+   * Starts the certificate management; the database tables must exist. Errors are logged, and the platform continues without ordering
+   * certificates.
+   */
   start(): void {
     if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
   }
 
-  /** What is wanted may have changed. Called after the commit. */
+  /** Starts a check of the required certificates. Called after the commit of a change that may affect them. */
   wanted(): void {
     this.#isWanted = true;
     if (!this.#hasBegun || this.#isStopped) return;
     void this.#passes.run();
   }
 
-  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  /** Renews a certificate now, regardless of earlier failures. Returns false if an order is in progress or the certificate is unknown. */
   async renew(id: string): Promise<boolean> {
     return (await this.#managed?.renew(id)) ?? false;
   }
@@ -136,7 +149,7 @@ export class PlatformCertificates {
       .values({ directory })
       .onConflict((conflict) => conflict.column('only_one').doUpdateSet({ directory }))
       .execute();
-    // Loaded where it is used alone.
+    // The ACME module is loaded only on a platform with automatic certificates.
     const { ManagedCertificates: Managed } = await import('@tunnel/certificates/acme');
     const { domain, host } = config.server;
     const managed = new Managed({
@@ -165,7 +178,10 @@ export class PlatformCertificates {
     this.#begin(clock.monotonic() + CERTIFICATES_EDGE_WAIT_MS);
   }
 
-  /** An authority that comes before the edge's ports are open finds nobody there, and the next try is a minute later. */
+  /**
+   * Starts ordering when the edge has opened its ports. If the authority connected earlier, the order would fail, and the next attempt
+   * would be a minute later.
+   */
   #begin(latestAt: number): void {
     const { clock, isEdgeOpen } = this.#options;
     if (this.#isStopped) return;
@@ -181,7 +197,7 @@ export class PlatformCertificates {
   #failed(error: unknown): void {
     const { logger, clock } = this.#options;
     if (error instanceof Fault) {
-      // A file that cannot be used: whoever corrects it starts again.
+      // Unusable file: the operator has to fix the file and restart the platform.
       logger.error({ reason: error.message, next: error.next }, 'certificates are not being ordered');
       return;
     }
@@ -190,7 +206,10 @@ export class PlatformCertificates {
     if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), CERTIFICATES_EVERY_MS);
   }
 
-  /** What wants a certificate is announced to edges as well: without news there is nothing to do, but for what nobody announces. */
+  /**
+   * Determines the required certificates again if a change was announced to edges, or if CERTIFICATES_ANYWAY_MS have passed, because some
+   * reasons are never announced.
+   */
   async #look(): Promise<void> {
     const now = this.#options.clock.monotonic();
     const isLate = now - this.#seen.at >= CERTIFICATES_ANYWAY_MS;
@@ -215,7 +234,7 @@ export class PlatformCertificates {
         if (await reconcileCertificates(options)) this.#managed.wake();
         this.#seen = { change, at };
       } catch (error) {
-        // The next look comes by itself.
+        // A failed pass is not retried here: the timer starts the next pass.
         if (error instanceof DatabaseAway) logger.debug({}, 'certificates are waiting for the database');
         else logger.error({ err: error }, 'cannot determine the required certificates');
       }

@@ -33,7 +33,7 @@ const claimed = async (store: PostgresCertificateStore) => {
   return claim;
 };
 
-it('every authority has its own rows: an account of one is nothing to another', async () => {
+it('each certificate authority has separate rows and accounts', async () => {
   const { id } = await open().want(['a.example']);
   await open().saveAccount({ key: 'sealed', url: null, email: '' }, null);
   const other = open('https://staging.example/directory');
@@ -42,7 +42,7 @@ it('every authority has its own rows: an account of one is nothing to another', 
   expect(await open().get(id)).not.toBeNull();
 });
 
-it('edges are told of what they show: issued, failed, forgotten; not of each step', async () => {
+it('edges are notified if a certificate is issued, failed or forgotten, but not of each step', async () => {
   const store = open();
   const { id } = await store.want(['a.example']);
   const claim = await claimed(store);
@@ -58,7 +58,7 @@ it('edges are told of what they show: issued, failed, forgotten; not of each ste
   expect(await announced()).toEqual([id, id, id]);
 });
 
-it('one that is suspended is kept and not worked on', async () => {
+it('a suspended certificate is kept but cannot be claimed', async () => {
   const store = open();
   const { id } = await store.want(['a.example']);
   await store.setKeeping(id, { accountId: null, isSuspended: true });
@@ -68,13 +68,13 @@ it('one that is suspended is kept and not worked on', async () => {
   expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
 });
 
-it('many keepers at once claim each once', async () => {
+it('concurrent keepers claim a certificate only once', async () => {
   const store = open();
   for (let index = 0; index < 20; index += 1) await store.want([`n${index}.example`]);
   const claims = await Promise.all(Array.from({ length: 40 }, (_, index) => store.claim(`k${index}`, NOW, LEASE)));
   const names = claims.flatMap((claim) => claim?.record.names ?? []);
   expect(new Set(names).size).toBe(names.length);
-  // Whoever met only rows that others were taking comes again.
+  // Claims the rest: a concurrent claim can return null if it only met rows locked by other claims.
   for (
     let claim = await store.claim('last', NOW, LEASE);
     claim !== null;
@@ -85,7 +85,7 @@ it('many keepers at once claim each once', async () => {
   expect([new Set(names).size, names.length]).toEqual([20, 20]);
 });
 
-it('pages come in the order of ids, each once', async () => {
+it('pages of certificates contain each certificate once', async () => {
   const store = open();
   for (let index = 0; index < 5; index += 1) await store.want([`n${index}.example`]);
   const first = await store.page(null, 3);
@@ -94,7 +94,7 @@ it('pages come in the order of ids, each once', async () => {
   expect([first.length, rest.length, first[0]?.accountId]).toEqual([3, 2, null]);
 });
 
-it('a claim is found by its index', async () => {
+it('a certificate claim uses an index', async () => {
   const { db, pool } = database;
   await db
     .insertInto('certificates')

@@ -1,5 +1,5 @@
-// Certificates in PostgreSQL, for any number of platforms: a lease in the row says who works on one, and each write carries the lease's epoch. What edges
-// have to hear of is announced in the transaction that changed it.
+// Certificate store in PostgreSQL, shared by any number of platform processes. A lease in the row names the process that works on a
+// certificate, and every write carries the epoch of the lease. Changes relevant to edges are announced in the same transaction.
 
 import type {
   BudgetTaken,
@@ -37,9 +37,9 @@ import {
 
 export interface PostgresCertificateStoreOptions {
   readonly db: Db;
-  /** `[acme] directory`: everything is kept by it. */
+  /** Certificate authority, as in the setting `[acme] directory`. The rows of different authorities are separate. */
   readonly directory: string;
-  /** In the transaction that saved it, before edges are told. */
+  /** Called in the transaction that saves a certificate, before the change is announced to edges. */
   readonly onSaved?: (trx: Transaction<Schema>, before: KeptCertificate, after: KeptCertificate) => Promise<void>;
 }
 
@@ -74,7 +74,7 @@ export class PostgresCertificateStore implements CertificateStore {
     return certificateRecord(row);
   }
 
-  /** With its key: nothing of it is kept. */
+  /** Deletes a certificate completely, including its private key. */
   async forget(id: string): Promise<void> {
     if (!isUuid(id)) return;
     await this.#db.transaction().execute(async (trx) => {
@@ -104,7 +104,7 @@ export class PostgresCertificateStore implements CertificateStore {
     return row === undefined ? null : keptCertificate(row);
   }
 
-  /** By their ids; `after` null: the first ones. */
+  /** Returns a page of certificates, ordered by id. If `after` is null, the first page. */
   async page(after: string | null, limit: number): Promise<readonly KeptCertificate[]> {
     const rows = this.#rows().orderBy('id').limit(limit);
     return (await (after === null ? rows : rows.where('id', '>', after)).execute()).map(keptCertificate);
@@ -160,7 +160,7 @@ export class PostgresCertificateStore implements CertificateStore {
     });
   }
 
-  /** Whose it is, and whether it is renewed. */
+  /** Sets the account of a certificate, and whether the certificate is suspended from renewal. */
   async setKeeping(id: string, keeping: Pick<KeptCertificate, 'accountId' | 'isSuspended'>): Promise<void> {
     await this.#db
       .updateTable('certificates')
@@ -216,7 +216,7 @@ export class PostgresCertificateStore implements CertificateStore {
     account: string | null,
   ): Promise<BudgetTaken> {
     const directory = this.#directory;
-    // The operator takes nothing from the budgets of accounts.
+    // Orders of the operator do not use up the accounts' budgets.
     if (account === null) return { kind: 'taken' };
     return this.#db.transaction().execute(async (trx) => {
       await trx
@@ -258,7 +258,7 @@ export class PostgresCertificateStore implements CertificateStore {
       .deleteFrom('acme_challenges')
       .where('directory', '=', this.#directory)
       .where('asked_by', '=', askedBy(answer))
-      // Of an order that came later there may be another one by now.
+      // A later order may have replaced the challenge, so the token must match.
       .where('token', '=', answer.token)
       .execute();
   }
@@ -283,7 +283,10 @@ export class PostgresCertificateStore implements CertificateStore {
     return this.#db.selectFrom('certificates').select(KEPT_COLUMNS).where('directory', '=', this.#directory);
   }
 
-  /** `decide` null: nothing is changed. */
+  /**
+   * Locks a certificate and saves the changes returned by `decide`. Saves nothing and returns false if `decide` returns null or the
+   * certificate does not exist.
+   */
   #change(id: string, decide: (row: LockedRow) => RecordChanges | null): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const row = await trx

@@ -1,4 +1,5 @@
-// Brings what is kept to what is wanted: makes records, suspends them, takes them up again, forgets them with their keys.
+// Reconciles stored certificates with the required certificates: creates, suspends and resumes records, and deletes unneeded records with
+// their keys.
 
 import { type CertificateFacts, type WantedCertificate, wantedCertificates } from '@tunnel/certificates/life';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
@@ -10,7 +11,7 @@ import { certificateLife } from './certificate-rows.ts';
 import type { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 /**
- * how many of those one account can get: a quarter
+ * Maximum number of certificates for single names that an account can get within 7 days: a quarter of the server's total.
  * @limit accounts: Certificates for single names per account within 7 days | the order waits until the week has passed
  */
 const CERTIFICATE_NAMES_PER_ACCOUNT = 10;
@@ -40,22 +41,24 @@ const NAMES = {
 };
 const BUDGET = 'names below the domain';
 
-/** Whether something new is to be ordered. */
+/** Reconciles the stored certificates. Returns true if there is something new to order. */
 export const reconcileCertificates = async (options: ReconcileOptions): Promise<boolean> => {
   const { db, store, logger } = options;
-  // Before the facts: a row is made after what wants it was committed, so that what is seen here is wanted there, unless it is not any more.
+  // Stored certificates are read before the facts. A row is created only after its reason was committed, so the facts read later contain
+  // the reason for every row seen here, unless the reason has gone.
   const known = await knownRows(options);
   const byName = new Map(known.map((row) => [row.names, row]));
   const own = byName.get(`*.${options.facts.domain}`);
   const wildcard = own === undefined ? null : { isValid: own.isValid, hasFailed: own.hasFailed };
-  // What lapsed keeps what was its account's own: who had it since may have removed it, with its key.
+  // The certificate of a lapsed domain is kept only if it still belongs to the same account. If another account had the domain since,
+  // that account may have removed the certificate together with its key.
   const domains = (await readDomains(db)).filter(
     ({ name, accountId, state }) => state === 'verified' || byName.get(name)?.userId === accountId,
   );
   const reserved = await readReserved(db, wildcard?.isValid === true);
   const certified = known.flatMap(({ names: name, userId: accountId, isValid }) => {
     const label = isValid ? subdomainOf(name, options.facts.domain) : null;
-    // The operator's own names are wanted, or not, by the configuration.
+    // The configuration decides about certificates of the operator's names.
     return label === null || accountId === null ? [] : [{ label, accountId }];
   });
   const wanted = wantedCertificates({ ...options.facts, wildcard, domains, reserved, certified });
@@ -95,7 +98,10 @@ const bringUp = async (
   return hasNews;
 };
 
-/** The certificates of this week that are left, asked for once for each account that has none left. */
+/**
+ * Remaining certificates of the week. Remembers accounts without remaining certificates, to query the budget only once for such an
+ * account.
+ */
 class WeeklyRoom {
   readonly #options: ReconcileOptions;
   readonly #without = new Set<string | null>();
@@ -116,7 +122,7 @@ class WeeklyRoom {
   }
 }
 
-/** Without chains and keys: there may be thousands. */
+/** Reads all certificate rows of the directory without chains and keys, because there may be thousands. */
 const knownRows = async ({ db, directory, now }: ReconcileOptions): Promise<readonly KnownRow[]> => {
   const rows = await db
     .selectFrom('certificates')

@@ -1,5 +1,5 @@
-// Lets something happen to a name: domain-life decides for all accounts that have it, and what follows is done in the same transaction, so that
-// neither is there alone: the rows, the audit, the mails, and last what edges are told.
+// Applies an event to a domain name. domain-life decides for all accounts with the name, and the consequences follow in the same
+// transaction, so that everything is committed together: rows, audit entries, mails, and last the changes announced to edges.
 import {
   type DomainEffect,
   type DomainEvent,
@@ -19,20 +19,20 @@ import { type DomainRow, domainsOf, writeDomains } from './domain-rows.ts';
 type Trx = Transaction<Schema>;
 
 export interface DomainChange {
-  /** Locked. */
+  /** Rows of all accounts with the name, locked by lockDomains. */
   readonly rows: readonly DomainRow[];
   readonly event: DomainEvent;
   readonly now: number;
   readonly publicUrl: string;
-  /** `user:<id>` or `system`. */
+  /** Actor in the audit log: `user:<id>` or `system`. */
   readonly actor: string;
-  /** What is kept of the look, by the id of the row. */
+  /** Results of a DNS check to store, by row id. */
   readonly found?: ReadonlyMap<string, StoredCheck>;
 }
 
-/** What is to be done once it is committed. */
+/** Work to start after the transaction was committed. */
 export interface DomainNews {
-  /** Other certificates are wanted than before. */
+  /** True if the required certificates may have changed. */
   readonly certificates: boolean;
   readonly mails: boolean;
 }
@@ -62,7 +62,7 @@ const removedFrom = (before: OwnDomains, after: OwnDomains): string[] => {
 
 type Told = Exclude<DomainEffect, { kind: 'mail' }>;
 
-/** In the audit; what edges are to hear. */
+/** Writes the audit entry for an effect. Returns the changes to announce to edges. */
 const tellOf = async (
   trx: Trx,
   effect: Told,
@@ -70,7 +70,7 @@ const tellOf = async (
   actor: string,
 ): Promise<readonly AnnouncedChange[]> => {
   const row = byId.get(effect.kind === 'moved' ? effect.from : effect.id);
-  // One that failed has changed nothing for anybody.
+  // A failed verification changes nothing for users and edges.
   if (row === undefined || effect.kind === 'failed') return [];
   const to = effect.kind === 'moved' ? byId.get(effect.to) : undefined;
   await writeAudit(trx, {
@@ -83,13 +83,13 @@ const tellOf = async (
       ...(to === undefined ? {} : { to_domain_id: to.id, to_user_id: to.user_id }),
     },
   });
-  // Nobody has tunnels on one that never was verified.
+  // A domain that was never verified has no tunnels, so edges need no notification of its removal.
   if (effect.kind === 'removed' && row.state !== 'verified' && row.state !== 'lapsed') return [];
   const keepsTunnels = effect.kind === 'verified' || effect.kind === 'lapsed';
   return [{ kind: 'domain-changed', domain: row.name, keepsTunnels }];
 };
 
-/** Whether there is somebody to write to. */
+/** Queues a mail to the owner of a domain. Returns false if the account no longer exists. */
 const writeTo = async (
   trx: Trx,
   row: DomainRow | undefined,

@@ -1,4 +1,4 @@
-// One look at an own domain: everything that core judges a proof and the shown records by.
+// DNS check of a custom domain: performs all lookups needed to judge the verification and the displayed records.
 
 import type { DnsLookups } from '@tunnel/certificates/dns';
 import {
@@ -14,13 +14,16 @@ import {
 export interface DomainCheck {
   readonly answers: ProofAnswers;
   readonly findings: ProofFindings;
-  /** A zone begins at the name; null: nobody knows. */
+  /** True if a DNS zone begins at the name; null if unknown. */
   readonly isApex: boolean | null;
-  /** Why there was no answer that counts; null: there was one. */
+  /** Reason why the check has no conclusive answer, or null after a conclusive answer. */
   readonly problem: string | null;
 }
 
-/** `serverDomain`: `[server] domain`. `randomLabel`: a label that nobody can have set records for. */
+/**
+ * Performs the DNS lookups of a check. `serverDomain` is the setting `[server] domain`. `randomLabel` is a label without records, because
+ * no owner can guess it.
+ */
 export const checkDnsRecords = async (
   lookups: DnsLookups,
   domain: DomainName,
@@ -33,7 +36,8 @@ export const checkDnsRecords = async (
     lookups.texts(questions.text),
     questions.challenge === null ? NOT_ASKED : lookups.chain(questions.challenge, isEnd),
   ]);
-  // A name that is a CNAME has neither: what its target has would be told instead.
+  // Addresses and zone are not looked up for a name with a CNAME record, because the lookups would return the target's addresses and
+  // zone.
   const isPlain = chain.kind === 'absent';
   const [addresses, zone] = await Promise.all([
     isPlain ? lookups.addresses(questions.route) : NOT_ASKED,

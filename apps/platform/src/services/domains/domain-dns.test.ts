@@ -3,7 +3,7 @@ import { startDnsServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { openDomainDns } from './domain-dns.ts';
 
-it('asks the resolvers of the config; a look-up that is under way when it is closed has no answer', async () => {
+it('domain lookups use the configured resolvers, and a lookup pending on close gets no answer', async () => {
   const dns = await startDnsServer();
   dns.set('shop.test', 'A', '192.0.2.1');
   const lookups = await openDomainDns({ resolvers: [dns.address], serverDomain: 'tunnels.test' }, systemClock);

@@ -1,4 +1,4 @@
-// DNS as looks at own domains need it, and how it is opened: nothing of it is loaded before somebody asks.
+// DNS access for checks of custom domains. The DNS module is loaded at the first check.
 import { randomBytes } from 'node:crypto';
 import { type DnsAnswer, type DomainName, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/certificates/domains';
 import type { Clock } from '@tunnel/runtime';
@@ -8,11 +8,11 @@ import type { DomainSettings } from './domain-settings.ts';
 export interface DomainDns {
   check(domain: DomainName): Promise<DomainCheck>;
   addresses(name: string): Promise<DnsAnswer>;
-  /** What is under way has no answer. */
+  /** Closes DNS access. Lookups in progress end without an answer. */
   close(): void;
 }
 
-/** Through `[dns] resolvers`. */
+/** Opens DNS access through the configured `[dns] resolvers`. */
 export const openDomainDns = async (
   { resolvers, serverDomain }: Pick<DomainSettings, 'resolvers' | 'serverDomain'>,
   clock: Clock,

@@ -1,4 +1,4 @@
-// The rows of own domains, as domain-life sees them: all accounts' of one name, read and locked, and written as it says.
+// Rows of custom domains, in the form needed by domain-life. All accounts' rows of a name are read, locked and written together.
 import type { DomainName, OwnDomain, OwnDomains, StoredCheck } from '@tunnel/certificates/domains';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { OwnDomainsTable, Schema } from '../../db/schema.ts';
@@ -6,12 +6,16 @@ import type { OwnDomainsTable, Schema } from '../../db/schema.ts';
 type Trx = Transaction<Schema>;
 export type DomainRow = Selectable<OwnDomainsTable>;
 
-/** Two letters of ASCII before the number of the name, so that it meets no other lock: 'od'. */
+/**
+ * First half of the PostgreSQL advisory lock for a domain: the ASCII letters 'od'. The second half is the hash of the name. The letters
+ * keep the lock ids of different subjects apart.
+ */
 const DOMAIN_LOCKS = 0x6f64;
 
 /**
- * Every account's row of the name, in the order in which they added it. Whoever changes one of them holds this lock: a look decides about all at
- * once, and where there is no row yet there would be nothing else to wait for. After the account's row, and before what is announced.
+ * Locks a domain name and returns every account's row of the name, oldest first. Every change of a row must hold the lock, because a
+ * check decides about all rows at once, and because a name without rows has no row to lock. Lock order: after the account's row, and
+ * before changes are announced to edges.
  */
 export const lockDomains = async (trx: Trx, name: string): Promise<readonly DomainRow[]> => {
   await sql`select pg_advisory_xact_lock(${DOMAIN_LOCKS}, hashtext(${name}))`.execute(trx);
@@ -33,10 +37,10 @@ export const domainNameOf = ({ name, wildcard }: Pick<DomainRow, 'name' | 'wildc
   wildcard,
 });
 
-/** How the log says that a tunnel is at it, as other endpoints are said: kind, region, label. */
+/** Endpoint of a tunnel on a custom domain, as stored in the log. Like other endpoints: kind, region and label, with an empty region. */
 export const endpointOfDomain = (domain: string): string => `domain//${domain}`;
 
-/** What was kept of the last look; null: nobody has looked yet. */
+/** Stored result of the last DNS check, or null before the first check. */
 export const storedCheck = ({ found }: Pick<DomainRow, 'found'>): StoredCheck | null => found as StoredCheck | null;
 
 export const domainsOf = (rows: readonly DomainRow[]): OwnDomains => rows.map(domainOf);
@@ -56,7 +60,7 @@ const domainOf = (row: DomainRow): OwnDomain => ({
 
 const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
 
-/** The columns that the machine changes. */
+/** Columns changed by the state machine of custom domains (domain-life). */
 export const columnsOf = (domain: OwnDomain) => ({
   state: domain.state,
   since: new Date(domain.since),
@@ -68,7 +72,7 @@ export const columnsOf = (domain: OwnDomain) => ({
   mailed_at: domain.mailedAt,
 });
 
-/** Those that have changed. `found`: what is kept of the look, by id; one that is not in it keeps what it had. */
+/** Writes changed domains. `found` has the results of a DNS check by row id; rows without a result keep their previous result. */
 export const writeDomains = async (
   trx: Trx,
   before: OwnDomains,
@@ -77,7 +81,7 @@ export const writeDomains = async (
 ): Promise<void> => {
   const unchanged = new Set(before);
   const changed = after.filter((domain) => !unchanged.has(domain));
-  // Whoever loses it first: one account has it at a time.
+  // First the accounts that lose the domain, then the account that gets it, because only one account can hold a domain at a time.
   for (const wins of [false, true]) {
     const some = changed.filter(({ state }) => (state === 'verified') === wins);
     await update(
@@ -87,7 +91,7 @@ export const writeDomains = async (
   }
 };
 
-/** However many accounts have the name, in one statement. */
+/** Updates the rows in a single statement, regardless of the number of accounts with the name. */
 const update = async (trx: Trx, told: readonly object[]): Promise<void> => {
   if (told.length === 0) return;
   await sql`

@@ -1,22 +1,25 @@
-// What the configuration says that concerns own domains.
+// Configuration settings relevant to custom domains.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
 
 export interface DomainSettings {
-  /** `[server] domain`. */
+  /** Domain of the edge: the setting `[server] domain`. */
   readonly serverDomain: string;
-  /** No account's own, nor anything below them. */
+  /** Hosts of the operator. Accounts cannot add these hosts or names below them as custom domains. */
   readonly operatorsHosts: readonly string[];
-  /** `[dns] resolvers`. */
+  /** DNS resolvers for domain checks: the setting `[dns] resolvers`. */
   readonly resolvers: readonly string[];
-  /** The server is reached from its own machine only, so that no record can point to it. With resolvers of its own it is a test of the whole. */
+  /**
+   * True if the server is reachable only from its own computer, so that no DNS record can point to it. False with configured resolvers,
+   * which end-to-end tests use.
+   */
   readonly isLocal: boolean;
-  /** Certificates are ordered. */
+  /** True if the platform orders certificates. */
   readonly hasCertificates: boolean;
-  /** The built-in responder answers the challenges of wildcards. */
+  /** True if the built-in DNS responder answers the challenges for wildcard certificates. */
   readonly hasWildcardCertificates: boolean;
-  /** Of the platform's pages. */
+  /** Public URL of the platform's pages. */
   readonly publicUrl: string;
 }
 

@@ -1,4 +1,4 @@
-// What becomes of names as they are looked at: proven, missing, lapsed, moved; and by several processes.
+// States of domains over successive checks: verified, missing, lapsed, moved; and checks by several processes.
 
 import { createLogger } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -40,7 +40,7 @@ const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
 const add = async (who: UserActor, name = SHOP) => (await addDomain(domains, who, { name })).domain;
 const check = (name = SHOP): Promise<void> => domains.verifier.check({ name, wildcard: name.startsWith('*.') });
 const stateOf = async (who: UserActor, id: string): Promise<string> => (await readDomain(domains, who, id)).state;
-/** What edges are told now, in order. */
+/** Returns the changes announced to edges, in order. */
 const changes = async () =>
   (await fixture.db.selectFrom('edge_changes').select(['domain', 'keeps_tunnels']).orderBy('id').execute()).map(
     ({ domain, keeps_tunnels }) => [domain, keeps_tunnels],
@@ -59,8 +59,8 @@ const dueAt = async (id: string): Promise<number | null> => {
   return next_look_at === null ? null : next_look_at.getTime() - NOON;
 };
 
-describe('a domain that was added', () => {
-  it('is looked at after 5 s, 15 s, 30 s and then each minute, by whoever looks for those that are due', async () => {
+describe('an added domain', () => {
+  it('is checked after 5 s, 15 s, 30 s and then every minute, by any process', async () => {
     const { id } = await add(ann);
     for (const [at, next] of [
       [5000, 15_000],
@@ -76,7 +76,7 @@ describe('a domain that was added', () => {
     expect(domains.dns.asked).toEqual([SHOP, SHOP, SHOP]);
   });
 
-  it('is verified by the first look that finds its record: edges, certificates and the audit know of it', async () => {
+  it('is verified by the first check that finds its record, with notices to edges, certificates and audit log', async () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
     later(5000);
@@ -93,7 +93,7 @@ describe('a domain that was added', () => {
     expect(await dueAt(id)).toBe(5000 + DAY_MS);
   });
 
-  it('is not proven by the edge’s address alone, nor by another account’s token', async () => {
+  it("is not verified by the edge's address or by another account's token", async () => {
     const { id } = await add(ann);
     const { token: bobs } = await add(bob, 'other.example.com');
     domains.dns.set(SHOP, { addresses: found('192.0.2.1') });
@@ -105,7 +105,7 @@ describe('a domain that was added', () => {
     expect(await changes()).toEqual([]);
   });
 
-  it('has failed after three days without a record, and begins again when somebody asks', async () => {
+  it('fails after three days without a record, and starts again on request', async () => {
     const { id, token } = await add(ann);
     later(3 * DAY_MS);
     await check();
@@ -121,8 +121,8 @@ describe('a domain that was added', () => {
   });
 });
 
-describe('a domain that was verified', () => {
-  it('lapses after seven days without its record, with a mail at the beginning and one at the end, and comes back', async () => {
+describe('a verified domain', () => {
+  it('lapses after seven days without its record, with a mail at start and end, and can return', async () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
     await check();
@@ -149,7 +149,7 @@ describe('a domain that was verified', () => {
     expect(await auditsOf(ann)).toEqual(['domain.added', 'domain.verified', 'domain.lapsed', 'domain.verified']);
   });
 
-  it('is as it was however long a resolver fails', async () => {
+  it('keeps its state while the resolver fails, for 30 days', async () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
     await check();
@@ -167,7 +167,7 @@ describe('a domain that was verified', () => {
     expect([await mailsTo(ann), await changes()]).toEqual([[], [[SHOP, true]]]);
   });
 
-  it('is written about once a day, however often its record comes and goes', async () => {
+  it('causes at most one mail a day, however often its record changes', async () => {
     const { token } = await add(ann);
     for (let hour = 0; hour < 48; hour += 1) {
       later(hour * 3_600_000);
@@ -179,8 +179,8 @@ describe('a domain that was verified', () => {
   });
 });
 
-describe('a name of two accounts', () => {
-  it('moves to whoever’s token stands there alone, back and forth, and one has it at a time', async () => {
+describe('a domain of two accounts', () => {
+  it('moves to the account with the only token in DNS, and is verified for one account at a time', async () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
@@ -208,7 +208,7 @@ describe('a name of two accounts', () => {
     ]);
   });
 
-  it('stays with the holder while its token stands there too, and while nobody can tell', async () => {
+  it('stays with its holder while its token exists or DNS gives no answer', async () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
@@ -226,7 +226,7 @@ describe('a name of two accounts', () => {
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
   });
 
-  it('is the first one’s where both tokens stand there, and the other’s once that one has removed it', async () => {
+  it('with two tokens in DNS belongs to the first account, and to the second account after a removal by the first', async () => {
     const anns = await add(ann);
     later(1);
     const bobs = await add(bob);
@@ -238,7 +238,7 @@ describe('a name of two accounts', () => {
     expect((await changes()).map(([, keeps]) => keeps)).toEqual([true, false, true]);
   });
 
-  it('is not looked at for one account by the look of another, which shows nothing of that and holds up nobody', async () => {
+  it("is checked per account: one account's check neither updates nor delays the other account", async () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     const before = await readDomain(domains, ann, anns.id);
@@ -247,7 +247,7 @@ describe('a name of two accounts', () => {
     expect((await readDomain(domains, bob, bobs.id)).checked_at).not.toBeNull();
     expect(await readDomain(domains, ann, anns.id)).toEqual(before);
     expect((await checkDomain(domains, ann, anns.id)).checked_at).not.toBeNull();
-    // The one that is due is looked at for its own account, too.
+    // A scheduled check also affects only its own account.
     await fixture.db
       .updateTable('own_domains')
       .set({ next_look_at: new Date(NOON) })
@@ -263,7 +263,7 @@ describe('a name of two accounts', () => {
     expect((await readDomain(domains, ann, anns.id)).checked_at).toBe(checked_at);
   });
 
-  it('is not given back by an older answer that comes later', async () => {
+  it('is not moved back by an older DNS answer that arrives late', async () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     const slow = createDomains(fixture, {}, domains.dns);
@@ -281,7 +281,7 @@ describe('a name of two accounts', () => {
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['lapsed', 'verified']);
   });
 
-  it('is judged right with many at once: looks, checks, removals and additions', async () => {
+  it('is verified for at most one account under concurrent checks, removals and additions', async () => {
     const people = await Promise.all(Array.from({ length: 6 }, person));
     const others = createDomains(fixture, {}, domains.dns);
     for (let round = 0; round < 4; round += 1) {
@@ -301,7 +301,7 @@ describe('a name of two accounts', () => {
 });
 
 describe('several platform processes', () => {
-  it('look at each name that is due once', async () => {
+  it('check each due domain once', async () => {
     const logger = createLogger({ format: 'json', level: 'silent' });
     const database = new Database({ url: fixture.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
     try {
@@ -321,7 +321,7 @@ describe('several platform processes', () => {
     }
   });
 
-  it('take up what one of them left, after its claim', async () => {
+  it('take over a check after its claim has expired', async () => {
     const { id } = await add(ann);
     later(5000);
     const release = domains.dns.hold(SHOP);
@@ -337,7 +337,7 @@ describe('several platform processes', () => {
     release();
   });
 
-  it('look at no more than so many at once, of each account its share, and those that hang hold up nobody else', async () => {
+  it('run a bounded number of checks, a share per account, so that hanging checks delay no other account', async () => {
     await fixture.db.updateTable('plans').set({ domain_limit: null }).execute();
     const share = DOMAIN_CHECKS_PER_ACCOUNT;
     const hanging = Array.from({ length: 3 * share }, (_, nth) => `hangs${nth}.example.com`);
@@ -364,7 +364,7 @@ describe('several platform processes', () => {
     expect(domains.dns.isClosed).toBe(true);
   });
 
-  it('refuse an account that has asked for its share of looks by hand, and nobody else', async () => {
+  it("refuse manual checks over an account's share, without affecting other accounts", async () => {
     const names = Array.from({ length: DOMAIN_CHECKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
     const releases = names.map((name) => domains.dns.hold(name));
     const slow = await Promise.all(names.map((name) => add(ann, name)));
@@ -379,7 +379,7 @@ describe('several platform processes', () => {
     expect((await checkDomain(domains, ann, id)).checked_at).not.toBeNull();
   });
 
-  it('open DNS for nobody while there is no domain, and judge nothing once they stop', async () => {
+  it('make no DNS query without a due domain, and store no result after stopping', async () => {
     const { id } = await add(ann);
     await domains.verifier.beginDue();
     expect(domains.dns.asked).toEqual([]);

@@ -1,5 +1,5 @@
-// Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
-// answered by that one. DNS is opened when there is a domain to look at.
+// Checks custom domains in DNS and applies the result. This process checks a name only once at a time; further requests for the name
+// share the running check. DNS access is opened at the first check.
 import { checkToStore, type StoredCheck } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
 import { FairShare } from '@tunnel/rules/rate';
@@ -15,10 +15,11 @@ import { type DomainRow, domainNameOf, lockDomains, storedCheck } from './domain
 import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
 
-/** Own domains that one process looks at in DNS at once. */
+/** Maximum number of custom domains that a process checks in DNS at the same time. */
 export const DOMAIN_CHECKS_AT_ONCE = 50;
 /**
- * The share of one account, and as many again that the account asked for by hand. Names with servers that never answer delay only their own account.
+ * Maximum number of concurrent checks per account, separately for scheduled and requested checks. Names with DNS servers that never
+ * respond delay only their own account.
  * @limit accounts: Custom domains checked at the same time per account | 429 `DOMAIN_CHECKS_AT_ONCE`
  */
 export const DOMAIN_CHECKS_PER_ACCOUNT = 4;
@@ -29,28 +30,28 @@ export interface DomainVerifierOptions {
   readonly logger: Logger;
   readonly settings: DomainSettings;
   readonly openDns: () => Promise<DomainDns>;
-  /** After a commit. */
+  /** Called after the commit of a changed custom domain, with the work to start. */
   readonly onNews: (news: DomainNews) => void;
 }
 
 type CheckedName = Pick<DomainRow, 'name' | 'wildcard'>;
 type DueName = CheckedName & Pick<DomainRow, 'user_id'> & { readonly ids: readonly string[] };
 
-/** A look that is under way. `ids`: the domains that it is for; null: every account's. */
+/** DNS check in progress. `ids` has the ids of the domains to judge; null means the domains of all accounts with the name. */
 interface RunningCheck {
   ids: Set<string> | null;
   ended: Promise<void>;
 }
 
-/** A moment: most looks are answered within it. */
+/** Retry-After for an account with too many checks in progress. Most checks end within a second. */
 const ASK_AGAIN_SECS = 1;
 
 export class DomainVerifier {
   readonly #options: DomainVerifierOptions;
   readonly #running = new Map<string, RunningCheck>();
-  /** By account, those that were due; many wait for servers that their owner chose. */
+  /** Number of scheduled checks in progress by account. Many checks wait for DNS servers chosen by the domain's owner. */
   readonly #due = newShares();
-  /** The same of those that were asked for by hand. */
+  /** Number of checks in progress that users requested, by account. */
   readonly #asked = newShares();
   readonly #addresses: EdgeAddresses;
   readonly #dns = new SingleFlight(() => this.#options.openDns(), { keepsResult: true });
@@ -65,12 +66,12 @@ export class DomainVerifier {
     });
   }
 
-  /** Of the edge, as its domain resolves; empty: not known. */
+  /** Returns the addresses of the edge, to which `[server] domain` resolves. Empty if unknown. */
   edgeAddresses(): Promise<readonly string[]> {
     return this.#addresses.get();
   }
 
-  /** Begins those that are due and that no other process has, as many as there is room for, and waits for none of them. */
+  /** Starts due checks that no other process has claimed, as many as there is capacity for, without waiting for their results. */
   async beginDue(): Promise<void> {
     const room = DOMAIN_CHECKS_AT_ONCE - this.#due.taken;
     if (room <= 0 || this.#isStopped) return;
@@ -82,7 +83,10 @@ export class DomainVerifier {
     }
   }
 
-  /** By hand: an account that has its share under way is refused. `claim` says what is looked at. */
+  /**
+   * Runs a check requested by a user. Rejects the request if the account has reached its maximum of concurrent checks. `claim` returns
+   * the domain to check.
+   */
   async verifyFor(userId: string, claim: () => Promise<CheckedName & Pick<DomainRow, 'id'>>): Promise<void> {
     if (this.#asked.refusal(userId) !== null) {
       throw new Fault('DOMAIN_CHECKS_AT_ONCE', { seconds: ASK_AGAIN_SECS });
@@ -96,7 +100,7 @@ export class DomainVerifier {
     }
   }
 
-  /** Settles when the name was looked at and judged for the domains of these ids; without ids: for all accounts'. */
+  /** Checks a name. Resolves when the result was applied to the domains with the given ids; without ids, to the domains of all accounts. */
   check(domain: CheckedName, ids?: readonly string[]): Promise<void> {
     const running = this.#running.get(domain.name);
     if (running !== undefined) {
@@ -111,7 +115,7 @@ export class DomainVerifier {
     return check.ended;
   }
 
-  /** Those that are under way end without a word: what they did not find out is looked at again. */
+  /** Stops the verifier. Checks in progress end without a result; their names are checked again later. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const dns = await this.#dns.current?.catch(() => null);
@@ -119,7 +123,10 @@ export class DomainVerifier {
     await Promise.allSettled(Array.from(this.#running.values(), ({ ended }) => ended));
   }
 
-  /** They are due again later in case this process does not live to judge them. Of each account a share: the rest of them is due next time. */
+  /**
+   * Claims due checks. Claimed domains become due again later, in case this process dies before the result. An account gets only its
+   * share; its remaining domains stay due.
+   */
   async #claimDue(most: number): Promise<readonly DueName[]> {
     const { db, clock } = this.#options;
     const now = clock.now();
@@ -151,7 +158,10 @@ export class DomainVerifier {
     if (news !== null) this.#options.onNews(news);
   }
 
-  /** null: somebody has looked meanwhile, and an older answer must not undo what a newer one decided. */
+  /**
+   * Applies the result of a check. Returns null if a newer check has finished meanwhile, because an older result must not override a
+   * newer decision.
+   */
   async #judge(
     name: string,
     { ids }: Pick<RunningCheck, 'ids'>,
@@ -185,7 +195,7 @@ export class DomainVerifier {
 
   #failed({ name }: CheckedName, error: unknown): void {
     const { logger } = this.#options;
-    // Whoever watches the database tells of that.
+    // The monitoring of the database logs the outage, so a debug message is enough here.
     if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a domain check is waiting for the database');
     else logger.error({ domain: name, err: error }, 'a domain check failed');
   }

@@ -1,4 +1,4 @@
-// Own domains as the API shows them: with the records to set and whether they were found, the certificate, and the tunnels that are open on it.
+// Custom domains in the form of the API: DNS records to set and whether they were found, the certificate, and the number of open tunnels.
 
 import { cnameTarget, recordsOf } from '@tunnel/certificates/domains';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -18,7 +18,7 @@ interface ShownRow extends DomainRow {
   readonly active_tunnels: number;
 }
 
-/** Oldest first. */
+/** Reads the selected custom domains for the API, oldest first. */
 export const readViews = async (context: ViewContext, which: RawBuilder<unknown>): Promise<OwnDomainView[]> => {
   const { db, clock, domains, domainVerifier } = context;
   const { rows } = await sql<ShownRow>`
@@ -39,7 +39,7 @@ export const readViews = async (context: ViewContext, which: RawBuilder<unknown>
   }));
 };
 
-/** Of a wildcard none can be had without the responder. */
+/** Returns true if a certificate is ordered for the domain. Wildcard certificates need the built-in DNS responder. */
 const wantsCertificate = (row: DomainRow, domains: DomainSettings): boolean =>
   row.wants_certificate && (row.wildcard ? domains.hasWildcardCertificates : domains.hasCertificates);
 

@@ -1,4 +1,4 @@
-// Own domains over a test's database, with a DNS that says what the test puts in. Used by tests only.
+// Own domains over a test database, with a scripted DNS. For tests only.
 import {
   cnameTarget,
   type DnsAnswer,
@@ -37,11 +37,11 @@ export const found = (...values: string[]): DnsAnswer => ({ kind: 'found', value
 export const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
 
 export class ScriptedDns implements DomainDns {
-  /** In order. */
+  /** Names of the checks so far, in order. */
   readonly asked: string[] = [];
-  /** What stands at a name; nothing unless told. */
+  /** DNS records by name. Names without an entry have no records. */
   readonly #answers = new Map<string, Partial<ProofAnswers>>();
-  /** The next look at each of these names waits. */
+  /** Names with a held check, and the promise to wait for. */
   readonly #held = new Map<string, Promise<void>>();
   isClosed = false;
 
@@ -49,7 +49,7 @@ export class ScriptedDns implements DomainDns {
     this.#answers.set(name, answers);
   }
 
-  /** The CNAME of an account's token. */
+  /** Points the name to an account's token with a CNAME record. */
   point(name: string, token: string): void {
     this.set(name, { chain: found(cnameTarget(token, SERVER_DOMAIN)) });
   }
@@ -58,7 +58,7 @@ export class ScriptedDns implements DomainDns {
     this.set(name, { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER });
   }
 
-  /** The next look sees what stands there when it begins, and tells it once it is let go. */
+  /** Holds the next check of the name: the check reads the records at its start, and returns the result after the release. */
   hold(name: string): () => void {
     let release = (): void => {};
     this.#held.set(
@@ -102,7 +102,7 @@ export interface DomainsFixture extends DomainsContext {
 
 const MASTER_KEY = new MasterKey('master-key', new Secret('m'.repeat(43)));
 
-/** One process; several may share a database and a DNS. */
+/** Creates the domain services of one process. Several processes may share a database and a DNS. */
 export const createDomains = (
   { db, clock, logger }: { readonly db: Db; readonly clock: FakeClock; readonly logger: Logger },
   settings: Partial<DomainSettings> = {},

@@ -16,7 +16,7 @@ const setUp = (answer: () => Promise<DnsAnswer>) => {
   return { clock, addresses: new EdgeAddresses({ clock, lookUp }), asked: () => asked };
 };
 
-it('are looked up once for all who ask, and again after a while', async () => {
+it('edge addresses are looked up once for concurrent callers, and again after a while', async () => {
   const { clock, addresses, asked } = setUp(async () => found('192.0.2.1', '2001:db8::1'));
   expect(await Promise.all([addresses.get(), addresses.get()])).toEqual(Array(2).fill(['192.0.2.1', '2001:db8::1']));
   expect(await addresses.get()).toHaveLength(2);
@@ -26,7 +26,7 @@ it('are looked up once for all who ask, and again after a while', async () => {
   expect(asked()).toBe(2);
 });
 
-it('stay known while resolvers fail, and are looked for more often', async () => {
+it('edge addresses stay known while resolvers fail, and are looked up more often', async () => {
   let answer = async (): Promise<DnsAnswer> => found('192.0.2.1');
   const { clock, addresses, asked } = setUp(() => answer());
   await addresses.get();
@@ -39,7 +39,7 @@ it('stay known while resolvers fail, and are looked for more often', async () =>
   expect(asked()).toBe(3);
 });
 
-it('are waited for by nobody for long', async () => {
+it('edge addresses have a maximum lookup time, after which the result is empty', async () => {
   const { clock, addresses } = setUp(() => new Promise(() => {}));
   const got = addresses.get();
   await clock.advance(EDGE_ADDRESSES_WAIT_MS);

@@ -1,13 +1,13 @@
-// The addresses of the edge, as `[server] domain` resolves: shown to owners of domains where no CNAME can stand. Known for a while; a resolver that
-// fails takes away nothing that was known.
+// Addresses of the edge, to which `[server] domain` resolves. Shown to owners of domains that cannot have a CNAME record. The addresses
+// are cached; after a failed lookup, the known addresses are kept.
 import type { DnsAnswer } from '@tunnel/certificates/domains';
 import { type Clock, SingleFlight } from '@tunnel/runtime';
 
-/** How long the addresses that `[server] domain` resolves to are known. */
+/** How long the resolved addresses of `[server] domain` are cached. */
 export const EDGE_ADDRESSES_KNOWN_MS = 5 * 60_000;
-/** Where there were none, or no answer, they are looked up again after so long. */
+/** Delay before the next lookup after a lookup without addresses or without an answer. */
 const EDGE_ADDRESSES_AGAIN_MS = 30_000;
-/** What a request for domains waits for them. */
+/** Maximum time that an API request waits for the first lookup of the addresses. */
 export const EDGE_ADDRESSES_WAIT_MS = 1000;
 
 export interface EdgeAddressesOptions {
@@ -25,7 +25,7 @@ export class EdgeAddresses {
     this.#options = options;
   }
 
-  /** Those that are known, at once; whoever comes first waits for them, but not for long. Empty: not known. */
+  /** Returns the known addresses. Without known addresses, waits up to EDGE_ADDRESSES_WAIT_MS for the lookup. Empty if unknown. */
   async get(): Promise<readonly string[]> {
     const { clock } = this.#options;
     if (clock.monotonic() < this.#staleAt) return this.#known;

@@ -1,4 +1,4 @@
-// Own domains as edges see them: the snapshot, changes, and tunnels that are opened on them; and the end of an account.
+// Own domains as edges see them: the snapshot, the changes, tunnels opened on them, and the deletion of an account.
 
 import type { EdgeChange, JournalRecord, NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
@@ -82,7 +82,7 @@ const snapshot = async (query: string): Promise<NameSnapshotLine[]> => {
 };
 
 describe('GET /names?domains=1', () => {
-  it('has the domains that are verified or have lapsed, and an edge of before is told of none', async () => {
+  it('lists verified and lapsed domains, and lists none to an older edge that does not ask', async () => {
     await verify(ann);
     await verify(bob, '*.wild.example.com');
     await add(ann, 'pending.example.com');
@@ -103,7 +103,7 @@ describe('GET /names?domains=1', () => {
     expect((await snapshot('')).slice(1)).toEqual([{ end: true }]);
   });
 
-  it('has all of them, however many, each once', async () => {
+  it('lists each domain once across pages', async () => {
     const count = NAMES_PAGE * 2 + 1;
     await sql`
       insert into own_domains (user_id, name, wildcard, token, state, since)
@@ -115,8 +115,8 @@ describe('GET /names?domains=1', () => {
   });
 });
 
-describe('changes', () => {
-  it('tell whose it is: verified, moved, lapsed with its tunnels, removed without', async () => {
+describe('domain changes sent to edges', () => {
+  it('name the holder when verified or moved, and keep tunnels on a lapse but not on a removal', async () => {
     const latest = sql<{ id: number }>`select coalesce(max(id), 0) as id from edge_changes`;
     const { rows } = await latest.execute(fixture.db);
     const heard = await HeardChanges.from(server.url, edge.credential, rows[0]?.id ?? 0);
@@ -141,7 +141,7 @@ describe('changes', () => {
 });
 
 describe('a tunnel on an own domain', () => {
-  it('is let in for the account that has it verified, counted on it, and nobody else', async () => {
+  it('is admitted and counted only for the account that verified the domain', async () => {
     const { id } = await verify(ann);
     const { answer, tunnelId } = await ask(ann, SHOP);
     expect(answer).toEqual({ ok: true });
@@ -157,14 +157,14 @@ describe('a tunnel on an own domain', () => {
     expect(await fixture.db.selectFrom('names').selectAll().execute()).toEqual([]);
   });
 
-  it('needs that very name: neither a wildcard nor the name below it is the other', async () => {
+  it('needs the exact name: a wildcard does not cover the name, nor the name the wildcard', async () => {
     await verify(ann, '*.shop.example.com');
     expect((await ask(ann, '*.shop.example.com')).answer).toEqual({ ok: true });
     expect((await ask(ann, SHOP)).answer).toEqual(UNVERIFIED);
     expect((await ask(ann, 'a.shop.example.com')).answer).toMatchObject({ code: 'TUNNEL_DOMAIN_UNVERIFIED' });
   });
 
-  it('is not let in while its domain is pending, after it has lapsed, moved away or was removed', async () => {
+  it('is refused while the domain is pending, lapsed, moved or removed', async () => {
     await add(ann);
     expect((await ask(ann, SHOP)).answer).toEqual(UNVERIFIED);
     const { id } = await verify(ann);
@@ -177,7 +177,7 @@ describe('a tunnel on an own domain', () => {
     expect((await ask(ann, SHOP)).answer).toEqual(UNVERIFIED);
   });
 
-  it('that lives comes back to one that has lapsed, not to one that is another’s or gone', async () => {
+  it('can resume on a lapsed domain, but not on a moved or removed domain', async () => {
     const { id } = await verify(ann);
     const { tunnelId } = await ask(ann, SHOP);
     const back = async () => (await ask(ann, SHOP, { tunnel_id: tunnelId })).answer;
@@ -189,13 +189,13 @@ describe('a tunnel on an own domain', () => {
     expect(await back()).toEqual(UNVERIFIED);
   });
 
-  it('that was opened while the platform was away is counted on it', async () => {
+  it('is counted even if opened while the platform was unavailable', async () => {
     const { id } = await verify(ann);
     await tell(fixture, edge, [opened(ann, 'tun_away', SHOP)]);
     expect(await activeOf(ann, id)).toBe(1);
   });
 
-  it('and the removal of its domain at the same moment: it is refused, or edges hear of the removal after it', async () => {
+  it('is refused or logged before the announcement if the domain is removed at the same moment', async () => {
     for (let round = 0; round < 8; round += 1) {
       const { id } = await verify(ann);
       const [{ answer, tunnelId }] = await Promise.all([ask(ann, SHOP), removeDomain(domains, userOf(ann), id)]);
@@ -205,8 +205,8 @@ describe('a tunnel on an own domain', () => {
   });
 });
 
-describe('an account that is deleted', () => {
-  it('loses its domains, edges are told, and another account can prove them', async () => {
+describe('a deleted account', () => {
+  it('loses its domains with a notice to edges, and other accounts can verify the domains', async () => {
     await verify(ann);
     await add(ann, 'pending.example.com');
     const bobs = await add(bob);

@@ -1,4 +1,5 @@
-// Own domains as edges and deletions see them: which are verified, whether a tunnel may be opened on one, and all of an account's at once.
+// Custom domains for edges and for deletions: lists verified domains, decides whether a tunnel may use a domain, and removes all domains
+// of an account.
 import type { LapsedDomain, LinkRefusal, VerifiedDomain } from '@tunnel/contract';
 import { shownText } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
@@ -8,12 +9,12 @@ import { refusal } from '../shared/link-answers.ts';
 import { changeDomain } from './change-domain.ts';
 import { lockDomains } from './domain-rows.ts';
 
-/** Rows of the snapshot for an edge that are in memory at once. */
+/** Number of rows per page of the snapshot for an edge; the rows of a page are in memory together. */
 export const NAMES_PAGE = 1000;
 
 type Trx = Transaction<Schema>;
 
-/** Those after a name, in order; fewer than a page: the last. */
+/** Returns a page of verified domains after a name, in alphabetical order. A page with fewer than NAMES_PAGE domains is the last page. */
 export const verifiedAfter = async (db: Db, after: string | null): Promise<readonly VerifiedDomain[]> => {
   const later = after === null ? sql`true` : sql`name > ${after}`;
   const { rows } = await sql<VerifiedDomain>`
@@ -23,7 +24,9 @@ export const verifiedAfter = async (db: Db, after: string | null): Promise<reado
   return rows;
 };
 
-/** The same of those that nobody has any more, with whoever had each last. */
+/**
+ * Returns a page of lapsed domains without a current holder, each with the account that held the domain last. Pages as in verifiedAfter.
+ */
 export const lapsedAfter = async (db: Db, after: string | null): Promise<readonly LapsedDomain[]> => {
   const later = after === null ? sql`true` : sql`name > ${after}`;
   const { rows } = await sql<LapsedDomain>`
@@ -38,13 +41,16 @@ export const lapsedAfter = async (db: Db, after: string | null): Promise<readonl
 export interface DomainClaim {
   readonly domain: string;
   readonly accountId: string;
-  /** It was open before on this very domain: while nobody else has it, it may come back to one that has lapsed since. */
+  /**
+   * True if the tunnel was open on the same domain before. Such a tunnel may return to a lapsed domain as long as no other account has
+   * the domain.
+   */
   readonly isResumed: boolean;
 }
 
 /**
- * null: it may. The row is held until the tunnel is counted: whoever takes the domain away waits for it, and edges hear of that after the tunnel
- * was let in.
+ * Returns null if the account may open a tunnel on the domain, otherwise the rejection. The rows stay locked until the tunnel is counted.
+ * So a transaction that takes the domain away waits for the tunnel, and edges hear of the change after the tunnel was admitted.
  */
 export const refusalOfDomain = async (
   trx: Trx,
@@ -61,7 +67,10 @@ export const refusalOfDomain = async (
   return refusal('TUNNEL_DOMAIN_UNVERIFIED', { domain: shownText(domain) });
 };
 
-/** Of an account that is deleted. Each by itself: whoever announces must wait for nobody's lock any more. */
+/**
+ * Removes all domains of a deleted account, in a separate transaction per domain, because a transaction must not take further locks after
+ * announcing a change.
+ */
 export const removeAllDomainsOf = async (db: Db, userId: string, now: number): Promise<void> => {
   const own = await db.selectFrom('own_domains').select(['id', 'name']).where('user_id', '=', userId).execute();
   for (const { id, name } of own) {

@@ -1,4 +1,4 @@
-// The own domains of an account: added, listed, looked at on request, removed.
+// Custom domains of an account: add, list, check on request, remove.
 import { randomUUID } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import {
@@ -28,17 +28,17 @@ type Trx = Transaction<Schema>;
 export interface DomainsContext extends Pick<ServiceContext, 'db'>, CreationContext {
   readonly domains: DomainSettings;
   readonly domainVerifier: Pick<DomainVerifier, 'verifyFor' | 'edgeAddresses'>;
-  /** After a commit. */
+  /** Called after the commit of a changed custom domain, with the work to start. */
   readonly onDomainNews: (news: DomainNews) => void;
-  /** There once the tables are. */
+  /** Returns the master key, which is available after the database tables were created. */
   readonly masterKey: () => MasterKey;
 }
 
-/** Oldest first. */
+/** Lists the account's custom domains, oldest first. */
 export const listDomains = (context: DomainsContext, { userId }: UserActor): Promise<OwnDomainView[]> =>
   readViews(context, sql`user_id = ${userId}`);
 
-/** Of another account: as if there were none. */
+/** Returns a custom domain. The domain of another account is reported as unknown. */
 export const readDomain = async (
   context: DomainsContext,
   { userId }: UserActor,
@@ -52,11 +52,14 @@ export const readDomain = async (
 
 export interface AddedDomain {
   readonly domain: OwnDomainView;
-  /** false: the account has it already. */
+  /** False if the account had added the domain already. */
   readonly isNew: boolean;
 }
 
-/** Whether another account has it is not looked at: DNS decides, and nobody learns who else is here. */
+/**
+ * Adds a custom domain. Domains of other accounts are not checked: DNS decides who gets the domain, and users must not learn of other
+ * accounts.
+ */
 export const addDomain = async (context: DomainsContext, actor: UserActor, wanted: NewDomain): Promise<AddedDomain> => {
   const { db, domains } = context;
   if (domains.isLocal) throw new Fault('DOMAIN_LOCAL_SERVER', { domain: domains.serverDomain });
@@ -72,7 +75,7 @@ export const addDomain = async (context: DomainsContext, actor: UserActor, wante
 interface Inserted {
   readonly id: string;
   readonly isNew: boolean;
-  /** Other certificates are wanted than before. */
+  /** True if the required certificates have changed. */
   readonly certificates: boolean;
 }
 
@@ -86,7 +89,7 @@ const insertDomain = async (
   const rows = await lockDomains(trx, domain.name);
   const own = rows.find((row) => row.user_id === userId);
   if (own !== undefined) {
-    // One who says nothing of it has not changed their mind.
+    // A request that leaves out the certificate setting keeps the previous value.
     const set = { wants_certificate: certificate ?? own.wants_certificate };
     const certificates = own.wants_certificate !== set.wants_certificate;
     if (certificates) await trx.updateTable('own_domains').set(set).where('id', '=', own.id).execute();
@@ -125,11 +128,17 @@ const insertDomain = async (
   return { id, isNew: true, certificates: false };
 };
 
-/** Per account and name, and the same each time: records that were set before are good after remove and add. */
+/**
+ * Verification token of an account for a name. The token is always the same, so existing DNS records stay valid after the domain is
+ * removed and added again.
+ */
 const tokenOf = (masterKey: MasterKey, userId: string, name: string): string =>
   proofToken(masterKey.derive('domain-token', `${userId} ${name}`));
 
-/** One after the other: those who count at once would all find room. null: no limit. */
+/**
+ * Locks the account and returns the domain limit of its plan, or null without a limit. The lock makes concurrent requests count one after
+ * the other; otherwise every request could pass the limit.
+ */
 const lockLimit = async (trx: Trx, userId: string): Promise<number | null> => {
   const account = await trx
     .selectFrom('users')
@@ -138,7 +147,7 @@ const lockLimit = async (trx: Trx, userId: string): Promise<number | null> => {
     .where('users.id', '=', userId)
     .forNoKeyUpdate('users')
     .executeTakeFirst();
-  // A request that began before the deletion adds nothing after it.
+  // A request that began before the account's deletion must not add a domain afterwards.
   if (account === undefined || account.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
   return account.domain_limit;
 };
@@ -153,13 +162,13 @@ const refuseOverPlan = async (trx: Trx, userId: string, limit: number | null): P
   if (count >= limit) throw new Fault('DOMAIN_LIMIT', { limit });
 };
 
-/** Looks at once. A resolver that does not answer changes nothing but the error that is shown. */
+/** Checks a custom domain in DNS now. If a resolver does not respond, only the displayed error changes. */
 export const checkDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<OwnDomainView> => {
   await context.domainVerifier.verifyFor(actor.userId, () => claimLook(context, actor, id));
   return readDomain(context, actor, id);
 };
 
-/** It is this process that looks: nobody else takes it up meanwhile. */
+/** Claims the domain for a check by this process, so that no other process checks it meanwhile. */
 const claimLook = ({ db, clock }: DomainsContext, actor: UserActor, id: string): Promise<DomainRow> =>
   db.transaction().execute(async (trx) => {
     const { rows, own } = await lockOwn(trx, actor, id);
@@ -190,7 +199,7 @@ export const removeDomain = async (context: DomainsContext, actor: UserActor, id
   context.onDomainNews(news);
 };
 
-/** With all others of the name. */
+/** Locks a domain of the account, together with the other accounts' rows of the same name. */
 const lockOwn = async (
   trx: Trx,
   { userId }: UserActor,
@@ -205,7 +214,7 @@ const lockOwn = async (
     .executeTakeFirst();
   const rows = found === undefined ? [] : await lockDomains(trx, found.name);
   const own = rows.find((row) => row.id === id);
-  // It may have gone while its lock was waited for.
+  // The domain may have been removed while waiting for the lock.
   if (own === undefined) throw new Fault('DOMAIN_UNKNOWN');
   return { rows, own };
 };

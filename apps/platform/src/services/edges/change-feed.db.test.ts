@@ -47,8 +47,8 @@ const announce = (keyId: string) =>
 const alive = (heard: HeardChanges) =>
   eventually(() => expect(heard.all.filter((change) => change.kind === 'alive').length).toBeGreaterThan(0));
 
-describe('the line of changes', () => {
-  it('tells of what happens, in order and at once, with what holds when it is told', async () => {
+describe('the change feed of an edge', () => {
+  it('sends changes in order and immediately, with the state at the time of sending', async () => {
     const heard = await listen(0);
     await alive(heard);
     const began = performance.now();
@@ -75,11 +75,11 @@ describe('the line of changes', () => {
       },
       { kind: 'key-revoked', id: 3, key_id: account.keyId, account_id: account.accountId },
     ]);
-    // Milliseconds on a quiet machine.
+    // Takes milliseconds on an idle machine.
     expect(performance.now() - began).toBeLessThan(9000);
   });
 
-  it('tells nobody of a spend cap that is not reached any more', async () => {
+  it('omits a spend cap closing that no longer applies', async () => {
     const { accountId } = await addBilledAccount(fixture.db, { capCents: 0 });
     const closed = {
       kind: 'account-closed',
@@ -90,12 +90,12 @@ describe('the line of changes', () => {
     const first = await listen(0);
     expect(await first.until(1)).toEqual([{ ...closed, id: 1, account_id: accountId }]);
     await setSpendCap(fixture, { kind: 'user', userId: accountId }, { spend_cap_cents: null });
-    // One that comes late would end what was opened since.
+    // A late closing would end tunnels opened since then.
     expect(await (await listen(0)).until(1)).toMatchObject([{ kind: 'account-changed', id: 2 }]);
     expect(await first.until(2)).toHaveLength(2);
   });
 
-  it('tells all since a number at a reconnect, also at another process, and misses none in between', async () => {
+  it('resumes after a given number without gaps, even at another process', async () => {
     const first = await listen(0);
     await announce(account.keyId);
     const [told] = await first.until(1);
@@ -116,11 +116,11 @@ describe('the line of changes', () => {
     await eventually(() => expect(there.ended).toBe(true));
   });
 
-  it('tells an edge that comes while another one is looked up', async () => {
+  it('serves an edge that connects while another edge is being looked up', async () => {
     await announce(account.keyId);
     const streams: ChangeStream[] = [];
     let isAsked = false;
-    // The second question to the database is where the first edge is.
+    // The second database query is the lookup for the first edge.
     const db = new Proxy(fixture.db, {
       get: (target, key) => {
         if (isAsked && streams.length === 1) open();
@@ -140,7 +140,7 @@ describe('the line of changes', () => {
     await feed.stop();
   });
 
-  it('tells of concurrent changes in the order of their numbers, each once', async () => {
+  it('sends concurrent changes once each, in the order of their numbers', async () => {
     const heard = await listen(0);
     await Promise.all(Array.from({ length: 40 }, () => announce(account.keyId)));
     const news = await heard.until(40);
@@ -148,8 +148,8 @@ describe('the line of changes', () => {
     expect(new Set(news.map((change) => change.id)).size).toBe(40);
   });
 
-  // Behind a pooler nobody has such a connection.
-  it.skipIf(isPooled)('goes on when its connection to PostgreSQL is cut', async () => {
+  // Behind a pooler the platform has no listening connection.
+  it.skipIf(isPooled)('continues after its PostgreSQL connection is cut', async () => {
     const heard = await listen(0);
     await alive(heard);
     const { rows } = await sql`
@@ -160,12 +160,12 @@ describe('the line of changes', () => {
     await heard.until(1);
   });
 
-  it('is told to forget when what it asks for is no longer kept, or was never there', async () => {
+  it('sends forget if the requested position was deleted or never existed', async () => {
     for (let i = 0; i < 3; i += 1) await announce(account.keyId);
     await sql`update edge_changes set at = now() - interval '8 days'`.execute(fixture.db);
     fixture.clock.setWallClock(Date.now());
     await cleanUp({ audit_days: 0, tunnel_log_days: 0, unverified_user_days: 0 }).run(fixture);
-    // The newest stays, so that the number of the latest change does not fall.
+    // The newest change stays, so that the number of the latest change never decreases.
     for (const since of [0, 1, 99]) {
       expect(await (await listen(since)).until(1)).toEqual([{ kind: 'forget', id: 3 }]);
     }
@@ -173,7 +173,7 @@ describe('the line of changes', () => {
     expect(await heard.until(1)).toMatchObject([{ kind: 'key-revoked', id: 3 }]);
   });
 
-  it('ends when the credential is revoked', async () => {
+  it("ends when the edge's credential is revoked", async () => {
     const other = await addEdge(fixture);
     const mine = await listen(0);
     const theirs = await listen(0, server, other.credential);
@@ -184,7 +184,7 @@ describe('the line of changes', () => {
     await expect(listen(0)).rejects.toThrow('401');
   });
 
-  it('lives without news by a sign every 10 s', async () => {
+  it('sends a keep-alive every 10 s without changes', async () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(fixture, { clock });
     const heard = await listen(0, slow);
@@ -197,18 +197,18 @@ describe('the line of changes', () => {
     await slow.stop();
   });
 
-  it('is cut when nobody reads it, whatever there is to say', async () => {
+  it('is closed if the edge does not read, without queueing further lines', async () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(fixture, { clock });
     const line = slow.feed.open(edge.actor.edgeId, 0);
-    // The database answers in its own time, whatever the clock says.
+    // The database responds in real time, whatever the fake clock says.
     await eventually(() => expect(line.checked).toBe(true));
     for (let i = 0; i < 5; i += 1) {
       await announce(account.keyId);
       await clock.advance(10_000);
     }
     const read = await new Response(line.body).text();
-    // One sign of life was waiting; nothing was piled up behind it.
+    // Only one keep-alive line was waiting, and no further lines were queued.
     expect(read.trim().split('\n')).toHaveLength(1);
     await slow.stop();
   });

@@ -1,4 +1,4 @@
-// Sends changes to every edge that holds its stream open. One query serves all that have seen the same.
+// Sends changes to every edge with an open stream. Edges at the same position share a query.
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
@@ -9,11 +9,11 @@ import { ChangeStream } from './change-stream.ts';
 import { loadEdgeRegions, revokedAmong } from './credentials.ts';
 import { readChanges } from './read-changes.ts';
 
-/** Streams of changes at once. */
+/** Maximum number of concurrent change streams. */
 const CHANGE_STREAMS_MAX = 2000;
-/** A sign of life on a stream of changes, so that both ends notice a dead one. */
+/** Interval of keep-alive lines on a change stream, by which both sides detect a dead connection. */
 const CHANGES_ALIVE_MS = 10_000;
-/** Changes read at once. */
+/** Maximum number of changes read from the database per query. */
 const CHANGES_PAGE = 500;
 
 export interface ChangeFeedOptions {
@@ -52,7 +52,7 @@ export class ChangeFeed {
     await this.#pumps.current;
   }
 
-  /** Everything after `since`, and from then on what comes. */
+  /** Opens a stream of all changes after number `since`, including future changes. */
   open(edgeId: string, since: number): ChangeStream {
     const limit = CHANGE_STREAMS_MAX;
     if (this.#stopped || this.#streams.size >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds: 5 });
@@ -70,7 +70,7 @@ export class ChangeFeed {
     void this.#pumps.run();
   }
 
-  /** Fails with the database, and is called again by the caller's own clock. */
+  /** Sends new changes to the streams. A database error ends the run; the listener's timer starts the next run. */
   async #pump(): Promise<void> {
     try {
       while (this.#again && this.#streams.size > 0) {
@@ -95,11 +95,14 @@ export class ChangeFeed {
         changes.filter(({ regionId }) => regionId === '' || regionId === stream.regionId).map(({ change }) => change),
       );
     }
-    // There may be more, for those that have read these.
+    // The streams may have more changes to read after this page.
     this.#again = true;
   }
 
-  /** A stream that comes with a number that nobody can go on from is told so, and goes on from the latest. */
+  /**
+   * Checks the start number of new streams. If the changes after the number are no longer stored, the edge is told to discard its cached
+   * data, and the stream continues from the latest change.
+   */
   async #checkNew(): Promise<void> {
     const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;

@@ -1,11 +1,11 @@
-// Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost. Behind a
-// pooler nobody can listen, and the tables are looked at each second instead.
+// Calls back when PostgreSQL notifies of a change. Every process has one listening connection, which is reconnected after a loss.
+// Listening does not work behind a connection pooler; the tables are polled every second then.
 import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { isDirectCondition } from '../../db/database.ts';
 import { CHANGES_CHANNEL } from '../shared/edge-changes.ts';
 
-/** How often changes are looked for even when PostgreSQL does not call. */
+/** Polling interval for changes, in addition to PostgreSQL's notifications. */
 const CHANGES_POLL_MS = 1000;
 
 export interface ChangeListenerOptions {
@@ -24,7 +24,7 @@ export class ChangeListener {
   readonly #connects = new SingleFlight(() => this.#connect());
   #timer: Timer | null = null;
   #running = false;
-  /** A pooler was found: it would give the connection that listens to somebody else. */
+  /** True if a connection pooler was detected, which could hand the listening connection to another client. */
   #isPooled = false;
 
   constructor(options: ChangeListenerOptions) {
@@ -35,7 +35,7 @@ export class ChangeListener {
     if (this.#running) return;
     this.#running = true;
     this.#listen();
-    // A call may be lost with its connection.
+    // Polls in any case, because a notification can be lost together with its connection.
     this.#timer = this.#options.clock.setInterval(() => {
       if (this.#client === null && !this.#isPooled) this.#listen();
       this.#options.onCall();
@@ -75,7 +75,7 @@ export class ChangeListener {
         return;
       }
       this.#client = client;
-      // Whatever happened before it listened.
+      // The call covers changes made before the connection was listening.
       onCall();
     } catch (error) {
       client?.release(true);
@@ -89,7 +89,7 @@ export class ChangeListener {
     this.#drop();
   }
 
-  /** Never back into the pool: it would go on listening there. */
+  /** Closes the connection. The connection must not return to the pool, because it would continue to listen there. */
   #drop(): void {
     const client = this.#client;
     this.#client = null;

@@ -1,11 +1,11 @@
-// One edge's stream of changes: a body that is filled only as fast as the edge reads it.
+// Stream of changes for an edge: a response body that is filled only as fast as the edge reads.
 import type { EdgeChange } from '@tunnel/contract';
 
-/** Unread keep-alive lines after which a stream is cut. */
+/** Number of unread keep-alive lines after which a stream is closed. */
 const CHANGES_UNREAD_MAX = 3;
 
 export interface ChangeStreamEvents {
-  /** It has read what it had, and was passed over meanwhile. */
+  /** Called when the edge has read the sent data, if the stream was skipped meanwhile. */
   readonly onCatchUp: () => void;
   readonly onGone: (stream: ChangeStream) => void;
 }
@@ -15,11 +15,11 @@ const encoder = new TextEncoder();
 export class ChangeStream {
   readonly edgeId: string;
   readonly body: ReadableStream<Uint8Array>;
-  /** Changes up to this one were sent. */
+  /** Number of the last change sent to the edge. */
   cursor: number;
-  /** The number it came with is one to go on from. */
+  /** True once the stream's start number was checked: the changes after the number are still stored, or the edge was reset. */
   checked = false;
-  /** Of its edge; empty until it is known. */
+  /** Region of the stream's edge; empty until known. */
   regionId = '';
   #passedOver = false;
   readonly #events: ChangeStreamEvents;
@@ -43,12 +43,12 @@ export class ChangeStream {
     });
   }
 
-  /** It has read what it was sent, or as good as. */
+  /** True if the edge has read almost all data sent on the stream. */
   get isReady(): boolean {
     return (this.#controller?.desiredSize ?? 0) > 0;
   }
 
-  /** There may be something for it once it has read what it has. */
+  /** Marks the stream as skipped: once the edge has read the sent data, `onCatchUp` is called. */
   passOver(): void {
     this.#passedOver = true;
   }
@@ -58,7 +58,10 @@ export class ChangeStream {
     this.#controller?.enqueue(encoder.encode(changes.map((change) => `${JSON.stringify(change)}\n`).join('')));
   }
 
-  /** A sign of life. A stream that nobody reads is cut: its edge comes back and asks for all since. */
+  /**
+   * Sends a keep-alive line. A stream that is not read is closed after CHANGES_UNREAD_MAX lines; the edge reconnects and requests the
+   * missed changes.
+   */
   alive(): void {
     if (this.isReady) {
       this.#unread = 0;
@@ -69,12 +72,12 @@ export class ChangeStream {
     if (this.#unread >= CHANGES_UNREAD_MAX) this.end();
   }
 
-  /** Ends it in order. */
+  /** Ends the stream, so that the edge sees a complete response. */
   end(): void {
     try {
       this.#controller?.close();
     } catch {
-      // The other side was first.
+      // The edge has already closed the stream.
     }
     this.#leave();
   }

@@ -17,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-describe('credentials of edges', () => {
-  it('are shown once, kept as a hash, and open the link until they are revoked', async () => {
+describe('edge credentials', () => {
+  it('are shown once, stored as a hash, and valid until revoked', async () => {
     const { edgeId, credential } = await createCredential(fixture, OPERATOR, 'eu-1');
     expect(credential.reveal()).toMatch(/^tne_[A-Za-z0-9_-]{43}$/);
     const rows = await fixture.db.selectFrom('edges').selectAll().execute();
@@ -42,7 +42,7 @@ describe('credentials of edges', () => {
     ]);
   });
 
-  it('have names of their own, which are free again once revoked', async () => {
+  it('have unique valid names, which become free after revocation', async () => {
     await createCredential(fixture, OPERATOR, 'us');
     await expect(createCredential(fixture, OPERATOR, 'us')).rejects.toMatchObject({ code: 'EDGE_NAME_TAKEN' });
     await revokeCredential(fixture, OPERATOR, 'us');
@@ -53,8 +53,8 @@ describe('credentials of edges', () => {
   });
 });
 
-describe('what lets the platform in at an edge', () => {
-  it('was kept in clear before, and is encrypted at the next start, also of an edge that is never heard again', async () => {
+describe('the API secret of an edge', () => {
+  it('is encrypted at the next start if stored unencrypted, even for a silent edge', async () => {
     const { actor } = await addEdge(fixture, 'eu', 'silent');
     const heard = await addEdge(fixture, 'eu', 'heard');
     const secretOf = async ({ edgeId: id }: typeof actor) =>
@@ -71,8 +71,8 @@ describe('what lets the platform in at an edge', () => {
   });
 });
 
-describe('the stack’s own edge', () => {
-  it('is one row over restarts, with the credential of the last one', async () => {
+describe("the stack's own edge", () => {
+  it('keeps its row over restarts and accepts only the latest credential', async () => {
     const first = newEdgeCredential();
     const second = newEdgeCredential();
     const edgeId = await ensureLocalEdge(fixture.db, 'local', first);
@@ -82,7 +82,7 @@ describe('the stack’s own edge', () => {
     expect(await verifyCredential(fixture.db, second)).toEqual({ kind: 'edge', edgeId });
   });
 
-  it('comes back when it was revoked', async () => {
+  it('is recreated after a revocation', async () => {
     const credential = newEdgeCredential();
     const before = await ensureLocalEdge(fixture.db, 'local', credential);
     await revokeCredential(fixture, OPERATOR, 'local');

@@ -1,4 +1,4 @@
-// The credentials of edges: who is let in, with what, and who was shut out.
+// Credentials of edges: create, verify, list and revoke.
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
@@ -13,15 +13,15 @@ import type { EdgeActor, OperatorActor, OperatorContext } from '../shared/servic
 
 const PREFIX = 'tne_';
 
-/** The credential of an edge: what it looks like, and what is kept of it. 256 bits in base64url: 43 characters. */
+/** Creates a random credential for an edge: the prefix and 43 characters, which are 256 bits in base64url. */
 export const newEdgeCredential = (): Secret => new Secret(`${PREFIX}${randomToken(32)}`);
 
-/** All that is stored. It needs no salt and no slow hash: nobody guesses 256 random bits. */
+/** Hash of a credential, which is the only stored part. A salt or a slow hash is unnecessary, because 256 random bits cannot be guessed. */
 const hashOfCredential = (credential: Secret): string => sha256Hex(credential.reveal());
 
 const NAME = /^[A-Za-z0-9._-]{1,100}$/;
 
-/** Lets one more edge in. The credential is in the answer and nowhere else. */
+/** Registers an edge and creates its credential. Only the result contains the credential; the database has a hash. */
 export const createCredential = async (
   { db, clock }: OperatorContext,
   actor: OperatorActor,
@@ -48,13 +48,13 @@ export interface ListedEdge {
   readonly name: string;
   readonly createdAt: Date;
   readonly revokedAt: Date | null;
-  /** null: it was never heard. */
+  /** Region of the edge; null before the first heartbeat. */
   readonly regionId: string | null;
   readonly version: string;
   readonly lastHeartbeatAt: Date | null;
 }
 
-/** The edges that were ever let in, newest first. */
+/** Lists all edges, including revoked edges, newest first. */
 export const listCredentials = async ({ db }: Pick<OperatorContext, 'db'>): Promise<ListedEdge[]> => {
   const rows = await db
     .selectFrom('edges')
@@ -74,8 +74,8 @@ export const listCredentials = async ({ db }: Pick<OperatorContext, 'db'>): Prom
 };
 
 /**
- * Shuts an edge out: its next call is refused, and its stream of changes ends. `edge`: its id, or the name it has while it is
- * not revoked.
+ * Revokes the credential of an edge. The edge's next call is rejected, and its change stream ends. `edge` is the id, or the name of an
+ * edge that is not revoked.
  */
 export const revokeCredential = async (
   { db, clock }: OperatorContext,
@@ -100,7 +100,7 @@ export const revokeCredential = async (
     return { edgeId: row.id, name: row.name };
   });
 
-/** Which edge a credential belongs to. null: to none, or it was revoked. */
+/** Finds the edge of a credential. Returns null if the credential is unknown or revoked. */
 export const verifyCredential = async (db: Db, credential: Secret): Promise<EdgeActor | null> => {
   const hash = hashOfCredential(credential);
   const row = await db
@@ -109,12 +109,15 @@ export const verifyCredential = async (db: Db, credential: Secret): Promise<Edge
     .where('credential_hash', '=', hash)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
-  // The search itself tells at most a few characters of the hash, which lead to no credential.
+  // The timing of the query may reveal a few characters of the hash, from which no credential can be derived.
   if (row === undefined || !equalInConstantTime(row.credential_hash, hash)) return null;
   return { kind: 'edge', edgeId: row.id };
 };
 
-/** What lets us in at edges was kept in clear once; an edge that is not heard again never tells it anew. */
+/**
+ * Encrypts API secrets of edges that earlier versions stored unencrypted. An edge that never reconnects would not send its secret again,
+ * so its row must be encrypted here.
+ */
 export const encryptApiSecrets = async (db: Db, masterKey: MasterKey): Promise<void> => {
   const rows = await db.selectFrom('edges').select(['id', 'api_secret']).where('api_secret', '<>', '').execute();
   for (const { id, api_secret: text } of rows.filter((row) => !isEncrypted(row.api_secret))) {
@@ -123,7 +126,7 @@ export const encryptApiSecrets = async (db: Db, masterKey: MasterKey): Promise<v
   }
 };
 
-/** Which of these edges were shut out. */
+/** Returns the revoked edges among the given edges. */
 export const revokedAmong = async (db: Db, edgeIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db
     .selectFrom('edges')
@@ -134,7 +137,7 @@ export const revokedAmong = async (db: Db, edgeIds: readonly string[]): Promise<
   return new Set(rows.map((row) => row.id));
 };
 
-/** Where these edges said they are; one that was never heard is missing. */
+/** Returns the regions of the given edges. An edge without a heartbeat is missing in the result. */
 export const loadEdgeRegions = async (db: Db, edgeIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const rows = await db
     .selectFrom('edges')
@@ -145,17 +148,20 @@ export const loadEdgeRegions = async (db: Db, edgeIds: readonly string[]): Promi
 };
 
 /**
- * The stack's own edge, which shows a credential that the stack made for itself. One for each data directory: several
- * stacks may share a database, each with an edge of its own.
+ * Name of the edge inside a stack, which authenticates with a credential created by the stack. Different for every data directory,
+ * because several stacks can share a database, with a separate edge for each stack.
  */
 export const localEdgeName = (dataDir: string): string =>
   `local-${sha256Hex(`${hostname()}:${resolve(dataDir)}`).slice(0, 8)}`;
 
-/** Its id. The row stays the same over restarts, so that a new run is seen to follow the last one. */
+/**
+ * Creates or updates the row of the stack's edge and returns its id. The row stays the same across restarts, so that a new run is
+ * recognized as the successor of the previous run.
+ */
 export const ensureLocalEdge = async (db: Db, name: string, credential: Secret): Promise<string> => {
   const credential_hash = hashOfCredential(credential);
   return db.transaction().execute(async (trx) => {
-    // One that was revoked may have shown the same credential; it keeps its row, for what it did is told by it.
+    // A revoked edge may have used the same credential. Its row is kept, because records of the edge refer to it.
     await trx
       .updateTable('edges')
       .set({ credential_hash: sql<string>`'replaced:' || id` })

@@ -23,7 +23,7 @@ let account: Account;
 let edge: Edge;
 const fixtures: LinkFixture[] = [];
 beforeEach(async () => {
-  // Each with a clock of its own: dead edges of one test would be seen by the next.
+  // Every test has a separate fixture and clock, because a test would also see the dead edges of earlier tests.
   fixture = await createLinkFixture();
   fixtures.push(fixture);
   account = await addAccount(fixture.db);
@@ -39,7 +39,7 @@ const open = async (by: Edge = edge, at = NOON): Promise<string> => {
 const endOf = async (tunnelId: string) => (await entryOf(fixture.db, tunnelId))?.unregistered_at;
 
 describe('a heartbeat', () => {
-  it('tells where the edge is and how it is reached, and is told the latest change', async () => {
+  it("reports the edge's region and addresses, and returns the latest change number", async () => {
     await fixture.db
       .transaction()
       .execute((trx) => announceChange(trx, { kind: 'account-changed', accountId: account.accountId }));
@@ -59,13 +59,13 @@ describe('a heartbeat', () => {
       run_id: edge.runId,
       last_heartbeat_at: new Date(NOON),
     });
-    // What lets the platform in at the edge is no part of a dump, and opens for this edge alone.
+    // A dump does not contain the edge's API secret, and the secret decrypts only for this edge.
     const opened = (id: string) => fixture.masterKey().decrypt({ kind: 'edge-api-secret', id }, row?.api_secret ?? '');
     expect(opened(edge.actor.edgeId)).toBe('a-secret-of-this-run');
     expect(() => opened('another')).toThrow('encrypted with a different key');
   });
 
-  it('of a new run closes what the last run left open, at its last heartbeat', async () => {
+  it("of a new run closes the previous run's open tunnels at its last heartbeat", async () => {
     const before = await open();
     await fixture.clock.advance(5000);
     await heartbeat(fixture, edge.actor, beatOf(edge.runId));
@@ -73,14 +73,14 @@ describe('a heartbeat', () => {
     await fixture.clock.advance(20_000);
     await heartbeat(fixture, edge.actor, beatOf('run_2'));
     expect(await endOf(before)).toEqual(new Date(NOON + 5000));
-    // It ends no earlier than it began.
+    // A tunnel never ends before it began.
     expect(await endOf(late)).toEqual(new Date(NOON + 8000));
     const now = await open({ ...edge, runId: 'run_2' });
     await heartbeat(fixture, edge.actor, beatOf('run_2'));
     expect(await endOf(now)).toBeNull();
   });
 
-  it('touches nothing of other edges', async () => {
+  it('does not affect tunnels of other edges', async () => {
     const other = await addEdge(fixture);
     const theirs = await open(other);
     await heartbeat(fixture, edge.actor, beatOf('run_2'));
@@ -88,8 +88,8 @@ describe('a heartbeat', () => {
   });
 });
 
-describe('an edge that is silent', () => {
-  it('has its entries closed at its last heartbeat, within 60 s of it; those of living edges stay', async () => {
+describe('a silent edge', () => {
+  it('has its tunnels closed at its last heartbeat within 60 s, unlike the tunnels of live edges', async () => {
     const living = await addEdge(fixture);
     const lost = await open();
     const stays = await open(living);
@@ -105,7 +105,7 @@ describe('an edge that is silent', () => {
     expect(await endOf(stays)).toBeNull();
   });
 
-  it('has them opened again when the same run is heard again', async () => {
+  it('has its tunnels reopened when the same run sends a heartbeat again', async () => {
     const lost = await open();
     const ended = await open();
     await fixture.db
@@ -121,7 +121,7 @@ describe('an edge that is silent', () => {
     expect(await endOf(ended)).toEqual(new Date(NOON));
   });
 
-  it('loses what an earlier run has left behind even while it lives', async () => {
+  it('loses leftover tunnels of an earlier run even while alive', async () => {
     const stray = await open();
     await fixture.db.updateTable('tunnel_log').set({ run_id: 'run_0' }).where('tunnel_id', '=', stray).execute();
     const own = await open();
@@ -130,7 +130,7 @@ describe('an edge that is silent', () => {
     expect(await endOf(own)).toBeNull();
   });
 
-  it('is dealt with once by two processes, while heartbeats of others come in', async () => {
+  it('is handled by two processes during heartbeats of other edges without conflict', async () => {
     const other = new Database({
       url: fixture.database.url,
       logger: createLogger({ format: 'json', level: 'silent' }),

@@ -1,4 +1,5 @@
-// An edge says that it lives, where, and how it is reached. A new run of it has nothing open of the last one.
+// Heartbeat of an edge: region, address and version of a running edge. After a restart of the edge, log entries of the previous run are
+// closed.
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { MasterKey } from '../../db/master-key.ts';
@@ -23,7 +24,7 @@ export const heartbeat = async (
       .selectFrom('edges')
       .select(['run_id', 'last_heartbeat_at'])
       .where('id', '=', edgeId)
-      // The job that looks for silent edges waits for this, or this for the job.
+      // Locks the row, so that the heartbeat and the job that looks for silent edges run one after the other.
       .forNoKeyUpdate()
       .executeTakeFirstOrThrow();
     await writeHeartbeat(trx, edgeId, { ...told, api_secret }, now);
@@ -39,7 +40,7 @@ export const heartbeat = async (
   return { edge_id: edgeId, last_change: latest };
 };
 
-/** An edge of before does not tell, also one that went back to it. */
+/** Port ranges of the edge. Edges of an earlier version do not report port ranges; the columns become null, also after a downgrade. */
 const rangesOf = ({ port_ranges }: Heartbeat) => ({
   tcp_from: port_ranges?.tcp[0] ?? null,
   tcp_to: port_ranges?.tcp[1] ?? null,
@@ -60,7 +61,7 @@ const writeHeartbeat = async (trx: Transaction<Schema>, edgeId: string, told: He
       ...told.reach,
       ...rangesOf(told),
       run_id: told.run_id,
-      // Two platform processes may disagree by a little; the time never goes back.
+      // The clocks of two platform processes may differ slightly; the stored time never goes back.
       last_heartbeat_at: sql<Date>`greatest(last_heartbeat_at, ${now}::timestamptz)`,
     })
     .where('id', '=', edgeId)

@@ -1,4 +1,4 @@
-// Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
+// Accounts, keys and edges in a separate database, and the calls of an edge without HTTP.
 
 import { loadServerConfig, type ServerConfig } from '@tunnel/config/server';
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
@@ -12,7 +12,7 @@ import type { EdgeActor } from '../shared/service-context.ts';
 import { createCredential } from './credentials.ts';
 import { heartbeat } from './heartbeat.ts';
 
-/** A day with room around it: noon UTC. */
+/** Noon UTC in the middle of a month, far from any day or month boundary. */
 export const NOON = Date.UTC(2030, 5, 15, 12);
 
 export const OPERATOR = { kind: 'operator', name: 'test' } as const;
@@ -103,7 +103,7 @@ export interface Edge {
   readonly runId: string;
 }
 
-/** One that was heard once. */
+/** Adds an edge after a first heartbeat. */
 export const addEdge = async (fixture: LinkFixture, region = 'local', name = randomId('edge')): Promise<Edge> => {
   const { edgeId, credential } = await createCredential(fixture, OPERATOR, name);
   const actor: EdgeActor = { kind: 'edge', edgeId };

@@ -1,4 +1,5 @@
-// Changes that edges are told of, read after a number and kept for days. What a change says is read when it is sent, not when it was announced.
+// Reads announced changes after a number. Changes are kept for days. The content of a change is read at the time of sending, not at the
+// time of the announcement.
 import type { EdgeChange } from '@tunnel/contract';
 import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
@@ -8,13 +9,13 @@ import { toAccountRights } from '../shared/link-answers.ts';
 
 export interface ChangePage {
   readonly changes: readonly ToldChange[];
-  /** The number of the last one that was looked at; null: there is none after. */
+  /** Number of the last row read; null if no rows follow. */
   readonly last: number | null;
 }
 
 export interface ToldChange {
   readonly change: EdgeChange;
-  /** Edges of other regions have nothing to do with it; empty: it concerns all. */
+  /** Region of the edges affected by the change; empty for all edges. */
   readonly regionId: string;
 }
 
@@ -24,7 +25,7 @@ export interface ChangesWanted {
   readonly now: number;
 }
 
-/** Changes after a number, ready to be sent. */
+/** Reads changes after a number, ready to be sent to edges. */
 export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted): Promise<ChangePage> => {
   const rows = await db
     .selectFrom('edge_changes as change')
@@ -71,7 +72,7 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** Of an account that is gone the rest is null. */
+/** Row of a change with joined account columns, which are null if the account was deleted. */
 interface ChangeRow extends Nullable<EntitlementRow> {
   readonly id: number;
   readonly kind: string;
@@ -93,7 +94,10 @@ interface ChangeRow extends Nullable<EntitlementRow> {
   readonly cancels_at_period_end: boolean | null;
 }
 
-/** null: there is nothing to say any more, because the account is gone, or may have again what was closed. */
+/**
+ * Converts a row to the change sent to edges. Returns null if the change is obsolete, because the account is gone, or because the closed
+ * tunnels are allowed again.
+ */
 const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   const { id, account_id } = row;
   if (row.kind === 'forget') return { kind: 'forget', id };
@@ -126,7 +130,7 @@ const nameChangeOf = ({ id, name_kind, name_label, name_owner, name_key_hash }: 
   },
 });
 
-/** Where somebody has it, tunnels of others are closed anyway. */
+/** If an account holds the domain, edges close tunnels of other accounts in any case, so `keeps_tunnels` matters only without a holder. */
 const domainChangeOf = ({ id, domain, domain_holder, keeps_tunnels }: ChangeRow): EdgeChange => ({
   kind: 'domain-changed',
   id,
@@ -137,7 +141,10 @@ const domainChangeOf = ({ id, domain, domain_holder, keeps_tunnels }: ChangeRow)
 
 const OF_BILLING = new Set(['SPEND_CAP_REACHED', 'ACCOUNT_PAST_DUE']);
 
-/** An edge that hears late of a bill would end what was opened since it was settled: it is told what holds now. */
+/**
+ * Change that closes an account. A closure for billing reasons is evaluated again at the time of sending: an edge that reads the change
+ * late would otherwise close tunnels opened after the bill was settled. Returns null if the account is open again.
+ */
 const closedChangeOf = (row: ChangeRow, account_id: string, now: number): EdgeChange | null => {
   const { id, status, price_cents_per_gb, code, message } = row;
   const told = { kind: 'account-closed', id, account_id } as const;
@@ -150,7 +157,10 @@ const closedChangeOf = (row: ChangeRow, account_id: string, now: number): EdgeCh
   return { ...told, code: refused.code, message: refused.message };
 };
 
-/** Not once there is a new subscription, or a plan without a limit: they are allowed again. */
+/**
+ * Change that closes tunnels above the limit of a plan. Returns null if the tunnels are allowed again, because of a new subscription or a
+ * plan without a limit.
+ */
 const tunnelsChangeOf = (row: ChangeRow, account_id: string): EdgeChange | null => {
   const { id, subscription_status, cancels_at_period_end, tunnel_limit } = row;
   if (subscription_status !== 'canceled' || cancels_at_period_end === true || tunnel_limit === null) return null;

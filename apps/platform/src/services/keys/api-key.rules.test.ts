@@ -7,7 +7,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const bytes = fc.uint8Array({ minLength: API_KEY_RANDOM_BYTES, maxLength: API_KEY_RANDOM_BYTES, max: 247 });
 
 describe('API keys', () => {
-  it('have the prefix, 32 random characters and 6 of their CRC-32', () => {
+  it('have a prefix, 32 random characters and a 6-character CRC-32', () => {
     fc.assert(
       fc.property(bytes, (random) => {
         const key = makeApiKey(random);
@@ -18,7 +18,7 @@ describe('API keys', () => {
     );
   });
 
-  it('are recognised, and no longer when a character is another one', () => {
+  it('are recognized, and rejected if any character changes', () => {
     fc.assert(
       fc.property(bytes, fc.nat(37), fc.integer({ min: 1, max: 61 }), (random, offset, shift) => {
         const key = makeApiKey(random);
@@ -30,11 +30,14 @@ describe('API keys', () => {
     );
   });
 
-  it.each(['', 'tnl_', 'tnl_short', `xyz_${'0'.repeat(38)}`, `tnl_${'0'.repeat(38)}\n`])('is not %j', (text) => {
-    expect(isApiKey(text)).toBe(false);
-  });
+  it.each(['', 'tnl_', 'tnl_short', `xyz_${'0'.repeat(38)}`, `tnl_${'0'.repeat(38)}\n`])(
+    'do not include %j',
+    (text) => {
+      expect(isApiKey(text)).toBe(false);
+    },
+  );
 
-  it('skip bytes that would favour some letters, and refuse a poor source', () => {
+  it('skip random bytes that would bias the characters, and reject a poor random source', () => {
     const random = new Uint8Array(API_KEY_RANDOM_BYTES).fill(255);
     expect(() => makeApiKey(random)).toThrow(RangeError);
     random.fill(1, 0, 32);

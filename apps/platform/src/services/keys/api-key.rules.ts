@@ -1,20 +1,23 @@
-// The form of an API key: a prefix to search for, 190 bits of chance, and a checksum, so that a scanner of leaked secrets can
-// tell a real key from a look-alike without asking anybody.
+// Format of an API key: a searchable prefix, 190 random bits, and a checksum. With the checksum, a scanner for leaked secrets can
+// recognize a real key offline.
 
 const PREFIX = 'tnl_';
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 32;
-/** 62^6 is more than 2^32. */
+/** Number of base-62 digits of the checksum. 62^6 is greater than 2^32, so a CRC-32 fits. */
 const CHECKSUM_CHARACTERS = 6;
-/** The largest multiple of 62 below 256: bytes from here on would favour the first letters. */
+/** Largest multiple of 62 below 256. Greater bytes are skipped, because they would favor the first letters of the alphabet. */
 const UNBIASED_BELOW = 248;
 
-/** Twice as many as there are characters: that half of them are refused happens in no lifetime. */
+/**
+ * Number of random bytes for an API key: twice the number of random characters. The chance of skipping more than half of the bytes is
+ * negligible.
+ */
 export const API_KEY_RANDOM_BYTES = 2 * RANDOM_CHARACTERS;
 
 const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
-/** `random`: API_KEY_RANDOM_BYTES of a source that nobody can guess. */
+/** Creates an API key from API_KEY_RANDOM_BYTES bytes of a cryptographic random source. */
 export const makeApiKey = (random: Uint8Array): string => {
   const letters: string[] = [];
   for (const byte of random) {
@@ -25,17 +28,17 @@ export const makeApiKey = (random: Uint8Array): string => {
   return PREFIX + secret + checksumOf(secret);
 };
 
-/** It has the form of a key and its checksum is right. Whether it is anybody's key is another question. */
+/** Returns true if the text has the format of an API key and a correct checksum. The key may still be unknown to the platform. */
 export const isApiKey = (text: string): boolean => {
   if (!FORM.test(text)) return false;
   const secret = text.slice(PREFIX.length, PREFIX.length + RANDOM_CHARACTERS);
   return text.endsWith(checksumOf(secret));
 };
 
-/** Somebody means it as one, mistyped or not. */
+/** Returns true if the text has the prefix of an API key, even with typing errors after the prefix. */
 export const looksLikeApiKey = (text: string): boolean => text.startsWith(PREFIX);
 
-/** CRC-32 of the random characters, as a number of base 62, the highest digit first. */
+/** Checksum of an API key: CRC-32 of the random characters, as a base-62 number with the most significant digit first. */
 const checksumOf = (secret: string): string => {
   let rest = crc32(secret);
   let digits = '';
@@ -46,7 +49,7 @@ const checksumOf = (secret: string): string => {
   return digits;
 };
 
-/** As in zip and Ethernet (polynomial 0xEDB88320), of ASCII. */
+/** CRC-32 of an ASCII text, with the polynomial of zip and Ethernet (0xEDB88320). */
 const crc32 = (text: string): number => {
   let crc = 0xffff_ffff;
   for (let index = 0; index < text.length; index += 1) {

@@ -1,4 +1,4 @@
-// The API keys of an account: made, listed and revoked by its owner, freed from the plan's limit by an operator.
+// API keys of an account. The owner creates, lists and revokes keys; an operator can exempt a key from the plan's tunnel limit.
 import { randomBytes } from 'node:crypto';
 import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -13,29 +13,29 @@ import type { OperatorActor, OperatorContext, ServiceContext, UserActor } from '
 import { API_KEY_RANDOM_BYTES, makeApiKey } from './api-key.rules.ts';
 
 /**
- * That can be used: GET /keys shows them all at once.
+ * Maximum number of active keys per account. GET /keys returns all keys in a single response.
  * @limit accounts: API keys per account | 400 `KEY_LIMIT`
  */
 const KEYS_PER_ACCOUNT_MAX = 1000;
-/** Revoked keys of an account that are kept; older ones are deleted when one more is revoked. */
+/** Number of revoked keys kept per account. Older revoked keys are deleted when another key is revoked. */
 const REVOKED_KEYS_KEPT = 100;
 
 type Context = Pick<ServiceContext, 'db'> & CreationContext;
 
-/** Makes an API key. Only its hash is kept: the answer is the one place where the key itself is seen. */
+/** Creates an API key. Only the hash is stored, so the response is the only place where the key is visible. */
 export const createKey = async (context: Context, { userId }: UserActor, { label }: NewKey): Promise<CreatedKey> => {
   const { db, clock } = context;
   const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
   const limit = KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
-    // One after the other: those who count at once would all find room.
+    // Lock the user, so that concurrent requests count one after the other. Otherwise every request could pass the limit.
     const user = await trx
       .selectFrom('users')
       .select('deleted_at')
       .where('id', '=', userId)
       .forNoKeyUpdate()
       .executeTakeFirst();
-    // A request that began before the deletion makes no key after it.
+    // A request that began before the account's deletion must not create a key afterwards.
     if (user?.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
     const { held } = await trx
       .selectFrom('api_keys')
@@ -55,7 +55,7 @@ export const createKey = async (context: Context, { userId }: UserActor, { label
   });
 };
 
-/** The keys of an account that can be used, newest first, with what their plan allows and the tunnels that are open with each. */
+/** Lists the active keys of an account, newest first, with the limits of the plan and the number of open tunnels per key. */
 export const listKeys = async ({ db }: Pick<ServiceContext, 'db'>, { userId }: UserActor): Promise<ApiToken[]> => {
   const rows = await db
     .selectFrom('api_keys as key')
@@ -108,9 +108,7 @@ const laterOf = (a: Date | null, b: Date | null): Date | null => {
   return a > b ? a : b;
 };
 
-/**
- * Ends a key: it is no longer listed, no client comes in with it, and every edge is told to close the sessions that use it.
- */
+/** Revokes a key: the key is no longer listed or accepted, and every edge is told to close the sessions of the key. */
 export const revokeKey = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { userId }: UserActor,
@@ -134,7 +132,10 @@ export const revokeKey = async (
   });
 };
 
-/** Of more revoked keys than are kept. A client that shows one of those is told that the key is invalid instead of revoked. */
+/**
+ * Deletes the oldest revoked keys above the limit. A client with a deleted key gets the error for an invalid key instead of a revoked
+ * key.
+ */
 const forgetOldestRevoked = async (trx: Transaction<Schema>, userId: string): Promise<void> => {
   await sql`
     delete from api_keys where id in (
@@ -143,7 +144,7 @@ const forgetOldestRevoked = async (trx: Transaction<Schema>, userId: string): Pr
     )`.execute(trx);
 };
 
-/** Frees one key from the tunnel limit of its account's plan, or binds it again. false: it was so already. */
+/** Exempts a key from the tunnel limit of its account's plan, or ends the exemption. Returns `changed: false` if nothing changed. */
 export const setUnlimited = async (
   { db }: Pick<OperatorContext, 'db'>,
   actor: OperatorActor,

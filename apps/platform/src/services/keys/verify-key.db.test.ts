@@ -15,7 +15,7 @@ const lastUse = async (keyId: string) => {
   return row?.last_used_at;
 };
 
-it('says whose key it is and what the account may do, or why not', async () => {
+it("verifyKey returns the key's account and rights, or the reason for a refusal", async () => {
   const { accountId, keyId, tokenHash } = await addAccount(fixture.db);
   const context = { db: fixture.db, settings, keyUses: { note: () => {} } };
   expect(await verifyKey(context, tokenHash)).toEqual({
@@ -32,7 +32,7 @@ it('says whose key it is and what the account may do, or why not', async () => {
   expect(await verifyKey(context, tokenHash)).toMatchObject({ ok: false, code: 'AUTH_TOKEN_REVOKED' });
 });
 
-it('writes the last use of a key at most once a minute, in two processes too', async () => {
+it('the last use of a key is written at most once a minute, even by two processes', async () => {
   const { keyId, tokenHash } = await addAccount(fixture.db);
   const uses = new KeyUses(fixture);
   const others = new KeyUses(fixture);
@@ -52,7 +52,7 @@ it('writes the last use of a key at most once a minute, in two processes too', a
   expect(await lastUse(keyId)).toEqual(new Date(NOON + 60_000));
 });
 
-it('keeps what could not be written for the next time', async () => {
+it('uses of a key that could not be written are kept for the next attempt', async () => {
   const { keyId } = await addAccount(fixture.db);
   let away = true;
   const db = new Proxy(fixture.db, {

@@ -1,4 +1,4 @@
-// Whose key this is, and what its account may do, as edges are told it; and when it was used last.
+// Verifies API keys for edges: the account of a key, the account's rights, and the time of the key's last use.
 import type { KeyAnswer } from '@tunnel/contract';
 import { type Clock, type Logger, SerialRuns, sha256Hex, type Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -8,13 +8,13 @@ import { refusal, toAccountRights } from '../shared/link-answers.ts';
 import { RecentLookups } from '../shared/recent-lookups.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 
-/** How often uses of keys are written, all at once. */
+/** Interval at which uses of keys are written to the database, in a single batch. */
 const KEY_USES_FLUSH_MS = 5000;
-/** last_used_at is written at most this often for a key. */
+/** Minimum interval between two updates of a key's last_used_at. */
 const KEY_USE_EVERY_MS = 60_000;
-/** Keys whose use waits to be written; more are not noted until the next flush. */
+/** Maximum number of keys with an unwritten use. Uses of further keys are ignored until the next flush. */
 const KEY_USES_MAX = 50_000;
-/** API keys whose account is known without asking the database. */
+/** Maximum number of API keys in the cache of verified keys. */
 const VERIFIED_KEYS_MAX = 20_000;
 
 export interface VerifyKeyContext extends Pick<ServiceContext, 'db'> {
@@ -40,7 +40,7 @@ export const verifyKey = async ({ db, settings, keyUses }: VerifyKeyContext, tok
   return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: toAccountRights(row), profile };
 };
 
-/** The keys of the requests of the last two seconds: a key that is revoked is refused within them. */
+/** Cache of verified keys for two seconds. A revoked key is rejected within this time. */
 export class KnownKeys {
   readonly #lookups: RecentLookups<KeyAnswer>;
 
@@ -49,12 +49,15 @@ export class KnownKeys {
     this.#lookups = new RecentLookups({ clock: context.clock, max: VERIFIED_KEYS_MAX, read });
   }
 
-  /** What is known of a key without asking the database; undefined: nothing. */
+  /** Returns the cached result for a key, without a database query. Returns undefined if the key is not cached. */
   recent(key: string): KeyAnswer | undefined {
     return this.#lookups.recent(sha256Hex(key)) ?? undefined;
   }
 
-  /** Whose the key was when it was last looked up, however long ago that was: for counting, not for letting in. */
+  /**
+   * Returns the account id of a key according to the last lookup, regardless of the lookup's age. Only for counting, not for admitting
+   * requests.
+   */
   accountOf(key: string): string | null {
     const answer = this.#lookups.last(sha256Hex(key));
     return answer?.ok === true ? answer.account.account_id : null;
@@ -71,12 +74,12 @@ export interface KeyUsesOptions {
   readonly logger: Logger;
 }
 
-/** Keeps last_used_at of keys fresh without a write per use: uses are noted in memory and written together. */
+/** Updates last_used_at of keys without a write per use: uses are collected in memory and written in batches. */
 export class KeyUses {
   readonly #options: KeyUsesOptions;
-  /** When each key was used last, of those that wait to be written. */
+  /** Time of the last use, for keys with an unwritten use. */
   #waiting = new Map<string, number>();
-  /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
+  /** Time of the last written use, for keys written less than KEY_USE_EVERY_MS ago. Oldest first. */
   readonly #written = new Map<string, number>();
   #timer: Timer | null = null;
   readonly #writes = new SerialRuns(() => this.#write());
@@ -85,7 +88,7 @@ export class KeyUses {
     this.#options = options;
   }
 
-  /** The key was used just now. */
+  /** Records that the API key is used now. */
   note(keyId: string): void {
     const now = this.#options.clock.now();
     const before = this.#written.get(keyId);
@@ -103,7 +106,7 @@ export class KeyUses {
     await this.flush();
   }
 
-  /** Never fails: what could not be written waits for the next time. */
+  /** Writes the collected uses to the database. Never rejects: uses that could not be written are kept for the next flush. */
   flush(): Promise<void> {
     return this.#writes.run();
   }
@@ -131,7 +134,7 @@ export class KeyUses {
   }
 }
 
-/** Other platform processes write too: one that was written within the minute is left as it is. */
+/** Writes uses of keys to the database. Keys updated within the last minute, possibly by another platform process, are skipped. */
 const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
   const ids = [...uses.keys()];
   const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());

@@ -1,4 +1,4 @@
-// The mails about an own domain: its proof is missing, it has lapsed, or another account has it now.
+// Mails about a custom domain: the verification record is missing, the domain has lapsed, or another account has verified the domain.
 
 import { type DomainMail } from '@tunnel/certificates/domains';
 import { CERTIFICATES_LIMITS } from '@tunnel/certificates/limits';
@@ -6,7 +6,7 @@ import { linkTo, type Mail, renderMail } from './mail-template.ts';
 
 export interface DomainMailNews {
   readonly mail: DomainMail;
-  /** As A-labels. */
+  /** Domain name in A-labels (Punycode). */
   readonly name: string;
 }
 

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const NOON = Date.UTC(2030, 5, 15, 12);
 
-/** Which of these times a mail is sent at. */
+/** Returns the times at which a mail is sent. */
 const sentOf = (times: readonly number[]): number[] => {
   let counted: number[] = [];
   const sent: number[] = [];
@@ -21,14 +21,14 @@ const sentOf = (times: readonly number[]): number[] => {
   return sent;
 };
 
-it('lets three an hour and ten a day pass', () => {
+it('the mail quota allows three mails an hour and ten a day', () => {
   const everyTenMinutes = Array.from({ length: 6 * 24 }, (_, index) => NOON + index * 10 * MINUTE_MS);
   const sent = sentOf(everyTenMinutes);
   expect(sent.map((at) => (at - NOON) / MINUTE_MS)).toEqual([0, 10, 20, 60, 70, 80, 120, 130, 140, 180]);
   expect(sentOf([...everyTenMinutes, NOON + 24 * HOUR_MS])).toHaveLength(11);
 });
 
-it('whenever mails are asked for: never more in any hour or day, and one that was long waited for is sent', () => {
+it("for any request times, no hour or day exceeds the quota, and a mail after a day's pause is sent", () => {
   const gaps = fc.array(fc.nat(3 * HOUR_MS), { maxLength: 60 });
   fc.assert(
     fc.property(gaps, (between) => {
@@ -46,6 +46,6 @@ it('whenever mails are asked for: never more in any hour or day, and one that wa
   );
 });
 
-it('counts a mail from a clock that was ahead as one of now', () => {
+it('a mail dated in the future counts as sent now', () => {
   expect(takeMail([NOON + 5 * HOUR_MS], NOON, RULES)).toEqual([NOON, NOON]);
 });

@@ -1,19 +1,19 @@
-// The form of our mails, and their way into the outbox.
+// Template of the platform's mails, and the function that puts a mail into the outbox.
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 
 export interface Mail {
-  /** One address, normalized. */
+  /** Recipient's address, normalized. A mail has only one recipient. */
   readonly recipient: string;
   readonly subject: string;
-  /** ASCII, so that it travels as it is: links stay whole on their lines. */
+  /** Plain text in ASCII, so that no transfer encoding is needed and links stay on a single line. */
   readonly text: string;
   readonly html: string;
 }
 
 /**
- * Puts a mail into the outbox, in the transaction of what it is about: neither is there alone, and no request waits for a
- * mail server. `userId`: whose account it is about; null: nobody has one yet.
+ * Puts a mail into the outbox, in the transaction of the change that the mail is about. So mail and change are committed together, and no
+ * request waits for a mail server. `userId` is the account that the mail is about, or null if no account exists yet.
  */
 export const queueMail = async (
   trx: Transaction<Schema>,
@@ -37,18 +37,18 @@ export const queueMail = async (
 export interface MailContent {
   readonly recipient: string;
   readonly subject: string;
-  /** Before the link. */
+  /** Paragraph of the mail before the link. */
   readonly opening: string;
-  /** What the link does, as a button says it. */
+  /** Label of the mail's button, which opens the link. */
   readonly action: string;
   readonly link: string;
-  /** After the link, each a paragraph. */
+  /** Paragraphs of the mail after the link. */
   readonly closing: readonly string[];
 }
 
 /**
- * The form of our mails: a few sentences and a link, as text and as HTML that says the same. Nothing in them was typed by the
- * person who caused the mail, but the address that it goes to: anybody can enter anybody's address.
+ * Renders a mail with a few sentences and a link, as text and as HTML with the same content. Apart from the recipient's address, a mail
+ * contains no text typed by the person who caused it, because anyone can enter another person's address.
  */
 export const renderMail = ({ recipient, subject, opening, action, link, closing }: MailContent): Mail => ({
   recipient,
@@ -103,11 +103,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 
-/**
- * Addresses of our own pages, as people outside see them. `publicUrl` may have a path of its own, with or without a slash at
- * its end.
- */
+/** URL of a page of the platform, as seen from outside. `publicUrl` may contain a path, with or without a trailing slash. */
 export const linkTo = (publicUrl: string, path: string): string => publicUrl.replace(/\/+$/, '') + path;
 
-/** Where an account sees and changes what it pays. */
+/** Path of the page on which users see and change their billing. */
 export const BILLING_PAGE = '/app/billing';

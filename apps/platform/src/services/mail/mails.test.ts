@@ -12,8 +12,8 @@ import {
 
 const TOKEN = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
 
-describe('our mails', () => {
-  it('carry the link on a line of its own, in plain ASCII', () => {
+describe('mails', () => {
+  it('have the link on a separate line, in plain ASCII', () => {
     const { text } = verificationMail('http://localhost:8080', 'ann@example.com', TOKEN);
     expect(text.split('\n')).toContain(`http://localhost:8080/auth/verify-email/${TOKEN}`);
     expect(text).toMatch(/^[\n -~]*$/);
@@ -26,13 +26,13 @@ describe('our mails', () => {
     ['invitation', invitationMail, `/app/signup?invite=${TOKEN}`],
     ['first password', welcomeMail, `/app/reset-password?token=${TOKEN}`],
     ['new address', newAddressMail, `/auth/verify-email/${TOKEN}`],
-  ])('about an account carry theirs: %s', (_, mailOf, path) => {
+  ])('about an account contain its link: %s', (_, mailOf, path) => {
     const { recipient, text } = mailOf('https://tunnel.example/', 'ann@example.com', TOKEN);
     expect([recipient, text.split('\n').includes(`https://tunnel.example${path}`)]).toEqual(['ann@example.com', true]);
     expect(text).toMatch(/^[\n -~]*$/);
   });
 
-  it('tell the old address which one took its place, and give it no way to change that', () => {
+  it('to the old address name the new address and contain no token', () => {
     const { recipient, text } = addressChangedMail('https://tunnel.example', 'old@example.com', 'new@example.com');
     expect([recipient, text.replaceAll('\n', ' ')]).toEqual([
       'old@example.com',
@@ -41,14 +41,14 @@ describe('our mails', () => {
     expect(text).not.toContain('token');
   });
 
-  it('say the same in HTML, where nothing of an address is markup', () => {
+  it('have the same content in HTML, with addresses escaped', () => {
     const { html } = resetMail('http://localhost:8080', "o'neil&co@example.com", TOKEN);
     expect(html).toContain(`href="http://localhost:8080/app/reset-password?token=${TOKEN}"`);
     expect(html).toContain('o&#39;neil&amp;co@example.com');
     expect(html).not.toContain("o'neil&co");
   });
 
-  it('about money say how much, and where to change it, in plain ASCII', () => {
+  it('about billing name the amount and the link to change it, in plain ASCII', () => {
     const url = 'https://tunnel.example/';
     const most = capMail(url, 'ann@example.com', { percent: 80, capCents: 2050, usedCents: 1640 });
     expect(most.subject).toBe('80 % of your spend limit used');

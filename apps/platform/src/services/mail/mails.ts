@@ -1,9 +1,9 @@
-// The mails that the platform sends: about an address, a password, an invitation, a payment, a spend cap.
+// Mails sent by the platform: about an address, a password, an invitation, a payment, a spend cap, a certificate.
 import { type CapNotice, showDollars } from '../../billing/rules/rating.rules.ts';
 import { PAST_DUE_GRACE_MS } from '../../billing/rules/subscription.rules.ts';
 import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts';
 
-/** The mail that proves an address. */
+/** Mail with the link that verifies an address. */
 export const verificationMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
@@ -17,7 +17,7 @@ export const verificationMail = (publicUrl: string, recipient: string, token: st
     ],
   });
 
-/** The mail that lets somebody choose a new password. */
+/** Mail with the link to choose a new password. */
 export const resetMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
@@ -34,7 +34,7 @@ export const resetMail = (publicUrl: string, recipient: string, token: string): 
 export const resetLink = (publicUrl: string, token: string): string =>
   linkTo(publicUrl, `/app/reset-password?token=${token}`);
 
-/** To somebody whom an operator invites: nobody has the address here yet. */
+/** Mail with an operator's invitation, to an address without an account. */
 export const invitationMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
@@ -51,7 +51,7 @@ export const invitationMail = (publicUrl: string, recipient: string, token: stri
 export const invitationLink = (publicUrl: string, token: string): string =>
   linkTo(publicUrl, `/app/signup?invite=${token}`);
 
-/** To somebody for whom an operator made an account, without a password. */
+/** Mail to the owner of an account created by an operator without a password. */
 export const welcomeMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
@@ -65,7 +65,7 @@ export const welcomeMail = (publicUrl: string, recipient: string, token: string)
     ],
   });
 
-/** To the address that an account shall have from now on: whoever opens the link has read it. */
+/** Mail to the future address of an account. The link proves access to the mailbox. */
 export const newAddressMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
@@ -79,7 +79,7 @@ export const newAddressMail = (publicUrl: string, recipient: string, token: stri
     ],
   });
 
-/** To the address of before: its owner must not learn it by being locked out. */
+/** Notice to the old address after a change of address, so that the owner notices a takeover before the next sign-in fails. */
 export const addressChangedMail = (publicUrl: string, recipient: string, newAddress: string): Mail =>
   renderMail({
     recipient,
@@ -94,7 +94,7 @@ export const addressChangedMail = (publicUrl: string, recipient: string, newAddr
 
 const GRACE_DAYS = PAST_DUE_GRACE_MS / (24 * 60 * 60 * 1000);
 
-/** The mail about a payment that failed. */
+/** Mail about a failed payment. */
 export const paymentFailedMail = (publicUrl: string, recipient: string): Mail =>
   renderMail({
     recipient,
@@ -114,7 +114,7 @@ export interface CapNews {
   readonly usedCents: number;
 }
 
-/** The mails about a spend cap: most of it is used, or all of it. */
+/** Mail about a spend cap that is mostly or fully used. */
 export const capMail = (publicUrl: string, recipient: string, { percent, capCents, usedCents }: CapNews): Mail => {
   const cap = showDollars(capCents);
   const used = showDollars(usedCents);
@@ -148,7 +148,7 @@ export interface CertificateNews {
   readonly reason: string;
 }
 
-/** The mail about a certificate that is about to end and cannot be renewed. */
+/** Mail about a certificate that expires soon and cannot be renewed. */
 export const certificateMail = (
   publicUrl: string,
   recipient: string,

@@ -1,4 +1,5 @@
-// How many mails an address has got that strangers can cause: in the database, so that it holds over restarts and for all platforms.
+// Counts the mails per address that strangers can cause. The counts are in the database, so that they survive restarts and apply to all
+// platform processes.
 
 import { sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
@@ -6,12 +7,12 @@ import type { Schema } from '../../db/schema.ts';
 import { takeMail } from './mail-quota.rules.ts';
 
 /**
- * Mails that strangers can cause (verification, resend, reset) to one recipient, together.
+ * Maximum number of mails per recipient and hour that strangers can cause: verification, resend and reset mails together.
  * @limit accounts: Verification and reset emails per address and hour | no further email is sent; the response is the same
  */
 export const STRANGERS_MAILS_PER_HOUR = 3;
 /**
- * The same for a day.
+ * Maximum number of mails per recipient and day that strangers can cause.
  * @limit accounts: Verification and reset emails per address and day | no further email is sent; the response is the same
  */
 const STRANGERS_MAILS_PER_DAY = 10;
@@ -19,8 +20,8 @@ const STRANGERS_MAILS_PER_DAY = 10;
 const RULES = { perHour: STRANGERS_MAILS_PER_HOUR, perDay: STRANGERS_MAILS_PER_DAY };
 
 /**
- * Counts one more mail to a recipient; false: it is one too many, and must not be queued. For verification and reset mails
- * together. Mails about money are no stranger's doing and are not counted.
+ * Counts a verification or reset mail to a recipient. Returns false if the mail exceeds the limit and must not be queued. Mails about
+ * billing are not counted, because strangers cannot cause them.
  */
 export const countStrangersMail = async (
   trx: Transaction<Schema>,
@@ -28,7 +29,7 @@ export const countStrangersMail = async (
   now: number,
 ): Promise<boolean> => {
   const recipient_hash = sha256Hex(recipient);
-  // Two mails to one recipient wait for each other here.
+  // The upsert locks the recipient's row, so that concurrent mails are counted one after the other.
   const { sent_at } = await trx
     .insertInto('mail_quotas')
     .values({ recipient_hash, last_at: new Date(now) })

@@ -1,4 +1,4 @@
-// A script that takes names and leaves them keeps a bounded number of them from others.
+// An account that keeps taking and leaving names blocks only a bounded number of names for other accounts.
 
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { sql } from 'kysely';
@@ -41,7 +41,7 @@ const released = async (userId: string): Promise<number> => {
   return rows.length;
 };
 
-it('names that are crowded out, one after the other', async () => {
+it('released names of an account are limited if further names evict older names', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most);
   await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
@@ -50,13 +50,13 @@ it('names that are crowded out, one after the other', async () => {
   await use(fixture, edge, ann, 'one-more');
   expect(await released(ann.accountId)).toBe(most);
   expect((await ask(fixture, edge, bob, endpointOf(oldest))).answer).toEqual({ ok: true });
-  // The one that was crowded out just now, and the second oldest.
+  // The name evicted just now and the second oldest released name are still kept.
   for (const label of ['held-21099', `released-${20_998 + most}`]) {
     expect((await ask(fixture, edge, bob, endpointOf(label))).answer.ok).toBe(false);
   }
 });
 
-it('names that were crowded out while a tunnel served them, which has ended since', async () => {
+it('released names of an account are limited even if a tunnel served a name at its eviction', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most + 5);
   await sql`update names set released_at = null where state = 'released'`.execute(fixture.db);
@@ -65,7 +65,7 @@ it('names that were crowded out while a tunnel served them, which has ended sinc
   expect(await released(ann.accountId)).toBe(most);
 });
 
-it('ports that are reserved and released, one after the other', async () => {
+it('released ports of an account are limited', async () => {
   const most = RELEASED_PORTS_PER_ACCOUNT_MAX;
   await add('tcp', 'released', most + 5);
   await add('subdomain', 'released', most + 5);

@@ -1,17 +1,26 @@
-// What an account has given back keeps others away for a while: so there is a bound, else a script that takes a name and leaves it, again
-// and again, would take them all.
+// Limits the released names of an account. A released name stays blocked for other accounts for a while, so without a limit, a script
+// could block all names by repeatedly taking and releasing names.
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { NameKey } from '../shared/edge-changes.ts';
 import { isHeldByUse } from './name-rows.ts';
 
-/** Released subdomains of an account that others cannot have because of it; of more, those released first are free at once. */
+/**
+ * Maximum number of released subdomains of an account that stay blocked for other accounts. Above the limit, the names released first
+ * become free at once.
+ */
 export const RELEASED_NAMES_PER_ACCOUNT_MAX = 1000;
-/** The same for ports, which are scarce. */
+/**
+ * Maximum number of released ports of an account that stay blocked for other accounts. Lower than for subdomains, because ports are
+ * scarce.
+ */
 export const RELEASED_PORTS_PER_ACCOUNT_MAX = 100;
 
-/** Those that were released first go, at once. One that is locked, or that a tunnel serves, is left to the next time. */
+/**
+ * Frees the account's released names above the limit, in the order of their release. A name that is locked or served by a tunnel is
+ * skipped until the next call.
+ */
 export const capReleasedNames = async (
   trx: Transaction<Schema>,
   userId: string,
@@ -33,7 +42,7 @@ export const capReleasedNames = async (
     for update skip locked
   `.execute(trx);
   if (rows.length === 0) return;
-  // Looked at once more: a tunnel that was opened between the look and the lock is only seen by a second statement.
+  // A second statement checks again for open tunnels, because the first does not see a tunnel opened between its check and its lock.
   await sql`
     delete from names where id = any(${rows.map(({ id }) => id)}::uuid[])
       and not exists (select from tunnel_log where name_id = names.id and unregistered_at is null)

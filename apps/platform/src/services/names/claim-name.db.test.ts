@@ -41,7 +41,7 @@ const IN_USE = { ok: false, code: 'TUNNEL_SUBDOMAIN_IN_USE', message: "subdomain
 const answerTo = async (account: Account, label: string, more = {}, edge = us) =>
   (await ask(fixture, edge, account, endpointOf(label, more))).answer;
 
-describe('a name that an edge chose', () => {
+describe('a name chosen by the edge', () => {
   const listed = async () =>
     (await listReservations(fixture, { kind: 'user', userId: ann.accountId } as never)).map(
       ({ label, state, assigned, expires_at, hold_seconds }) => ({ label, state, assigned, expires_at, hold_seconds }),
@@ -57,7 +57,7 @@ describe('a name that an edge chose', () => {
     expect(await answerTo(ann, 'brisk-otter', { asked: false })).toEqual({ ok: true });
   });
 
-  it('is a chosen name once its account asks for it, and stays one', async () => {
+  it('becomes a chosen name permanently once its account asks for it', async () => {
     await use(fixture, eu, ann, 'brisk-otter', { asked: false });
     await use(fixture, eu, ann, 'brisk-otter');
     await use(fixture, eu, ann, 'brisk-otter', { asked: false });
@@ -73,10 +73,10 @@ describe('a name that an edge chose', () => {
   });
 });
 
-describe('a p2p name that is open to everyone', () => {
+describe('a public p2p name', () => {
   const P2P = { kind: 'p2p' } as const;
 
-  it('is held for its account as a subdomain is, in its region, and is not among the reservations', async () => {
+  it('is held for its account within its region, and is not listed as a reservation', async () => {
     await use(fixture, eu, ann, 'office-db', P2P);
     expect(await nameOf(fixture, 'office-db')).toMatchObject({
       kind: 'p2p',
@@ -102,11 +102,11 @@ describe('a p2p name that is open to everyone', () => {
   });
 });
 
-describe('a name by use', () => {
+describe('a subdomain claimed by use', () => {
   it.each([
     ['a year behind', -365 * DAY_MS],
     ['a year ahead', 365 * DAY_MS],
-  ])('has the platform’s time, whatever its edge has: %s', async (_, aheadMs) => {
+  ])("is timed by the platform's clock even if the edge's clock is %s", async (_, aheadMs) => {
     const at = NOON + aheadMs;
     const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'), { at });
     const opened = { ...openedAt(fixture, eu, ann, tunnelId, 'shop'), at };
@@ -117,7 +117,7 @@ describe('a name by use', () => {
     expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
   });
 
-  it('is given to nobody anew when it is a reserved word, and stays with the account that holds it', async () => {
+  it('is refused for a reserved word, unless the account already holds the word', async () => {
     const refused = { ok: false, code: 'TUNNEL_SUBDOMAIN_INVALID' };
     for (const label of ['wpad', 'ns1', 'a.mta-sts']) expect(await answerTo(ann, label)).toMatchObject(refused);
     expect(await nameOf(fixture, 'wpad')).toBeUndefined();
@@ -127,7 +127,7 @@ describe('a name by use', () => {
     expect(await answerTo(bob, 'wpad')).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
   });
 
-  it('is its account’s, on every edge, until its time after the last tunnel is over', async () => {
+  it('belongs to its account on every edge until hold and grace have passed since its last tunnel', async () => {
     await use(fixture, eu, ann, 'shop');
     expect(await nameOf(fixture, 'shop')).toMatchObject({
       kind: 'subdomain',
@@ -149,7 +149,7 @@ describe('a name by use', () => {
     expect(await answerTo(ann, 'shop')).toEqual(IN_USE);
   });
 
-  it('is counted and in the log only when it may be had', async () => {
+  it('is counted and logged only if granted', async () => {
     await use(fixture, eu, ann, 'shop');
     const question = questionOf(us, bob, { endpoint: endpointOf('shop') });
     expect(await openTunnel(fixture, us.actor, question)).toEqual(IN_USE);
@@ -157,7 +157,7 @@ describe('a name by use', () => {
     expect(await tunnelCountOf(fixture.db, bob.keyId)).toBe(0);
   });
 
-  it('does not run out while a tunnel serves it', async () => {
+  it('does not expire while a tunnel serves it', async () => {
     const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'));
     await tell(fixture, eu, [openedAt(fixture, eu, ann, tunnelId, 'shop')]);
     later(400 * DAY_MS);
@@ -167,7 +167,7 @@ describe('a name by use', () => {
     expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
   });
 
-  it('counts from the last sign of life of an edge that fell silent', async () => {
+  it('expires from the last heartbeat of an edge that fell silent', async () => {
     const edge = await addEdge(fixture, 'eu');
     await ask(fixture, edge, ann, endpointOf('shop'));
     later(5000);
@@ -182,28 +182,28 @@ describe('a name by use', () => {
     expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held', last_used_at: new Date(NOON) });
   });
 
-  it('is nobody’s when the tunnel that claimed it found no place', async () => {
+  it('is freed if its tunnel never opened', async () => {
     const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'));
     expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
     await tell(fixture, eu, [closedAt(fixture, tunnelId, true)]);
     expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
   });
 
-  it('is claimed by an assigned tunnel too, and by none of an edge that does not tell its endpoint', async () => {
+  it('is also claimed by an assigned tunnel, but not by a tunnel of an edge that reports no endpoint', async () => {
     expect(await answerTo(ann, 'calm-otter-x', { asked: false })).toEqual({ ok: true });
     expect(await nameOf(fixture, 'calm-otter-x')).toMatchObject({ user_id: ann.accountId });
     expect(await openTunnel(fixture, eu.actor, questionOf(eu, ann))).toEqual({ ok: true });
     expect(await fixture.db.selectFrom('names').selectAll().execute()).toHaveLength(1);
   });
 
-  it('claims nothing where nothing is held', async () => {
+  it('is not stored with a hold of 0 days', async () => {
     const none = { ...fixture, names: { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 } };
     expect((await ask(none, eu, ann, endpointOf('shop'))).answer).toEqual({ ok: true });
     expect((await ask(none, us, bob, endpointOf('shop'))).answer).toEqual({ ok: true });
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 
-  it('decides the names below it', async () => {
+  it('also decides the ownership of names below it', async () => {
     expect(await answerTo(ann, 'a.shop')).toEqual({ ok: true });
     expect(await nameOf(fixture, 'shop')).toMatchObject({ user_id: ann.accountId });
     expect(await answerTo(bob, '*.shop')).toMatchObject({ message: "subdomain '*.shop' is already in use" });
@@ -211,7 +211,7 @@ describe('a name by use', () => {
     expect(await answerTo(ann, '*.shop')).toEqual({ ok: true });
   });
 
-  it('is decided again when the same tunnel comes back to another place', async () => {
+  it('is decided again if the same tunnel returns with another name', async () => {
     await use(fixture, eu, bob, 'theirs');
     const { tunnelId } = await ask(fixture, eu, ann, endpointOf('mine'));
     const back = (label: string) => ask(fixture, eu, ann, endpointOf(label), { tunnel_id: tunnelId });
@@ -221,7 +221,7 @@ describe('a name by use', () => {
     expect(await nameOf(fixture, 'mine')).toMatchObject({ last_used_at: new Date(NOON + 1000) });
   });
 
-  it('goes to one of many accounts that ask at once, on two edges and in two processes', async () => {
+  it('is granted to one of twelve concurrent accounts, across two edges and two processes', async () => {
     const accounts = await Promise.all(Array.from({ length: 12 }, () => addAccount(fixture.db, 'payg')));
     const logger = createLogger({ format: 'json', level: 'silent' });
     const other = new Database({ url: fixture.database.url, logger, connections: 20, timeoutMs: PATIENCE_MS });
@@ -240,7 +240,7 @@ describe('a name by use', () => {
         const winner = accounts[answers.findIndex(({ ok }) => ok)];
         expect(await nameOf(fixture, label)).toMatchObject({ user_id: winner?.accountId });
       }
-      // The same for one whose time is over, which each of them finds as another's.
+      // Races for an expired name, which initially still belongs to a competitor.
       await use(fixture, eu, ann, 'old');
       later(38 * DAY_MS);
       const answers = await Promise.all(accounts.map((account) => answerTo(account, 'old')));
@@ -250,7 +250,7 @@ describe('a name by use', () => {
     }
   });
 
-  it('is one of a hundred at most: the longest unused is released, and still goes to nobody else', async () => {
+  it('is among at most a hundred per account: the longest unused name is released, but still kept for its account', async () => {
     const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
     await sql`
       insert into names (kind, label, user_id, state, created_at, last_used_at)
@@ -269,10 +269,10 @@ describe('a name by use', () => {
   });
 });
 
-describe('a group’s name', () => {
+describe('a group name', () => {
   const key = { group_key_hash: 'red' };
 
-  it('opens to its last key, whoever brings it, in either order after a restart', async () => {
+  it('is open to any account with its last key, in any order after a restart', async () => {
     await use(fixture, eu, ann, 'pool', key);
     expect(await answerTo(bob, 'pool', key)).toEqual({ ok: true });
     expect(await nameOf(fixture, 'pool')).toMatchObject({ user_id: ann.accountId });
@@ -285,7 +285,7 @@ describe('a group’s name', () => {
     expect(await answerTo(bob, 'pool')).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
   });
 
-  it('counts a member that a living group let in, whatever its account and key', async () => {
+  it('counts a member admitted by a live group, whatever its account', async () => {
     await ask(fixture, eu, ann, endpointOf('pool', key));
     const { answer, tunnelId } = await ask(fixture, eu, bob, endpointOf('pool', { ...key, joins_group: true }));
     expect(answer).toEqual({ ok: true });
@@ -295,8 +295,8 @@ describe('a group’s name', () => {
   });
 });
 
-describe('what an edge did without asking', () => {
-  it('claims what is free, and takes nothing from anybody', async () => {
+describe('names of tunnels accepted without asking the platform', () => {
+  it('are claimed if free, and not taken from other accounts', async () => {
     await use(fixture, eu, ann, 'hers');
     const endpoint = (label: string) => endpointOf(label, { asked: false });
     await tell(fixture, eu, [
@@ -309,7 +309,7 @@ describe('what an edge did without asking', () => {
     expect(await entryOf(fixture.db, 'tun_away_2')).toMatchObject({ name_id: null });
   });
 
-  it('uses an own port that it was given', async () => {
+  it("include the account's own port if the edge assigned it", async () => {
     const row = {
       kind: 'tcp' as const,
       region_id: 'eu',
@@ -325,7 +325,7 @@ describe('what an edge did without asking', () => {
   });
 });
 
-it('keeps a reserved port from others in its region, and holds none by use', async () => {
+it('ports are reserved per region, and never held by use', async () => {
   const port = endpointOf('20042', { kind: 'tcp' });
   const asked = async (account: Account, edge: Edge) =>
     (await ask(fixture, edge, account, port, { protocol: 'tcp' })).answer;

@@ -1,5 +1,5 @@
-// Whose is the name that a tunnel asks for? Decided in the transaction that counts the tunnel, by the one row of the name: of two that
-// ask at once, on whichever edges, the second waits for the first and then sees whose it is.
+// Decides whether an account may use the name requested for a tunnel. The decision is made in the transaction that counts the tunnel,
+// with the row of the name locked: of two concurrent requests, on any edges, the second waits for the first and then sees the owner.
 import type { LinkRefusal, WantedNameEndpoint } from '@tunnel/contract';
 import { crowdedOut, type NameEvent, type NameOwnership, type NameRefusal, transitionName } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
@@ -23,7 +23,7 @@ type Trx = Transaction<Schema>;
 
 export interface NameClaim {
   readonly accountId: string;
-  /** Of the edge. */
+  /** Region of the edge with the tunnel. */
   readonly regionId: string | null;
   readonly endpoint: WantedNameEndpoint;
   readonly now: number;
@@ -32,15 +32,17 @@ export interface NameClaim {
 
 export interface ClaimedName {
   readonly refused: LinkRefusal | null;
-  /** The row that it serves; null: none. */
+  /** Id of the row for the name served by the tunnel, or null if no row is needed. */
   readonly nameId: string | null;
-  /** To be announced at the end of the transaction. */
+  /** Changes to announce to edges at the end of the transaction. */
   readonly changes: readonly AnnouncedChange[];
 }
 
 const NOTHING: ClaimedName = { refused: null, nameId: null, changes: [] };
 
-/** A row that comes and goes while it is looked at; more often than that is no chance any more. */
+/**
+ * Maximum attempts to claim a name while other transactions insert and delete its row. More collisions than that do not happen by chance.
+ */
 const TRIES = 5;
 
 export const claimName = async (trx: Trx, claim: NameClaim): Promise<ClaimedName> => {
@@ -54,7 +56,7 @@ export const claimName = async (trx: Trx, claim: NameClaim): Promise<ClaimedName
   return refusedBy('in-use', endpoint);
 };
 
-/** null: the row was made by somebody else meanwhile; look again. */
+/** Tries to claim a name. Returns null if another transaction inserted the row meanwhile, and the attempt must be repeated. */
 const tryClaim = async (trx: Trx, key: NameKey, claim: NameClaim): Promise<ClaimedName | null> => {
   const { accountId, endpoint, now, settings } = claim;
   const rules = rulesFor(key.kind, settings, key.label);
@@ -82,7 +84,7 @@ const eventOf = ({ accountId, endpoint }: NameClaim): NameEvent => ({
 
 type OwnedName = Exclude<NameOwnership, { kind: 'free' }>;
 
-/** Coming back to an own name, as it was left, writes nothing. */
+/** Stores the new state of an existing row. Writes nothing if an account returns to its name without a change. */
 const rewrite = async (
   trx: Trx,
   row: NameRow,
@@ -114,8 +116,8 @@ const inUse = (kind: WantedNameEndpoint['kind'], label: string): LinkRefusal => 
 };
 
 /**
- * The names that the account holds beyond their bound are released. Its row is locked, so nobody counts beside it; a name whose tunnel
- * ends at this very moment is locked by that, and is left to the next time.
+ * Releases the account's held names above the limit. The account's row is locked, so no concurrent transaction counts the same names.
+ * While a tunnel is ending, its name is locked; such a name is skipped until the next call.
  */
 const crowdOut = async (trx: Trx, accountId: string, claimedId: string, now: number): Promise<void> => {
   const rows = await trx

@@ -1,5 +1,5 @@
-// What edges ask about names besides a tunnel's own: every reserved one and every verified own domain, for visitors and for when the platform is away; and whether the
-// operator's tunnel may have one.
+// Names for edges: a snapshot of all reserved names and verified custom domains, for routing visitors and for the time when the platform
+// is down; and the check whether a tunnel of the operator may use a name.
 import type { LapsedDomain, NameAnswer, NameQuestion, NameSnapshotLine, VerifiedDomain } from '@tunnel/contract';
 import { refusalOfName } from '@tunnel/rules/names';
 import { sql } from 'kysely';
@@ -22,7 +22,10 @@ const encoder = new TextEncoder();
 const encode = (lines: readonly NameSnapshotLine[]): Uint8Array =>
   encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
-/** Read as fast as the edge takes it, a page at a time: however many there are, few are in memory. One that breaks off has no last line. */
+/**
+ * Streams the snapshot of names to an edge, page by page, as fast as the edge reads, so that only a few rows are in memory. A snapshot
+ * interrupted by an error lacks its last line.
+ */
 export const nameSnapshot = (
   db: Db,
   { edgeId }: EdgeActor,
@@ -45,7 +48,8 @@ export const nameSnapshot = (
 };
 
 async function* linesOf(db: Db, edgeId: string, domains: boolean): AsyncGenerator<NameSnapshotLine[], void> {
-  // First: what changes while the rows are read comes after this number, and is told again by the stream.
+  // The number of the latest change is read before the rows: changes made while the rows are read have higher numbers, and are sent again
+  // by the change stream.
   const { latest } = await changeRange(db);
   const regionId = await regionOf(db, edgeId);
   yield [{ at: latest }];
@@ -80,7 +84,7 @@ const regionOf = async (db: Db, edgeId: string): Promise<string> => {
   return edge?.region_id ?? '';
 };
 
-/** Ports of other regions are nothing to this edge. */
+/** Reads a page of reserved names. Ports of other regions are irrelevant to the edge, and are left out. */
 const pageAfter = async (db: Db, regionId: string, after: ReservedRow | null): Promise<readonly ReservedRow[]> => {
   const later =
     after === null ? sql`true` : sql`(kind, region_id, label) > (${after.kind}, ${after.region_id}, ${after.label})`;
@@ -92,7 +96,7 @@ const pageAfter = async (db: Db, regionId: string, after: ReservedRow | null): P
   return rows;
 };
 
-/** The operator claims nothing, and takes nothing that an account has. */
+/** Checks whether a tunnel of the operator may use a name. The operator owns no names and cannot use an account's name. */
 export const checkName = async (
   { db, clock, names }: NamesContext,
   { edgeId }: EdgeActor,

@@ -1,4 +1,4 @@
-// Edges that tell of the same names at once, after an outage, and accounts that open, reserve and release them meanwhile: nobody waits in a circle.
+// Deadlock tests: edges report the same names at the same time, as after an outage, while accounts open, reserve and release the names.
 import { randomId } from '@tunnel/runtime';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
@@ -28,18 +28,18 @@ afterAll(() => fixture.close());
 const opened = (edge: Edge, label: string, tunnelId = randomId('tun')) =>
   openedAt(fixture, edge, ann, tunnelId, label, endpointOf(label, { asked: false }));
 
-it('names of two batches are taken in one order, by the name that decides', async () => {
+it('two batches lock names in one order, by the deciding name, without a deadlock', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `n${index}`);
   for (let round = 0; round < 15; round += 1) {
     await fixture.db.deleteFrom('names').execute();
-    // Below each other’s: as texts they come in the opposite order of what they are decided by.
+    // Nested names: sorted as text, their order is the reverse of the order of the deciding names.
     const up = names.map((name, index) => opened(eu, `a${10 + index}.${name}-${round}`));
     const down = names.map((name, index) => opened(us, `a${40 - index}.${name}-${round}`));
     await expect(Promise.all([tell(fixture, eu, up), tell(fixture, us, down)])).resolves.toBeDefined();
   }
 });
 
-it('what ended and what began is taken in one order', async () => {
+it('batches with ended and opened tunnels lock names in one order, without a deadlock', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `m${index}`);
   for (let round = 0; round < 15; round += 1) {
     const open = async (edge: Edge, of: readonly string[]) => {
@@ -56,7 +56,7 @@ it('what ended and what began is taken in one order', async () => {
     const hers = await open(eu, first);
     const theirs = await open(us, second);
     fixture.clock.setWallClock(NOON + round * 1000);
-    // Each ends what the other begins.
+    // The batches cross: an edge ends its tunnels on the names on which the second edge opens tunnels.
     await expect(
       Promise.all([
         tell(fixture, eu, [...hers.map((id) => closedAt(fixture, id)), ...second.map((name) => opened(eu, name))]),

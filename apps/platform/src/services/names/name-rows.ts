@@ -1,4 +1,4 @@
-// The rows of names, as name-ownership sees them: read and locked, judged, written.
+// Rows of names in the database: read, lock, judge by the name-ownership rules, and write.
 
 import type { ServerConfig } from '@tunnel/config/server';
 import { FREE_NAME, type NameOwnership, type NameRules, nameAt, WITHHELD_SUBDOMAINS } from '@tunnel/rules/names';
@@ -12,27 +12,29 @@ import { textOfKey } from './name-key.ts';
 type Trx = Transaction<Schema>;
 export type NameRow = Selectable<NamesTable>;
 
-/** [names] of server.toml. */
+/** Settings for held and released names: section [names] of server.toml. */
 export type NameSettings = ServerConfig['names'];
 
 export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly names: NameSettings;
-  /** Of the platform's host, where that is right below the domain: nobody's to reserve. */
+  /** First label of the platform's host if the host is directly below the domain. Accounts cannot reserve this label. */
   readonly platformLabel?: string | null;
 }
 
 export interface ReserveContext extends NamesContext {
-  /** `[limits] account_share`: the part of a port range that one account may have in any case. */
+  /** Setting `[limits] account_share`: the share of a port range that every account can use, even if ports are scarce. */
   readonly accountShare: number;
 }
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Kinds of names that an account keeps for a while by using them. Ports are scarce, so an account does not get to keep a port by using it. */
+/**
+ * Returns true for kinds of names that an account holds for a while after using them. Ports are scarce, so using a port does not hold it.
+ */
 export const isHeldByUse = (kind: NameKey['kind']): boolean => kind === 'subdomain' || kind === 'p2p';
 
-/** What holds for names of a kind. `label` is the name that an account asks for; callers that only ask how long names are held leave it out. */
+/** Ownership rules for a name. `label` is the name requested by an account; callers that only need the hold times leave it out. */
 export const rulesFor = (kind: NameKey['kind'], settings: NameSettings, label = ''): NameRules & HeldTimes => ({
   ...(isHeldByUse(kind) ? heldTimes(settings) : { holdMs: 0, assignedHoldMs: 0 }),
   graceMs: settings.grace_days * DAY_MS,
@@ -41,7 +43,7 @@ export const rulesFor = (kind: NameKey['kind'], settings: NameSettings, label = 
 
 type HeldTimes = Required<Pick<NameRules, 'holdMs' | 'assignedHoldMs'>>;
 
-/** Where names are not held by use, those that an edge chose are not either. */
+/** Hold times of used names. If names are not held by use, names chosen by an edge are not held either. */
 const heldTimes = ({ hold_days, assigned_hold_hours }: NameSettings): HeldTimes => ({
   holdMs: hold_days * DAY_MS,
   assignedHoldMs: hold_days === 0 ? 0 : assigned_hold_hours * HOUR_MS,
@@ -57,19 +59,22 @@ export const lockName = (trx: Trx, key: NameKey): Promise<NameRow | undefined> =
     .forNoKeyUpdate()
     .executeTakeFirst();
 
-/** Two letters of ASCII before the number of the text, so that it meets no other lock: 'nm'. */
+/**
+ * First half of the PostgreSQL advisory lock for a name: the ASCII letters 'nm'. The second half is the hash of the name. The letters
+ * keep the lock ids of different subjects apart.
+ */
 const NAME_KEY_LOCKS = 0x6e6d;
 
 /**
- * The same for whoever may leave no row behind, or looks at who serves the name: where there is no row to wait for, a tunnel that is
- * being opened and a reservation would not see each other.
+ * Locks a name like lockName, with an additional advisory lock. For callers that may leave no row behind, or that check which tunnel
+ * serves the name: without a row to wait for, the opening of a tunnel and a reservation would not see each other.
  */
 export const lockNameKey = async (trx: Trx, key: NameKey): Promise<NameRow | undefined> => {
   await sql`select pg_advisory_xact_lock(${NAME_KEY_LOCKS}, hashtext(${textOfKey(key)}))`.execute(trx);
   return lockName(trx, key);
 };
 
-/** The order in which rows are locked and made: whoever locks several at once does it in this one, so that nobody waits in a circle. */
+/** Order in which rows of names are locked and inserted. Every transaction that locks several rows uses this order, to avoid deadlocks. */
 export const NAME_ORDER = sql`names.kind, names.region_id, names.label collate "C"`;
 
 export const inNameOrder = (a: NameKey, b: NameKey): number => {
@@ -79,13 +84,16 @@ export const inNameOrder = (a: NameKey, b: NameKey): number => {
   return first < second ? -1 : 1;
 };
 
-/** As above: 'nb'. In so many heaps, however many names a batch has: locks are kept in memory that all transactions share. */
+/**
+ * First half of the PostgreSQL advisory lock for a bucket of names: the ASCII letters 'nb'. Names are divided into a fixed number of
+ * buckets, because locks occupy memory shared by all transactions, and a batch can have many names.
+ */
 const HEAP_LOCKS = 0x6e62;
 const HEAPS = 64;
 
 /**
- * Those that are there, before the first of them is changed. Others may come and go meanwhile, and would then be met out of order: so
- * whoever has several first locks the heaps that they are in.
+ * Locks the existing rows of several names before any of the rows is changed. Rows can be inserted and deleted meanwhile, and would then
+ * be locked out of order. So a transaction with several names first locks the names' buckets.
  */
 export const lockNames = async (trx: Trx, ids: readonly string[], keys: readonly NameKey[]): Promise<void> => {
   if (ids.length + keys.length < 2) return;
@@ -110,7 +118,10 @@ export const lockNames = async (trx: Trx, ids: readonly string[], keys: readonly
   `.execute(trx);
 };
 
-/** Tunnels that serve it now. Asked after the row is locked: who waited for the lock must not count what was before. */
+/**
+ * Returns the number of tunnels that serve the name now. Must be queried after the row was locked, because the number may have changed
+ * while waiting for the lock.
+ */
 export const countOpenTunnels = async (db: Db | Trx, nameId: string): Promise<number> => {
   const { open } = await db
     .selectFrom('tunnel_log')
@@ -131,14 +142,17 @@ export const ownershipOf = (row: NameRow, openTunnels: number): NameOwnership =>
   };
   if (row.state === 'reserved') return { kind: 'reserved', ...owned };
   if (row.state === 'held') {
-    // Claimed for a tunnel that found no place: its entry has left the log.
+    // The name was claimed for a tunnel that found no free slot; the entry of the tunnel was deleted from the log.
     return openTunnels === 0 && owned.lastUsedAt === null ? FREE_NAME : { kind: 'held', ...owned };
   }
   const since = row.released_at ?? (openTunnels === 0 ? (row.last_used_at ?? row.created_at) : null);
   return { kind: 'released', ...owned, releasedAt: since?.getTime() ?? null };
 };
 
-/** As it is now. Tunnels are counted only where they matter: for a name whose time would be over without them. */
+/**
+ * Returns the current ownership of a name. Tunnels are counted only where the number matters: for a name that would have expired without
+ * open tunnels.
+ */
 export const readOwnership = async (
   db: Db | Trx,
   row: NameRow | undefined,
@@ -153,7 +167,7 @@ export const readOwnership = async (
 
 const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
 
-/** null: somebody else made the row meanwhile, and has it. */
+/** Inserts the row of a name. Returns null if another transaction inserted the row meanwhile. */
 export const insertName = async (
   trx: Trx,
   key: NameKey,
@@ -175,7 +189,7 @@ export const insertName = async (
   return row ?? null;
 };
 
-/** `anew`: it was free, and is another reservation from now on, with an id of its own. */
+/** Updates the row of a name. If `anew` is set, the name was free, and the row becomes another reservation with a new id. */
 export const updateName = (
   trx: Trx,
   row: NameRow,
@@ -210,7 +224,7 @@ export interface NameUse {
   readonly at: Date;
 }
 
-/** Tunnels of these names have ended. */
+/** Updates the time of last use for names after the end of their tunnels. */
 export const noteLastUse = async (trx: Trx, uses: readonly NameUse[]): Promise<void> => {
   if (uses.length === 0) return;
   await sql`

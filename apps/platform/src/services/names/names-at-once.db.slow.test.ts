@@ -1,4 +1,5 @@
-// Many accounts, edges and jobs at the same names at once: one owner, nothing lost, nobody waits in a circle.
+// Many accounts, edges and jobs working on the same names concurrently: every name has one owner, nothing is lost, and no deadlock
+// occurs.
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { randomId } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -44,7 +45,7 @@ const outcome = async (work: () => Promise<{ readonly isNew: boolean }>): Promis
 const countOf = (all: readonly string[]) =>
   Object.fromEntries([...new Set(all)].sort().map((each) => [each, all.filter((one) => one === each).length]));
 
-it('two hundred that reserve one name make it one account’s, once', async () => {
+it('200 concurrent reservations of a name by five accounts create a single reservation', async () => {
   const wanted = { kind: 'subdomain', label: 'shop' } as const;
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, index) => outcome(() => reserve(fixture, actorOf(pick(accounts, index)), wanted))),
@@ -52,14 +53,14 @@ it('two hundred that reserve one name make it one account’s, once', async () =
   expect(countOf(outcomes)).toEqual({ TUNNEL_SUBDOMAIN_IN_USE: 160, again: 39, new: 1 });
 });
 
-it('who takes any port at once gets one each, until there are none', async () => {
+it('concurrent reservations of any port get distinct ports until the range is exhausted', async () => {
   const wanted = { kind: 'tcp', region_id: 'eu' } as const;
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, (_, index) =>
       outcome(() => reserve({ ...fixture, accountShare: 1 }, actorOf(pick(accounts, index)), wanted)),
     ),
   );
-  // One that finds only what others took a moment before is told so, or that there are none.
+  // A request gets an error if its candidate ports were all taken a moment ago, or if no port is free.
   const { new: made = 0, ...others } = countOf(outcomes);
   expect(Object.keys(others).filter((code) => !/^TUNNEL_PORT(S_EXHAUSTED|_IN_USE)$/.test(code))).toEqual([]);
   const rows = await fixture.db.selectFrom('names').select('label').execute();
@@ -67,7 +68,7 @@ it('who takes any port at once gets one each, until there are none', async () =>
   expect(made).toBeGreaterThanOrEqual(20);
 });
 
-it('an account that is deleted while it claims and reserves leaves nothing that is in use or reserved', async () => {
+it('an account deleted during claims and reservations keeps no held or reserved name', async () => {
   const ann = pick(accounts, 0);
   const bob = pick(accounts, 1);
   const labels = Array.from({ length: 20 }, (_, index) => `del-${index}`);
@@ -84,7 +85,7 @@ it('an account that is deleted while it claims and reserves leaves nothing that 
     outcome(() => reserve(fixture, actorOf(ann), { kind: 'subdomain', label: `r-${label}` })),
   );
   await Promise.all([...opens, deletion(), ...reserves]);
-  // What began before it may have ended behind it: as the deletion goes on, it is looked at again.
+  // Operations begun before the deletion may finish after it, so the deletion erases again later.
   await eraseTraces(fixture.db, ann.accountId, NOON);
   const rows = await fixture.db.selectFrom('names').selectAll().where('user_id', '=', ann.accountId).execute();
   expect(rows.filter(({ state }) => state !== 'released')).toEqual([]);
@@ -95,7 +96,7 @@ it('an account that is deleted while it claims and reserves leaves nothing that 
   expect((await ask(fixture, pick(edges, 0), bob, endpointOf('late'))).answer).toEqual({ ok: true });
 });
 
-it('everything at once fails nowhere but with its words, and leaves each name one owner', async () => {
+it('a random mix of concurrent operations fails only with known errors and leaves no open tunnel', async () => {
   const labels = Array.from({ length: 8 }, (_, index) => `all-${index}`);
   const known = new Set(['new', 'again', 'TUNNEL_SUBDOMAIN_IN_USE', 'API_BAD_REQUEST', 'RESERVATION_UNKNOWN']);
   const failures: unknown[] = [];
@@ -121,7 +122,7 @@ it('everything at once fails nowhere but with its words, and leaves each name on
         (error: { code: string }) => known.has(error.code) || failures.push(error),
       );
     } else {
-      // A batch of several, as after an outage; the tunnels of it end in the next one.
+      // Reports a batch of several tunnels, as after an outage, and their ends in the next batch.
       const ids = labels.slice(next(8)).map((name) => [randomId('tun'), name] as const);
       await tell(
         fixture,
@@ -144,7 +145,7 @@ it('everything at once fails nowhere but with its words, and leaves each name on
   expect(open).toEqual([]);
 });
 
-it('holds no more than its bound, however many are opened at once', async () => {
+it('held names stay within their limit under concurrent tunnels', async () => {
   const ann = pick(accounts, 0);
   const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
   await Promise.all(

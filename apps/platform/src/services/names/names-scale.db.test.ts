@@ -1,4 +1,4 @@
-// What a tunnel waits for reads a few rows, however many names there are.
+// Queries that delay a tunnel read only a few rows, however many names exist.
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, addAccount, createLinkFixture, type LinkFixture } from '../edges/link.fixture.ts';
@@ -39,7 +39,7 @@ it.each([
     () => sql`state = 'held' and last_used_at <= now() - interval '30 days' limit 500`,
     'names_held_by_use',
   ],
-])('%s is found by an index', async (_what, where, index) => {
+])('among 100,000 names, %s is found by an index', async (_what, where, index) => {
   const { rows } = await sql<{ 'QUERY PLAN': string }>`
     explain (analyze, costs off, timing off) select * from names where ${where()}
   `.execute(fixture.db);

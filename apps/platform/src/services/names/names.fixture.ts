@@ -1,4 +1,4 @@
-// Edges that ask for names, and what becomes of them, without HTTP. Used by tests only.
+// Edges that request names, and the resulting rows, without HTTP. For tests only.
 import type { TunnelAnswer, TunnelQuestion, WantedNameEndpoint } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import {
@@ -15,7 +15,7 @@ import { storeRecords } from '../tunnels/store-records.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Before each test: it is noon, no name is taken, and there are two new accounts. */
+/** Resets the state before a test: the clock shows noon, all names are free, and two new accounts exist. */
 export const beginWithNoNames = async ({ clock, db }: LinkFixture): Promise<readonly [Account, Account]> => {
   clock.setWallClock(NOON);
   await db.deleteFrom('names').execute();
@@ -48,7 +48,7 @@ export const ask = async (
   return { answer: await openTunnel(fixture, edge.actor, question), tunnelId: question.tunnel_id };
 };
 
-/** What an edge tells of a tunnel that has its place, or has ended. */
+/** Stores an edge's records about opened or closed tunnels. */
 export const tell = async (fixture: LinkFixture, edge: Edge, records: readonly object[]): Promise<void> => {
   const batch = { run_id: edge.runId, journal_id: randomId('jrn'), first: 1, records: [...records] as never[] };
   await storeRecords(fixture, edge.actor, batch);
@@ -73,7 +73,7 @@ export const closedAt = (fixture: LinkFixture, tunnelId: string, abandoned = fal
 export const nameOf = (fixture: LinkFixture, label: string) =>
   fixture.db.selectFrom('names').selectAll().where('label', '=', label).executeTakeFirst();
 
-/** A tunnel that was there and has ended. */
+/** Opens and closes a tunnel on the name. */
 export const use = async (
   fixture: LinkFixture,
   edge: Edge,

@@ -1,4 +1,4 @@
-// The regions that edges are in, which ports they give out there, and how a name or a port of theirs is reached.
+// Regions of the edges, with their port ranges and the public addresses of names and ports.
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -7,7 +7,7 @@ import { LIMITS } from '../../limits.ts';
 import type { NameKey, ReservedKind } from '../shared/edge-changes.ts';
 import { textOfKey } from './name-key.ts';
 
-/** Free ports that are tried for who asks for none: others may be as fast. */
+/** Number of random free ports tried for a reservation without a port, because concurrent requests may take the same ports. */
 const FREE_PORT_TRIES = 20;
 
 type PortKind = Exclude<ReservedKind, 'subdomain'>;
@@ -33,7 +33,10 @@ export class Regions {
     this.#rows = new Map(rows.map((row) => [row.region_id, row]));
   }
 
-  /** The one that is meant. Throws where there are several and none is named. */
+  /**
+   * Returns the requested region, or the only region if no region is requested. Throws if the region is unknown, or if none is requested
+   * and the choice is ambiguous.
+   */
   choose(wanted: string | undefined): string {
     const known = [...this.#rows.keys()];
     const list = known.join(', ') || 'none yet';
@@ -57,7 +60,7 @@ export class Regions {
     throw badRequest(`kind: the edge of region ${JSON.stringify(regionId)} has not reported its port ranges`);
   }
 
-  /** Empty: nobody has said where that is. */
+  /** Public address of a name or port. Empty if no edge has reported its address. */
   addressOf({ kind, regionId, label }: NameKey): string {
     const row = kind === 'subdomain' ? this.#rows.values().next().value : this.#rows.get(regionId);
     if (row === undefined || !URL.canParse(row.http_url)) return '';
@@ -68,7 +71,7 @@ export class Regions {
 
 const badRequest = (reason: string): Fault => new Fault('API_BAD_REQUEST', { reason });
 
-/** One row a region, of the edge there that was heard last; regions that are heard now come first. */
+/** Reads the regions, each from its edge with the latest heartbeat. Regions with a recent heartbeat come first. */
 export const readRegions = async (db: Db | Transaction<Schema>, now: number): Promise<Regions> => {
   const heardSince = new Date(now - LIMITS.EDGE_RECENT_MS);
   const { rows } = await sql<RegionRow>`
@@ -82,7 +85,10 @@ export const readRegions = async (db: Db | Transaction<Schema>, now: number): Pr
   return new Regions(rows);
 };
 
-/** Some that nobody has and nobody serves, in any order: another caller may be as fast. */
+/**
+ * Returns random ports that no account owns and no tunnel serves. The order is random, so that concurrent requests rarely choose the same
+ * port.
+ */
 export const freePorts = async (
   trx: Transaction<Schema>,
   { kind, regionId }: { readonly kind: PortKind; readonly regionId: string },
@@ -102,11 +108,14 @@ export const freePorts = async (
 };
 
 export interface PortsTaken {
-  /** Ports of the range that this account has: reserved, released and not free for others yet, or served by its tunnels. */
+  /**
+   * Number of ports that the account occupies in the range: reserved, released but still blocked for other accounts, or served by its
+   * tunnels.
+   */
   readonly held: number;
-  /** Ports that no account has. */
+  /** Number of free ports in the range: no account has reserved or released them, and no tunnel serves them. */
   readonly free: number;
-  /** A tunnel of this account serves the port that is asked for. */
+  /** True if a tunnel of the account serves the requested port. */
   readonly hasIt: boolean;
 }
 
@@ -132,7 +141,7 @@ export const portsTaken = async (
   return { held, free: to - from + 1 - taken, hasIt: has_it };
 };
 
-/** A tunnel of another account is there now, or below it, which claims nothing. */
+/** Returns true if a tunnel of another account serves the name, or a name below it, without owning the name. */
 export const isServedByOther = async (trx: Transaction<Schema>, key: NameKey, accountId: string): Promise<boolean> => {
   const { rows } = await sql<{ served: boolean }>`
     select exists (

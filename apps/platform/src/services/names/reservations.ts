@@ -1,4 +1,4 @@
-// The names and ports of an account: listed, and released. Reserving is a file of its own.
+// Names and ports of an account: list and release. Reserving is in reserve.ts.
 import type { Reservation } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { holdMsOf, type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/rules/names';
@@ -27,11 +27,11 @@ type OwnedName = Exclude<NameOwnership, { kind: 'free' }>;
 
 interface ListedRow extends NameRow {
   readonly active_tunnels: number;
-  /** When the youngest of them was opened. */
+  /** Time at which the most recent open tunnel was opened; null without open tunnels. */
   readonly opened_at: Date | null;
 }
 
-/** Oldest first. What is over by now is not listed, whether or not the job has seen it. */
+/** Lists the account's names and ports, oldest first. Expired names are left out, even if the job has not deleted them yet. */
 export const listReservations = async (
   { db, clock, names }: NamesContext,
   { userId }: UserActor,
@@ -62,7 +62,7 @@ export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, o
   const rules = rulesFor(row.kind, names);
   return {
     id: row.id,
-    // p2p names are not listed here.
+    // p2p names are excluded from the list, so the cast is safe.
     kind: row.kind as ReservedKind,
     label: row.label,
     region_id: row.kind === 'subdomain' ? null : row.region_id,
@@ -82,7 +82,7 @@ const dateOf = (ms: number | null): string | null => (ms === null ? null : new D
 
 export const keyOf = ({ kind, region_id, label }: NameRow): NameKey => ({ kind, regionId: region_id, label });
 
-/** Given back: for a while only this account can have it again. What is released already stays as it is. */
+/** Releases a name or port. For a while, only the same account can take the name again. A name released earlier does not change. */
 export const releaseReservation = async (
   { db, clock, names }: NamesContext,
   { userId }: UserActor,
@@ -100,7 +100,7 @@ export const releaseReservation = async (
     if (row === undefined) throw new Fault('RESERVATION_UNKNOWN');
     const released = await releaseRow(trx, row, names, clock.now());
     if (released === null) throw new Fault('RESERVATION_UNKNOWN');
-    // What is below a name goes with it.
+    // The wildcard below a released name is released too.
     const below =
       row.kind === 'subdomain' ? await lockName(trx, { ...keyOf(row), label: `*.${row.label}` }) : undefined;
     const along = below?.user_id === userId ? await releaseRow(trx, below, names, clock.now()) : null;
@@ -118,12 +118,12 @@ export const releaseReservation = async (
 };
 
 interface Released {
-  /** false: it was released before. */
+  /** False if the name was released earlier. */
   readonly done: boolean;
   readonly changes: readonly AnnouncedChange[];
 }
 
-/** null: it is over, and was nobody's any more. */
+/** Releases the name of a row. Returns null if the name has expired and no longer belongs to the account. */
 const releaseRow = async (trx: Trx, row: NameRow, names: NameSettings, now: number): Promise<Released | null> => {
   const rules = rulesFor(row.kind, names);
   const before = nameAt(ownershipOf(row, await countOpenTunnels(trx, row.id)), now, rules);
@@ -135,7 +135,7 @@ const releaseRow = async (trx: Trx, row: NameRow, names: NameSettings, now: numb
   return { done: effects.length > 0, changes: wasReserved ? [{ kind: 'name-changed', name: keyOf(row) }] : [] };
 };
 
-/** Of an account that is deleted: all at once, for the usual time; the job takes the rows away after it. */
+/** Releases all names of a deleted account at once. The names stay blocked for the usual time; afterwards a job deletes the rows. */
 export const releaseAllNames = async (trx: Trx, userId: string, now: number): Promise<void> => {
   const rows = await trx
     .selectFrom('names')

@@ -1,4 +1,4 @@
-// Makes a name or a port an account's until it gives it back.
+// Reserves a name or port for an account until the account releases it.
 import { randomInt } from 'node:crypto';
 import type { NewReservation, Reservation } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -34,14 +34,14 @@ import {
 import { freePorts, isServedByOther, portsTaken, type Regions, readRegions } from './port-regions.ts';
 import { keyOf, reservationOf } from './reservations.ts';
 
-/** Random names that are tried for who asks for none. */
+/** Number of random names tried for a reservation without a name. */
 const FREE_NAME_TRIES = 5;
 
 type Trx = Transaction<Schema>;
 
 export interface Reserved {
   readonly reservation: Reservation;
-  /** false: it was reserved before. */
+  /** False if the account had reserved the name already. */
   readonly isNew: boolean;
 }
 
@@ -72,7 +72,7 @@ interface AccountRow {
   readonly allow_custom_subdomains: boolean;
 }
 
-/** One after the other: those who count at once would all find room. */
+/** Locks the account, so that concurrent requests count one after the other. Otherwise every request could pass the limit. */
 const lockAccount = async (trx: Trx, userId: string): Promise<AccountRow> => {
   const account = await trx
     .selectFrom('users')
@@ -81,7 +81,7 @@ const lockAccount = async (trx: Trx, userId: string): Promise<AccountRow> => {
     .where('users.id', '=', userId)
     .forNoKeyUpdate('users')
     .executeTakeFirst();
-  // A request that began before the deletion reserves nothing after it.
+  // A request that began before the account's deletion must not reserve a name afterwards.
   if (account === undefined || account.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
   return account;
 };
@@ -98,7 +98,7 @@ const tellOf = async (trx: Trx, row: NameRow, userId: string): Promise<void> => 
 
 const badRequest = (reason: string): Fault => new Fault('API_BAD_REQUEST', { reason });
 
-/** Which row is meant, made this account's. */
+/** Determines the requested name or port, or chooses a free one, and reserves it for the account. */
 const takeWanted = async (
   reserving: Reserving,
   { kind, label, region_id }: NewReservation,
@@ -126,10 +126,10 @@ const takeWanted = async (
 
 const newSubdomain = (): NameKey => ({ kind: 'subdomain', regionId: '', label: generateName(chance) });
 
-/** In [0, 1), from the generator for secrets: nobody is to guess it. */
+/** Random number in [0, 1) from a cryptographic source, so that generated names cannot be guessed. */
 const chance = (): number => randomInt(2 ** 32) / 2 ** 32;
 
-/** As it is stored. Throws what is none. */
+/** Normalizes the label of a subdomain. Throws if the label is invalid, or if it needs no separate reservation. */
 const subdomainOf = (label: string, platformLabel: string | null): string => {
   const folded = foldSubdomain(label);
   const reason = problemOfSubdomain(folded, platformLabel);
@@ -182,7 +182,7 @@ class Reserving {
     return taken;
   }
 
-  /** One of them that is free. Each that is not stays locked till the end. */
+  /** Reserves the first free name of several. The rows of unavailable names stay locked until the transaction ends. */
   async anyOf(keys: readonly NameKey[]): Promise<Taken> {
     for (const key of keys.toSorted(inNameOrder)) {
       const taken = await this.#take(key);
@@ -191,7 +191,7 @@ class Reserving {
     throw inUse(keys.at(-1) as NameKey);
   }
 
-  /** It belongs to whoever has the name that it is below; a row of one who had it before is nobody's any more. */
+  /** Reserves a wildcard. A wildcard belongs to the owner of the name above it, so the row of a previous owner is deleted. */
   async #wildcard(label: string): Promise<Taken> {
     const { clock, names } = this.#context;
     const key = decidingKey('subdomain', label, null);
@@ -212,7 +212,7 @@ class Reserving {
     return this.one(wildcard);
   }
 
-  /** null: it is another's, or served by another's tunnel. */
+  /** Reserves a name or port for the account. Returns null if another account owns the name or serves it with a tunnel. */
   async #take(key: NameKey): Promise<Taken | null> {
     const { clock, names } = this.#context;
     const rules = rulesFor(key.kind, names, key.label);
@@ -236,7 +236,10 @@ class Reserving {
     return written === null ? null : { row: written, isNew: true };
   }
 
-  /** A reserved port cannot be taken back: beyond its share of the range an account gets another one only while enough is free for the others. */
+  /**
+   * Throws if the account has too many ports. A reserved port cannot be reclaimed, so an account above its share gets another port only
+   * while enough ports are free for other accounts.
+   */
   async #refuseOverShare(key: NameKey): Promise<void> {
     if (key.kind === 'subdomain' || key.kind === 'p2p') return;
     const { kind, regionId } = key;

@@ -1,4 +1,4 @@
-// A name or a port that somebody's tunnel is at is nobody else's to reserve, from the moment that the tunnel was let in.
+// A name or port in use by a tunnel cannot be reserved by another account from the moment the tunnel is admitted.
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -40,8 +40,8 @@ const tryReserve = async (account: Account, kind: 'subdomain' | 'tcp' | 'udp', l
 const askPort = (label: string | null, kind: 'tcp' | 'udp' = 'tcp') =>
   ask(unheld, eu, ann, endpointOf(label, { kind, asked: label !== null }), { protocol: kind });
 
-describe('a port', () => {
-  it('that was asked for is served before its edge has told of it, and free once nothing came of it', async () => {
+describe('a TCP or UDP port', () => {
+  it('counts as served once requested, and is free if its tunnel never opened', async () => {
     const { tunnelId } = await askPort('20042');
     expect(await tryReserve(bob, 'tcp', '20042')).toBe('TUNNEL_PORT_IN_USE');
     expect(await tryReserve(bob, 'udp', '20042')).toBe('20042');
@@ -50,13 +50,13 @@ describe('a port', () => {
     expect(await tryReserve(bob, 'tcp', '20042')).toBe('20042');
   });
 
-  it('that was asked for is given to nobody who takes any', async () => {
+  it('in use by a requested tunnel is not assigned to a reservation of any port', async () => {
     for (let port = 20_000; port < 20_049; port += 1) await askPort(String(port));
     expect(await tryReserve(bob, 'tcp')).toBe('20049');
     expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
 
-  it('is reserved by an account beyond its share only while more than a quarter of the range is free', async () => {
+  it("can be reserved beyond an account's share only while over a quarter of the range is free", async () => {
     await fixture.db.updateTable('plans').set({ reserved_limit: null }).execute();
     const took = async (account: Account, count: number): Promise<string[]> => {
       const answers: string[] = [];
@@ -66,7 +66,7 @@ describe('a port', () => {
     const greedy = await took(ann, 40);
     expect(greedy.filter((answer) => /^\d+$/.test(answer))).toHaveLength(38);
     expect(greedy.slice(38)).toEqual(['TUNNEL_PORT_LIMIT', 'TUNNEL_PORT_LIMIT']);
-    // Giving back helps nobody for a while, so it counts on.
+    // A released port still counts, because other accounts cannot use it during the grace period.
     const [first = ''] = greedy;
     const reservation = await fixture.db
       .selectFrom('names')
@@ -75,13 +75,13 @@ describe('a port', () => {
       .executeTakeFirstOrThrow();
     await releaseReservation(unheld, { kind: 'user', userId: ann.accountId } as never, reservation.id);
     expect(await tryReserve(ann, 'tcp')).toBe('TUNNEL_PORT_LIMIT');
-    // It is the account's still, and can be taken back.
+    // The released port still belongs to the account and can be reserved again.
     expect(await tryReserve(ann, 'tcp', first)).toBe(first);
     expect((await took(bob, 12)).every((answer) => /^\d+$/.test(answer))).toBe(true);
     expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
 
-  it('that a tunnel serves counts for its account, which may reserve that very port', async () => {
+  it('served by a tunnel counts for its account, which can reserve the served port', async () => {
     await fixture.db.updateTable('plans').set({ reserved_limit: null }).execute();
     for (let port = 20_000; port < 20_040; port += 1) await askPort(String(port));
     expect(await tryReserve(ann, 'tcp', '20045')).toBe('TUNNEL_PORT_LIMIT');
@@ -89,7 +89,7 @@ describe('a port', () => {
     expect(await tryReserve(bob, 'tcp', '20045')).toBe('20045');
   });
 
-  it('of the edge’s choice is served once it is told of', async () => {
+  it('chosen by the edge counts as served once reported', async () => {
     const { tunnelId } = await askPort(null);
     const endpoint = endpointOf(null, { kind: 'tcp', asked: false });
     await tell(unheld, eu, [openedAt(unheld, eu, ann, tunnelId, '20007', endpoint)]);
@@ -97,7 +97,7 @@ describe('a port', () => {
     expect(await tryReserve(ann, 'tcp', '20007')).toBe('20007');
   });
 
-  it('of an edge of before, which tells no endpoint, too', async () => {
+  it('of an older edge that reports no endpoint counts as served as well', async () => {
     const record = { ...openedAt(unheld, eu, ann, 'tun_before', '20008'), protocol: 'tcp' };
     await tell(unheld, eu, [record, openedAt(unheld, eu, ann, 'tun_before_2', 'old')]);
     expect(await tryReserve(bob, 'tcp', '20008')).toBe('TUNNEL_PORT_IN_USE');
@@ -105,13 +105,13 @@ describe('a port', () => {
   });
 });
 
-describe('without a hold', () => {
+describe('a name without a hold', () => {
   it.each([
     ['a nested name', 'a.shop', 'http', 'a.shop'],
     ['a wildcard', '*.shop', 'http', '*.shop'],
     ['a tls tunnel', 'shop', 'tcp', 'shop.example.com'],
     ['a nested tls tunnel', 'a.shop', 'tcp', 'a.shop.example.com'],
-  ] as const)('%s serves the name that it belongs to', async (_what, wanted, protocol, label) => {
+  ] as const)('is in use while %s serves it', async (_what, wanted, protocol, label) => {
     const { tunnelId } = await ask(unheld, eu, ann, endpointOf(wanted), { protocol });
     expect(await tryReserve(bob, 'subdomain', 'shop')).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     await tell(unheld, eu, [{ ...openedAt(unheld, eu, ann, tunnelId, label, endpointOf(wanted)), protocol }]);
@@ -121,7 +121,7 @@ describe('without a hold', () => {
   });
 });
 
-it('is either served or reserved by another, when both happen at once', async () => {
+it('a name or port is either served or reserved by another account if requested concurrently', async () => {
   for (let round = 0; round < 20; round += 1) {
     const label = `${20_000 + round}`;
     const [opened, reserved] = await Promise.all([askPort(label), tryReserve(bob, 'tcp', label)]);

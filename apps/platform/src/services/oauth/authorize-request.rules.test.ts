@@ -26,7 +26,7 @@ const judge = (change: Record<string, string | string[] | undefined> = {}) =>
   judgeAuthorizeRequest(valuesOf(change), CLIENT, OFFER);
 
 describe('an authorization request', () => {
-  it('is taken as it was asked, scopes in their order', () => {
+  it('is accepted if valid, with scopes in a fixed order', () => {
     const request = {
       redirectUri: 'https://app.example.com/cb',
       codeChallenge: CHALLENGE,
@@ -37,7 +37,7 @@ describe('an authorization request', () => {
     expect(judge({ resource: [RESOURCE, RESOURCE], other: ['1', '2'] })).toEqual({ kind: 'asked', request });
   });
 
-  it.each([undefined, '', ' '])('without a scope (%j) asks for the least', (scope) => {
+  it.each([undefined, '', ' '])('without a scope (%j) requests the least scope', (scope) => {
     expect(judge({ scope, state: undefined })).toMatchObject({ request: { scopes: ['tunnels:read'], state: null } });
   });
 
@@ -46,12 +46,12 @@ describe('an authorization request', () => {
     [{ redirect_uri: ['https://app.example.com/cb', 'https://app.example.com/cb'] }, 'the request has no redirect_uri'],
     [{ redirect_uri: 'javascript:alert(1)' }, 'the redirect_uri is neither https nor http on localhost'],
     [{ redirect_uri: 'https://evil.example/cb' }, 'the redirect_uri is not registered for the client'],
-    // Whatever else is wrong with it.
+    // The redirect URI is checked before any other parameter.
     [
       { redirect_uri: 'https://evil.example/cb', response_type: 'x' },
       'the redirect_uri is not registered for the client',
     ],
-  ])('is told on a page, and leads nowhere: %j', (change, reason) => {
+  ])('with an untrusted redirect URI gets an error page without a redirect: %j', (change, reason) => {
     expect(judge(change)).toEqual({ kind: 'untrusted', reason });
   });
 
@@ -72,17 +72,17 @@ describe('an authorization request', () => {
       'scope can only include tunnels:read, requests:read, tunnels:close',
     ],
     [{ scope: 'TUNNELS:READ' }, 'invalid_scope', 'scope can only include tunnels:read, requests:read, tunnels:close'],
-  ])('with a client and a URI in order its client is told: %j', (change, error, description) => {
+  ])('with a valid client and redirect URI reports the error to the client: %j', (change, error, description) => {
     const redirectUri = 'https://app.example.com/cb';
     expect(judge(change)).toEqual({ kind: 'refused', redirectUri, state: 'a b~!', error, description });
   });
 
-  it.each(['\u0000', 'ä', 'x'.repeat(2001)])('a state that nobody can keep is refused, and said again', (state) => {
+  it.each(['\u0000', 'ä', 'x'.repeat(2001)])('with an invalid state is refused, and the state is returned', (state) => {
     expect(judge({ state })).toMatchObject({ kind: 'refused', error: 'invalid_request', state });
   });
 });
 
-it('a client id is named once', () => {
+it('an authorization request has a client ID only if given exactly once', () => {
   expect(clientIdOf(valuesOf({}))).toBe('https://app.example.com/client.json');
   for (const client_id of [undefined, '', ['a', 'b']]) expect(clientIdOf(valuesOf({ client_id }))).toBeNull();
 });
@@ -93,6 +93,6 @@ it.each([
   ['', null],
   ['tunnels:read,requests:read', null],
   ['toString', null],
-])('scopes of %j', (text, scopes) => {
+])('the scopes of %j are parsed and ordered, or null if invalid', (text, scopes) => {
   expect(parseScopes(text, SCOPES)).toEqual(scopes);
 });

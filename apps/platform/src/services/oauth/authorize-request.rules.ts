@@ -1,20 +1,20 @@
-// An authorization request as it comes in a query: what it must say, and who is told when it does not. While client and redirect URI are
-// not trusted it is the person in front of the browser, on a page; afterwards the client, at its redirect URI.
+// Validation of an authorization request in a query. As long as client and redirect URI are not trusted, errors are shown to the user on
+// a page; afterwards, errors are sent to the client at its redirect URI.
 
 import { allowsRedirectUri, problemOfRedirectUri } from '@tunnel/rules/sign-in';
 import type { OauthClient } from './client-document.rules.ts';
 
-/** what a client wants to hear again with the answer: a random value, or a small sealed note */
+/** Maximum length of `state`, which the client gets back with the response: a random value, or a small encrypted note. */
 const OAUTH_STATE_MAX_CHARS = 2000;
 
-/** All values that a query has for a name. */
+/** Returns all values of a query parameter. */
 export type QueryValues = (name: string) => readonly string[];
 
-/** What this authorization server has to offer. */
+/** Resource and scopes offered by this authorization server. */
 export interface AuthorizationOffer<S extends string> {
   readonly resource: string;
   readonly scopes: readonly S[];
-  /** When none is asked for. */
+  /** Scope granted to a request without the scope parameter. */
   readonly defaultScope: S;
 }
 
@@ -25,12 +25,12 @@ export interface AuthorizeRequest<S extends string> {
   readonly state: string | null;
 }
 
-/** As RFC 6749 and RFC 8707 name them. */
+/** Error codes of an invalid authorization request, from RFC 6749 and RFC 8707. */
 export type AuthorizeError = 'invalid_request' | 'unsupported_response_type' | 'invalid_scope' | 'invalid_target';
 
 export type AuthorizeVerdict<S extends string> =
   | { readonly kind: 'asked'; readonly request: AuthorizeRequest<S> }
-  /** For the client. */
+  /** The request is invalid; the client gets the error at its redirect URI. */
   | {
       readonly kind: 'refused';
       readonly redirectUri: string;
@@ -38,10 +38,10 @@ export type AuthorizeVerdict<S extends string> =
       readonly error: AuthorizeError;
       readonly description: string;
     }
-  /** For a page: nobody may be led anywhere. */
+  /** The client or redirect URI is not trusted. The user sees the error on a page, and the browser must not be redirected. */
   | { readonly kind: 'untrusted'; readonly reason: string };
 
-/** null: there is none, or there are several. */
+/** Returns the client id of a query, or null if the query has no client id or several. */
 export const clientIdOf = (values: QueryValues): string | null => {
   const [id = '', ...others] = values('client_id');
   return id === '' || others.length > 0 ? null : id;
@@ -74,11 +74,11 @@ interface Refusal {
   readonly description: string;
 }
 
-/** RFC 6749, 3.1: none of them may come twice. */
+/** Parameters that must not occur twice (RFC 6749, section 3.1). */
 const SINGLE = ['response_type', 'code_challenge', 'code_challenge_method', 'scope', 'state'];
-/** What a SHA-256 is in base64url. */
+/** Format of a SHA-256 hash in base64url. */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
-/** RFC 6749, appendix A.5. */
+/** Format of `state` (RFC 6749, appendix A.5). */
 const STATE = /^[ -~]*$/;
 
 const refusalOf = <S extends string>(values: QueryValues, { resource }: AuthorizationOffer<S>): Refusal | null => {
@@ -105,7 +105,10 @@ const scopesOf = <S extends string>(text: string, offer: AuthorizationOffer<S>):
   return parseScopes(text, offer.scopes);
 };
 
-/** Those that are named, in the order of `among`; null: none, or one that is not among them. */
+/**
+ * Parses a list of scopes and returns the scopes in the order of `among`. Returns null if the list is empty or has a scope outside
+ * `among`.
+ */
 export const parseScopes = <S extends string>(text: string, among: readonly S[]): readonly S[] | null => {
   const named = new Set(text.split(' ').filter((name) => name !== ''));
   const found = among.filter((scope) => named.has(scope));

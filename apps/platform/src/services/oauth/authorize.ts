@@ -1,4 +1,5 @@
-// A program asks to be connected: everything about its request is checked here, once, and kept for its user to decide on.
+// Authorization endpoint: an app asks to be connected to an account. The request is fully validated here, once, and stored until the user
+// decides.
 import { OAUTH_SCOPES, type OauthScope } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { networkOf } from '@tunnel/rules/net';
@@ -18,11 +19,11 @@ import { newRequestId } from './decide-request.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
 /**
- * What one that asks to be connected waits for its user.
+ * Time that a user has to decide on an authorization request.
  * @limit accounts: Consent page of an app, time to decide | 404 `OAUTH_REQUEST_UNKNOWN`
  */
 export const OAUTH_REQUEST_MS = 10 * 60_000;
-/** Requests that wait, of all networks; one more ends the oldest. */
+/** Maximum number of pending authorization requests from all networks. A further request deletes the oldest. */
 export const OAUTH_REQUESTS_MAX = 10_000;
 
 export interface AuthorizeContext extends Pick<ServiceContext, 'db' | 'clock'> {
@@ -33,8 +34,8 @@ export interface AuthorizeContext extends Pick<ServiceContext, 'db' | 'clock'> {
 const DEFAULT_SCOPE: OauthScope = 'tunnels:read';
 
 /**
- * Where the browser goes: to the consent page, or back to the client with what is wrong. Throws OAUTH_CLIENT_REFUSED when nobody may be
- * led anywhere, and OAUTH_CLIENTS_BUSY.
+ * Returns the redirect target of the browser: the consent page, or the client's redirect URI with an error. Throws OAUTH_CLIENT_REFUSED
+ * if the browser must not be redirected, and OAUTH_CLIENTS_BUSY.
  */
 export const authorize = async (context: AuthorizeContext, values: QueryValues, address: string): Promise<string> => {
   const { issuer, resource } = context.addresses;
@@ -85,7 +86,10 @@ const keepRequest = async (
   return id;
 };
 
-/** The oldest, not the newest: a flood of strangers must last as long as somebody thinks to take that one's request. */
+/**
+ * Deletes the oldest pending requests above the limit. A flood of requests can displace a user's request only if the flood lasts as long
+ * as the user takes to decide.
+ */
 const endOldest = async ({ db }: Pick<AuthorizeContext, 'db'>): Promise<void> => {
   await sql`
     delete from oauth_requests where id in (

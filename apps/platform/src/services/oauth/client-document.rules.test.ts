@@ -10,9 +10,9 @@ import {
 
 const ID = 'https://app.example.com/oauth/client.json';
 
-describe('a client id that is a URL', () => {
+describe('a client ID URL', () => {
   it.each([ID, 'https://a.example/x', 'https://a.example:8443/x/?v=1', 'https://a.example//x', 'https://[::1]/x'])(
-    'may be %s, and is what a parser of URLs makes of it',
+    'can be %s, which equals its normalized form',
     (id) => {
       expect([isDocumentUrl(id), problemOfDocumentUrl(id, false)]).toEqual([true, null]);
       expect(new URL(id).href).toBe(id);
@@ -44,22 +44,22 @@ describe('a client id that is a URL', () => {
     ['https://[::ffff:127.0.0.1]/x', 'is not a normalized URL with a path'],
     ['https://[0::1]/x', 'is not a normalized URL with a path'],
     [`https://a.example/${'x'.repeat(2000)}`, 'is too long'],
-  ])('is refused: %j', (id, problem) => {
+  ])('is rejected: %j', (id, problem) => {
     expect(problemOfDocumentUrl(id, false)).toBe(problem);
   });
 
-  it('may be http at home', () => {
+  it('can be http if private clients are allowed', () => {
     expect(problemOfDocumentUrl('http://127.0.0.1:4000/client.json', true)).toBeNull();
     expect(problemOfDocumentUrl('http://127.0.0.1:4000/', true)).toBe('has no path');
     expect(isDocumentUrl('client_4fK2mQ9xVbT7RsLpZ0aE')).toBe(false);
   });
 });
 
-describe('the document', () => {
+describe('the client document', () => {
   const GOOD = { client_id: ID, client_name: 'Example', redirect_uris: ['https://app.example.com/cb'] };
   const judge = (change: object) => judgeClientDocument(ID, JSON.stringify({ ...GOOD, ...change }));
 
-  it('makes a client', () => {
+  it('defines a client, with the host as name if the name is unusable', () => {
     const client = { id: ID, host: 'app.example.com', name: 'Example', redirectUris: ['https://app.example.com/cb'] };
     expect(judge({ token_endpoint_auth_method: 'none', other: 1 })).toEqual({ kind: 'client', client });
     expect(judge({ client_name: 7 })).toMatchObject({ client: { name: 'app.example.com' } });
@@ -83,7 +83,7 @@ describe('the document', () => {
       'the client document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
     ],
     [
-      // A stranger's words do not turn the text of our page.
+      // Control characters of a client must not change the text of the error page.
       { redirect_uris: ['x:\u202eevil\n\u0000\u200blla'] },
       'the client document lists a redirect URI that is neither https nor http on localhost: x: evil lla',
     ],
@@ -91,11 +91,11 @@ describe('the document', () => {
       { token_endpoint_auth_method: 'client_secret_basic' },
       'the client uses client authentication, but only public clients are supported',
     ],
-  ])('is refused with %j', (change, reason) => {
+  ])('is rejected with %j', (change, reason) => {
     expect(judge(change)).toEqual({ kind: 'refused', reason });
   });
 
-  it.each(['', 'null', '[]', '"text"', '{', '<html>'])('is refused when it is %j', (text) => {
+  it.each(['', 'null', '[]', '"text"', '{', '<html>'])('is rejected if it is %j', (text) => {
     expect(judgeClientDocument(ID, text)).toEqual({
       kind: 'refused',
       reason: 'the client document is not a JSON object',
@@ -107,9 +107,9 @@ it.each([
   ['Example\u202eelpmaxE\u0000\u200b\n\nApp ', 'Example elpmaxE App'],
   ['\u{1f600}'.repeat(200), '\u{1f600}'.repeat(100)],
   ['\ud83d alone', 'alone'],
-  // Marks are drawn over each other, and over the host in the line above.
+  // Combining marks are drawn over each other, and could cover the host in the line above.
   [`x${'\u0301'.repeat(90)}y`, 'x\u0301\u0301\u0301y'],
-])('a name is a line as it reads: %j', (name, plain) => {
+])('a client name is reduced to one readable line: %j', (name, plain) => {
   expect(plainName(name)).toBe(plain);
 });
 
@@ -124,11 +124,11 @@ it.each([
   ['no-cache', 60_000],
   ['max-age=x', 60_000],
   ['max-age=-1', 60_000],
-])('a document with cache-control %j is believed for %i ms', (header, ms) => {
+])('a client document with cache-control %j is cached for %i ms', (header, ms) => {
   expect(documentLifeMs(header)).toBe(ms);
 });
 
-describe('private addresses', () => {
+describe('private OAuth clients', () => {
   const home = { host: '127.0.0.1', publicHost: 'localhost', trustedProxies: [] };
 
   it.each([
@@ -139,7 +139,7 @@ describe('private addresses', () => {
     ['auto', { ...home, trustedProxies: ['127.0.0.1'] }, false],
     [true, { ...home, host: '0.0.0.0' }, true],
     [false, home, false],
-  ] as const)('with %j in %j: %s', (setting, around, allowed) => {
+  ] as const)('with allow_private_clients %j and the network %j are allowed: %s', (setting, around, allowed) => {
     expect(allowsPrivateClients(setting, around)).toBe(allowed);
   });
 });

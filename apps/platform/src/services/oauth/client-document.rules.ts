@@ -1,45 +1,51 @@
-// Clients that name themselves by the URL of a document about them: which URLs may be one, what the document must say, for how long it
-// is believed, and whether it may lie on a private address.
+// OAuth clients with the URL of a metadata document as client id. Rules for the URL, for the content of the document, for how long the
+// document is cached, and for documents on private addresses.
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { hostOfUri, isHostAsShown, problemOfRedirectUri } from '@tunnel/rules/sign-in';
 
-/** a program lists a handful; each is compared at each request */
+/** Maximum number of redirect URIs in a client document. Clients list a handful, and every request compares all of them. */
 const OAUTH_REDIRECT_URIS_MAX = 100;
-/** what a client calls itself: a line in a dialog */
+/** Maximum length of a client's name: a line in a dialog. */
 const OAUTH_CLIENT_NAME_MAX_CHARS = 100;
-/** of a stranger’s text that a page quotes */
+/** Maximum length of text from a client document that a page quotes. */
 const OAUTH_SHOWN_CHARS = 200;
-/** a document about a client is believed for so long whatever it says: a flow asks for it more than once */
+/**
+ * Minimum time that a client document is cached, regardless of its cache headers, because a sign-in flow needs the document more than
+ * once.
+ */
 const OAUTH_DOCUMENT_LIFE_MIN_MS = 60_000;
-/** and no longer than that: a redirect URI that was taken back must end */
+/** Maximum time that a client document is cached, so that a removed redirect URI becomes invalid. */
 const OAUTH_DOCUMENT_LIFE_MAX_MS = 24 * 60 * 60_000;
 
-/** What is left of a client when it was found to be in order, wherever it comes from. */
+/** Validated OAuth client, either from a client document or registered by an operator. */
 export interface OauthClient {
   readonly id: string;
-  /** Who that is, as far as anybody knows. */
+  /** Host of the client, which is the most reliable information about its identity. */
   readonly host: string;
-  /** What it calls itself. */
+  /** Display name that the client gives itself. */
   readonly name: string;
   readonly redirectUris: readonly string[];
 }
 
 export type ClientVerdict =
   | { readonly kind: 'client'; readonly client: OauthClient }
-  /** `reason` for people; it may quote the document, a stranger's words. */
+  /** The client is rejected. `reason` is a text for users, and can quote text from the untrusted document. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** In its one spelling: lower case, no user, no backslash, nothing that a parser would mend. */
+/** Pattern of a host in normalized form: lower case, without user name, backslash, or anything that a URL parser would correct. */
 const HOST = '(?:[a-z0-9-]+(?:\\.[a-z0-9-]+)*|\\[[0-9a-f:.]+\\])(?::\\d{1,5})?';
 const CHARACTER = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
 const URL_FORM = new RegExp(`^https?://${HOST}(/(?:${CHARACTER}|/)*)(?:\\?(?:${CHARACTER}|[/?])*)?$`);
 const DOTS = /^(?:\.|%2e){1,2}$/i;
 
-/** Ids of clients that an operator registered are no URLs. */
+/** Returns true if the client id is the URL of a client document. Ids of clients registered by an operator are not URLs. */
 export const isDocumentUrl = (clientId: string): boolean => /^https?:/i.test(clientId);
 
-/** Completes "the client id …"; null: a document may be looked for there. `allowHttp`: at home, where nobody else listens. */
+/**
+ * Returns the problem with the URL of a client document, as a text that completes "the client id …", or null if the document can be
+ * fetched. `allowHttp` is for a platform used only on its own computer, where no attacker can intercept connections.
+ */
 export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): string | null => {
   if (clientId.length > RULE_LIMITS.OAUTH_URI_MAX_CHARS) return 'is too long';
   if (!allowHttp && !clientId.startsWith('https://')) return 'is not an https URL';
@@ -49,19 +55,22 @@ export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): stri
   if (path === undefined) return UNUSUAL;
   if (path === '/') return 'has no path';
   if (path.split('/').some((segment) => DOTS.test(segment))) return 'has a dot segment in its path';
-  // What people are shown as its host is where the document is fetched: `0x7f.1` would be another one.
+  // The host shown to users must be the host from which the document is fetched. For `0x7f.1`, the hosts would differ.
   return isHostAsShown(clientId) ? null : UNUSUAL;
 };
 
 /** Names of the operator. A client id with one of these names would make a stranger's program look official. */
 export interface OperatorNames {
-  /** `[server] domain`. Tenants have hosts below this domain. */
+  /** Setting `[server] domain`. The hosts of tenants' tunnels are below this domain. */
   readonly domain: string;
-  /** Scheme, host and port of `public_url`, without the port that is usual for the scheme. */
+  /** Scheme, host and port of `public_url`, without the default port of the scheme. */
   readonly publicOrigin: string;
 }
 
-/** Completes "the client id …", or returns null. The consent page shows the host of the client id, so a tenant's tunnel would look like the operator's program. */
+/**
+ * Returns the problem with the host of a client id, as a text that completes "the client id …", or null. The consent page shows the host,
+ * so a client on a tenant's tunnel would look like the operator's program.
+ */
 export const problemOfClientHost = (clientId: string, { domain, publicOrigin }: OperatorNames): string | null => {
   const [origin = ''] = /^https?:\/\/[^/?]*/.exec(clientId) ?? [];
   const hostname = origin.replace(/^https?:\/\/|:\d+$/g, '');
@@ -72,7 +81,7 @@ export const problemOfClientHost = (clientId: string, { domain, publicOrigin }: 
 
 const UNUSUAL = 'is not a normalized URL with a path';
 
-/** `text`: the answer at that URL. */
+/** Validates a client document. `text` is the response body from the URL `clientId`. */
 export const judgeClientDocument = (clientId: string, text: string): ClientVerdict => {
   const document = objectOf(text);
   if (document === null) return refuse('the client document is not a JSON object');
@@ -117,25 +126,25 @@ const problemOfUris = (uris: unknown): string | null => {
   return null;
 };
 
-/** As a name is shown; '': it has none. */
+/** Converts a client's name to a single line for display. Returns an empty text if the client has no name. */
 export const plainName = (name: unknown): string =>
   typeof name === 'string' ? oneLine(name, OAUTH_CLIENT_NAME_MAX_CHARS) : '';
 
 /**
- * A stranger's words, one line as it reads: without what turns the direction of text, hides, or breaks the line. Of characters as people
- * count them; a lone half of one is no text.
+ * Converts untrusted text to a single line that is displayed as written: without line breaks and without invisible or direction-changing
+ * characters. Counts characters as users see them; unpaired surrogates are removed.
  */
 const oneLine = (text: string, maxChars: number): string => {
   const plain = text
     .slice(0, RULE_LIMITS.OAUTH_URI_MAX_CHARS)
     .replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ')
-    // A heap of marks on one letter is drawn over the lines above; no language needs more.
+    // Many combining marks on one letter would cover the lines above. No language needs more than three.
     .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
   return [...plain].slice(0, maxChars).join('').trim();
 };
 
-/** How long a document is believed, by the cache-control that came with it. */
+/** Returns how long a client document is cached, according to its cache-control header. */
 export const documentLifeMs = (cacheControl: string | undefined): number => {
   const seconds = /(?:^|[\s,])max-age="?(\d{1,12})/i.exec(cacheControl ?? '')?.[1];
   const isShort = seconds === undefined || /no-store|no-cache/i.test(cacheControl ?? '');
@@ -145,17 +154,18 @@ export const documentLifeMs = (cacheControl: string | undefined): number => {
 };
 
 export interface ClientSurroundings {
-  /** `[platform] host`. */
+  /** Address on which the platform listens: the setting `[platform] host`. */
   readonly host: string;
-  /** Of `[platform] public_url`. */
+  /** Hostname of `[platform] public_url`. */
   readonly publicHost: string;
-  /** Those of `[platform]` and of `[server]`. */
+  /** Trusted proxies of `[platform]` and `[server]`. */
   readonly trustedProxies: readonly string[];
 }
 
 /**
- * Whether documents may lie on private addresses and come over http: `[platform.oauth] allow_private_clients`. "auto": while everything
- * says that the platform is for this machine only. Behind an edge or another proxy it listens on loopback and is public all the same.
+ * Returns true if client documents may be on private addresses and use http, according to `[platform.oauth] allow_private_clients`.
+ * "auto" allows both only if every setting indicates that the platform is used only on this computer. Behind an edge or another proxy, a
+ * platform listens on loopback and is public nevertheless.
  */
 export const allowsPrivateClients = (setting: 'auto' | boolean, around: ClientSurroundings): boolean => {
   if (setting !== 'auto') return setting;

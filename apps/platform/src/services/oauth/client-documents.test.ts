@@ -18,7 +18,7 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 let clock: FakeClock;
 let server: Server;
 let origin: string;
-/** Paths that were asked for. */
+/** Paths of the requests received so far. */
 let asked: string[];
 let answer: Answer;
 
@@ -52,8 +52,8 @@ const documentsThat = ({ allowPrivate = true, lookup }: { allowPrivate?: boolean
 
 const refusal = (reason: unknown) => ({ kind: 'refused', reason });
 
-describe('a document', () => {
-  it('is fetched once for all who ask for it, and believed for as long as it says', async () => {
+describe('a client document', () => {
+  it('is fetched once for concurrent requests, and cached as long as its header says', async () => {
     const documents = documentsThat({});
     answer = (request, response) => {
       response.setHeader('cache-control', 'max-age=600');
@@ -73,7 +73,7 @@ describe('a document', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('that was refused is not asked for again within a minute', async () => {
+  it('that was refused is not fetched again within a minute', async () => {
     const documents = documentsThat({});
     const url = `${origin}/client.json`;
     answer = (_, response) => void response.writeHead(404, { 'cache-control': 'max-age=86400' }).end();
@@ -119,7 +119,7 @@ describe('a document', () => {
     expect(asked).toEqual(['/client.json']);
   });
 
-  it('that drips is given up after five seconds, and holds up nobody else in the meantime', async () => {
+  it('that drips is given up after five seconds, without delaying other networks', async () => {
     const documents = documentsThat({});
     answer = (request, response) => {
       if (request.url?.startsWith('/drip') === true) response.write('{');
@@ -139,7 +139,7 @@ describe('a document', () => {
     expect(await documents.find(`${origin}/new`, 'drips')).toMatchObject({ kind: 'client' });
   });
 
-  it('is fetched beside fifteen others at most; whoever asks for one of them waits with it', async () => {
+  it('is fetched beside at most fifteen others, and requests for the same document share one fetch', async () => {
     const documents = documentsThat({});
     const waiting: (() => void)[] = [];
     answer = (request, response) => void waiting.push(() => good(request, response));
@@ -154,7 +154,7 @@ describe('a document', () => {
   });
 });
 
-describe('what only this machine reaches is not reached for a stranger', () => {
+describe('a client ID at a private address is refused', () => {
   const never = (): Promise<string[]> => Promise.reject(new Error('asked'));
 
   it.each([
@@ -184,7 +184,7 @@ describe('what only this machine reaches is not reached for a stranger', () => {
   });
 });
 
-describe('a client that looks like the operator', () => {
+describe("a client ID that looks like the operator's", () => {
   const find = (url: string, overrides: object) =>
     createClientDocuments(loadServerConfig({ env: {}, overrides }), clock).find(url, 'a');
   const PUBLIC = {
@@ -193,7 +193,7 @@ describe('a client that looks like the operator', () => {
   };
 
   it.each(['https://official.tunnels.example.com/client.json', 'https://a.b.tunnels.example.com:8443/client.json'])(
-    'is refused below the domain of tunnels: %s',
+    'is refused below the tunnel domain: %s',
     async (url) => {
       expect(await find(url, PUBLIC)).toEqual(
         refusal('the client id is below tunnels.example.com, where anyone can open a tunnel'),
@@ -201,7 +201,7 @@ describe('a client that looks like the operator', () => {
     },
   );
 
-  it('is refused at the address of the platform, and nothing is fetched', async () => {
+  it("is refused at the platform's address without a fetch", async () => {
     for (const url of ['https://platform.example.com/client.json', 'https://platform.example.com:443/client.json']) {
       expect(await find(url, PUBLIC)).toMatchObject({
         kind: 'refused',
@@ -210,17 +210,17 @@ describe('a client that looks like the operator', () => {
     }
   });
 
-  it("is nobody on a machine of one's own, where tunnels are clients too", async () => {
+  it('is accepted on a local server, where tunnels can be clients', async () => {
     const url = `${origin.replace('127.0.0.1', 'shop.localhost')}/client.json`;
     expect(await find(url, {})).not.toMatchObject({ reason: expect.stringContaining('the client id') });
   });
 });
 
-describe('a document on this machine', () => {
+describe('a client document on this machine', () => {
   const find = (overrides: object) =>
     createClientDocuments(loadServerConfig({ env: {}, overrides }), clock).find(`${origin}/client.json`, 'a');
 
-  it('is read while the platform is for this machine alone, or told to', async () => {
+  it('is fetched if the platform is local or private clients are allowed', async () => {
     expect(await find({})).toMatchObject({ kind: 'client' });
     const told = { public_url: 'https://platform.example.com', oauth: { allow_private_clients: true } };
     expect(await find({ platform: told })).toMatchObject({ kind: 'client' });
@@ -229,11 +229,11 @@ describe('a document on this machine', () => {
   it.each([
     { platform: { host: '0.0.0.0' } },
     { platform: { public_url: 'https://platform.example.com' } },
-    // Bound to loopback, and public all the same.
+    // Bound to loopback, but public through a trusted proxy.
     { platform: { trusted_proxies: ['127.0.0.1'] } },
     { server: { trusted_proxies: ['127.0.0.1'] } },
     { platform: { oauth: { allow_private_clients: false } } },
-  ])('is not asked for with %j', async (overrides) => {
+  ])('is not fetched with %j', async (overrides) => {
     expect(await find(overrides)).toEqual(refusal('the client id is not an https URL'));
     expect(asked).toEqual([]);
   });

@@ -1,5 +1,5 @@
-// Documents about clients, at the URLs that are their ids: fetched by the guard against SSRF, judged, and believed for a while. Strangers
-// name these URLs, so everything is bounded: time, bytes, how many at once, how many for one network, how many are kept.
+// Fetches, validates and caches client documents, which are at the URLs used as client ids. Strangers choose the URLs, so a guard against
+// SSRF fetches the documents, and everything is limited: time, bytes, concurrent requests in total and per network, and cached documents.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
@@ -15,27 +15,30 @@ import {
   problemOfDocumentUrl,
 } from './client-document.rules.ts';
 
-/** Of a document about a client; honest ones have a few hundred. */
+/** Maximum size of a client document. Usual documents have a few hundred bytes. */
 const OAUTH_DOCUMENT_MAX_BYTES = 64 * 1024;
-/** For such a document, from the look-up of the name to its last byte: a person waits. */
+/** Timeout for fetching a client document, from the DNS lookup to the last byte. Short, because a user is waiting. */
 export const OAUTH_DOCUMENT_TIMEOUT_MS = 5000;
-/** Documents and refusals that are known; the one that was asked for longest ago leaves first. */
+/** Maximum number of cached documents and rejections. The least recently used is evicted first. */
 const OAUTH_DOCUMENTS_MAX = 1000;
-/** Why one was refused is known for so long: its makers correct it and try again. */
+/** How long the rejection of a document is cached. Short, because developers correct a document and try again. */
 const OAUTH_DOCUMENT_REFUSED_MS = 60_000;
-/** Documents fetched at once; more callers are told to come back. */
+/** Maximum number of concurrent fetches of documents. Further callers get OAUTH_CLIENTS_BUSY. */
 export const OAUTH_DOCUMENTS_AT_ONCE = 16;
-/** The share of one network, so that slow servers of one stranger delay only that stranger. */
+/** Maximum number of concurrent fetches per network, so that a stranger's slow servers delay only that stranger. */
 export const OAUTH_DOCUMENTS_PER_NETWORK = 4;
-/** What a caller is told to wait while too many are fetched: as long as one may take. */
+/** Retry-After value for callers while too many documents are fetched: the timeout of a fetch. */
 const OAUTH_BUSY_RETRY_AFTER_SECS = 5;
 
 export interface ClientDocumentsOptions {
-  /** Its rule on addresses knows whether private ones are allowed. */
+  /** Fetch function that rejects forbidden addresses, including private addresses unless allowed. */
   readonly fetch: GuardedFetch;
-  /** As for private addresses: over http anybody in between writes the document. */
+  /**
+   * True if documents may use http. Allowed in the same cases as private addresses, because over http, any network node on the path could
+   * change the document.
+   */
   readonly allowHttp: boolean;
-  /** Names that no client may have. null: the platform is for this machine only. */
+  /** Names that clients must not use. Null if the platform is used only on this computer. */
   readonly operator: OperatorNames | null;
   readonly clock: Clock;
 }
@@ -48,7 +51,7 @@ interface Fetched {
 export class ClientDocuments {
   readonly #options: ClientDocumentsOptions;
   readonly #known: Cache<string, ClientVerdict>;
-  /** By URL: who asks for the same one waits for the same answer. */
+  /** Fetches in progress by URL. Requests for the same URL share a fetch. */
   readonly #underWay = new Map<string, Promise<ClientVerdict>>();
   readonly #underWayOf = new Map<string, number>();
 
@@ -57,7 +60,7 @@ export class ClientDocuments {
     this.#known = new Cache({ max: OAUTH_DOCUMENTS_MAX, clock: options.clock });
   }
 
-  /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
+  /** Finds the client of a document URL. `network` is the network of the caller. Throws OAUTH_CLIENTS_BUSY. */
   async find(url: string, network: string): Promise<ClientVerdict> {
     const { allowHttp, operator } = this.#options;
     const problem =
@@ -114,7 +117,10 @@ const refuse = (reason: string): Fetched => ({
   lifeMs: OAUTH_DOCUMENT_REFUSED_MS,
 });
 
-/** As the configuration has it: at home a program's document may lie on this machine. */
+/**
+ * Creates the document cache according to the configuration. On a platform used only on its own computer, documents may be on private
+ * addresses.
+ */
 export const createClientDocuments = (
   { platform, server }: Pick<ServerConfig, 'platform' | 'server'>,
   clock: Clock,

@@ -1,4 +1,4 @@
-// Who asks to be connected: programs with a document about themselves, and those that an operator registered because they have none.
+// OAuth clients: apps with a client document, and clients without a document, which an operator registers.
 
 import { Fault } from '@tunnel/errors';
 import { problemOfRedirectUri } from '@tunnel/rules/sign-in';
@@ -17,7 +17,7 @@ export interface ClientSources {
   readonly documents: Pick<ClientDocuments, 'find'>;
 }
 
-/** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
+/** Finds a client. `network` is the network of the caller. Throws OAUTH_CLIENTS_BUSY. */
 export const findClient = (
   { db, documents }: ClientSources,
   clientId: string,
@@ -41,11 +41,14 @@ const registered = async (db: Db, id: string): Promise<ClientVerdict> => {
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
   if (row === undefined) return NOT_REGISTERED;
-  // The operator vouches for the name.
+  // The operator has chosen the name, so the name can take the place of a host.
   return { kind: 'client', client: { id, host: row.name, name: row.name, redirectUris: row.redirect_uris.split(' ') } };
 };
 
-/** false: an operator revoked it since it asked. It stays as it is until the transaction is over. */
+/**
+ * Returns false if an operator has revoked the client since its request. Locks the client's row, so that the state cannot change before
+ * the transaction ends.
+ */
 export const isClientInOrder = async (trx: Transaction<Schema>, clientId: string): Promise<boolean> => {
   if (isDocumentUrl(clientId)) return true;
   const row = await trx
@@ -58,7 +61,7 @@ export const isClientInOrder = async (trx: Transaction<Schema>, clientId: string
   return row !== undefined;
 };
 
-// What operators do with the latter, from the console.
+// Functions for operators at the console, for registered clients.
 
 export interface RegisteredClient {
   readonly id: string;
@@ -97,7 +100,7 @@ export const createOauthClient = async (
   return { id, name, redirectUris, createdAt, revokedAt: null };
 };
 
-/** Those that were ever registered, newest first. */
+/** Lists all registered clients, including revoked clients, newest first. */
 export const listOauthClients = async ({ db }: Pick<OperatorContext, 'db'>): Promise<RegisteredClient[]> => {
   const rows = await db.selectFrom('oauth_clients').selectAll().orderBy('created_at', 'desc').orderBy('id').execute();
   return rows.map((row) => ({
@@ -109,7 +112,7 @@ export const listOauthClients = async ({ db }: Pick<OperatorContext, 'db'>): Pro
   }));
 };
 
-/** It asks for nothing any more, and what was allowed to it has ended. Throws OAUTH_CLIENT_UNKNOWN. */
+/** Revokes a registered client. Its grants end, and further requests are rejected. Throws OAUTH_CLIENT_UNKNOWN. */
 export const revokeOauthClient = async (
   { db, clock }: OperatorContext,
   actor: OperatorActor,

@@ -1,4 +1,5 @@
-// The user decides on a request: what is shown of it, and what becomes of it. Allowed, it is a grant with a code that the program redeems.
+// Consent page: shows an authorization request to the user and applies the decision. If the user allows the request, a grant and a code
+// are created, and the app redeems the code.
 import {
   OAUTH_SCOPES,
   type OauthDecided,
@@ -20,10 +21,10 @@ import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
-/** Lifetime of an authorization code. Programs redeem it at once, and a code found in a log later is worthless. */
+/** Lifetime of an authorization code. Apps redeem a code at once, and a code found in a log later is worthless. */
 export const OAUTH_CODE_MS = 60_000;
 /**
- * Programs that one account has connected; one more ends the one that was used longest ago.
+ * Maximum number of apps connected to an account. A further app disconnects the least recently used app.
  * @limit accounts: Connected apps per account | the least recently used app is disconnected
  */
 export const OAUTH_GRANTS_PER_ACCOUNT_MAX = 100;
@@ -36,10 +37,16 @@ const REQUEST_ID = new RegExp(`^${REQUEST_PREFIX}_[0-9A-Za-z]{20}$`);
 
 export const newRequestId = (): string => randomId(REQUEST_PREFIX);
 
-/** Anything else is an id of nothing, and never reaches a query, which would refuse some of it. */
+/**
+ * Returns true if the text can be the id of a request. Other texts never reach a query, because PostgreSQL would reject some of them with
+ * an error.
+ */
 const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
 
-/** Throws OAUTH_REQUEST_UNKNOWN. It is nobody's until somebody decides: whoever has the link may look at it. */
+/**
+ * Returns a pending authorization request. Until the decision, a request belongs to no account, so any user with the link can see it.
+ * Throws OAUTH_REQUEST_UNKNOWN.
+ */
 export const showOauthRequest = async ({ db, clock }: Context, id: string): Promise<OauthRequest> => {
   if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
   const row = await db
@@ -60,7 +67,10 @@ export const showOauthRequest = async ({ db, clock }: Context, id: string): Prom
   };
 };
 
-/** Once. Throws OAUTH_REQUEST_UNKNOWN, and API_BAD_REQUEST for scopes that cannot be allowed: then it may be decided again. */
+/**
+ * Applies the user's decision on a request. A request can be decided only once. Throws OAUTH_REQUEST_UNKNOWN, and API_BAD_REQUEST for
+ * scopes that cannot be granted; the request then stays pending.
+ */
 export const decideOauthRequest = async (
   context: Context & CreationContext & { readonly addresses: OauthAddresses },
   { userId, epoch }: LoggedInActor,
@@ -70,14 +80,15 @@ export const decideOauthRequest = async (
   if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
   const now = clock.now();
   return db.transaction().execute(async (trx) => {
-    // First, as everywhere: the account's grants are counted one after the other.
+    // The account is locked first, as everywhere else, so that its grants are counted one after the other.
     const user = await trx
       .selectFrom('users')
       .select(['epoch', 'status', 'deleted_at'])
       .where('id', '=', userId)
       .forNoKeyUpdate()
       .executeTakeFirst();
-    // What began before a suspension, a deletion or a new password gives nothing after it: the grant would have the epoch of after.
+    // A request that began before a suspension, a deletion or a new password must not create a grant afterwards, because the grant would
+    // have the new epoch.
     const isSame = user?.deleted_at === null && user.status === 'active' && user.epoch === epoch;
     if (!isSame) throw new Fault('ACCESS_TOKEN_INVALID');
     const asked = await takeRequest(trx, id, now);
@@ -91,10 +102,10 @@ export const decideOauthRequest = async (
   });
 };
 
-/** A fault later in the transaction puts it back. */
+/** Deletes a pending request and returns its row. An error later in the transaction restores the request. */
 const takeRequest = async (trx: Transaction<Schema>, id: string, now: number): Promise<Asked> => {
   const row = await trx.selectFrom('oauth_requests').select('client_id').where('id', '=', id).executeTakeFirst();
-  // Before the request is locked, as an operator does who revokes its client.
+  // The client is locked before the request, in the same order as when an operator revokes a client.
   if (row === undefined || !(await isClientInOrder(trx, row.client_id))) throw new Fault('OAUTH_REQUEST_UNKNOWN');
   const asked = await trx
     .deleteFrom('oauth_requests')
@@ -125,7 +136,7 @@ interface Allowed {
   readonly now: number;
 }
 
-/** Gives the code, of which only the hash is kept. */
+/** Creates a grant and returns its code. Only the hash of the code is stored. */
 const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scopes, now }: Allowed): Promise<string> => {
   const at = new Date(now);
   const { id: grantId } = await trx
@@ -160,7 +171,10 @@ const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scope
   return code;
 };
 
-/** Those over the limit of an account, the one that was used longest ago first. Never the one just given, however young the others are. */
+/**
+ * Ends the least recently used grants above the account's limit. The new grant is never ended, even if all other grants were used more
+ * recently.
+ */
 const endOldest = async (
   trx: Transaction<Schema>,
   { userId, given, now }: { readonly userId: string; readonly given: string; readonly now: number },

@@ -1,4 +1,4 @@
-// Random lives of grants, with thieves about: whatever is shown in whatever order, nothing is given twice or after the end.
+// Random histories of grants with thieves: in any order of operations, nothing is given twice or after the end of a grant.
 import { randomCases } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -45,7 +45,7 @@ interface Grant {
   readonly scopes: readonly string[];
   readonly epoch: number;
   revoked: boolean;
-  /** Seen dead once: it must never give anything again. */
+  /** True once the grant was seen dead; from then on the grant must never give anything again. */
   wasDead: boolean;
 }
 
@@ -63,7 +63,7 @@ interface Token {
   successors: number;
 }
 
-/** Keeps what the tables keep, does what it is told, and expects of each thing that is given that it may be. */
+/** Stores the data of the database tables, performs the moves, and checks that every issued token was allowed. */
 class Ledger {
   readonly user = { status: 'active' as 'active' | 'suspended', epoch: 0 };
   readonly grants: Grant[] = [];
@@ -91,7 +91,7 @@ class Ledger {
     }
   }
 
-  /** What is dead now must stay so. */
+  /** Checks that dead grants stay dead. */
   look(): void {
     for (const grant of this.grants) {
       const alive = isGrantAlive(this.#facts(grant));
@@ -149,7 +149,7 @@ class Ledger {
     this.#give(token.grant, decision.scopes);
   }
 
-  /** Nothing for a grant that is dead, or was; nothing beyond it. */
+  /** Issues a token. Fails for a dead grant and for scopes beyond the grant. */
   #give(grant: Grant, scopes: readonly string[]): void {
     expect([isGrantAlive(this.#facts(grant)), grant.wasDead]).toEqual([true, false]);
     expect(scopes.length).toBeGreaterThan(0);
@@ -159,10 +159,10 @@ class Ledger {
   }
 }
 
-/** The newest with 0: so that chains grow. */
+/** Picks an item counted from the end: 0 is the newest item, so that chains of tokens grow. */
 const pick = <T>(list: readonly T[], nth: number): T | undefined => list.at(-1 - (nth % Math.max(1, list.length)));
 
-it('gives nothing twice, nothing to others, nothing beyond what was allowed, and nothing after the end', () => {
+it('any sequence of grant operations gives nothing twice, to other clients, beyond the scopes, or after the end', () => {
   let given = 0;
   fc.assert(
     fc.property(steps, (all) => {
@@ -176,6 +176,6 @@ it('gives nothing twice, nothing to others, nothing beyond what was allowed, and
     }),
     { numRuns: 150 },
   );
-  // A machine that refuses everything would pass the rest.
+  // Guards against a model that refuses every operation and would thus pass the remaining checks.
   expect(given).toBeGreaterThan(randomCases(100));
 });

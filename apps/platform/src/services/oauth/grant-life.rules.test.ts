@@ -36,18 +36,18 @@ const ENDED: readonly [string, Partial<GrantFacts>, string][] = [
   ['of a suspended account', { user: { status: 'suspended', epoch: 4 } }, 'is suspended'],
 ];
 
-describe('a grant', () => {
-  it.each(ENDED)('that is %s lives no more', (_what, change) => {
+describe('an OAuth grant', () => {
+  it.each(ENDED)('that is %s has ended', (_what, change) => {
     expect(isGrantAlive(GRANT)).toBe(true);
     expect(isGrantAlive({ ...GRANT, ...change })).toBe(false);
   });
 });
 
-describe('a code', () => {
+describe('an authorization code', () => {
   const decide = (code: CodeFacts, shown: Partial<ShownCode> = {}, now = NOW) =>
     decideCode(code, { ...SHOWN_CODE, ...shown }, now);
 
-  it('is redeemed by the client that asked for it, with or without the resource', () => {
+  it('is redeemed by its own client, with or without the resource', () => {
     expect(decide(CODE)).toEqual({ kind: 'redeem' });
     expect(decide(CODE, { resource: null })).toEqual({ kind: 'redeem' });
     expect(decide(CODE, {}, CODE.expiresAt - 1)).toEqual({ kind: 'redeem' });
@@ -62,63 +62,63 @@ describe('a code', () => {
     expect(decide(CODE, shown)).toEqual(refusal);
   });
 
-  it('is refused for another resource by its own name', () => {
+  it('is refused for another resource with invalid_target', () => {
     expect(decide(CODE, { resource: 'https://other.example/mcp' })).toMatchObject({ error: 'invalid_target' });
   });
 
-  it('is refused when it is a minute old', () => {
+  it('is refused after a minute', () => {
     expect(decide(CODE, {}, CODE.expiresAt)).toMatchObject({ reason: expect.stringContaining('expired') });
   });
 
-  it.each(ENDED)('is refused when its grant is %s', (_what, change, words) => {
+  it.each(ENDED)('is refused if its grant is %s', (_what, change, words) => {
     const refusal = { error: 'invalid_grant', reason: expect.stringContaining(words) };
     expect(decide({ ...CODE, grant: { ...GRANT, ...change } })).toMatchObject(refusal);
   });
 
-  it('that was used ends the grant, whoever shows it and however late', () => {
+  it('that is reused ends the grant, whatever the client and however late', () => {
     const used = { ...CODE, used: true };
     expect(decide(used)).toEqual({ kind: 'reuse' });
     expect(decide(used, { clientId: 'x', verifierMatches: false }, NOW * 100)).toEqual({ kind: 'reuse' });
   });
 });
 
-describe('a refresh token', () => {
+describe('an OAuth refresh token', () => {
   const decide = (token: GrantTokenFacts, shown: Partial<ShownGrantToken> = {}, now = NOW) =>
     decideGrantRefresh(token, { ...SHOWN_TOKEN, ...shown }, now, RULES);
 
-  it('gives all that was allowed, or as much of it as is asked for', () => {
+  it('gives all granted scopes, or a requested part of them', () => {
     expect(decide(TOKEN)).toEqual({ kind: 'rotate', again: false, scopes: GRANT.scopes });
     const narrowed = decide(TOKEN, { scopes: ['requests:read', 'requests:read'] });
     expect(narrowed).toEqual({ kind: 'rotate', again: false, scopes: ['requests:read'] });
   });
 
-  it('never gives more, and is not used up by asking', () => {
+  it('is refused for further scopes or another resource', () => {
     const refusal = { error: 'invalid_scope', reason: expect.stringContaining('only tunnels:read requests:read') };
     expect(decide(TOKEN, { scopes: ['tunnels:read', 'tunnels:close'] })).toMatchObject(refusal);
     expect(decide(TOKEN, { resource: 'https://other.example/mcp' })).toMatchObject({ error: 'invalid_target' });
   });
 
-  it('is refused for another client, also when it was rotated: a stranger ends nobody’s grant', () => {
+  it('is refused for another client, even if rotated, so that strangers cannot end a grant', () => {
     const rotated = { ...TOKEN, rotatedAt: NOW - 60_000 };
     for (const token of [TOKEN, rotated]) {
       expect(decide(token, { clientId: 'x' })).toMatchObject({ kind: 'refuse', error: 'invalid_grant' });
     }
   });
 
-  it('that was rotated works within its grace, then ends the grant', () => {
+  it('that was rotated works within its grace time and uses, then ends the grant', () => {
     const rotated = { ...TOKEN, rotatedAt: NOW - RULES.graceMs };
     expect(decide(rotated)).toMatchObject({ kind: 'rotate', again: true });
     expect(decide(rotated, {}, NOW + 1)).toEqual({ kind: 'reuse' });
     expect(decide({ ...rotated, graceUses: 2 })).toEqual({ kind: 'reuse' });
-    // Whatever it asks for.
+    // The reuse counts whatever scopes the client requests.
     expect(decide(rotated, { scopes: ['tunnels:close'] }, NOW + 1)).toEqual({ kind: 'reuse' });
   });
 
-  it('is refused when it has run out', () => {
+  it('is refused once expired', () => {
     expect(decide(TOKEN, {}, TOKEN.expiresAt)).toMatchObject({ error: 'invalid_grant' });
   });
 
-  it.each(ENDED)('is refused when its grant is %s', (_what, change, words) => {
+  it.each(ENDED)('is refused if its grant is %s', (_what, change, words) => {
     const token = { ...TOKEN, grant: { ...GRANT, ...change } };
     expect(decide(token)).toMatchObject({ error: 'invalid_grant', reason: expect.stringContaining(words) });
   });

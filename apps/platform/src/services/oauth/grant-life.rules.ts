@@ -1,32 +1,35 @@
-// Grants: what becomes of a code and of a refresh token that a program shows, and when all that comes of a grant has ended.
+// Rules for grants: how a presented code or refresh token is handled, and when a grant has ended.
 import { decideRefresh, type RefreshRules } from '@tunnel/rules/sign-in';
 
-/** What somebody allowed a program, and the account as it is now. */
+/** Permission that a user gave an app, and the current state of the user's account. */
 export interface GrantFacts {
   readonly clientId: string;
-  /** Whom its access tokens are for. */
+  /** Audience of the grant's access tokens. */
   readonly resource: string;
   readonly scopes: readonly string[];
-  /** By its owner, by the program, or because something of it was found in two hands. */
+  /** True if the grant was ended by its owner or by the app, or because a code or token was used twice. */
   readonly revoked: boolean;
-  /** The account's, when the grant was given. */
+  /** Epoch of the account when the grant was created. */
   readonly epoch: number;
   readonly user: { readonly status: 'active' | 'suspended'; readonly epoch: number };
 }
 
-/** A new password and a suspension raise the epoch, and so end all grants of before. It never lives again. */
+/**
+ * Returns true if the grant is active. A new password or a suspension increments the account's epoch, which ends all earlier grants. An
+ * ended grant never becomes active again.
+ */
 export const isGrantAlive = ({ revoked, epoch, user }: GrantFacts): boolean =>
   !revoked && user.status === 'active' && user.epoch === epoch;
 
 export interface TokenRefusal {
   readonly kind: 'refuse';
-  /** As RFC 6749 and RFC 8707 name it. */
+  /** Error code of the rejection, from RFC 6749 or RFC 8707. */
   readonly error: 'invalid_grant' | 'invalid_scope' | 'invalid_target';
-  /** For people. */
+  /** Explanation of the rejection for users and developers. */
   readonly reason: string;
 }
 
-/** It is in two hands: the grant ends, and with it everything that was given for it. */
+/** A code or token was used twice, so a second party has it. The grant ends, together with everything issued for it. */
 interface FoundTwice {
   readonly kind: 'reuse';
 }
@@ -42,11 +45,11 @@ const endedGrant = ({ user }: GrantFacts): TokenRefusal =>
 const otherResource = ({ resource }: GrantFacts, asked: string | null): TokenRefusal | null =>
   asked === null || asked === resource ? null : refuse('invalid_target', `resource: must be ${resource}`);
 
-// A code: shown once, by the program that asked for it, within a minute.
+// Codes: redeemed once, by the app that requested the code, within a minute.
 
 export interface CodeFacts {
   readonly grant: GrantFacts;
-  /** Of the request that it answers. */
+  /** Redirect URI of the authorization request for the code. */
   readonly redirectUri: string;
   readonly expiresAt: number;
   readonly used: boolean;
@@ -55,9 +58,9 @@ export interface CodeFacts {
 export interface ShownCode {
   readonly clientId: string;
   readonly redirectUri: string;
-  /** Whether the verifier that came with it makes the challenge that it was asked for with. */
+  /** True if the PKCE verifier sent with the code matches the challenge of the authorization request. */
   readonly verifierMatches: boolean;
-  /** null: none was named. */
+  /** Resource parameter of the token request, or null without the parameter. */
   readonly resource: string | null;
 }
 
@@ -65,9 +68,12 @@ export type CodeDecision = { readonly kind: 'redeem' } | FoundTwice | TokenRefus
 
 export const UNKNOWN_CODE = refuse('invalid_grant', 'the code is unknown');
 
-/** One that is refused is not used up: whoever has it without the verifier must not spoil it. */
+/**
+ * Decides on a presented code. A rejected code is not used up, so that an attacker with the code but without the verifier cannot
+ * invalidate it.
+ */
 export const decideCode = (code: CodeFacts, shown: ShownCode, now: number): CodeDecision => {
-  // First, whoever shows it and however late: somebody else has read it.
+  // Reuse is checked first, regardless of client and time: a second use means that another party has read the code.
   if (code.used) return { kind: 'reuse' };
   const { grant } = code;
   if (now >= code.expiresAt) return refuse('invalid_grant', 'the code has expired: codes are valid for a minute');
@@ -80,26 +86,26 @@ export const decideCode = (code: CodeFacts, shown: ShownCode, now: number): Code
   return otherResource(grant, shown.resource) ?? { kind: 'redeem' };
 };
 
-// A refresh token: rotated at every use, as those of log-ins are.
+// Refresh tokens: rotated at every use, like the refresh tokens of sign-ins.
 
 export interface GrantTokenFacts {
   readonly grant: GrantFacts;
   readonly expiresAt: number;
-  /** When its first successor was given out; null: it is unused. */
+  /** Time at which the token's first successor was issued; null for an unused token. */
   readonly rotatedAt: number | null;
-  /** Successors after the first. */
+  /** Number of successors issued for the token after the first. */
   readonly graceUses: number;
 }
 
 export interface ShownGrantToken {
   readonly clientId: string;
-  /** Of the access token alone; null: all that were allowed. */
+  /** Scopes requested for the access token; null for all granted scopes. */
   readonly scopes: readonly string[] | null;
   readonly resource: string | null;
 }
 
 export type GrantRefreshDecision =
-  /** `again`: once more within its grace. */
+  /** The token is exchanged. `again` is true for a repeated use within the grace period. */
   { readonly kind: 'rotate'; readonly again: boolean; readonly scopes: readonly string[] } | FoundTwice | TokenRefusal;
 
 export const UNKNOWN_TOKEN = refuse('invalid_grant', 'the refresh token is unknown or has expired');
@@ -117,7 +123,7 @@ export const decideGrantRefresh = (
   if (decision === 'reuse') return { kind: 'reuse' };
   if (decision === 'suspended' || decision === 'invalid') return endedGrant(grant);
   const { scopes } = shown;
-  // Before it is used up: a program that asks for too much may ask again.
+  // The scopes are checked before the token is used up, so that an app can try again after requesting too many scopes.
   if (scopes?.some((scope) => !grant.scopes.includes(scope))) {
     return refuse(
       'invalid_scope',

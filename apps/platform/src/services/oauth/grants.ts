@@ -1,4 +1,4 @@
-// Grants: what programs an account is connected to, how a connection ends, and whether one lives.
+// Grants: apps connected to an account, the end of a connection, and the check whether a grant is active.
 import { type OauthGrant, oauthScope } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
@@ -10,10 +10,10 @@ import { actorName, writeAudit } from '../shared/audit.ts';
 import { RecentLookups } from '../shared/recent-lookups.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
-/** Grants whose end is known without asking the database; for as long as the state of accounts. */
+/** Maximum number of grants in the cache. A grant is cached as long as the state of an account. */
 const KNOWN_GRANTS_MAX = 20_000;
 
-/** Which grants live, as it was at most two seconds ago; what this process ends is known at once. */
+/** Cache of active grants, at most two seconds old. A grant ended by this process is removed from the cache at once. */
 export class GrantCache {
   readonly #lookups: RecentLookups<{ readonly isRevoked: boolean }>;
 
@@ -21,7 +21,10 @@ export class GrantCache {
     this.#lookups = new RecentLookups({ clock, max: KNOWN_GRANTS_MAX, read: (id) => readGrant(db, id) });
   }
 
-  /** Of the grant alone: whether its account is in order, and still of its epoch, its token tells. */
+  /**
+   * Returns true if the grant was not revoked. Does not check the account: the caller compares the state and the epoch of the account
+   * with the token.
+   */
   async isAlive(grantId: string): Promise<boolean> {
     return (await this.#lookups.find(grantId))?.isRevoked === false;
   }
@@ -37,7 +40,7 @@ const readGrant = async (db: Db, id: string): Promise<{ readonly isRevoked: bool
   return row === undefined ? null : { isRevoked: row.revoked_at !== null };
 };
 
-/** Those with which something can still be done: not revoked, of the account's epoch, and used within the life of a refresh token. */
+/** Query for active grants: not revoked, with the current epoch of the account, and used within the lifetime of a refresh token. */
 const livingGrants = (db: Db, now: number) =>
   db
     .selectFrom('oauth_grants as grant')
@@ -48,7 +51,7 @@ const livingGrants = (db: Db, now: number) =>
     .where('user.status', '=', 'active')
     .where('grant.last_used_at', '>', new Date(now - LIMITS.REFRESH_TOKEN_SECS * 1000));
 
-/** The programs that are connected to the caller's account, the one used last first. One that never came for its token is not. */
+/** Lists the apps connected to the caller's account, most recently used first. A grant without a redeemed code is left out. */
 export const listGrants = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { userId }: UserActor,
@@ -68,7 +71,7 @@ export const listGrants = async (
   }));
 };
 
-/** For the metrics: of all accounts. */
+/** Counts the active grants of all accounts, for metrics. */
 export const countGrants = async ({ db, clock }: Pick<ServiceContext, 'db' | 'clock'>): Promise<number> => {
   const { living } = await livingGrants(db, clock.now())
     .select((rows) => rows.fn.countAll<number>().as('living'))
@@ -80,7 +83,10 @@ export interface GrantContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly grants: Pick<GrantCache, 'forget'>;
 }
 
-/** By its owner. Its tokens are refused at once here, and within two seconds by other processes. Throws OAUTH_GRANT_UNKNOWN. */
+/**
+ * Revokes a grant at the request of its owner. Its tokens are rejected at once by this process, and within two seconds by other
+ * processes. Throws OAUTH_GRANT_UNKNOWN.
+ */
 export const revokeGrant = async (
   { db, clock, grants }: GrantContext,
   actor: UserActor,
@@ -102,13 +108,13 @@ export const revokeGrant = async (
 
 export interface GrantEnd {
   readonly grantId: string;
-  /** `user:<id>`, or `system`: something of it was found in two hands. */
+  /** Actor of the audit entry: `user:<id>`, or `system` if a code or token of the grant was used twice. */
   readonly actor: string;
   readonly now: number;
   readonly reason?: 'code-reused' | 'token-reused' | 'client';
 }
 
-/** All that was given for it ends. false: it had ended before, or there is none. */
+/** Ends a grant and thereby everything issued for it. Returns false if the grant had already ended or does not exist. */
 export const endGrant = async (
   trx: Transaction<Schema>,
   { grantId, actor, now, reason }: GrantEnd,

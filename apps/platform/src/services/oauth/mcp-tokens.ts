@@ -1,4 +1,4 @@
-// Access tokens of programs that somebody connected: for /mcp alone, as long as their grant lives.
+// Access tokens of connected apps, accepted only at /mcp and only while their grant is active.
 
 import { OAUTH_SCOPES, type OauthScope } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -8,27 +8,27 @@ import type { SigningKeys } from '../auth/signing-keys.ts';
 import type { UserCache } from '../auth/users.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
-/** A program at /mcp: whose account it works for, and what it may do there. */
+/** Authenticated app at /mcp, with its account and its scopes. */
 export interface McpBearer {
   readonly userId: string;
   readonly grantId: string;
   readonly clientId: string;
   readonly scopes: readonly OauthScope[];
-  /** The account's, when the token was signed. */
+  /** Epoch of the account when the token was signed. */
   readonly epoch: number;
 }
 
 export interface McpTokens {
   /**
-   * null: not one for /mcp, or it has run out, or its grant has ended, by its owner or a new password. Throws ACCOUNT_SUSPENDED. The
-   * account and the grant are as they were at most two seconds ago.
+   * Checks an access token. Returns null if the token is not for /mcp or has expired, or if the grant was ended by its owner or by a new
+   * password. Throws ACCOUNT_SUSPENDED. The state of account and grant is at most two seconds old.
    */
   check(token: string): Promise<McpBearer | null>;
-  /** Of one that was let in: whether its grant lives on. Its token may have run out meanwhile. */
+  /** Returns true if the grant of an admitted app is still active. The app's token may have expired meanwhile. */
   isAlive(bearer: McpBearer): Promise<boolean>;
 }
 
-/** A client id is a URL, which may be long; the rest has some 600 characters. */
+/** Maximum length of an access token. A client id is a URL and can be long; the rest has about 600 characters. */
 const TOKEN_MAX_CHARACTERS = 8192;
 
 export interface SignedMcpTokensOptions {
@@ -36,7 +36,7 @@ export interface SignedMcpTokensOptions {
   readonly clock: Clock;
   readonly addresses: OauthAddresses;
   readonly users: Pick<UserCache, 'find'>;
-  /** Whether it lives. */
+  /** Source of the state of grants. Returns true if the grant was not revoked. */
   readonly grants: { isAlive(grantId: string): Promise<boolean> | boolean };
 }
 
@@ -65,7 +65,7 @@ export class SignedMcpTokens implements McpTokens {
     return this.#signed.issue(userId, { epoch, grant_id: grantId, client_id: clientId, scope: scopes.join(' ') });
   }
 
-  /** By the token alone; null: not one for /mcp, or it has run out. */
+  /** Returns the claims of a token without checking account and grant. Returns null if the token is not for /mcp or has expired. */
   claimsOf(token: string): Promise<McpBearer | null> {
     return this.#signed.check(token);
   }
@@ -74,14 +74,14 @@ export class SignedMcpTokens implements McpTokens {
     const claims = await this.#signed.check(token);
     if (claims === null) return null;
     const known = await this.#options.users.find(claims.userId);
-    // Before the epoch: suspending raises it, and the owner should learn why.
+    // The suspension is checked before the epoch: a suspension increments the epoch too, and the owner should learn the reason.
     if (known?.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
     return (await this.isAlive(claims)) ? claims : null;
   }
 
   async isAlive({ userId, epoch, grantId }: McpBearer): Promise<boolean> {
     const { users, grants } = this.#options;
-    // A suspension raises it too.
+    // The epoch also changes when the account is suspended.
     const known = await users.find(userId);
     return known?.epoch === epoch && (await grants.isAlive(grantId));
   }

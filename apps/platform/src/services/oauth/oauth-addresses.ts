@@ -1,11 +1,11 @@
-// Where the authorization server and what it guards are, as the outside sees them: the words that tokens and metadata must agree on.
+// Public addresses of the authorization server and of the protected resource. Tokens and metadata must contain the same addresses.
 
 export interface OauthAddresses {
-  /** public_url without a slash at its end. */
+  /** Setting public_url without a trailing slash. */
   readonly issuer: string;
-  /** Whom access tokens are for: the one thing that they open. */
+  /** Audience of access tokens: the only resource that accepts the tokens. */
   readonly resource: string;
-  /** Of the resource, which a 401 there leads to. */
+  /** Address of the resource's metadata, announced in a 401 response of the resource. */
   readonly resourceMetadata: string;
 }
 

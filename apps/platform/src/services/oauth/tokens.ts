@@ -1,4 +1,5 @@
-// Tokens of grants: given for a code or a refresh token, and taken back. A refusal is a value: the end of a grant has to be kept.
+// Tokens of grants: issued for a code or a refresh token, and revoked. A rejection is a value instead of an exception, because the end of
+// a grant must be committed.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type OauthTokens, oauthScope } from '@tunnel/contract';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
@@ -29,11 +30,11 @@ export interface CodeRequest {
   readonly redirectUri: string;
   readonly clientId: string;
   readonly verifier: string;
-  /** null: none was named. */
+  /** Resource parameter of the request, or null without the parameter. */
   readonly resource: string | null;
 }
 
-/** The tokens for a code. The second time that one is shown, its grant ends. */
+/** Issues tokens for a code. If a code is used a second time, its grant ends. */
 export const redeemCode = (context: TokenContext, request: CodeRequest): Promise<TokenAnswer> =>
   answer(context, async (trx, now) => {
     const codeHash = sha256Hex(request.code);
@@ -57,7 +58,7 @@ export const redeemCode = (context: TokenContext, request: CodeRequest): Promise
     return { grant: row, scopes: code.grant.scopes };
   });
 
-/** S256 of RFC 7636. */
+/** Returns true if the verifier matches the challenge, with method S256 of RFC 7636. */
 const isVerifierOf = (challenge: string, verifier: string): boolean => {
   const expected = Buffer.from(challenge);
   const made = Buffer.from(hash('sha256', verifier, 'base64url'));
@@ -67,12 +68,12 @@ const isVerifierOf = (challenge: string, verifier: string): boolean => {
 export interface RefreshRequest {
   readonly refreshToken: string;
   readonly clientId: string;
-  /** Fewer than were allowed, of the access token alone; null: all. */
+  /** Scopes for the access token, if fewer than the granted scopes; null for all granted scopes. */
   readonly scopes: readonly string[] | null;
   readonly resource: string | null;
 }
 
-/** New tokens for a refresh token, which is replaced. Its grace, and the end of all when it is in two hands, are those of log-ins. */
+/** Issues tokens for a refresh token, which is replaced. The grace period, and the end of the grant after a reuse, work as for sign-ins. */
 export const refreshGrant = (context: TokenContext, request: RefreshRequest): Promise<TokenAnswer> =>
   answer(context, async (trx, now) => {
     const tokenHash = sha256Hex(request.refreshToken);
@@ -98,8 +99,8 @@ export const refreshGrant = (context: TokenContext, request: RefreshRequest): Pr
 const KEY_OF = { oauth_codes: 'code_hash', oauth_refresh_tokens: 'token_hash' } as const;
 
 /**
- * All that is shown of one grant is judged one after the other: two that come at once with one code, and an end in between. Its row is
- * locked before anything below it is read, as a deletion does, which takes the grant first and its tokens along.
+ * Locks the grant of a code or token, so that concurrent uses and the end of the grant run one after the other. The grant is locked
+ * before its codes and tokens are read. A deletion locks in the same order: first the grant, then its tokens.
  */
 const lockGrantOf = async (trx: Transaction<Schema>, table: keyof typeof KEY_OF, shownHash: string): Promise<void> => {
   await sql`
@@ -141,7 +142,7 @@ const factsOf = (row: GrantRow): GrantFacts => ({
   user: { status: row.user_status, epoch: row.user_epoch },
 });
 
-/** What comes of something that was shown, before anything is given for it. */
+/** Result of checking a code or token, before new tokens are issued. */
 type Verdict =
   | TokenRefusal
   | { readonly ended: string; readonly reason: NonNullable<GrantEnd['reason']> }
@@ -171,7 +172,8 @@ const answer = async (
   const { id: grantId, user_id: userId, client_id: clientId, epoch } = judged.grant;
   const scopes = judged.scopes.map((word) => oauthScope.parse(word));
   const body = {
-    // Of the grant's epoch, not of the account's: what raised that meanwhile ends this token too.
+    // The token has the epoch of the grant, not of the account. If the account's epoch was incremented meanwhile, this token is invalid
+    // too.
     access_token: await mcpTokens.issue({ userId, epoch, grantId, clientId, scopes }),
     token_type: 'Bearer' as const,
     expires_in: LIMITS.ACCESS_TOKEN_SECS,
@@ -193,10 +195,13 @@ const giveRefreshToken = async (trx: Transaction<Schema>, grantId: string, now: 
   return token;
 };
 
-/** RFC 7009, by a refresh token or an access token: the whole grant ends. What is no token of that client ends nothing, and is not told. */
+/**
+ * Revokes a token (RFC 7009). The whole grant of the refresh token or access token ends. An unknown token or
+ * a token of another client has no effect, and the response is the same. `clientId` is null if the request names no client.
+ */
 export const revokeToken = async (
   { db, clock, grants, mcpTokens }: TokenContext,
-  { token, clientId }: { readonly token: string /** null: not said. */; readonly clientId: string | null },
+  { token, clientId }: { readonly token: string; readonly clientId: string | null },
 ): Promise<void> => {
   const row = await db
     .selectFrom('oauth_refresh_tokens as token')

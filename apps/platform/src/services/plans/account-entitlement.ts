@@ -1,4 +1,5 @@
-// What an account may have now, read from the tables and judged by core; and how a reason against it is said.
+// Current entitlement of an account, read from the database and decided by entitlement.rules; and the error sent to edges if the account
+// is closed.
 import type { LinkRefusal } from '@tunnel/contract';
 import type { Transaction } from 'kysely';
 import {
@@ -12,7 +13,7 @@ import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { refusal } from '../shared/link-answers.ts';
 
-/** As the tables have it, joined; what an account without a billing row lacks is null. */
+/** Joined row of account, plan, billing and usage. Columns of a missing billing row are null. */
 export interface EntitlementRow {
   readonly status: 'active' | 'suspended';
   readonly tunnel_limit: number | null;
@@ -38,7 +39,7 @@ const factsOf = (row: EntitlementRow): AccountFacts => ({
 
 export const entitlementOf = (row: EntitlementRow, now: number): Entitlement => entitlement(factsOf(row), now);
 
-/** undefined: there is no such account. */
+/** Reads the entitlement of an account. Returns undefined if the account does not exist. */
 export const readEntitlement = async (
   db: Db | Transaction<Schema>,
   accountId: string,

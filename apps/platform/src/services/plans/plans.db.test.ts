@@ -29,14 +29,14 @@ const start = (plans: Plans) => upsertPlans(fixture.db, plans);
 const planRow = (name: string) =>
   fixture.db.selectFrom('plans').selectAll().where('name', '=', name).executeTakeFirst();
 
-it('writes plans, and leaves those that are no longer in the file', async () => {
+it('plans of the configuration are written, and plans no longer in the configuration stay', async () => {
   await start({ free: { ...FREE, tunnel_limit: 1, domain_limit: 2 }, team: { ...PAYG, tunnel_limit: 50 } });
   expect(await planRow('free')).toMatchObject({ tunnel_limit: 1, domain_limit: 2 });
   expect(await planRow('team')).toMatchObject({ tunnel_limit: 50, domain_limit: null, price_cents_per_gb: 10 });
   expect(await planRow('payg')).toMatchObject({ tunnel_limit: null });
 });
 
-it('tells edges of the accounts whose plan has changed, and of nobody else', async () => {
+it('edges are notified exactly of accounts with a changed plan', async () => {
   await start({ free: FREE, payg: PAYG });
   await start({ free: { ...FREE, tunnel_limit: 2 }, payg: { ...PAYG, price_cents_per_gb: 11 } });
   expect(await heard.until(1)).toMatchObject([
@@ -52,7 +52,7 @@ it('tells edges of the accounts whose plan has changed, and of nobody else', asy
   expect(news[1]).toMatchObject({ kind: 'account-changed', account: { account_id: accounts.payg.accountId } });
 });
 
-it('lets edges ask by themselves when there are too many to name', async () => {
+it('edges get forget instead of notices if a plan change affects too many accounts', async () => {
   await sql`
     insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${PLAN_CHANGES_MAX}::int) n
   `.execute(fixture.db);
@@ -60,7 +60,7 @@ it('lets edges ask by themselves when there are too many to name', async () => {
   expect(await heard.until(1)).toMatchObject([{ kind: 'forget' }]);
 });
 
-it('is safe when two processes start at once', async () => {
+it('concurrent starts write plans without conflict and notify edges once', async () => {
   await Promise.all(Array.from({ length: 10 }, () => start({ payg: PAYG, free: { ...FREE, tunnel_limit: 5 } })));
   expect(await planRow('free')).toMatchObject({ tunnel_limit: 5 });
   expect(await heard.until(1)).toHaveLength(1);

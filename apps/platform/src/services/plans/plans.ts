@@ -1,12 +1,15 @@
-// Plans are rows, written from [platform.plans.*] at each start. One that is no longer in the file stays for those who have it.
-// Edges hear of what changed for accounts: they go by it while the platform is away.
+// Plans are rows in the database, written from [platform.plans.*] at every start. A plan removed from the file stays valid for its
+// accounts. Edges are notified of changed rights, because they rely on the rights while the platform is down.
 import type { ServerConfig } from '@tunnel/config/server';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { type AnnouncedChange, announceChanges } from '../shared/edge-changes.ts';
 
-/** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
+/**
+ * Maximum number of accounts for which edges get a separate notification when a plan in server.toml has changed. With more accounts,
+ * edges are told to query all accounts again.
+ */
 export const PLAN_CHANGES_MAX = 1000;
 
 type Trx = Transaction<Schema>;
@@ -27,7 +30,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
     );
     await trx
       .insertInto('plans')
-      // In one order, so that two processes that start at once do not wait for each other.
+      // Sorted by name, so that two processes starting at the same time lock the rows in the same order and cannot deadlock.
       .values(rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
       .onConflict((conflict) =>
         conflict.column('name').doUpdateSet((told) => ({
@@ -67,12 +70,15 @@ const lockPlans = async (trx: Trx, names: readonly string[]): Promise<ReadonlyMa
   return new Map(rows.map((row) => [row.name, row]));
 };
 
-/** Prices are the platform's own affair; a plan that is new has no accounts. */
+/** Returns true if the rights of an existing plan have changed. Prices do not matter to edges, and a new plan has no accounts yet. */
 const hasOtherRights = (now: Rights, before: Rights | undefined): boolean =>
   before !== undefined &&
   (before.tunnel_limit !== now.tunnel_limit || before.allow_custom_subdomains !== now.allow_custom_subdomains);
 
-/** Each account by name, or that all are to be asked for. */
+/**
+ * Returns the changes to announce for the accounts on the plans: one change per account, or a single change to make edges verify every
+ * key again.
+ */
 const newsOf = async (trx: Trx, plans: readonly string[]): Promise<readonly AnnouncedChange[]> => {
   if (plans.length === 0) return [];
   const most = PLAN_CHANGES_MAX;

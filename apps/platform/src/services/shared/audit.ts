@@ -1,17 +1,18 @@
-// The audit: who did what to whom. A line of it is written in the transaction of the deed, so that neither is there alone.
+// Audit log: records the actor, the action and the affected account. An entry is written in the transaction of the action, so that action
+// and entry are committed together.
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import type { EdgeActor, OperatorActor, UserActor } from './service-context.ts';
 
 export interface AuditEntry {
-  /** `user:<id>`, `operator:<name>`, `edge:<id>` or `system`. */
+  /** Actor of the entry: `user:<id>`, `operator:<name>`, `edge:<id>` or `system`. */
   readonly actor: string;
-  /** In the past tense, what first: `key.revoked`, `user.suspended`. */
+  /** Action as object and verb in the past tense, such as `key.revoked` or `user.suspended`. */
   readonly action: string;
-  /** The account it was about. */
+  /** Id of the affected account. */
   readonly userId?: string;
-  /** Never a secret. */
+  /** Further facts about the action. Must not contain secrets. */
   readonly details?: Record<string, unknown>;
 }
 
@@ -27,7 +28,7 @@ export const writeAudit = async (db: Db | Transaction<Schema>, entry: AuditEntry
     .execute();
 };
 
-/** How an actor is called in the audit. */
+/** Name of an actor in the audit log. */
 export const actorName = (actor: UserActor | OperatorActor | EdgeActor): string => {
   switch (actor.kind) {
     case 'user':

@@ -26,7 +26,7 @@ const madeToday = async (): Promise<number> => {
   return created_count;
 };
 
-it('keys, reservations and domains that are made count once; what is there already, revoked or refused does not', async () => {
+it('new keys, reservations and domains count once each; existing, revoked and refused items do not count', async () => {
   const shop = { kind: 'subdomain', label: 'shop' } as const;
   const { id } = await createKey(fixture, actor, { label: 'laptop' });
   expect(await madeToday()).toBe(1);
@@ -41,7 +41,7 @@ it('keys, reservations and domains that are made count once; what is there alrea
   expect(await madeToday()).toBe(3);
 });
 
-it('all of them are refused at the number, and one of another process on the same database is too', async () => {
+it('new keys, reservations and domains are refused at the daily limit, but existing items are not', async () => {
   const { settings } = fixture;
   const limited = { ...settings, limits: { ...settings.limits, creating_writes_per_day: 3 } };
   const refused = { code: 'API_WRITES_PER_DAY', values: { limit: 3, seconds: 12 * 60 * 60 } };
@@ -51,11 +51,11 @@ it('all of them are refused at the number, and one of another process on the sam
   const adding = addDomain({ ...domains, settings: limited }, actor, { name: 'other.example' });
   await expect(adding).rejects.toMatchObject(refused);
   expect(await madeToday()).toBe(3);
-  // What is there already is no refusal.
+  // A call for an existing reservation is not refused.
   await reserve({ ...fixture, settings: limited }, actor, { kind: 'subdomain', label: 'shop' });
 });
 
-it('begins again with the day, and is not begun again by a process whose clock is still on the day before', async () => {
+it('the daily count restarts each day, and a process with a slightly late clock does not reset it', async () => {
   const { accountId: userId } = await addAccount(fixture.db, 'payg');
   const other: UserActor = { kind: 'user', userId };
   const createAt = async (time: string): Promise<{ created_on: string | null; created_count: number }> => {
@@ -71,7 +71,7 @@ it('begins again with the day, and is not begun again by a process whose clock i
   expect(await createAt('2026-03-02T00:00:00.100Z')).toEqual(day('2026-03-02', 1));
   expect(await createAt('2026-03-01T23:59:59.950Z')).toEqual(day('2026-03-02', 2));
   expect(await createAt('2026-03-02T00:00:00.200Z')).toEqual(day('2026-03-02', 3));
-  // A clock that was days ahead, and is right again, does not hold the account to its day.
+  // After the correction of a clock that was days ahead, the account is not held to the wrong day.
   expect(await createAt('2026-04-01T00:00:00.000Z')).toEqual(day('2026-04-01', 1));
   expect(await createAt('2026-03-02T12:00:00.000Z')).toEqual(day('2026-03-02', 1));
 });

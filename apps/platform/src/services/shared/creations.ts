@@ -1,4 +1,5 @@
-// How much an account makes in a day. What is deleted again leaves lines in the audit, so that the number of what exists is no bound for them.
+// Limits how many objects an account creates per day. Even a deleted object leaves entries in the audit log, so limits on existing
+// objects do not bound the log.
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
@@ -9,9 +10,9 @@ export type CreationContext = Pick<ServiceContext, 'clock' | 'settings'>;
 const DAY_MS = 24 * 60 * 60_000;
 
 /**
- * In the transaction that makes something: counts it, or throws API_WRITES_PER_DAY. The number is in the database, so that a restart does not forget it
- * and all processes of the platform count together. Around midnight their clocks may name two days: the later day counts then, because a count that went
- * back and forth between the days would begin again each time.
+ * Counts a creation, in the transaction that creates the object. Throws API_WRITES_PER_DAY above the limit. The count is in the database,
+ * so that it survives a restart and covers all platform processes. Around midnight the clocks of two processes may name different days.
+ * The later day counts then, because a count alternating between two days would restart every time.
  */
 export const countCreation = async (
   trx: Transaction<Schema>,

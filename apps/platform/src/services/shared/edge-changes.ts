@@ -1,16 +1,16 @@
-// Changes that edges are told of, as rows: announced in the transaction of what changed. edges/read-changes.ts reads the rows.
+// Changes announced to edges, as database rows. A row is inserted in the transaction of the change; edges/read-changes.ts reads the rows.
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 
-/** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
+/** Maximum number of tunnels in a change. Edges read lines of at most 64 KiB. */
 export const CLOSED_TUNNELS_PER_CHANGE = 100;
 
 export type AnnouncedChange =
   | { readonly kind: 'key-revoked'; readonly keyId: string; readonly accountId: string }
-  /** Its sessions end with this code and text. */
+  /** The account was suspended or deleted. Its sessions end with the given code and text. */
   | { readonly kind: 'account-closed'; readonly accountId: string; readonly code: string; readonly message: string }
-  /** These tunnels of it alone, in this order: what is over a plan that allows less than before. */
+  /** Only the listed tunnels of the account are closed, in the listed order, because they exceed the limit of a smaller plan. */
   | {
       readonly kind: 'tunnels-closed';
       readonly accountId: string;
@@ -18,46 +18,49 @@ export type AnnouncedChange =
       readonly code: string;
       readonly message: string;
     }
-  /** Plan, limit or rights; edges are sent what holds when they are told. */
+  /** Plan, limit or rights of the account have changed. When an edge is notified, it gets the values current at that time. */
   | { readonly kind: 'account-changed'; readonly accountId: string }
-  /** A name is reserved now, or not any more; edges are sent what holds when they are told. p2p names are never reserved. */
+  /** A name was reserved or released. When an edge is notified, it gets the state current at that time. p2p names are never reserved. */
   | { readonly kind: 'name-changed'; readonly name: NameKey }
   /**
-   * An own domain has another holder, or none. Edges are sent whose it is when they are told; `keepsTunnels`: whether those that live on it stay
-   * where nobody has it then.
+   * The holder of a custom domain has changed, or the domain has no holder any more. When an edge is notified, it gets the holder at that
+   * time. `keepsTunnels`: if the domain has no holder then, its open tunnels stay open.
    */
   | { readonly kind: 'domain-changed'; readonly domain: string; readonly keepsTunnels: boolean }
-  /** It was issued, failed, or is gone: edges fetch what holds. */
+  /** The certificate was issued, failed, or was removed. Edges fetch its current state. */
   | { readonly kind: 'certificate-changed'; readonly certificateId: string }
-  /** Too many accounts changed to name them: edges ask for every key that they know. */
+  /** Too many accounts have changed to list them. Edges verify every known key again. */
   | { readonly kind: 'forget' };
 
-/** What tells a name from others. */
+/** Identity of a name: kind, region and label. */
 export interface NameKey {
   readonly kind: 'subdomain' | 'tcp' | 'udp' | 'p2p';
-  /** Of a port or a p2p name; empty for subdomains. */
+  /** Region of a port or a p2p name; empty for subdomains. */
   readonly regionId: string;
   readonly label: string;
 }
 
-/** Kinds of names that an account can reserve. It owns a p2p name by use only. */
+/** Kinds of names that an account can reserve. A p2p name is owned only while in use. */
 export type ReservedKind = Exclude<NameKey['kind'], 'p2p'>;
 
-/** The channel of NOTIFY. It carries nothing: the rows are the news. */
+/** PostgreSQL NOTIFY channel for changes. Notifications have no payload: listeners read the rows. */
 export const CHANGES_CHANNEL = 'edge_changes';
 
-/** Two letters of ASCII before it, so that it meets no other lock: 'ec' 1. */
+/**
+ * PostgreSQL advisory lock for the order of changes: the ASCII letters 'ec' and the number 1. The prefix keeps the lock ids of different
+ * subjects apart.
+ */
 const ORDER_LOCK = 0x6563_0001;
 
 /**
- * Tells every edge of a change, by a row that they are sent as soon as the caller's transaction is committed.
- * Numbers are given in the order of commits, else an edge that has seen number 6 would never ask for a 5 that was committed
- * later. So only one transaction at a time announces, from this call to its end: call it last, after every lock you need.
+ * Announces a change to every edge. Inserts a row, which is sent to the edges as soon as the caller's transaction is committed. Change
+ * numbers must follow the order of commits: an edge that has seen number 6 would never ask for a number 5 committed later. So only one
+ * transaction at a time can announce changes, from this call to its end. Call this function last, after taking all other locks.
  */
 export const announceChange = async (trx: Transaction<Schema>, change: AnnouncedChange): Promise<void> =>
   announceChanges(trx, [change]);
 
-/** All at once, in this order. */
+/** Announces several changes at once, in the given order. See announceChange. */
 export const announceChanges = async (trx: Transaction<Schema>, changes: readonly AnnouncedChange[]): Promise<void> => {
   if (changes.length === 0) return;
   await sql`select pg_advisory_xact_lock(${ORDER_LOCK})`.execute(trx);
@@ -80,7 +83,7 @@ const rowOf = (change: AnnouncedChange) => ({
   certificate_id: change.kind === 'certificate-changed' ? change.certificateId : null,
 });
 
-/** As many changes as it takes: a line of the stream is bounded. */
+/** Splits a `tunnels-closed` change into as many changes as necessary, because lines of the change stream have a maximum length. */
 export const splitClosedTunnels = (change: Extract<AnnouncedChange, { kind: 'tunnels-closed' }>): AnnouncedChange[] => {
   const { tunnelIds } = change;
   const most = CLOSED_TUNNELS_PER_CHANGE;
@@ -91,13 +94,13 @@ export const splitClosedTunnels = (change: Extract<AnnouncedChange, { kind: 'tun
 };
 
 export interface ChangeRange {
-  /** Of the oldest that is kept; 1 when there never was one. */
+  /** Number of the oldest stored change; 1 if there has never been a change. */
   readonly oldest: number;
-  /** 0 when there never was one. */
+  /** Number of the latest change; 0 if there has never been a change. */
   readonly latest: number;
 }
 
-/** Which changes there still are. */
+/** Returns the numbers of the oldest and the latest stored change. */
 export const changeRange = async (db: Db): Promise<ChangeRange> => {
   const row = await db
     .selectFrom('edge_changes')

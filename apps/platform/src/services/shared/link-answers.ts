@@ -1,8 +1,8 @@
-// What several answers to edges are made of: why something is refused, and what an account may do.
+// Shared parts of responses to edges: rejections, and the rights of an account.
 import type { AccountRights, LinkRefusal } from '@tunnel/contract';
 import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
 
-/** A refusal as an edge passes it on to its client. */
+/** Rejection with code and message, which an edge forwards to its client. */
 export const refusal = (code: ErrorCode, values: FaultValues = {}): LinkRefusal => ({
   ok: false,
   code,

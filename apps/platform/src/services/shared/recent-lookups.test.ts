@@ -2,7 +2,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { KNOWN_USER_MS, RecentLookups } from './recent-lookups.ts';
 
-it('a query that failed fails those that wait for it, and is asked again by the next request', async () => {
+it('a failed query rejects all waiting lookups, and the next lookup queries again', async () => {
   const answers = [Promise.reject<string>(new Error('away')), Promise.resolve('row')];
   const lookups = new RecentLookups<string>({ clock: new FakeClock(), max: 8, read: () => answers.shift()! });
   const first = lookups.find('a');
@@ -13,7 +13,7 @@ it('a query that failed fails those that wait for it, and is asked again by the 
   expect(lookups.find('a')).toBe('row');
 });
 
-it('an answer is given again for two seconds, and afterwards only as the last one', async () => {
+it('a result is reused for two seconds, and afterwards available only as the last result', async () => {
   const clock = new FakeClock();
   const rows = ['old', 'new'];
   const lookups = new RecentLookups<string>({ clock, max: 8, read: () => Promise.resolve(rows.shift()!) });
@@ -28,7 +28,7 @@ it('an answer is given again for two seconds, and afterwards only as the last on
   expect([lookups.recent('a'), lookups.last('a')]).toEqual([undefined, undefined]);
 });
 
-it('an answer to a question of before a change is not given to those who ask after it', async () => {
+it('a result of a query from before a change is not given to lookups after it', async () => {
   const answers: ((row: string) => void)[] = [];
   const read = (): Promise<string> => new Promise((resolve) => answers.push(resolve));
   const lookups = new RecentLookups<string>({ clock: new FakeClock(), max: 8, read });

@@ -1,13 +1,13 @@
-// Rows that the requests of the last two seconds asked for, so that not every request asks the database.
+// Cache of database rows for two seconds, so that not every request queries the database.
 import { Cache, type Clock } from '@tunnel/runtime';
 
-/** For so long: a suspension is in force within it. */
+/** Lifetime of a cached row. A suspension takes effect within this time. */
 export const KNOWN_USER_MS = 2000;
 
 interface Lookup<T> {
-  /** null: there is no such row. */
+  /** Result of the query; null if the row does not exist. */
   readonly answer: Promise<T | null>;
-  /** undefined: not yet there. */
+  /** Result of the finished query; undefined while the query is running. */
   settled: T | null | undefined;
 }
 
@@ -17,7 +17,10 @@ export interface RecentLookupsOptions<T> {
   readonly read: (id: string) => Promise<T | null>;
 }
 
-/** What another process changes (a suspension, a reset) is seen when the two seconds are over, what this one changes at once. */
+/**
+ * Caches lookups by id for two seconds. A change by another process (such as a suspension or a password reset) is visible when the two
+ * seconds have passed; a change by this process, immediately.
+ */
 export class RecentLookups<T> {
   readonly #options: RecentLookupsOptions<T>;
   readonly #lookups: Cache<string, Lookup<T>>;
@@ -28,24 +31,27 @@ export class RecentLookups<T> {
     this.#lookups = new Cache({ max, clock, ttlMs: KNOWN_USER_MS, keepsExpired: true });
   }
 
-  /** Requests that come together share one query. */
+  /** Finds a row. Concurrent requests for the same id share a query. */
   find(id: string): Promise<T | null> | T | null {
     const lookup = this.#lookups.get(id);
     if (lookup === undefined) return this.#look(id);
     return lookup.settled === undefined ? lookup.answer : lookup.settled;
   }
 
-  /** The same without asking the database; undefined: nothing is known. */
+  /** Returns the cached result without a database query. Returns undefined if no result is cached. */
   recent(id: string): T | null | undefined {
     return this.#lookups.get(id)?.settled;
   }
 
-  /** What the last look-up found, however long ago it was. */
+  /** Returns the result of the last lookup of a row, regardless of the lookup's age. */
   last(id: string): T | null | undefined {
     return this.#lookups.last(id)?.settled;
   }
 
-  /** It was changed here: the next request asks anew, also while an older question is still under way. */
+  /**
+   * Removes a row from the cache after a change by this process. The next request starts a new query, even if an older query is still
+   * running.
+   */
   forget(id: string): void {
     this.#lookups.delete(id);
   }
@@ -58,7 +64,7 @@ export class RecentLookups<T> {
       (found) => {
         lookup.settled = found;
       },
-      // Whoever waits for it is told; the next one asks anew.
+      // A failed query is reported to its waiting callers and not cached; the next request queries again.
       () => this.#lookups.deleteValue(id, lookup),
     );
     return answer;

@@ -1,5 +1,4 @@
-// What every service is given, and who may ask one for something. A service is one verb and one transaction; the verbs of an
-// entity share a file.
+// Dependencies and actors of the services. A service is one operation in one transaction; the services of an entity share a file.
 
 import type { ServerConfig } from '@tunnel/config/server';
 import type { Clock, Logger } from '@tunnel/runtime';
@@ -9,35 +8,33 @@ export interface ServiceContext {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** [platform] of server.toml. */
+  /** Section [platform] of server.toml. */
   readonly settings: ServerConfig['platform'];
 }
 
-/** Somebody with a valid access token. */
+/** Caller with a valid access token. */
 export interface UserActor {
   readonly kind: 'user';
   readonly userId: string;
 }
 
-/** With the access token of a log-in. */
+/** Caller with the access token of a sign-in. */
 export interface LoggedInActor extends UserActor {
-  /** The account's, when the token was signed: what must end with a new password is not given to one of before. */
+  /** Epoch of the account when the token was signed. Operations that a password change must end compare it with the current epoch. */
   readonly epoch: number;
 }
 
-/** Somebody at the console of the server. */
+/** Operator at the console of the server. */
 export interface OperatorActor {
   readonly kind: 'operator';
   readonly name: string;
 }
 
-/** An edge that showed its credential. */
+/** Edge that authenticated with its credential. */
 export interface EdgeActor {
   readonly kind: 'edge';
   readonly edgeId: string;
 }
 
-/**
- * What the verbs of operators are given: they run beside the platform too, from a command with a database and nothing else.
- */
+/** Dependencies of the operators' services, which also run outside the platform process, in a command with only a database. */
 export type OperatorContext = Pick<ServiceContext, 'db' | 'clock'>;

@@ -1,4 +1,4 @@
-// What a batch of records makes of the entries of the log: a plain calculation over the entries as they were found.
+// Applies a batch of journal records to entries of the tunnel log. A pure calculation on the entries read before.
 import type { JournalRecord } from '@tunnel/contract';
 import { endpointOfOpened } from '../names/name-key.ts';
 
@@ -9,25 +9,25 @@ export interface LogEntry {
   readonly keyId: string | null;
   readonly registeredAt: Date;
   readonly regionId: string | null;
-  /** The name that it serves; null: none that is anybody's, or none that is known yet. */
+  /** Id of the name served by the tunnel. Null if the tunnel serves no owned name, or if the name is not known yet. */
   readonly nameId: string | null;
-  /** It was put into the log by this very batch, and is not counted yet. */
+  /** True if the same batch inserted the entry, so that the tunnel is not counted yet. */
   readonly fresh: boolean;
   runId: string;
   sessionId: string;
   name: string;
   label: string;
-  /** What it is at, as a text; null: nothing, or not known yet. */
+  /** Endpoint of the tunnel as a text. Null if the tunnel has no endpoint, or if the endpoint is not known yet. */
   endpoint: string | null;
-  /** null: not told, by an edge or a client of before. */
+  /** Name of the client. Null if an edge or a client of an earlier version did not report a name. */
   clientName: string | null;
   publicUrl: string | null;
   unregisteredAt: Date | null;
   presumedClosed: boolean;
-  /** Added by this batch. */
+  /** Number of requests added by the batch. */
   requests: number;
   bytes: number;
-  /** It never had a place, and leaves the log. */
+  /** True if the tunnel never got a slot. Its entry is deleted from the log. */
   abandoned: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface DaySum {
   bytes: number;
 }
 
-/** Of one record. */
+/** Bytes used according to a single record. */
 export interface UsedBytes {
   readonly userId: string;
   readonly at: Date;
@@ -49,18 +49,21 @@ export interface UsedBytes {
 export interface EntryChanges {
   readonly changed: readonly LogEntry[];
   readonly abandoned: readonly LogEntry[];
-  /** Tunnels to add to each key's count; may be negative. */
+  /** Number of tunnels to add to the count of every key; negative for abandoned tunnels. */
   readonly keyCounts: ReadonlyMap<string, number>;
   readonly days: readonly DaySum[];
   readonly used: readonly UsedBytes[];
-  /** Records of tunnels that are not in the log, or not this edge's. */
+  /** Number of records for tunnels that are not in the log or belong to another edge. */
   readonly ignored: number;
 }
 
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 type Closed = Extract<JournalRecord, { kind: 'closed' }>;
 
-/** `entries`: those of this edge, by tunnel id; they are changed. `currentRun`: null when the edge was never heard. */
+/**
+ * Applies records to the entries of an edge, which are modified. `entries` is keyed by tunnel id. `currentRun` is null if the edge never
+ * sent a heartbeat.
+ */
 export const applyRecords = (
   entries: ReadonlyMap<string, LogEntry>,
   records: readonly JournalRecord[],
@@ -103,7 +106,7 @@ const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null)
   entry.runId = record.run_id;
   const at = cappedDate(record.at);
   if (currentRun !== null && record.run_id !== currentRun) {
-    // Its run is over: only a later record can tell when it ended.
+    // The edge has restarted since the record. Only a later record can report when the tunnel ended.
     entry.presumedClosed ||= entry.unregisteredAt === null;
     entry.unregisteredAt ??= at;
   } else if (entry.unregisteredAt !== null && (entry.presumedClosed || at > entry.unregisteredAt)) {
@@ -115,12 +118,12 @@ const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null)
 const applyUsage = (entry: LogEntry, at: Date, used: { requests: number; bytes: number }): void => {
   entry.requests += used.requests;
   entry.bytes += used.bytes;
-  // It carried something then, so it lived at least until then.
+  // The tunnel carried traffic at this time, so it was open at least until then.
   if (entry.presumedClosed && entry.unregisteredAt !== null && at > entry.unregisteredAt) entry.unregisteredAt = at;
 };
 
 const applyClosed = (entry: LogEntry, record: Closed): void => {
-  // One that once had its place is part of the history, whatever became of a second try.
+  // A tunnel that once had a slot stays in the log, even if a second attempt was abandoned.
   if (record.abandoned && entry.label === '') {
     entry.abandoned = true;
     return;
@@ -141,14 +144,14 @@ class Sums {
     sum.bytes += bytes;
   }
 
-  /** On the day and the key that it was registered with. */
+  /** Counts tunnels for the day and the key of the entry's registration. */
   count({ userId, keyId, registeredAt }: LogEntry, tunnels: number): void {
     if (tunnels === 0) return;
     this.#day(userId, dayOf(registeredAt)).tunnels += tunnels;
     if (keyId !== null) this.keyCounts.set(keyId, (this.keyCounts.get(keyId) ?? 0) + tunnels);
   }
 
-  /** Everybody locks rows in this order, so that nobody waits in a circle. */
+  /** Returns the sums in the order in which every transaction locks the rows, to avoid deadlocks. */
   inOrder(): DaySum[] {
     return [...this.#days.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
   }
@@ -163,11 +166,11 @@ class Sums {
   }
 }
 
-/** The end of the year 9999: later ones are written in ways that not everybody reads. */
+/** End of the year 9999. Later dates have formats that not every program can parse. */
 const LAST_MS = 253_402_300_799_999;
 
-/** Times of edges, which are milliseconds since the epoch, as the tables keep them. */
+/** Converts an edge's time in milliseconds since the epoch to a date for the database, at most LAST_MS. */
 export const cappedDate = (ms: number): Date => new Date(Math.min(ms, LAST_MS));
 
-/** In UTC, YYYY-MM-DD. */
+/** UTC day of a date, as YYYY-MM-DD. */
 export const dayOf = (at: Date): string => at.toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-// The statements on the entries of the log: of a batch of records, and of edges that can no longer tell of an end.
+// SQL statements for entries of the tunnel log: for batches of records, and for edges that can no longer report the end of their tunnels.
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
@@ -9,8 +9,8 @@ type Trx = Transaction<Schema>;
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 
 /**
- * The statements of a batch of records: a few for a thousand of them. Rows are locked in the order of their keys. Puts those
- * into the log that it does not have: opened while the platform was away. Their tunnel ids.
+ * Inserts log entries for tunnels that the log does not have yet, because they were opened while the platform was down. A batch of a
+ * thousand records needs only a few statements, and rows are locked in the order of their keys. Returns the ids of the inserted tunnels.
  */
 export const insertOpened = async (
   trx: Trx,
@@ -20,7 +20,7 @@ export const insertOpened = async (
   const opened = firstOfEach(records);
   if (opened.length === 0) return new Set();
   const column = <T>(of: (record: Opened) => T): T[] => opened.map(of);
-  // A key that is gone, or somebody else's, is no reason to forget a tunnel.
+  // A deleted key, or the key of another account, must not prevent the entry of the tunnel.
   const { rows } = await sql<{ tunnel_id: string }>`
     insert into tunnel_log
       (user_id, key_id, edge_id, region_id, tunnel_id, run_id, session_id, name, client_name, protocol, registered_at)
@@ -57,7 +57,7 @@ const firstOfEach = (records: readonly JournalRecord[]): Opened[] => {
   return [...first.values()];
 };
 
-/** Those of this edge, locked, by tunnel id. */
+/** Locks the given entries of an edge and returns the entries by tunnel id. */
 export const lockEntries = async (
   trx: Trx,
   edgeId: string,
@@ -107,13 +107,16 @@ export const writeEntries = async (trx: Trx, changes: EntryChanges, uses: readon
   await noteLastUse(trx, uses);
 };
 
-/** Names whose tunnels have ended. By our clock: that of an edge which is months behind would give them to others at once, one that is ahead would keep them. */
+/**
+ * Returns the last uses of the names of ended tunnels. The time comes from the platform's clock: if the clock of an edge is months
+ * behind, its times would free the names at once; if the clock is ahead, its times would block the names for too long.
+ */
 export const endedNameUses = ({ changed }: EntryChanges, now: number): NameUse[] =>
   changed.flatMap(({ nameId, unregisteredAt }) =>
     nameId === null || unregisteredAt === null ? [] : [{ nameId, at: new Date(now) }],
   );
 
-/** Keys before days, as where a tunnel is opened. */
+/** Writes the sums of a batch. Keys are locked before days, in the same order as when a tunnel is opened. */
 export const writeSums = async (trx: Trx, changes: EntryChanges): Promise<void> => {
   if (changes.keyCounts.size > 0) await addToKeys(trx, changes.keyCounts);
   if (changes.days.length > 0) await addToDays(trx, changes.days);
@@ -181,16 +184,16 @@ const addToDays = async (trx: Trx, days: readonly DaySum[]): Promise<void> => {
 
 export interface LostEntries {
   readonly edgeId: string;
-  /** When the edge was last heard. An entry that was opened later ends as it began. */
+  /** Time of the edge's last heartbeat. An entry opened later gets its opening time as its end. */
   readonly at: Date;
-  /** Only entries of other runs than this one. */
+  /** If set, only entries of runs other than this run are closed. */
   readonly notOfRun?: string;
 }
 
 /**
- * Entries of the log whose edge can no longer tell of their end: closed at its last sign of life, and opened again when it
- * turns out to live. Rows are locked in the order of their tunnel ids, as everywhere, so that nobody waits in a circle. How
- * many were closed.
+ * Closes the open log entries of an edge that can no longer report the end of its tunnels, with the edge's last heartbeat as the end. The
+ * entries are reopened if the edge turns out to be running. Rows are locked in the order of tunnel ids, as everywhere else, to avoid
+ * deadlocks. Returns the number of closed entries.
  */
 export const closeEntries = async (
   trx: Transaction<Schema>,
@@ -214,7 +217,7 @@ export const closeEntries = async (
   return rows.length;
 };
 
-/** Those of a run that is heard again: they were closed too early. How many. */
+/** Reopens entries that were closed too early, because a heartbeat of their run has arrived. Returns the number of reopened entries. */
 export const openAgain = async (
   trx: Transaction<Schema>,
   { edgeId, runId, now }: { readonly edgeId: string; readonly runId: string; readonly now: Date },
@@ -235,8 +238,8 @@ export const openAgain = async (
 };
 
 /**
- * Has the job look at accounts with tunnels that nobody was asked for: those of an edge that was taken for dead, or that could not ask.
- * Their plan may allow less by now.
+ * Schedules a limit check by a job, for accounts with tunnels that were opened without asking the platform: tunnels of an edge that was
+ * presumed dead or could not reach the platform. The plan of such an account may allow less by now.
  */
 export const checkLimits = async (
   trx: Transaction<Schema>,

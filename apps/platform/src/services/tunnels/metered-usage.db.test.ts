@@ -20,7 +20,7 @@ import { MONTH_LATE_MS, storeRecords } from './store-records.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
-/** The first moment of the month after NOON's. */
+/** First moment of the month after NOON. */
 const JULY = Date.UTC(2030, 6, 1);
 
 let fixture: LinkFixture;
@@ -40,7 +40,7 @@ const usage = (tunnel_id: string, bytes: number, at = NOON): JournalRecord => ({
   at,
 });
 
-/** One tunnel's records, as a journal of their own. */
+/** Stores the records of a new tunnel in a separate journal. */
 const carry = async (account: Account, used: readonly (readonly [bytes: number, at: number])[], by = edge) => {
   const id = randomId('tun');
   const first = Math.min(...used.map(([, at]) => at));
@@ -55,7 +55,7 @@ const meteredBy = async ({ accountId }: Account) =>
   sum((await meteredOf(fixture.db, accountId)).map(({ bytes }) => bytes));
 
 describe('metered usage', () => {
-  it('is what was carried since the subscription began, however late it is told', async () => {
+  it('includes only usage since the start of the subscription, however late it is reported', async () => {
     const account = await addBilledAccount(fixture.db, { meteredFrom: NOON });
     await carry(account, [
       [1, NOON - DAY_MS],
@@ -63,13 +63,13 @@ describe('metered usage', () => {
       [300, NOON],
       [4000, NOON + 1],
     ]);
-    // A journal that was held up: what it carried before is no business of the bill.
+    // A delayed journal: its usage from before the subscription is not billed.
     await carry(account, [[50_000, NOON - 2]]);
     expect(await meteredOf(fixture.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 4300 }]);
     expect(await carriedBy(account)).toBe(54_321);
   });
 
-  it('is none for plans without a price, nor for those who never subscribed', async () => {
+  it('is zero for plans without a price and for accounts without a subscription', async () => {
     const free = await addAccount(fixture.db);
     const given = await addAccount(fixture.db, 'payg');
     const ended = await addBilledAccount(fixture.db);
@@ -81,13 +81,13 @@ describe('metered usage', () => {
     }
   });
 
-  it('goes on while a payment is past due', async () => {
+  it('continues while a payment is past due', async () => {
     const account = await addBilledAccount(fixture.db, { pastDueSince: NOON - DAY_MS });
     await carry(account, [[9, NOON]]);
     expect(await meteredBy(account)).toBe(9);
   });
 
-  it('belongs to the month in UTC that it happened in, and to the present one when that is closed', async () => {
+  it('belongs to the UTC month of the usage, or to the current month once that month is closed', async () => {
     const account = await addBilledAccount(fixture.db);
     fixture.clock.setWallClock(JULY + MONTH_LATE_MS - 1);
     await carry(account, [
@@ -101,7 +101,7 @@ describe('metered usage', () => {
     fixture.clock.setWallClock(JULY + MONTH_LATE_MS);
     await carry(account, [
       [300, JULY - 1],
-      // A clock that is ahead by a month.
+      // A record of an edge with a clock a month ahead.
       [4000, JULY + 40 * DAY_MS],
     ]);
     expect(await meteredOf(fixture.db, account.accountId)).toEqual([
@@ -110,7 +110,7 @@ describe('metered usage', () => {
     ]);
   });
 
-  it('with what was before is what the days say, of any records, over two edges at once, each sent twice', async () => {
+  it('plus earlier usage equals the daily sums, for any records from two edges, each sent twice', async () => {
     const records = fc.array(fc.record({ bytes: fc.nat(2 ** 40), hours: fc.integer({ min: -72, max: 24 * 20 }) }), {
       minLength: 1,
       maxLength: 30,
@@ -149,7 +149,7 @@ describe('metered usage', () => {
 });
 
 describe('two edges in two processes', () => {
-  it('that carry for the same accounts wait for each other in one order', async () => {
+  it('report usage of the same accounts without a deadlock', async () => {
     const accounts = await Promise.all(Array.from({ length: 8 }, () => addBilledAccount(fixture.db)));
     const edges = [await addEdge(fixture), await addEdge(fixture)];
     const logger = createLogger({ format: 'json', level: 'silent' });
@@ -165,7 +165,7 @@ describe('two edges in two processes', () => {
         const batch = { run_id: by.runId, journal_id: randomId('jrn'), first: 1, records };
         await storeRecords(context, by.actor, batch);
       };
-      // One that waits in a circle is ended by PostgreSQL, and would reject here.
+      // PostgreSQL would abort a deadlocked transaction, and the promise would reject.
       await Promise.all(Array.from({ length: 20 }, (_, index) => send(edges[index % 2]!, index)));
     } finally {
       await other.close();

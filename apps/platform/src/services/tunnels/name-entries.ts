@@ -1,5 +1,5 @@
-// Which names the tunnels of a batch serve that nobody was asked for: a port that the edge chose, and what was opened while the platform
-// was away. They serve already, so nothing is refused: what is another's stays that account's.
+// Assigns names to tunnels of a batch that were opened without asking the platform: ports chosen by the edge, and tunnels opened while
+// the platform was down. The tunnels are already open, so none is rejected; a name owned by another account keeps its owner.
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
@@ -19,12 +19,12 @@ export interface UnnamedEntries {
   readonly settings: NameSettings;
 }
 
-/** What is to be announced, at the end of the transaction. */
+/** Claims names for the tunnels of a batch. Returns the changes to announce to edges at the end of the transaction. */
 export const nameEntries = async (
   trx: Trx,
   { entries, records, now, settings }: UnnamedEntries,
 ): Promise<readonly AnnouncedChange[]> => {
-  // In one order, so that two edges whose batches hold the same names do not wait for each other.
+  // Tunnels are sorted by name, so that two edges with the same names in their batches cannot deadlock.
   const asked = unnamedOf(records, entries).toSorted((a, b) => inNameOrder(a.key, b.key));
   const changes: AnnouncedChange[] = [];
   for (const { entry, record, key } of asked) {
@@ -34,7 +34,7 @@ export const nameEntries = async (
       regionId: entry.regionId,
       now,
       settings,
-      // What it got, not what it asked for.
+      // The name that the tunnel got, which may differ from the requested name.
       endpoint: { kind, label: key.label, asked: wasAsked, group_key_hash, joins_group },
     });
     changes.push(...claimed.changes);
@@ -44,7 +44,7 @@ export const nameEntries = async (
   return changes;
 };
 
-/** What is claimed of a batch and whose last use it tells, locked before any of it is changed. */
+/** Locks the names claimed by a batch, and the names with a new time of last use, before any of the names is changed. */
 export const lockNamesOf = async (
   trx: Trx,
   unnamed: Omit<UnnamedEntries, 'now' | 'settings'>,

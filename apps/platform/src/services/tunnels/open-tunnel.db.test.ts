@@ -37,7 +37,7 @@ const openOf = async (account: Account) => {
 };
 
 describe('opening a tunnel', () => {
-  it('puts it into the log, and counts it for its key and its day', async () => {
+  it('writes a log entry and counts the tunnel for its key and day', async () => {
     const account = await addAccount(fixture.db);
     const edge = await addEdge(fixture, 'eu');
     const question = questionOf(edge, account, { name: 'shop' });
@@ -61,7 +61,7 @@ describe('opening a tunnel', () => {
     ]);
   });
 
-  it('shows at its key at once, as used and as open, until it has ended', async () => {
+  it("updates the key's last use and tunnel counts immediately", async () => {
     const account = await addAccount(fixture.db);
     const other = await addKey(fixture.db, account.accountId);
     const edge = await addEdge(fixture);
@@ -82,7 +82,7 @@ describe('opening a tunnel', () => {
     expect(await listed(account.keyId)).toMatchObject({ ...used, active_tunnels: 1 });
   });
 
-  it('admits exactly as many as the plan says, of a hundred at once, on two edges and in two processes', async () => {
+  it("admits exactly the plan's 10 of a hundred concurrent tunnels, across two edges and two processes", async () => {
     const account = await addAccount(fixture.db);
     const edges = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
     const logger = createLogger({ format: 'json', level: 'silent' });
@@ -110,7 +110,7 @@ describe('opening a tunnel', () => {
     expect(await daysOf(fixture.db, account.accountId)).toMatchObject([{ tunnels: 10 }]);
   });
 
-  it('does not count the same tunnel again, also at the limit and many times at once', async () => {
+  it('does not count the same tunnel again, even at the limit and under concurrent repeats', async () => {
     const account = await addAccount(fixture.db);
     const edge = await addEdge(fixture);
     const questions = Array.from({ length: 10 }, () => questionOf(edge, account));
@@ -126,7 +126,7 @@ describe('opening a tunnel', () => {
     expect(await entryOf(fixture.db, questions[0]!.tunnel_id)).toMatchObject({ session_id: 'ses_2' });
   });
 
-  it('knows no limit for an unlimited key, nor for a plan without one', async () => {
+  it('has no limit for unlimited keys and for plans without a limit', async () => {
     const edge = await addEdge(fixture);
     const free = await addAccount(fixture.db);
     const unlimited = { ...free, ...(await addKey(fixture.db, free.accountId, true)) };
@@ -140,7 +140,7 @@ describe('opening a tunnel', () => {
     expect(await openTunnel(fixture, edge.actor, questionOf(edge, free))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
   });
 
-  it('refuses a subdomain of the own choice where the plan has none', async () => {
+  it('refuses a custom subdomain on a plan without custom subdomains', async () => {
     const edge = await addEdge(fixture);
     const ask = (account: Account) =>
       openTunnel(fixture, edge.actor, questionOf(edge, account, { custom_subdomain: true }));
@@ -148,7 +148,7 @@ describe('opening a tunnel', () => {
     expect(await ask(await addAccount(fixture.db, 'payg'))).toEqual({ ok: true });
   });
 
-  it('refuses who may not: revoked, suspended, unknown, somebody else’s key, ids that are none', async () => {
+  it('refuses a revoked, suspended, unknown, foreign or malformed key or account', async () => {
     const edge = await addEdge(fixture);
     const account = await addAccount(fixture.db);
     const other = await addAccount(fixture.db);
@@ -167,7 +167,7 @@ describe('opening a tunnel', () => {
     expect(await codeFor({ accountId: 'alice', keyId: "';--" })).toBe('AUTH_TOKEN_INVALID');
   });
 
-  it('refuses a question of a run that is over, and a tunnel id of another edge', async () => {
+  it('refuses calls of an ended edge run, and a tunnel ID of another edge', async () => {
     const account = await addAccount(fixture.db);
     const edge = await addEdge(fixture);
     const stranger = await addEdge(fixture);

@@ -1,4 +1,4 @@
-// May this account open one more tunnel? Yes means that it is counted and in the log from now on.
+// Decides whether an account may open another tunnel. An admitted tunnel is counted and entered in the log.
 import type { LinkRefusal, TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
@@ -18,7 +18,7 @@ export const openTunnel = async (
   context: NamesContext,
   actor: EdgeActor,
   question: TunnelQuestion,
-  /** Aborted when the edge no longer waits for the answer: it goes on as if there were none, so nothing may be counted. */
+  /** Aborted when the edge stops waiting for the response. The edge then continues without an answer, so the tunnel must not be counted. */
   signal?: AbortSignal,
 ): Promise<TunnelAnswer> => {
   if (!isUuid(question.account_id) || !isUuid(question.key_id)) return refusal('AUTH_TOKEN_INVALID');
@@ -37,7 +37,8 @@ const admit = async (
   question: TunnelQuestion,
   signal: AbortSignal | undefined,
 ): Promise<TunnelAnswer> => {
-  // Opens of one account wait for each other here, on whichever edge: the count below stays true until the entry is in.
+  // Locks the account, so that concurrent requests of an account run one after the other, on every edge. The count below stays correct
+  // until the entry is inserted.
   const account = await lockAccount(trx, question.account_id);
   refuseUnheard(signal);
   const key = await keyOf(trx, question);
@@ -45,7 +46,7 @@ const admit = async (
   if (account === undefined || key === undefined || entitled === undefined) return refusal('AUTH_TOKEN_INVALID');
   if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
   const regionId = await refuseOldRun(trx, edgeId, question.run_id);
-  // Against one that comes back too: what lives is closed for the same reason.
+  // The check applies to resumed tunnels too, because open tunnels of the account are closed for the same reason.
   if (entitled.closed !== null) return refusalOf(entitled.closed);
   const claim = { regionId, now: clock.now(), settings: names };
   if (await isResumed(trx, edgeId, question, claim)) return { ok: true };
@@ -79,7 +80,10 @@ const refuseUnheard = (signal: AbortSignal | undefined): void => {
     throw new Fault('API_BAD_REQUEST', { reason: 'the caller no longer waits for the response' });
 };
 
-/** A question that was long under way: nobody of that run is there to close what it opens. The region of the edge. */
+/**
+ * Returns the region of the edge. Throws if the request is of an earlier run of the edge: that run has ended, and could not close the
+ * tunnel.
+ */
 const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<string | null> => {
   const edge = await trx
     .selectFrom('edges')
@@ -90,7 +94,10 @@ const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<st
   throw new Fault('API_BAD_REQUEST', { reason: 'run_id: the edge has restarted; send a heartbeat first' });
 };
 
-/** The same tunnel again: a session that was resumed, or an answer that was lost. It was counted when it came first. */
+/**
+ * Handles a tunnel that is already in the log, because its session was resumed or a response was lost. The tunnel was counted at its
+ * first request. Returns false if the tunnel is new.
+ */
 const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<boolean> => {
   const entry = await trx
     .selectFrom('tunnel_log')
@@ -117,20 +124,20 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
     })
     .where('id', '=', entry.id)
     .execute();
-  // It may come back to another place than it had.
+  // A resumed tunnel may request a different name than before.
   await announceChanges(trx, await serveName(trx, question, claim, entry.name_id));
   return true;
 };
 
 type EdgeClaim = Pick<NameClaim, 'regionId' | 'now' | 'settings'>;
 
-/** What it will be at, so that nobody reserves it before its edge has told. */
+/** Expected endpoint of the tunnel, so that no other account can reserve the name before the edge has reported the tunnel. */
 const endpointOf = ({ endpoint, domain }: TunnelQuestion, { regionId }: EdgeClaim): string | null => {
   if (domain !== undefined) return endpointOfDomain(domain);
   return endpoint?.label == null ? null : textOfKey(decidingKey(endpoint.kind, endpoint.label, regionId));
 };
 
-/** Whatever was written before it is undone. */
+/** Thrown to reject a tunnel because of its name. Rolls the transaction back. */
 class NameRefused extends Error {
   readonly answer: LinkRefusal;
 
@@ -140,7 +147,7 @@ class NameRefused extends Error {
   }
 }
 
-/** `before`: what the same tunnel was at; null: it is new. */
+/** Throws if the account may not use the custom domain. `before` is the previous endpoint of the same tunnel, or null for a new tunnel. */
 const refuseDomain = async (
   trx: Trx,
   { domain, account_id: accountId }: TunnelQuestion,
@@ -151,7 +158,10 @@ const refuseDomain = async (
   if (refused !== null) throw new NameRefused(refused);
 };
 
-/** The name after the entry, and before key and day, as where records are stored. What is to be announced, at the end. */
+/**
+ * Claims the name for a tunnel. Lock order, as for stored records: entry, name, key, day. Returns the changes to announce at the end of
+ * the transaction.
+ */
 const serveName = async (
   trx: Trx,
   question: TunnelQuestion,
@@ -178,7 +188,7 @@ const openEntries = async (trx: Trx, accountId: string): Promise<number> => {
   return open;
 };
 
-/** The key before the day, as where records are stored: nobody waits in a circle. */
+/** Inserts the log entry and counts the tunnel. The key is locked before the day, as for stored records, to avoid deadlocks. */
 const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<void> => {
   const at = cappedDate(question.at);
   const { numAffectedRows } = await sql`
@@ -190,7 +200,7 @@ const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, c
       ${question.tunnel_id}, ${question.session_id}, ${question.name},
       ${question.client_name ?? null}, ${question.protocol}, ${at}, ${endpointOf(question, claim)}
     ) on conflict (tunnel_id) do nothing`.execute(trx);
-  // The edge did not wait for the answer, and its record of the tunnel was stored a moment ago, and counted.
+  // The edge did not wait for the response, and its record of the tunnel was stored and counted a moment ago.
   if (numAffectedRows === 0n) return;
   await refuseDomain(trx, question, null);
   const changes = await serveName(trx, question, claim, null);

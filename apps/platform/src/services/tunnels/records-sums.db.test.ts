@@ -1,4 +1,4 @@
-// Whatever an edge sends, loses and sends again, in whatever order: the sums are those of its records.
+// In any order of sends, losses and retries by an edge, the sums equal its records.
 import type { JournalRecord } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import fc from 'fast-check';
@@ -23,7 +23,7 @@ import { storeRecords } from './store-records.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TUNNELS = 4;
-/** The last one was never asked for: it was opened while the platform was away. */
+/** Number of tunnels requested from the platform. The last tunnel was opened while the platform was unavailable. */
 const ASKED = TUNNELS - 1;
 
 let fixture: LinkFixture;
@@ -42,7 +42,7 @@ const steps = fc.array(
   }),
   { minLength: 1, maxLength: 60 },
 );
-/** Batches that are sent at once: where they begin and end in the journal, of any order and overlap. */
+/** Batches sent concurrently, as ranges of the journal in any order and overlap. */
 const sends = fc.array(fc.record({ from: fc.nat(70), size: fc.integer({ min: 1, max: 30 }) }), { maxLength: 12 });
 
 interface Step {
@@ -64,7 +64,7 @@ const recordsOf = (ids: readonly string[], edge: Edge, account: Account, drawn: 
   }),
 ];
 
-/** Several batches at once; then whatever is missing, as an edge does it: from the record after the last stored one. */
+/** Sends several batches concurrently, then the missing records as an edge does: from the record after the last stored record. */
 const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: number; size: number }[]) => {
   const journal_id = randomId('jrn');
   const send = (first: number, some: JournalRecord[]) =>
@@ -79,14 +79,14 @@ const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: numb
   expect(end).toEqual({ last_record: records.length, refused: null });
 };
 
-it('any interleaving of sends and retries gives sums equal to the records', async () => {
+it('for any interleaving of sends and retries, the sums equal the records', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sends, async (drawn, batches) => {
       const account = await addAccount(fixture.db);
       const edge = await addEdge(fixture);
       const ids = Array.from({ length: TUNNELS }, () => randomId('tun'));
       const records = recordsOf(ids, edge, account, drawn);
-      // Asked for while the records of it are already under way.
+      // Requests the tunnels while their records are already being sent.
       const asked = ids
         .slice(0, ASKED)
         .map((id) => openTunnel(fixture, edge.actor, questionOf(edge, account, { tunnel_id: id })));

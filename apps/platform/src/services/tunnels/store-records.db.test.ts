@@ -54,12 +54,12 @@ const batch = (journal_id: string, first: number, records: JournalRecord[], by: 
   first,
   records,
 });
-/** As the only batch of a journal. */
+/** Stores the records as the only batch of a new journal. */
 const send = (records: JournalRecord[], by: Edge = edge) =>
   storeRecords(fixture, by.actor, batch(randomId('jrn'), 1, records, by));
 
-describe('what records do to the log', () => {
-  it('writes the place of a tunnel that was asked for, and counts it no second time', async () => {
+describe('storing records of an edge', () => {
+  it('adds the label of a requested tunnel without counting it again', async () => {
     const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
     await openTunnel(fixture, edge.actor, question);
@@ -73,7 +73,7 @@ describe('what records do to the log', () => {
     expect(await daysOf(fixture.db, own.accountId)).toMatchObject([{ tunnels: 1 }]);
   });
 
-  it('keeps the address and the computer that the edge tells, and knows neither from an edge of before', async () => {
+  it('keeps reported address and computer, and leaves both null for an older edge', async () => {
     const own = await addAccount(fixture.db);
     const asked = questionOf(edge, own, { client_name: 'laptop' });
     await openTunnel(fixture, edge.actor, asked);
@@ -85,7 +85,7 @@ describe('what records do to the log', () => {
     const old = openedOf(edge, own, randomId('tun'));
     const address = { client_name: 'laptop', public_url: 'https://web.t.example' };
     await send([{ ...openedOf(edge, own, asked.tunnel_id), ...address }, unseen as JournalRecord, old]);
-    // Later records say nothing of either.
+    // Later records contain neither address nor computer.
     await send([usage(asked.tunnel_id, 1, 10), usage(old.tunnel_id, 1, 10)]);
     const told = async (id: string) => {
       const entry = await entryOf(fixture.db, id);
@@ -96,7 +96,7 @@ describe('what records do to the log', () => {
     expect(await told(old.tunnel_id)).toEqual([null, null]);
   });
 
-  it('takes in a tunnel that the platform never saw, with its use by the days it happened on', async () => {
+  it('adds a tunnel the platform never saw, with its usage by day', async () => {
     const own = await addAccount(fixture.db);
     const id = randomId('tun');
     await send([
@@ -105,7 +105,7 @@ describe('what records do to the log', () => {
       usage(id, 2, 200),
       usage(id, 3, 300, NOON + 1),
       closed(id, NOON + 2),
-      // Connections may outlive their tunnel.
+      // Connections of a tunnel may outlive the tunnel.
       usage(id, 0, 5, NOON + 3),
     ]);
     expect(await entryOf(fixture.db, id)).toMatchObject({
@@ -121,7 +121,7 @@ describe('what records do to the log', () => {
     expect(await tunnelCountOf(fixture.db, own.keyId)).toBe(1);
   });
 
-  it('forgets a tunnel that found no place, and its count', async () => {
+  it('deletes the entry and count of a tunnel that never opened', async () => {
     const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
     await openTunnel(fixture, edge.actor, question);
@@ -131,13 +131,13 @@ describe('what records do to the log', () => {
     expect(await daysOf(fixture.db, own.accountId)).toMatchObject([{ tunnels: 0 }]);
   });
 
-  it('keeps a tunnel that had its place once, when a later try finds none', async () => {
+  it('keeps a tunnel that once opened, even if a later attempt was abandoned', async () => {
     const id = randomId('tun');
     await send([openedOf(edge, account, id), closed(id, NOON + 9, true)]);
     expect(await entryOf(fixture.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 9) });
   });
 
-  it('keeps the earlier of two ends, and no end before the beginning', async () => {
+  it('keeps the earlier of two ends, and never an end before the start', async () => {
     const a = randomId('tun');
     const b = randomId('tun');
     await send([openedOf(edge, account, a), closed(a, NOON + 5), closed(a, NOON + 9)]);
@@ -146,7 +146,7 @@ describe('what records do to the log', () => {
     expect(await entryOf(fixture.db, b)).toMatchObject({ unregistered_at: new Date(NOON) });
   });
 
-  it('ignores what is not of this edge, of nobody, or unknown, and stores the rest', async () => {
+  it('ignores records of other edges, unknown accounts and unknown tunnels, and stores the rest', async () => {
     const stranger = await addEdge(fixture);
     const mine = randomId('tun');
     const theirs = randomId('tun');
@@ -167,14 +167,14 @@ describe('what records do to the log', () => {
     expect(await entryOf(fixture.db, mine)).toMatchObject({ request_count: 1 });
   });
 
-  it('is not held up by what PostgreSQL does not store', async () => {
+  it('replaces values that PostgreSQL cannot store instead of failing', async () => {
     const id = randomId('tun');
     const opened = { ...openedOf(edge, account, id), name: 'a\0b\ud800', key_id: 'no uuid' } as JournalRecord;
     await send([opened, usage(id, 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)]);
     expect(await entryOf(fixture.db, id)).toMatchObject({ name: 'ab\ufffd', key_id: null });
   });
 
-  it('closes what a run that is over has opened, as late as its records show it alive', async () => {
+  it('closes tunnels of an ended run at their last sign of life', async () => {
     const own = await addEdge(fixture);
     const id = randomId('tun');
     await heartbeat(fixture, own.actor, beatOf('run_next'));
@@ -191,7 +191,7 @@ describe('what records do to the log', () => {
   });
 });
 
-describe('how often a record is stored', () => {
+describe("an edge's journal of records", () => {
   const prepare = async () => {
     const own = await addAccount(fixture.db);
     const journal = randomId('jrn');
@@ -210,7 +210,7 @@ describe('how often a record is stored', () => {
     return { journal, records, sums };
   };
 
-  it('is once, when the batch is sent twice', async () => {
+  it('is stored once if a batch is sent twice', async () => {
     const { journal, records, sums } = await prepare();
     for (const _ of [1, 2]) {
       expect(await storeRecords(fixture, edge.actor, batch(journal, 1, records))).toEqual({
@@ -221,7 +221,7 @@ describe('how often a record is stored', () => {
     expect(await sums()).toBe(111_111_111);
   });
 
-  it('is once, when batches overlap', async () => {
+  it('is stored once if batches overlap', async () => {
     const { journal, records, sums } = await prepare();
     await storeRecords(fixture, edge.actor, batch(journal, 1, records.slice(0, 6)));
     const answer = await storeRecords(fixture, edge.actor, batch(journal, 3, records.slice(2)));
@@ -230,7 +230,7 @@ describe('how often a record is stored', () => {
     expect(await sums()).toBe(111_111_111);
   });
 
-  it('refuses a batch that leaves a gap, and says where the journal stands', async () => {
+  it('rejects a batch after a gap, and returns the last stored number', async () => {
     const { journal, records, sums } = await prepare();
     await storeRecords(fixture, edge.actor, batch(journal, 1, records.slice(0, 4)));
     const answer = await storeRecords(fixture, edge.actor, batch(journal, 6, records.slice(5)));
@@ -238,7 +238,7 @@ describe('how often a record is stored', () => {
     expect(await sums()).toBe(111);
   });
 
-  it('is once, when two processes are sent the same at once', async () => {
+  it('is stored once if two processes receive the same batch concurrently', async () => {
     const { journal, records, sums } = await prepare();
     const logger = createLogger({ format: 'json', level: 'silent' });
     const other = new Database({ url: fixture.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
@@ -255,14 +255,14 @@ describe('how often a record is stored', () => {
     expect(await sums()).toBe(111_111_111);
   });
 
-  it('numbers each journal and each edge by itself', async () => {
+  it('is numbered separately per journal and edge', async () => {
     const { journal, records } = await prepare();
     const stranger = await addEdge(fixture);
     await storeRecords(fixture, edge.actor, batch(journal, 1, records));
     expect((await storeRecords(fixture, stranger.actor, batch(journal, 1, records.slice(0, 2)))).last_record).toBe(2);
   });
 
-  it('stores nothing of a batch that cannot be stored whole', async () => {
+  it('stores a batch completely or not at all', async () => {
     const { journal, records } = await prepare();
     const broken = { ...fixture, db: fixture.db.withPlugin(failingAt('usage_daily')) };
     await expect(storeRecords(broken, edge.actor, batch(journal, 1, records))).rejects.toThrow('broken');
@@ -272,7 +272,7 @@ describe('how often a record is stored', () => {
 });
 
 describe('a batch of a thousand records', () => {
-  it('takes a few statements, whatever it holds', async () => {
+  it('needs at most ten statements', async () => {
     const records = Array.from({ length: 250 }, () => randomId('tun')).flatMap((id) => [
       openedOf(edge, account, id),
       usage(id, 1, 1),

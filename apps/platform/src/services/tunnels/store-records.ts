@@ -1,4 +1,4 @@
-// Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
+// Stores the journal records of an edge: each record once and in order, even if the edge sends it several times.
 import type { JournalRecord, RecordBatch, RecordBatchAnswer, WantedNameEndpoint } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
@@ -11,12 +11,15 @@ import { applyRecords, type UsedBytes } from './entry-changes.ts';
 import { checkLimits, endedNameUses, insertOpened, lockEntries, writeEntries, writeSums } from './log-entries.ts';
 import { lockNamesOf, nameEntries } from './name-entries.ts';
 
-/** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
+/**
+ * How long after the end of a month its usage can be reported and is still billed in that month. Shorter than the time for which the
+ * payment processor keeps a month open.
+ */
 export const MONTH_LATE_MS = 50 * 60_000;
 
 type Trx = Transaction<Schema>;
 
-/** Where the journal stands, and the fault when the batch leaves a gap. */
+/** Position of the journal after the batch, and an error if the batch leaves a gap. */
 export interface StoredRecords extends RecordBatchAnswer {
   readonly refused: Fault | null;
 }
@@ -52,7 +55,7 @@ export const storeRecords = async (
   return answer;
 };
 
-/** Batches of one journal wait for each other here. Its last stored record. */
+/** Locks a journal, so that its batches are stored one after the other. Returns the number of the last stored record. */
 const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Date): Promise<number> => {
   const { last_record } = await trx
     .insertInto('edge_journals')
@@ -63,7 +66,7 @@ const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Dat
   return last_record;
 };
 
-/** How many were ignored. */
+/** Stores the new records of a journal and returns the number of ignored records. */
 const store = async (
   trx: Trx,
   edgeId: string,
@@ -99,9 +102,9 @@ const currentRun = async (trx: Trx, edgeId: string): Promise<string | null> => {
 };
 
 /**
- * Adds to the metered usage of those who pay for it: what a batch carried since their subscription began, by month. In the
- * transaction of the daily sums, and after them: nobody locks the two in another order. Whether a record counts is decided by
- * its own time, so that what was used before the subscription is never billed, however late it is told.
+ * Adds a batch's usage since the start of the subscription to the metered usage of paying accounts, by month. Runs in the transaction of
+ * the daily sums and after them, because both must be locked in the same order everywhere. The time of a record decides whether the
+ * record counts, so usage from before the subscription is never billed, however late it is reported.
  */
 const addMetered = async (trx: Transaction<Schema>, used: readonly UsedBytes[], now: number): Promise<void> => {
   if (used.length === 0) return;
@@ -134,7 +137,10 @@ const cleanEndpoint = (endpoint: WantedNameEndpoint): WantedNameEndpoint => ({
 
 const clean = (text: string): string => text.replaceAll('\0', '');
 
-/** Texts of records without NUL, which PostgreSQL stores nowhere: one bad name must not hold up a journal for ever. */
+/**
+ * Removes NUL characters from the texts of records, because PostgreSQL cannot store them, and a single invalid name must not block a
+ * journal forever.
+ */
 const withoutNul = (records: readonly JournalRecord[]): JournalRecord[] =>
   records.map((record) => {
     const tunnel_id = clean(record.tunnel_id);

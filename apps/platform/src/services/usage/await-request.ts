@@ -1,37 +1,40 @@
-// Waiting for the next request of a tunnel: long polls at its edge, one after the other, without a gap between them.
+// Waits for the next request of a tunnel, with consecutive long polls to the tunnel's edge that leave no gap.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findOfProtocol, livingRegion, type TunnelEdgeContext } from './edge-state.ts';
 
-/** How often the list of an edge of before is looked at for a request that is waited for. */
+/** Polling interval for edges of an earlier version, which only have a list of requests. */
 const REQUEST_POLL_MS = 1000;
 
 export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceContext, 'clock'> {}
 
 export interface RequestFilter {
-  /** In any case; left out: every one. */
+  /** HTTP method to wait for, case-insensitive. Without a value, every method matches. */
   readonly method?: string | undefined;
-  /** Of the path as it is shown. */
+  /** Text that must occur in the request's path, in the form shown to users. */
   readonly pathContains?: string | undefined;
 }
 
 export interface AwaitBounds {
   readonly withinMs: number;
-  /** Rejects with its reason, at once. */
+  /** Aborts the wait for a request, which rejects immediately with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
-/** A wait at one edge. */
+/** Parameters of a wait for a request at an edge. */
 interface Wait extends RequestFilter, AwaitBounds {
   readonly regionId: string;
   readonly tunnelId: string;
   readonly accountId: string;
-  /** On the monotonic clock. */
+  /** Deadline of the wait, on the monotonic clock. */
   readonly untilMs: number;
 }
 
-/** The first request that finishes from now on; null: none did in time. TUNNEL_CLOSED when the tunnel has ended, or ends. */
+/**
+ * Waits for the first matching request that finishes from now on. Returns null if no request finishes in time. Throws TUNNEL_CLOSED if
+ * the tunnel has ended or ends meanwhile.
+ */
 export const awaitRequest = async (
   context: AwaitRequestContext,
   actor: UserActor,
@@ -47,7 +50,7 @@ export const awaitRequest = async (
   try {
     return await pollNext(context, wait);
   } catch (error) {
-    // An edge of before: there is no such path.
+    // An edge of an earlier version does not have the path for long polls.
     if (!(error instanceof Fault) || error.code !== 'API_NOT_FOUND') throw error;
     return pollList(context, wait);
   }
@@ -72,13 +75,13 @@ const pollNext = async (context: AwaitRequestContext, wait: Wait): Promise<Captu
   }
 };
 
-/** The list is looked at again and again: what had finished before the first look is not meant. */
+/** Polls the edge's list of requests. Requests that had finished before the first poll are ignored. */
 const pollList = async (context: AwaitRequestContext, wait: Wait): Promise<CapturedRequest | null> => {
   const { edges, clock } = context;
   const { regionId, tunnelId, accountId, signal, untilMs } = wait;
   const finished = async (): Promise<CapturedRequest[]> => {
     const { requests } = await edges.requests(regionId, tunnelId, accountId, { limit: CAPTURE_LIST_LIMIT.max });
-    // Newest first: the one that came first is told first.
+    // The list has the newest request first; reversed, so that the earliest matching request is returned.
     return requests.filter((request) => request.duration_ms !== null).reverse();
   };
   const before = new Set((await finished()).map((request) => request.id));

@@ -1,4 +1,4 @@
-// Waiting for a request, one request, and the end of a tunnel: what the services make of the answers of an edge.
+// Waiting for a request, reading a request, and closing a tunnel: how the services use the responses of an edge.
 import type { AwaitedRequest, CapturedRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
@@ -44,7 +44,7 @@ const requestOf = (id: string, more: Partial<CapturedRequest> = {}): CapturedReq
   ...more,
 });
 
-/** One question at a time, answered by hand. */
+/** Default of every edge call: a call that a test does not expect rejects. */
 const never = (): Promise<never> => Promise.reject(new Error('not expected'));
 let edges: TunnelEdges;
 beforeEach(() => {
@@ -68,7 +68,7 @@ describe('waiting for a request', () => {
   const wait = (id = 'tun_web', withinSecs = 60, signal = stays, actor = fixture.alice) =>
     awaitRequest(context(), actor, id, { method: 'POST' }, { withinMs: withinSecs * 1000, signal });
 
-  it('asks in polls of at most 30 s, each from where the last one ended', async () => {
+  it('polls the edge for at most 30 s each, continuing from the previous cursor', async () => {
     const polls: NextRequest[] = [];
     const answers: ((answer: AwaitedRequest) => void)[] = [];
     edges = {
@@ -93,7 +93,7 @@ describe('waiting for a request', () => {
     ]);
   });
 
-  it('ends without one when the time is over', async () => {
+  it('returns null when the time is up', async () => {
     edges = {
       ...edges,
       nextRequest: async (_region, _tunnel, _account, { withinSecs }) => {
@@ -104,7 +104,7 @@ describe('waiting for a request', () => {
     expect(await wait('tun_web', 61)).toBeNull();
   });
 
-  it('an edge of before is asked for its list, and only what finished meanwhile is told, the first one first', async () => {
+  it('polls the request list of an older edge, and returns the first request finished meanwhile', async () => {
     const lists = [
       [requestOf('req_under-way', { duration_ms: null }), requestOf('req_before')],
       [requestOf('req_get', { method: 'GET' }), requestOf('req_under-way', { duration_ms: null })],
@@ -130,7 +130,7 @@ describe('waiting for a request', () => {
     expect(fixture.clock.pendingTimers).toBe(0);
   });
 
-  it('a caller that goes ends the pause between two looks, and leaves no timer', async () => {
+  it('ends the pause between polls if the caller disconnects, and leaves no timer', async () => {
     const caller = new AbortController();
     edges = {
       ...edges,
@@ -145,27 +145,27 @@ describe('waiting for a request', () => {
     expect(fixture.clock.pendingTimers).toBe(0);
   });
 
-  it('ended tunnels, those of others and of another protocol: no edge is asked', async () => {
+  it('fails for ended, foreign and non-HTTP tunnels without a call to an edge', async () => {
     await expect(wait('tun_old')).rejects.toMatchObject({ code: 'TUNNEL_CLOSED' });
     await expect(wait('tun_db')).rejects.toMatchObject({ code: 'TUNNEL_NOT_HTTP' });
     await expect(wait('tun_web', 60, stays, fixture.bob)).rejects.toMatchObject({ code: 'TUNNEL_UNKNOWN' });
   });
 });
 
-describe('one request', () => {
+describe('reading a request', () => {
   const find = (requestId = 'req_1', id = 'tun_web', actor = fixture.alice) =>
     findRequest(context(), actor, id, requestId);
   const failing = (code: 'API_NOT_FOUND' | 'TUNNEL_UNKNOWN' | 'CAPTURE_UNKNOWN' | 'EDGE_AWAY') => () =>
     Promise.reject(Fault.fromWire(code, 'as the edge says'));
 
-  it('is what its edge has, after the end of the tunnel too', async () => {
+  it("returns the edge's request, even after the end of the tunnel, and only to its account", async () => {
     edges = { ...edges, request: async (_region, _tunnel, requestId) => requestOf(requestId) };
     expect((await find()).id).toBe('req_1');
     expect((await find('req_2', 'tun_old')).id).toBe('req_2');
     await expect(find('req_1', 'tun_web', fixture.bob)).rejects.toMatchObject({ code: 'TUNNEL_UNKNOWN' });
   });
 
-  it('an edge of before is asked for its list', async () => {
+  it('uses the request list of an older edge', async () => {
     const requests = async () => ({
       tunnel_id: 'tun_web',
       requests: [requestOf('req_1')],
@@ -181,14 +181,14 @@ describe('one request', () => {
     ['TUNNEL_UNKNOWN', 'CAPTURE_UNKNOWN'],
     ['CAPTURE_UNKNOWN', 'CAPTURE_UNKNOWN'],
     ['EDGE_AWAY', 'EDGE_AWAY'],
-  ] as const)('%s of the edge: %s', async (said, code) => {
+  ] as const)("maps the edge's error %s to %s", async (said, code) => {
     edges = { ...edges, request: failing(said) };
     await expect(find()).rejects.toMatchObject({ code });
   });
 });
 
 describe('closing a tunnel', () => {
-  it('asks its edge, and leaves a line in the audit', async () => {
+  it('calls its edge and writes an audit entry', async () => {
     const asked: string[][] = [];
     edges = { ...edges, closeTunnel: async (...question) => void asked.push(question) };
     expect(await closeTunnel(context(), fixture.alice, 'tun_db')).toEqual({ tunnel_id: 'tun_db' });
@@ -203,7 +203,7 @@ describe('closing a tunnel', () => {
     ]);
   });
 
-  it('one that has ended or is somebody else’s is refused, and the audit says nothing', async () => {
+  it('is refused for an ended or foreign tunnel, without an audit entry', async () => {
     await expect(closeTunnel(context(), fixture.alice, 'tun_old')).rejects.toMatchObject({ code: 'TUNNEL_CLOSED' });
     await expect(closeTunnel(context(), fixture.bob, 'tun_web')).rejects.toMatchObject({ code: 'TUNNEL_UNKNOWN' });
     const rows = await fixture.database.db

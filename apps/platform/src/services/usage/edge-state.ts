@@ -1,4 +1,4 @@
-// What only edges know: captured requests, health, flows and peers of a tunnel, pools of all regions; and which regions there are.
+// State known only to edges: captured requests, health, flows and peers of a tunnel, and groups of all regions. Also lists the regions.
 import {
   type AwaitedRequest,
   CAPTURE_LIST_LIMIT,
@@ -23,11 +23,11 @@ import { actorName, writeAudit } from '../shared/audit.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findTunnel } from './tunnel-log.ts';
 
-/** The edges, by region, asked on behalf of an account. */
+/** Calls to the edge of a region on behalf of an account. */
 export interface TunnelEdges {
   requests(regionId: string, tunnelId: string, accountId: string, wanted: WantedRequests): Promise<CaptureList>;
   request(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
-  /** One long poll. */
+  /** Sends a single long poll for the next request. */
   nextRequest(regionId: string, tunnelId: string, accountId: string, filter: NextRequest): Promise<AwaitedRequest>;
   closeTunnel(regionId: string, tunnelId: string, accountId: string): Promise<void>;
   replay(
@@ -46,17 +46,17 @@ export interface TunnelEdges {
 
 export interface WantedRequests {
   readonly limit: number;
-  /** `next_cursor` of an earlier answer; left out: from the newest on. */
+  /** Value of `next_cursor` in an earlier response. Without a cursor, the list starts with the newest request. */
   readonly cursor?: string | undefined;
-  /** Only those that a rule of the tunnel answered, or only those that its service got; left out: all. */
+  /** True: only requests answered by a rule of the tunnel. False: only requests forwarded to its service. Without a value: all requests. */
   readonly answered?: boolean | undefined;
 }
 
-/** Which request one long poll is for. */
+/** Parameters of a long poll for the next request. */
 export interface NextRequest {
   readonly method?: string | undefined;
   readonly pathContains?: string | undefined;
-  /** The cursor of the poll before. */
+  /** Cursor returned by the previous long poll. */
   readonly after?: string | undefined;
   readonly withinSecs: number;
   readonly signal: AbortSignal;
@@ -66,9 +66,7 @@ export interface TunnelEdgeContext extends Pick<ServiceContext, 'db'> {
   readonly edges: TunnelEdges;
 }
 
-/**
- * What only the edge of a tunnel knows: its captured requests, its health, its flows and peers. The log says whose it is and where it ran.
- */
+/** Lists captured requests of a tunnel, which only the tunnel's edge has. The log has the tunnel's account and region. */
 export const listRequests = async (
   context: TunnelEdgeContext,
   actor: UserActor,
@@ -81,7 +79,7 @@ export const listRequests = async (
   return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, wanted), nothing);
 };
 
-/** One captured request, for as long as its edge keeps it. */
+/** Finds a captured request, as long as the edge keeps it. */
 export const findRequest = async (
   context: TunnelEdgeContext,
   actor: UserActor,
@@ -93,9 +91,9 @@ export const findRequest = async (
   const find = context.edges.request(regionId, tunnelId, requestId, actor.userId);
   return find.catch(async (error: unknown) => {
     if (!(error instanceof Fault)) throw error;
-    // The tunnel is in the log: its edge has forgotten it, and its requests.
+    // The tunnel is in the log, so the edge has forgotten the tunnel together with its requests.
     if (error.code === 'TUNNEL_UNKNOWN') throw new Fault('CAPTURE_UNKNOWN');
-    // An edge of before: there is no such path, and the list has what it keeps.
+    // An edge of an earlier version does not have the path for a single request, but has the request in its list.
     if (error.code !== 'API_NOT_FOUND') throw error;
     const { requests } = await listRequests(context, actor, id, { limit: CAPTURE_LIST_LIMIT.max });
     const found = requests.find((request) => request.id === requestId);
@@ -104,7 +102,7 @@ export const findRequest = async (
   });
 };
 
-/** Its client is told, and does not register it again. TUNNEL_CLOSED: it has ended already. */
+/** Closes a tunnel. The client is notified and does not open the tunnel again. Throws TUNNEL_CLOSED if the tunnel has already ended. */
 export const closeTunnel = async (
   context: TunnelEdgeContext,
   actor: UserActor,
@@ -147,7 +145,10 @@ export const listHealthEvents = async (
   return orWhenForgotten(context.edges.healthEvents(regionId, entry.tunnel_id, actor.userId), []);
 };
 
-/** POLICY_ABSENT: everyone may visit it. TUNNEL_UNKNOWN: it has ended, and nothing is kept of its rules. */
+/**
+ * Returns the policy of a tunnel. Throws POLICY_ABSENT if the tunnel is public without a policy, and TUNNEL_UNKNOWN if the tunnel has
+ * ended, because policies of ended tunnels are not kept.
+ */
 export const showPolicy = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<TunnelPolicy> => {
   const entry = await findTunnel(context, actor, id);
   const regionId = livingRegion(entry);
@@ -155,7 +156,7 @@ export const showPolicy = async (context: TunnelEdgeContext, actor: UserActor, i
   try {
     return await context.edges.policy(regionId, entry.tunnel_id, actor.userId);
   } catch (error) {
-    // An edge of before knows no policies, so that its tunnels have none.
+    // An edge of an earlier version does not support policies, so its tunnels have none.
     if (error instanceof Fault && error.code === 'API_NOT_FOUND') throw new Fault('POLICY_ABSENT');
     throw error;
   }
@@ -188,11 +189,14 @@ export const dismissPeer = async (
   await context.edges.dismissPeer(regionId, entry.tunnel_id, peerId, actor.userId);
 };
 
-/** An edge keeps flows, peers and health for as long as the tunnel lives; null: there is nobody to ask. */
+/**
+ * Region of an open tunnel, for queries about flows, peers and health, which an edge keeps only while the tunnel is open. Returns null if
+ * no edge can be queried.
+ */
 export const livingRegion = ({ unregistered_at, region_id }: TunnelLogEntry): string | null =>
   unregistered_at === null ? region_id : null;
 
-/** The path of a tunnel that is not there: no datagram goes over UDP. */
+/** Flows of a tunnel that is not open: no flows, and no datagrams over UDP. */
 const noFlows = (): EdgeFlows => ({
   flows: [],
   total: 0,
@@ -201,7 +205,7 @@ const noFlows = (): EdgeFlows => ({
   reason: 'off',
 });
 
-/** What tunnels of another protocol are told. */
+/** Error code for a tunnel of another protocol, by the required protocol. */
 const NOT_THAT = {
   http: 'TUNNEL_NOT_HTTP',
   udp: 'TUNNEL_NOT_UDP',
@@ -219,7 +223,10 @@ export const findOfProtocol = async (
   return entry;
 };
 
-/** The tunnel is in the log, so that an edge which knows it no longer has nothing to tell. */
+/**
+ * Returns the edge's answer, or `nothing` if the edge no longer knows the tunnel. The tunnel is in the log, so an unknown tunnel is not
+ * an error.
+ */
 const orWhenForgotten = async <T>(answer: Promise<T>, nothing: T): Promise<T> => {
   try {
     return await answer;
@@ -229,12 +236,12 @@ const orWhenForgotten = async <T>(answer: Promise<T>, nothing: T): Promise<T> =>
   }
 };
 
-/** The edges of all regions; one that does not answer is a warning. */
+/** Calls to the edges of all regions. An edge that does not respond causes a warning instead of an error. */
 export interface GroupEdges {
   groups(accountId: string): Promise<PlatformPools>;
 }
 
-/** The load-balanced pools that hold a living tunnel of the caller, of all regions. */
+/** Lists the load-balanced groups of all regions that contain an open tunnel of the caller. */
 export const listGroups = async ({ edges }: { edges: GroupEdges }, { userId }: UserActor): Promise<PlatformPools> => {
   const { groups, warnings } = await edges.groups(userId);
   return {
@@ -243,12 +250,12 @@ export const listGroups = async ({ edges }: { edges: GroupEdges }, { userId }: U
   };
 };
 
-/** One group has one endpoint in a region: no two keys are equal. */
+/** Unique key of a group, for sorting: a group has only one endpoint in a region. */
 const sortKey = ({ region_id, protocol, label }: GroupSummary): string => [region_id, protocol, label].join('\0');
 
 /**
- * The regions that are there now, and how clients and visitors come to them. A region with several edges is shown by the one
- * that was heard last.
+ * Lists the regions with a recent heartbeat, and the addresses for clients and visitors. A region with several edges is represented by
+ * the edge with the latest heartbeat.
  */
 export const listRegions = async ({ db, clock }: Pick<ServiceContext, 'db' | 'clock'>): Promise<UsageRegion[]> => {
   const heardSince = new Date(clock.now() - LIMITS.EDGE_RECENT_MS);

@@ -1,13 +1,13 @@
-// Tunnels that live, as the edges that they live at know them: whether they are healthy, in which group, since when. The log says whose they are; an
-// edge that is away, or knows one no longer, leaves its entry as it is.
+// Open tunnels with the state known only to their edges: health, group and opening time. The log has the tunnels' accounts. If an edge is
+// unreachable or no longer knows a tunnel, the log entry is returned unchanged.
 import type { EdgeTunnel, TunnelLogEntry, UnguardedTunnels } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findTunnel, listTunnels } from './tunnel-log.ts';
 
-/** The edges, asked on behalf of an account. */
+/** Calls to the edges on behalf of an account. */
 export interface LivingTunnelEdges {
-  /** Of all regions; those of an edge that does not answer are missing. */
+  /** Lists the account's tunnels in all regions. Tunnels of edges that do not respond are missing. */
   tunnels(accountId: string): Promise<EdgeTunnel[]>;
   tunnel(regionId: string, tunnelId: string, accountId: string): Promise<EdgeTunnel>;
 }
@@ -16,7 +16,7 @@ export interface LivingTunnelContext extends Pick<ServiceContext, 'db'> {
   readonly edges: LivingTunnelEdges;
 }
 
-/** Newest first, at most `limit`. */
+/** Lists open tunnels, newest first, at most `limit`. */
 export const listLivingTunnels = async (
   { db, edges }: LivingTunnelContext,
   actor: UserActor,
@@ -28,7 +28,7 @@ export const listLivingTunnels = async (
   return entries.map((entry) => living.get(entry.tunnel_id) ?? entry);
 };
 
-/** One that has ended is an entry of the log. TUNNEL_UNKNOWN, also when it is somebody else's. */
+/** Finds a tunnel. A tunnel that has ended is returned as a log entry. Throws TUNNEL_UNKNOWN, even if another account has the tunnel. */
 export const findLivingTunnel = async (
   { db, edges }: LivingTunnelContext,
   actor: UserActor,
@@ -44,14 +44,17 @@ export const findLivingTunnel = async (
   }
 };
 
-/** Actions that keep somebody out. A rate limit or headers alone do not. */
+/** Policy actions that keep visitors out, unlike rate limits or headers. */
 const GUARDS: readonly string[] = ['deny', 'allow_addresses', 'auth', 'verify_webhook'];
 
-/** p2p tunnels have their secret. An edge that says nothing of policies knows none. */
+/**
+ * Returns true if no policy action protects the tunnel. p2p tunnels are protected by a secret. An edge that reports no policies does not
+ * support policies.
+ */
 const isUnguarded = ({ protocol, policy }: EdgeTunnel): boolean =>
   protocol !== 'p2p' && !(policy?.actions ?? []).some((action) => GUARDS.includes(action));
 
-/** Living ones that anybody may visit who has the address. Those of an edge that is away are missing. */
+/** Lists open tunnels that anyone with the address can visit. Tunnels of unreachable edges are missing. */
 export const listUnguarded = async (
   { edges }: { readonly edges: Pick<LivingTunnelEdges, 'tunnels'> },
   { userId }: UserActor,

@@ -1,4 +1,4 @@
-// The log of an account's tunnels: a page of it, and one entry.
+// Tunnel log of an account: a page of entries, or a single entry.
 import type { ShownProtocol, TunnelLogEntry, TunnelState } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Selectable } from 'kysely';
@@ -8,13 +8,13 @@ import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 export interface LogPage {
   readonly limit: number;
   readonly offset: number;
-  /** Absent: of every protocol. */
+  /** Protocol of the listed tunnels. Without a value, tunnels of every protocol are listed. */
   readonly protocol?: ShownProtocol | undefined;
-  /** Absent: living and ended ones. */
+  /** State of the listed tunnels. Without a value, open and ended tunnels are listed. */
   readonly state?: TunnelState | undefined;
 }
 
-/** The log of an account's tunnels, newest first; equal times are told apart by id, so that pages do not overlap. */
+/** Lists a page of the account's tunnel log, newest first. Entries with equal times are ordered by id, so that pages do not overlap. */
 export const listTunnels = async (
   { db }: Pick<ServiceContext, 'db'>,
   { userId }: UserActor,
@@ -23,7 +23,7 @@ export const listTunnels = async (
   const rows = await db
     .selectFrom('tunnel_log')
     .select(LOG_COLUMNS)
-    // Rows before the page are passed over in the index alone, without a look at the table, unless a state is asked for.
+    // Rows before the page are skipped by an index-only scan, without reading the table, unless a state is requested.
     .where('id', 'in', (page) =>
       page
         .selectFrom('tunnel_log')
@@ -42,7 +42,7 @@ export const listTunnels = async (
   return rows.map(presentLogEntry);
 };
 
-/** One entry of the tunnel log, by its id or by the tunnel's; somebody else's does not exist. */
+/** Finds an entry of the tunnel log, by the id of the entry or of the tunnel. Entries of other accounts are reported as unknown. */
 export const findTunnel = async (
   { db }: Pick<ServiceContext, 'db'>,
   { userId }: UserActor,
@@ -76,10 +76,10 @@ const LOG_COLUMNS = [
 
 export type LogRow = Pick<Selectable<TunnelLogTable>, (typeof LOG_COLUMNS)[number]>;
 
-/** One row of the tunnel log as its owner sees it. */
+/** Converts a row of the tunnel log to the form of the API. */
 const presentLogEntry = ({ name, public_url, client_name, ...row }: LogRow): TunnelLogEntry => ({
   ...row,
-  // Written by the edge link, whose schema knows these alone.
+  // The schema of the edge link allows only these protocols, so the cast is safe.
   protocol: row.protocol as ShownProtocol,
   ...(name === '' ? {} : { name }),
   ...(public_url === null ? {} : { public_url }),
@@ -91,7 +91,7 @@ const presentLogEntry = ({ name, public_url, client_name, ...row }: LogRow): Tun
 const TUNNEL_ID = /^[!-~]{1,100}$/;
 
 /**
- * Ids of tunnels are made by the edges, of letters, digits and signs of ASCII. Anything else is an id of nothing, and never
- * reaches a query, which would refuse some of it.
+ * Returns true if the text can be a tunnel id. Edges create ids of printable ASCII characters. Other texts cannot be an id and never
+ * reach a query, because PostgreSQL would reject some of them with an error.
  */
 const isTunnelId = (text: string): boolean => TUNNEL_ID.test(text);

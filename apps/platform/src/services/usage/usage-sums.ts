@@ -1,4 +1,4 @@
-// Usage in sums, made from daily sums: by day, and of the last 30 days.
+// Usage calculated from daily sums: per day, and for the last 30 days.
 import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
@@ -6,8 +6,8 @@ import { lastUtcDays } from '../../billing/rules/rating.rules.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /**
- * The tunnels open now, and the sums of the last 30 days. From daily sums and an index of open entries: its cost grows
- * neither with the log of the account nor with other accounts.
+ * Returns the number of open tunnels and the usage of the last 30 days. Reads daily sums and an index of open entries, so the cost does
+ * not grow with the log of the account or with other accounts.
  */
 export const summarizeUsage = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
@@ -32,12 +32,12 @@ export const summarizeUsage = async (
     ) as sums
     where users.id = ${userId}`.execute(db);
   const [summary] = rows;
-  // The account went between the check of the token and this query.
+  // The account was deleted between the check of the token and this query.
   if (summary === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
   return summary;
 };
 
-/** Usage by day, every day of the window with a point of its own. */
+/** Returns the usage per day, with a point for every day of the window. */
 export const chartUsage = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { userId }: UserActor,

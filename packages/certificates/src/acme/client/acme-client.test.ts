@@ -1,4 +1,4 @@
-// The client beside answers that no authority should give.
+// The ACME client with answers that no authority should give.
 
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -33,17 +33,17 @@ it.each([
   ['a page', '<html>'],
   ['another object', '{"newNonce": 5}'],
   ['nothing', ''],
-])('%s instead of a directory is said as such', async (_title, text) => {
+])('an ACME directory that contains %s is rejected as a bad answer', async (_title, text) => {
   const client = await clientOf((_request, response) => response.end(text));
   await expect(client.directory()).rejects.toMatchObject({ code: 'ACME_BAD_ANSWER' });
 });
 
-it('an answer without end is not read to its end', async () => {
+it('an endless ACME answer is cut off', async () => {
   const client = await clientOf((_request, response) => response.end(' '.repeat(ANSWER_MAX_BYTES + 1)));
   await expect(client.directory()).rejects.toMatchObject({ code: 'ACME_AWAY' });
 });
 
-it('a date to come back at counts from the answer’s own, whatever our clock says', async () => {
+it("a Retry-After date is measured from the answer's own Date, independent of the local clock", async () => {
   const client = await clientOf((request, response) => {
     if (request.url === '/directory') return void response.end(directoryAt(request.headers.host));
     response.sendDate = false;
@@ -63,7 +63,7 @@ it('a date to come back at counts from the answer’s own, whatever our clock sa
   await expect(client.renewalInfo('a.b')).rejects.toMatchObject(problem);
 });
 
-it('an account without an address is no account', async () => {
+it('a new ACME account without a Location is rejected as a bad answer', async () => {
   const client = await clientOf((request, response) => {
     response.setHeader('replay-nonce', 'bm9uY2U');
     response.end(request.url === '/directory' ? directoryAt(request.headers.host) : '{}');
@@ -75,7 +75,7 @@ it('an account without an address is no account', async () => {
   });
 });
 
-it('a refused nonce is tried again five times, each time with the one that came along', async () => {
+it('a refused nonce is retried five times, each time with the nonce of the last answer', async () => {
   const nonces: string[] = [];
   const client = await clientOf((request, response) => {
     response.setHeader('replay-nonce', `nonce-${nonces.length}`);

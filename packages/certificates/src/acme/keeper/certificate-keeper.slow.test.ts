@@ -1,4 +1,4 @@
-// The keeper beside an authority that fails in every way, with the hands of the clock in the test.
+// The certificate keeper with an authority that fails in every way, on a fake clock that the test advances.
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { createLogger } from '@tunnel/runtime';
@@ -83,7 +83,7 @@ const startKeeper = (
   return keeper;
 };
 
-/** Time goes on while something is waited for: slower than calls on loopback are, faster than people. */
+/** Advances the fake clock while a check is repeated: slower than calls on loopback, faster than real time. */
 const inTime = <T>(check: () => T | Promise<T>): Promise<T> =>
   eventually(
     async () => {
@@ -109,7 +109,7 @@ it.each([
   { title: 'a cut connection', answer: { kind: 'cut' } },
   { title: 'silence', answer: { kind: 'silence' } },
   { title: 'refused nonces without end', answer: { kind: 'bad-nonce' } },
-] as const)('$title at the first order is tried again after a minute, not before', async ({ answer }) => {
+] as const)('after $title at the first order, the keeper retries after a minute, not earlier', async ({ answer }) => {
   await begin();
   server.fail({ on: ['new-order'], times: answer.kind === 'bad-nonce' ? 6 : 1, answer });
   const { id } = await store.want(['a.example.com']);
@@ -122,7 +122,7 @@ it.each([
   expect(server.orders).toHaveLength(1);
 });
 
-it('a limit is waited for as long as the authority says', async () => {
+it('after a rate limit, the keeper waits as long as the authority says', async () => {
   await begin();
   server.fail({ on: ['new-order'], times: 1, answer: { kind: 'rate-limited', retryAfter: '7200' } });
   const { id } = await store.want(['a.example.com']);
@@ -139,7 +139,7 @@ it('a limit is waited for as long as the authority says', async () => {
   await issued(id);
 });
 
-it('an order that hangs is taken up again, no second one is made', async () => {
+it('an order that hangs is resumed later, without a second order', async () => {
   await begin();
   server.hangs = true;
   const { id } = await store.want(['a.example.com']);
@@ -152,7 +152,7 @@ it('an order that hangs is taken up again, no second one is made', async () => {
   expect([server.orders.length, server.count('finalize')]).toEqual([1, 1]);
 });
 
-it('errors while an order is looked at do not end it', async () => {
+it('errors while an order is polled do not end the order', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
   const solver = http();
@@ -169,7 +169,7 @@ it('errors while an order is looked at do not end it', async () => {
   expect([server.orders.length, results]).toEqual([1, ['issued']]);
 });
 
-it('after a refused validation the next challenge has its turn', async () => {
+it('after a failed validation, the keeper tries the next challenge type', async () => {
   await begin({ addressOf: () => ({ host: '127.0.0.1', httpPort: 1, tlsPort: doors.tlsPort }) });
   const { id } = await store.want(['a.example.com']);
   startKeeper([http(), tls()]);
@@ -180,7 +180,7 @@ it('after a refused validation the next challenge has its turn', async () => {
   expect(server.orders).toHaveLength(2);
 });
 
-it('an answer that cannot be set spends no validation', async () => {
+it('a challenge answer that cannot be published uses up no validation', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
   startKeeper([{ ...http(), set: () => Promise.reject(new Error('the record is not seen')) }]);
@@ -189,7 +189,7 @@ it('an answer that cannot be set spends no validation', async () => {
   expect([server.count('challenge'), life.order?.url]).toEqual([0, expect.stringContaining('/order/') as string]);
 });
 
-it('two keepers order each name once', async () => {
+it('two keepers order each name only once', async () => {
   await begin();
   const ids: string[] = [];
   for (let index = 0; index < 10; index += 1) ids.push((await store.want([`n${index}.example.com`])).id);
@@ -199,7 +199,7 @@ it('two keepers order each name once', async () => {
   expect([server.orders.length, server.accounts.size]).toEqual([10, 1]);
 });
 
-it('orders of one account that never end do not hold up the order of another account', async () => {
+it('orders of one account that never finish do not delay the order of another account', async () => {
   await begin();
   for (let index = 0; index < 10; index += 1) await store.want([`crowd-${index}.example.com`], 'crowd');
   const solver = http();
@@ -220,7 +220,7 @@ it('orders of one account that never end do not hold up the order of another acc
   expect(started.size).toBe(3);
 });
 
-it('a name that was claimed while the keeper stops is ordered by nobody, and is free for the next keeper', async () => {
+it('a name claimed while its keeper stops is not ordered, and the next keeper can claim it', async () => {
   await begin();
   await store.want(['a.example.com']);
   const claim = store.claim.bind(store);
@@ -237,7 +237,7 @@ it('a name that was claimed while the keeper stops is ordered by nobody, and is 
   expect(await claim('another', clock.now(), MINUTE, { wildcards: true })).not.toBeNull();
 });
 
-it('an account beyond its quarter of our budget waits, and another one gets its certificate', async () => {
+it('an account that has used its quarter of the order budget waits, and another account gets its certificate', async () => {
   await begin();
   const rules = { max: 250, windowMs: 180 * MINUTE };
   for (let count = 0; count < 62; count += 1) await store.takeFromBudget('orders', rules, clock.now(), 'greedy');
@@ -249,7 +249,7 @@ it('an account beyond its quarter of our budget waits, and another one gets its 
   expect(server.orders).toHaveLength(1);
 });
 
-it('over our own budget nothing is asked of the authority', async () => {
+it('when the order budget is used up, the keeper sends nothing to the authority', async () => {
   await begin();
   for (let count = 0; count < 250; count += 1) {
     const rules = { max: 250, windowMs: 180 * MINUTE };
@@ -261,7 +261,7 @@ it('over our own budget nothing is asked of the authority', async () => {
   expect([server.calls, (await record(id)).life.failures]).toEqual([[], 0]);
 });
 
-it('with another key file nothing is ordered, one line says why, and what was there stays', async () => {
+it('with the wrong key file, the keeper orders nothing, logs the reason once, and keeps existing certificates', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
   const first = startKeeper([http()]);
@@ -276,7 +276,7 @@ it('with another key file nothing is ordered, one line says why, and what was th
   expect([(await record(id)).certificate, (await record(other)).life.failures]).toEqual([before.certificate, 0]);
 });
 
-it('an authority that wants an account of its own gets it', async () => {
+it('an authority that requires external account binding gets it', async () => {
   const eab = { kid: 'operator', hmacKey: Buffer.from('a shared secret of 32 characters').toString('base64url') };
   await begin({ eab });
   const { id } = await store.want(['a.example.com']);
@@ -288,7 +288,7 @@ it('an authority that wants an account of its own gets it', async () => {
   await issued(id);
 });
 
-it('a window in the past brings the next certificate, which says what it replaces', async () => {
+it('a renewal window in the past causes a renewal that names the replaced certificate', async () => {
   await begin();
   server.renewalRetryAfter = '60';
   const { id } = await store.want(['a.example.com']);
@@ -301,7 +301,7 @@ it('a window in the past brings the next certificate, which says what it replace
   expect(server.orders[1]?.replaces).toBe(first?.renewalId);
 });
 
-it('a start asks about renewal at once, however long ago the last answer was to hold', async () => {
+it('a starting keeper asks for renewal information at once, even if the last answer is still valid', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
   const first = startKeeper([http()]);
@@ -314,7 +314,7 @@ it('a start asks about renewal at once, however long ago the last answer was to 
   expect(server.orders[1]?.replaces).toBe(certificate?.renewalId);
 });
 
-it('an authority that says it was replaced already gets the order without it, at once', async () => {
+it('an authority that reports alreadyReplaced gets the order again at once, without `replaces`', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
   const keeper = startKeeper([http()]);
@@ -326,7 +326,7 @@ it('an authority that says it was replaced already gets the order without it, at
   expect([server.orders[1]?.replaces, results]).toEqual([null, ['issued', 'issued']]);
 });
 
-it('an account that is limited is asked for once, however many names need it', async () => {
+it('a rate-limited ACME account is requested only once, even if many names need it', async () => {
   await begin();
   server.fail({ on: ['new-account'], times: 1, answer: { kind: 'rate-limited', retryAfter: '240' } });
   const ids: string[] = [];
@@ -339,7 +339,7 @@ it('an account that is limited is asked for once, however many names need it', a
   expect(server.accounts.size).toBe(1);
 });
 
-it('nonces that were refused to the account do not keep the next try from it', async () => {
+it('bad nonces during account creation do not prevent the next attempt', async () => {
   await begin();
   server.fail({ on: ['new-account'], times: 6, answer: { kind: 'bad-nonce' } });
   const { id } = await store.want(['a.example.com']);

@@ -1,4 +1,4 @@
-// One suite for every CertificateStore.
+// Conformance suite for every CertificateStore.
 
 import { expect, it } from 'vitest';
 import { certificateDueAt, NEW_CERTIFICATE } from '../../life/certificate-life.rules.ts';
@@ -6,12 +6,12 @@ import type { CertificateStore, StoredAccount, StoredCertificate } from './certi
 
 export interface StoreUnderTest {
   readonly store: CertificateStore;
-  /** The same, as a process that starts now finds it. */
+  /** Opens the same store again, like a process that starts now. */
   reopen(): Promise<CertificateStore>;
 }
 
 const NOW = Date.UTC(2030, 0, 1);
-/** A store may want an id of the platform's. */
+/** Account id in the form of the platform's ids, which a store may require. */
 const ACCOUNT = '3f0a7c52-90b1-4c6e-9d0e-5f1b2a8c7d64';
 const LEASE = 60_000;
 
@@ -26,7 +26,7 @@ const CERTIFICATE: StoredCertificate = {
 };
 
 export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>): void => {
-  it('the same names are one record, in any order; others are another', async () => {
+  it('the same names in any order are one record, other names are another record', async () => {
     const { store } = await begin();
     const first = await store.want(['a.example', '*.a.example']);
     expect(first).toMatchObject({ life: NEW_CERTIFICATE, orderKey: null, certificate: null });
@@ -35,7 +35,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.list()).map(({ id }) => id).sort()).toEqual([first.id, other.id].sort());
   });
 
-  it('what is due is one keeper’s until its lease ends', async () => {
+  it('a due certificate belongs to one keeper until the lease ends', async () => {
     const { store } = await begin();
     await store.want(['a.example']);
     const claim = await store.claim('one', NOW, LEASE);
@@ -44,7 +44,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.claim('two', NOW + LEASE, LEASE))?.record.names).toEqual(['a.example']);
   });
 
-  it('a lease that is renewed lasts, one that is given back is free at once', async () => {
+  it('an extended lease lasts longer, and a released lease is free at once', async () => {
     const { store } = await begin();
     await store.want(['a.example']);
     const claim = await store.claim('one', NOW, LEASE);
@@ -55,7 +55,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.claim('two', NOW + LEASE, LEASE)).not.toBeNull();
   });
 
-  it('who lost the lease changes nothing any more', async () => {
+  it('a keeper that lost its lease cannot change the record', async () => {
     const { store } = await begin();
     const { id } = await store.want(['a.example']);
     const late = await store.claim('one', NOW, LEASE);
@@ -69,7 +69,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.get(id))?.orderKey).toBe('mine');
   });
 
-  it('what is due longest comes first, and what is not due does not come', async () => {
+  it('certificates are claimed in the order of their due times, and never before they are due', async () => {
     const { store } = await begin();
     for (const [name, tryAt] of [
       ['late', NOW - 10],
@@ -87,7 +87,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     );
   });
 
-  it('who cannot have wildcards validated leaves them to others', async () => {
+  it('a keeper that cannot validate wildcards leaves them to other keepers', async () => {
     const { store } = await begin();
     await store.want(['*.a.example']);
     expect(await store.claim('one', NOW, LEASE, { wildcards: false })).toBeNull();
@@ -96,7 +96,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.claim('two', NOW, LEASE, { wildcards: true }))?.record.names).toEqual(['*.a.example']);
   });
 
-  it('an account with fewer orders under way comes first, and one that has its share of them is passed over', async () => {
+  it('an account with fewer orders in progress is claimed first, and an account that has its share is skipped', async () => {
     const { store } = await begin();
     const wanted = [
       ['crowd-1', ACCOUNT, NOW - 1000],
@@ -115,7 +115,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await claim([ACCOUNT, ACCOUNT])).toBe('crowd-2.example');
   });
 
-  it('nobody changes from outside what is worked on', async () => {
+  it('a claimed certificate cannot be changed from outside', async () => {
     const { store } = await begin();
     const { id } = await store.want(['a.example']);
     await store.claim('one', NOW, LEASE);
@@ -124,7 +124,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.get(id))?.life.failures).toBe(0);
   });
 
-  it('after a start the authority is asked about all that was issued, one after the other', async () => {
+  it('after a start, renewal information for all issued certificates is due, staggered', async () => {
     const { store } = await begin();
     for (const name of ['a.example', 'b.example', 'new.example']) {
       await store.want([name]);
@@ -144,7 +144,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.claim('one', NOW + 100, LEASE)).toBeNull();
   });
 
-  it('an order under way and a certificate are there after a restart', async () => {
+  it('an order in progress and a certificate are kept across a restart', async () => {
     const { store, reopen } = await begin();
     const { id } = await store.want(['a.example']);
     const claim = await store.claim('one', NOW, LEASE);
@@ -163,7 +163,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await again.claim('two', NOW + LEASE, LEASE)).not.toBeNull();
   });
 
-  it('what is forgotten is gone, also for who works on it', async () => {
+  it('a forgotten certificate is deleted, even for the keeper that claimed it', async () => {
     const { store, reopen } = await begin();
     const { id } = await store.want(['a.example']);
     const claim = await store.claim('one', NOW, LEASE);
@@ -174,7 +174,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await (await reopen()).list()).toEqual([]);
   });
 
-  it('of two first accounts one is kept for both', async () => {
+  it('when two ACME accounts are saved at first, both callers get the first', async () => {
     const { store, reopen } = await begin();
     const account = (key: string): StoredAccount => ({ key, url: null, email: '' });
     expect(await store.account()).toBeNull();
@@ -185,7 +185,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await (await reopen()).account()).toEqual(known);
   });
 
-  it('a budget is one for all, each by its name, also after a restart', async () => {
+  it('a budget is shared by all accounts, separate for each name, and kept across a restart', async () => {
     const { store, reopen } = await begin();
     const rules = { max: 2, windowMs: 1000 };
     expect(await store.takeFromBudget('orders', rules, NOW, 'one')).toEqual({ kind: 'taken' });
@@ -194,12 +194,12 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     const empty = { kind: 'empty', until: NOW + 1000, isWhole: true };
     expect(await again.takeFromBudget('orders', rules, NOW + 2, 'three')).toEqual(empty);
     expect(await again.takeFromBudget('names', rules, NOW + 2, 'three')).toEqual({ kind: 'taken' });
-    // The operator's own names are outside of it.
+    // The operator's names do not count toward the budget.
     expect(await again.takeFromBudget('orders', rules, NOW + 3, null)).toEqual({ kind: 'taken' });
     expect(await again.takeFromBudget('orders', rules, NOW + 1000, 'three')).toEqual({ kind: 'taken' });
   });
 
-  it('one account takes no more of a budget than its part', async () => {
+  it('a single account takes no more of a budget than its part', async () => {
     const { store, reopen } = await begin();
     const rules = { max: 4, windowMs: 1000, perAccount: 1 };
     expect(await store.takeFromBudget('orders', rules, NOW, 'greedy')).toEqual({ kind: 'taken' });
@@ -209,14 +209,14 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await again.takeFromBudget('orders', rules, NOW + 1, 'modest')).toEqual({ kind: 'taken' });
   });
 
-  it('whose the names are is there after a restart', async () => {
+  it('the owner of names is kept across a restart', async () => {
     const { store, reopen } = await begin();
     const { id, accountId } = await store.want(['a.example'], ACCOUNT);
     expect(accountId).toBe(ACCOUNT);
     expect((await (await reopen()).get(id))?.accountId).toBe(ACCOUNT);
   });
 
-  it('answers to challenges are found by token or by name, until they are cleared or over', async () => {
+  it('challenge answers are found by token or name until they are cleared or expire', async () => {
     const { store } = await begin();
     const http = { type: 'http-01', name: 'a.example', token: 'token-1', keyAuthorization: 'token-1.x' } as const;
     const tls = { type: 'tls-alpn-01', name: 'a.example', token: 'token-2', keyAuthorization: 'token-2.x' } as const;
@@ -225,7 +225,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.findChallenge({ token: 'token-1' }, NOW)).toEqual(http);
     expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);
     expect(await store.findChallenge({ token: 'token-2' }, NOW)).toBeNull();
-    // Or by the name that is validated.
+    // A challenge can also be found by the name that is validated.
     expect(await store.findChallenge({ name: 'b.example' }, NOW)).toBeNull();
     expect([http, tls]).toContainEqual(await store.findChallenge({ name: 'a.example' }, NOW));
     expect(await store.findChallenge({ name: 'a.example' }, NOW + 1000)).toBeNull();

@@ -1,4 +1,4 @@
-// The two doors at which an authority looks: HTTP and TLS on loopback, answering from a store as an edge does.
+// The two ports that an authority visits: HTTP and TLS on loopback, which answer challenges from a store like an edge.
 import { createServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { createSecureContext, createServer as createTlsServer, type SecureContext } from 'node:tls';
@@ -9,9 +9,9 @@ import type { CertificateStore } from './certificate-store.ts';
 export interface ChallengeDoors {
   readonly httpPort: number;
   readonly tlsPort: number;
-  /** Where answers are looked up; null: nothing is answered. */
+  /** Store of the challenge answers; null if no challenge is answered. */
   store: CertificateStore | null;
-  /** As where somebody else ends the handshakes. */
+  /** Closes the TLS port, as for a host with TLS passthrough, where the edge does not terminate TLS. */
   closeTls(): Promise<void>;
   close(): Promise<void>;
 }

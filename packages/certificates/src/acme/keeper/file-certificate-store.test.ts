@@ -23,20 +23,20 @@ certificateStoreConformance(async () => ({ store: open(), reopen: async () => op
 const files = (): string[] =>
   readdirSync(folder.path, { recursive: true, encoding: 'utf8' }).map((name) => join(folder.path, name));
 
-it('every authority has its own folder: an account of one is nothing to another', async () => {
+it('each authority has its own folder, so that its account is not used with another authority', async () => {
   await open().want(['a.example']);
   await open().saveAccount({ key: 'sealed', url: null, email: '' }, null);
   const other = open('https://staging.example/directory');
   expect([await other.list(), await other.account()]).toEqual([[], null]);
 });
 
-it('files and folders are their owner’s alone', async () => {
+it('certificate files and folders are accessible only to their owner', async () => {
   await open().want(['a.example']);
   await open().saveAccount({ key: 'sealed', url: null, email: '' }, null);
   expect(files().filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
 });
 
-it('what cannot be written changes nothing, here and on disk', async () => {
+it('a failed write leaves the record unchanged in memory', async () => {
   const store = open();
   const { id } = await store.want(['a.example']);
   const claim = await store.claim('one', Date.now(), 60_000);
@@ -46,7 +46,7 @@ it('what cannot be written changes nothing, here and on disk', async () => {
   expect((await store.get(id))?.orderKey).toBeNull();
 });
 
-it('what a kill left half written is cleared away, what cannot be read is named', async () => {
+it('files left half-written by a killed process are deleted, and an unreadable file is named in the error', async () => {
   await open().want(['a.example']);
   const [record = ''] = files().filter((path) => path.endsWith('.json'));
   writeFileSync(`${record}.x.new`, '{"half');

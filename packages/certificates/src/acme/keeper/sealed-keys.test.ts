@@ -16,7 +16,7 @@ afterEach(() => folder.close());
 const file = (name = 'certificate-key'): string => join(folder.path, name);
 const open = (name?: string): SealedKeys => SealedKeys.open({ file: file(name), isGiven: false });
 
-it('the key file is made once, 32 bytes, its owner’s alone, and opens what it sealed', async () => {
+it('the key file is created once with 32 bytes and mode 600, and opens the keys that it sealed', async () => {
   const sealed = await open().seal('a private key');
   const text = readFileSync(file(), 'utf8');
   expect(Buffer.from(text.trim(), 'base64url')).toHaveLength(32);
@@ -30,13 +30,13 @@ it('the key file is made once, 32 bytes, its owner’s alone, and opens what it 
   });
 });
 
-it('another file, and a changed text, are refused by the name of the file', async () => {
+it('another key file, or a changed sealed text, is refused with the name of the key file', async () => {
   const sealed = await open().seal('a private key');
   await expect(open('other').open(sealed)).rejects.toThrow(file('other'));
   await expect(open().open(`${sealed.slice(0, -4)}AAAA`)).rejects.toMatchObject({ code: 'CERTIFICATE_KEY_FILE' });
 });
 
-it('a file that was named is never made, and a bad one is refused', () => {
+it('a configured key file is never created, and an invalid file is refused', () => {
   expect(() => SealedKeys.open({ file: file(), isGiven: true })).toThrow('the file does not exist');
   writeFileSync(file(), 'short\n');
   expect(() => open()).toThrow('the file does not contain 32 bytes');

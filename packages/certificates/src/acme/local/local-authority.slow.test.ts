@@ -24,7 +24,7 @@ afterEach(() => folder.close());
 const open = (clock = systemClock): Promise<LocalAuthority> =>
   LocalAuthority.open(join(folder.path, 'local-ca'), clock);
 
-/** What a client that trusts the authority makes of a server with this certificate. */
+/** Returns the result of a TLS handshake by a client that trusts the authority: `trusted`, or the error code. */
 const handshake = async (authority: LocalAuthority, issuedFor: string, asked: string): Promise<string> => {
   const server = createServer(await authority.issue(issuedFor), (socket) => socket.end()).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -41,7 +41,7 @@ const handshake = async (authority: LocalAuthority, issuedFor: string, asked: st
   }
 };
 
-it('vouches for localhost, its addresses and each name below', async () => {
+it('the local authority is trusted for localhost, its addresses and every name below it', async () => {
   const authority = await open();
   expect(await handshake(authority, 'localhost', 'localhost')).toBe('trusted');
   expect(await handshake(authority, 'localhost', '127.0.0.1')).toBe('trusted');
@@ -51,14 +51,14 @@ it('vouches for localhost, its addresses and each name below', async () => {
   expect(await handshake(authority, long, long)).toBe('trusted');
 });
 
-it('is believed about nothing else, whoever has its key', async () => {
+it('the local authority is not trusted for any other name, even with its key', async () => {
   const authority = await open();
   expect(await handshake(authority, 'example.com', 'example.com')).toBe('UNSPECIFIED');
   expect(await handshake(authority, 'notlocalhost', 'notlocalhost')).toBe('UNSPECIFIED');
   expect(await handshake(authority, 'shop.localhost', 'localhost')).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
 });
 
-it('is made once, and its key is read by its owner alone', async () => {
+it('the local authority is created once, and its key file is readable only by its owner', async () => {
   const first = await open();
   const again = await open();
   expect(again.certificate).toBe(first.certificate);
@@ -71,8 +71,8 @@ it('is made once, and its key is read by its owner alone', async () => {
 
 it.each([
   { title: 'no key', spoil: (path: string) => rm(join(path, 'ca-key.pem')), reason: 'ca-key.pem' },
-  { title: 'a certificate that is none', spoil: (path: string) => writeFile(join(path, 'ca.pem'), 'x'), reason: '' },
-])('one with $title is not used, and the file is named', async ({ spoil, reason }) => {
+  { title: 'an invalid certificate', spoil: (path: string) => writeFile(join(path, 'ca.pem'), 'x'), reason: '' },
+])('a local authority with $title is refused, and the error names the file', async ({ spoil, reason }) => {
   await open();
   await spoil(join(folder.path, 'local-ca'));
   await expect(open()).rejects.toMatchObject({
@@ -81,12 +81,12 @@ it.each([
   });
 });
 
-it('one that has ended is not used', async () => {
+it('an expired local authority is refused', async () => {
   await open(new FakeClock(Date.UTC(2000, 0, 1)));
   await expect(open()).rejects.toThrow('the certificate has expired; delete the folder to create a new authority');
 });
 
-it('OpenSSL reads its constraints as they were meant', async (context) => {
+it('OpenSSL shows the name constraints of the local authority as intended', async (context) => {
   const { file } = await open();
   const text = await run('openssl', ['x509', '-in', file, '-noout', '-text']).catch(() => null);
   if (text === null) return context.skip('there is no openssl');

@@ -47,8 +47,8 @@ const ask = (zone: ChallengeZone, bytes: Buffer, over: 'udp' | 'tcp' = 'udp') =>
   };
 };
 
-describe('a question', () => {
-  it('for a TXT record in the zone is answered with authority, for a second, in the letters of who asked', () => {
+describe('a DNS query', () => {
+  it('for a TXT record in the zone gets an authoritative answer with a TTL of 1 s, in the case of the query', () => {
     const zone = zoneWith([ORIGIN, 'one'], [ORIGIN, 'two'], [`Token.${ORIGIN}`, 'three']);
     expect(ask(zone, query(ORIGIN, 'TXT'))).toMatchObject({
       kind: 'answered',
@@ -68,7 +68,7 @@ describe('a question', () => {
     expect(answer.answers).toMatchObject([{ name: odd, ttl: 1, class: 'IN' }]);
   });
 
-  it('for SOA and NS of the zone is answered; other types, and names without a record, have nothing and say for how long', () => {
+  it('for SOA or NS of the zone is answered; for other types and names it gets no records, and the SOA', () => {
     const zone = zoneWith([ORIGIN, 'one']);
     expect(ask(zone, query(ORIGIN, 'SOA')).answers).toMatchObject([
       { type: 'SOA', data: { mname: 'tunnels.test', rname: 'hostmaster.tunnels.test', serial: 8, minimum: 1 } },
@@ -88,7 +88,7 @@ describe('a question', () => {
     }
   });
 
-  it('has a short answer: names are not repeated, and under pressure there is no SOA', () => {
+  it('gets a short answer with compressed names, and without SOA under load', () => {
     const zone = zoneWith([ORIGIN, 'x'.repeat(43)]);
     const none = query(`none.${ORIGIN}`, 'TXT', { additionals: [OPT] });
     expect(ask(zone, none).bytes).toBeLessThan(2.7 * none.length);
@@ -99,7 +99,7 @@ describe('a question', () => {
     expect(ask(zone, text).answers).toMatchObject([{ name: ORIGIN, type: 'TXT' }]);
   });
 
-  it('outside the zone, of another class or of another kind is refused', () => {
+  it('outside of the zone, of another class or of another kind is refused', () => {
     const zone = zoneWith([ORIGIN, 'one']);
     for (const name of ['tunnels.test', 'test', '.', `x${ORIGIN}`, 'tunnels.test.evil', 'google.com']) {
       expect(ask(zone, query(name, 'TXT')), name).toMatchObject({
@@ -115,7 +115,7 @@ describe('a question', () => {
     expect(ask(zone, update)).toMatchObject({ kind: 'refused', rcode: 4 });
   });
 
-  it('with EDNS is answered with EDNS; a version to come is told', () => {
+  it('with EDNS is answered with EDNS, and an unknown EDNS version is refused', () => {
     const zone = zoneWith([ORIGIN, 'one']);
     expect(ask(zone, query(ORIGIN, 'TXT', { additionals: [OPT] }))).toMatchObject({
       texts: ['one'],
@@ -125,7 +125,7 @@ describe('a question', () => {
     expect(ask(zone, later)).toMatchObject({ kind: 'refused', answers: [], additionals: [{ extendedRcode: 1 }] });
   });
 
-  it('whose answer is over 512 bytes is told to come by TCP, however much it says that it takes', () => {
+  it('with an answer above 512 bytes gets a truncated answer over UDP, even if it announces a larger size', () => {
     const zone = zoneWith(...Array.from({ length: 20 }, (_, at) => [ORIGIN, `${at}`.padStart(43, 'x')] as const));
     const bytes = query(ORIGIN, 'TXT', { additionals: [OPT] });
     expect(ask(zone, bytes)).toMatchObject({ kind: 'answered', flag_tc: true, answers: [] });
@@ -133,7 +133,7 @@ describe('a question', () => {
   });
 });
 
-describe('what is no question', () => {
+describe('a malformed DNS query', () => {
   const zone = zoneWith([ORIGIN, 'one']);
   const good = query(ORIGIN, 'TXT');
   const changed = (change: (bytes: Buffer) => void, bytes = good): Buffer => {
@@ -142,7 +142,7 @@ describe('what is no question', () => {
     return copy;
   };
 
-  it('is dropped: responses, several questions, records where none belong, names that cannot be written again', () => {
+  it('is dropped: a response, several questions, unexpected records, or an unprintable name', () => {
     const bad: Record<string, Buffer> = {
       empty: Buffer.alloc(0),
       short: good.subarray(0, 11),
@@ -172,7 +172,7 @@ describe('what is no question', () => {
     }
   });
 
-  it('never throws, never answers more than fits, and never answers an answer, whatever comes', () => {
+  it('of random bytes never throws, is answered with at most 512 bytes, and an answer is never answered', () => {
     const withOpt = query(`token.${ORIGIN}`, 'TXT', { additionals: [OPT] });
     const damaged = fc
       .tuple(
@@ -193,7 +193,7 @@ describe('what is no question', () => {
         expect(outcome.bytes.length).toBeLessThanOrEqual(512);
         const answer = packet.decode(outcome.bytes);
         expect([answer.type, answer.id]).toEqual(['response', bytes.readUInt16BE(0)]);
-        // Small enough that nobody gains by having it sent to others.
+        // The answer is so small that sending it to a spoofed address gains an attacker nothing.
         expect(outcome.bytes.length).toBeLessThanOrEqual(bytes.length + 200);
         expect(answerQuery(outcome.bytes, zone, 'udp').kind).toBe('malformed');
       }),
@@ -202,8 +202,8 @@ describe('what is no question', () => {
   });
 });
 
-describe('the zone', () => {
-  it('has room for so many records, and takes none from elsewhere', () => {
+describe('the zone of challenge records', () => {
+  it('holds at most 1000 records, and refuses names outside of it', () => {
     const zone = zoneWith();
     for (let at = 0; at < 1000; at += 1) zone.set(`t${at}.${ORIGIN}`, 'v');
     expect(() => zone.set(ORIGIN, 'v')).toThrow('limit of 1000 DNS challenge records reached');

@@ -18,7 +18,7 @@ const host = '127.0.0.1';
 
 const lookupsAt = (dns: DnsServer): DnsLookups => new DnsLookups({ resolvers: [dns.address], clock: systemClock });
 
-describe('the built-in responder', () => {
+describe('challenges set in the built-in DNS responder', () => {
   challengesConformance(async () => {
     const dns = await startDnsServer();
     const lookups = lookupsAt(dns);
@@ -39,7 +39,7 @@ describe('the built-in responder', () => {
   });
 });
 
-describe('over its sockets', () => {
+describe('the DNS responder over its sockets', () => {
   let clock: FakeClock;
   let dns: DnsServer;
   let lookups: DnsLookups;
@@ -79,7 +79,7 @@ describe('over its sockets', () => {
     return { socket, got: () => bytes, isClosed: () => closed };
   };
 
-  it('answers a resolver by UDP, by TCP where it is long, and refuses the rest of the world', async () => {
+  it('answers a resolver by UDP, long answers by TCP, and refuses names outside of its zone', async () => {
     await responder.set(ORIGIN, 'short');
     expect(await resolver.resolveTxt(ORIGIN)).toEqual([['short']]);
     for (let at = 0; at < 30; at += 1) await responder.set(ORIGIN, `${at}`.padStart(43, 'x'));
@@ -87,13 +87,13 @@ describe('over its sockets', () => {
     expect(await resolver.resolveNs(ORIGIN)).toEqual([DOMAIN]);
     expect(await resolver.resolveSoa(ORIGIN)).toMatchObject({ nsname: DOMAIN, minttl: 1 });
     await expect(resolver.resolve4(ORIGIN)).rejects.toMatchObject({ code: 'ENODATA' });
-    // An empty answer names the zone beside it, which does not make the name one.
+    // An empty answer contains the SOA record of the zone, which does not make the queried name a zone.
     await expect(resolver.resolveSoa(`below.${ORIGIN}`)).rejects.toMatchObject({ code: 'ENODATA' });
     await expect(resolver.resolve4('example.com')).rejects.toMatchObject({ code: 'EREFUSED' });
     await expect(responder.set('elsewhere.test', 'v')).rejects.toMatchObject({ code: 'DNS_OUTSIDE_ZONE' });
   });
 
-  it('answers forged questions of one network without a gain for the forger', async () => {
+  it('answers spoofed queries of one network without amplification after the first 20', async () => {
     const socket = createSocket('udp4');
     const sizes: number[] = [];
     socket.on('message', ({ length }) => sizes.push(length));
@@ -107,7 +107,7 @@ describe('over its sockets', () => {
     socket.close();
   });
 
-  it('drops and counts what is no question, and what one address asks above its rate', async () => {
+  it('drops and counts malformed queries, and queries of one address above its rate', async () => {
     const socket = createSocket('udp4');
     let answers = 0;
     socket.on('message', () => (answers += 1));
@@ -115,7 +115,7 @@ describe('over its sockets', () => {
       new Promise((resolve) => socket.send(bytes, responder.port, host, () => resolve()));
     for (let at = 0; at < 20; at += 1) await send(Buffer.alloc(at, 0xff));
     await eventually(() => expect(responder.counts.malformed).toBe(20));
-    // A few at a time: the system drops what a socket has no room for.
+    // Queries are sent in small batches, because the system drops datagrams that do not fit in the socket's buffer.
     for (let sent = 10; sent <= 300; sent += 10) {
       for (let at = 0; at < 10; at += 1) await send(question);
       await eventually(() => expect(responder.counts.answered + responder.counts.overRate).toBe(sent));
@@ -128,7 +128,7 @@ describe('over its sockets', () => {
     socket.close();
   });
 
-  it('reads questions over TCP however they are cut, several on one connection', async () => {
+  it('reads queries over TCP in any fragments, and several on one connection', async () => {
     const { socket, got } = await dial();
     const stream = Buffer.concat([framed(question), framed(question), framed(question)]);
     for (const byte of stream) {
@@ -139,7 +139,7 @@ describe('over its sockets', () => {
     socket.destroy();
   });
 
-  it('cuts connections that announce 64 KiB, that say nothing for long, that send garbage', async () => {
+  it('closes TCP connections that announce 64 KiB, are silent for 10 s, or send garbage', async () => {
     const long = await dial();
     long.socket.write(Buffer.concat([Buffer.from([0xff, 0xff]), Buffer.alloc(65_535)]));
     await eventually(() => expect(long.isClosed()).toBe(true));
@@ -157,7 +157,7 @@ describe('over its sockets', () => {
     await eventually(() => expect(slow.isClosed()).toBe(true));
   });
 
-  it('gives one address eight connections, and others are answered meanwhile', async () => {
+  it('allows eight connections per address, and keeps answering over UDP', async () => {
     const held = await Promise.all(Array.from({ length: 20 }, dial));
     await eventually(() => expect(held.filter(({ isClosed }) => isClosed())).toHaveLength(12));
     expect(responder.counts.crowdedOut).toBe(12);
@@ -166,7 +166,7 @@ describe('over its sockets', () => {
     await eventually(() => expect(clock.pendingTimers).toBe(0));
   });
 
-  it('says which key has a port that is taken', async () => {
+  it('names the setting of a port that is already in use', async () => {
     const second = new DnsResponder({ domain: DOMAIN, host, port: responder.port, lookups, clock });
     await expect(second.start()).rejects.toMatchObject({
       message: `port ${responder.port} on ${host} is already in use ([dns] port)`,
@@ -175,7 +175,7 @@ describe('over its sockets', () => {
     expect(responder.addresses).toEqual([`${host}:${responder.port}`]);
   });
 
-  it('opens every address of the machine but loopback where it is told a wildcard one', async () => {
+  it('listens on every non-loopback address of the machine for a wildcard address', async () => {
     const wide = new DnsResponder({ domain: DOMAIN, host: '0.0.0.0', port: 0, lookups, clock });
     await wide.start();
     const own = addressesFor('0.0.0.0');
@@ -185,7 +185,7 @@ describe('over its sockets', () => {
     expect(wide.addresses).toEqual([]);
   });
 
-  it('is waited for until it is seen, each 2 s, and not for ever', async () => {
+  it('checks a record every 2 s until it is visible, for at most 120 s', async () => {
     dns.delegate(ORIGIN, { host, port: responder.port });
     const signal = new AbortController().signal;
     const record = { name: ORIGIN, value: 'v' };
@@ -210,7 +210,7 @@ describe('over its sockets', () => {
   });
 });
 
-describe('a wildcard address', () => {
+describe('a wildcard listening address', () => {
   const address = (text: string, internal = false) =>
     ({ address: text, internal, family: text.includes(':') ? 'IPv6' : 'IPv4' }) as never;
   const MACHINE: ReturnType<typeof networkInterfaces> = {
@@ -219,7 +219,7 @@ describe('a wildcard address', () => {
     wg0: [address('10.0.0.1')],
   };
 
-  it('stands for what the machine has, without loopback and link-local ones', () => {
+  it("covers the machine's addresses, except for loopback and link-local addresses", () => {
     expect(addressesFor('0.0.0.0', MACHINE)).toEqual(['203.0.113.7', '10.0.0.1']);
     expect(addressesFor('::', MACHINE)).toEqual(['203.0.113.7', '2001:db8::7', '10.0.0.1']);
     expect(addressesFor('0.0.0.0', { lo: MACHINE['lo'] })).toEqual(['127.0.0.1']);

@@ -27,7 +27,7 @@ const closing = <T extends { close(): Promise<void> }>(one: T): T => {
   return one;
 };
 
-/** Says hello to whoever comes, and echoes. */
+/** Starts a server with a greeting for every connection and an echo afterwards. */
 const startServer = async (): Promise<TcpServer> =>
   closing(
     await startTcpServer((socket) => {
@@ -36,7 +36,7 @@ const startServer = async (): Promise<TcpServer> =>
     }),
   );
 
-/** A proxy that has read a request and does this. */
+/** Starts a proxy with a script, run once the first bytes of a request have arrived. */
 const startScripted = async (script: (socket: Socket) => void): Promise<TcpServer> =>
   closing(await startTcpServer((socket) => socket.once('data', () => script(socket))));
 
@@ -70,7 +70,7 @@ const read = async (socket: Socket, bytes: number): Promise<string> => {
   return text;
 };
 
-describe('a way through', () => {
+describe('a dial through a proxy', () => {
   const KINDS: readonly [string, () => Promise<TestProxy>][] = [
     ['http', () => startConnectProxy({ credentials: 'ann:se:same' })],
     ['https', () => startConnectProxy({ credentials: 'ann:se:same', tls: testCertificate() })],
@@ -78,18 +78,18 @@ describe('a way through', () => {
     ['socks5h', () => startSocksProxy({ credentials: 'ann:se:same' })],
   ];
 
-  it.each(KINDS)('%s: leads to the server, whose first bytes are not lost', async (kind, start) => {
+  it.each(KINDS)('%s: reaches the server and loses none of its first bytes', async (kind, start) => {
     const server = await startServer();
     const proxy = closing(await start());
     const socket = await dial(`${kind}://ann:se%3Asame@127.0.0.1:${proxy.port}`, `127.0.0.1:${server.port}`);
-    // It may have waited before anybody listened.
+    // The greeting may arrive before the test has a listener.
     await new Promise((resolve) => setImmediate(resolve));
     socket.write('and back');
     expect(await read(socket, 14)).toBe('hello\nand back');
     expect(proxy.requests).toEqual([{ target: `127.0.0.1:${server.port}`, credentials: 'ann:se:same' }]);
   });
 
-  it('names are the proxy’s to resolve with CONNECT and socks5h, ours with socks5', async () => {
+  it('lets CONNECT and socks5h proxies resolve host names, but resolves them locally for socks5', async () => {
     const { port } = await startServer();
     const http = closing(await startConnectProxy({ leadsTo: { port } }));
     await dial(`http://127.0.0.1:${http.port}`, 'no.such.test:443');
@@ -102,7 +102,7 @@ describe('a way through', () => {
     await expect(unknown).rejects.toMatchObject({ syscall: 'getaddrinfo', hostname: 'no.such.invalid' });
   });
 
-  it('IPv6 addresses are asked for in brackets', async () => {
+  it('puts IPv6 addresses in brackets in the CONNECT request', async () => {
     const { port } = await startServer();
     const proxy = closing(await startConnectProxy({ leadsTo: { port } }));
     await dial(`http://127.0.0.1:${proxy.port}`, '[2001:db8::1]:443');
@@ -119,14 +119,14 @@ describe('a way through', () => {
       ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nx: y\r\n\r', '\nHTTP/1.1 200 OK\r\n\r\nhello\n'],
     ],
     ['of another 2xx, without words, and with an odd header', ['HTTP/1.1 204\r\nodd\r\nx: \xff\r\n\r\nhello\n']],
-  ])('an answer %s is read up to the end of its head', async (_how, pieces) => {
+  ])('keeps the bytes behind the response head: a response %s', async (_how, pieces) => {
     const { port } = await startScripted((socket) => {
       for (const piece of pieces) socket.write(piece, 'latin1');
     });
     expect(await read(await dial(`http://127.0.0.1:${port}`, 'edge.test:443'), 6)).toBe('hello\n');
   });
 
-  it('bytes right behind the answer of a SOCKS proxy are kept', async () => {
+  it('keeps the bytes right behind the response of a SOCKS proxy', async () => {
     const { port } = closing(
       await startTcpServer((socket) => {
         let step = 0;
@@ -141,10 +141,10 @@ describe('a way through', () => {
   });
 });
 
-describe('a proxy that says no', () => {
+describe('a proxy that refuses a connection', () => {
   const refuse = (answer: string) => startScripted((socket) => void socket.end(answer, 'latin1'));
 
-  it('wants a password: CLIENT_PROXY_AUTH, which shows none', async () => {
+  it('causes CLIENT_PROXY_AUTH for a missing or wrong password, without the password in the error', async () => {
     const proxy = closing(await startConnectProxy({ credentials: 'ann:sesame' }));
     const without = await failure(dial(`http://127.0.0.1:${proxy.port}`, 'edge.test:443'));
     expect(without).toMatchObject({ code: 'CLIENT_PROXY_AUTH', retryable: false });
@@ -162,13 +162,13 @@ describe('a proxy that says no', () => {
       'Digest realm="say \\"Basic\\", or Basic", nonce="x", NTLM TlRM==',
       'the proxy requires Digest, NTLM, but this client',
     ],
-  ])('names several ways in one line: %s', async (value, words) => {
+  ])('can list several authentication schemes in one header line: %s', async (value, words) => {
     const { port } = await refuse(`HTTP/1.1 407 No\r\nProxy-Authenticate: ${value}\r\n\r\n`);
     const fault = await failure(dial(`http://ann:sesame@127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault.message).toContain(words);
   });
 
-  it('wants what is not spoken here', async () => {
+  it('causes an error that names authentication schemes without client support', async () => {
     const head = 'HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate: NTLM abc\r\n\r\n';
     const { port } = await refuse(head);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
@@ -186,20 +186,20 @@ describe('a proxy that says no', () => {
       'the response was 403 Forbidden: ask helpdesk',
     ],
     ['HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n<html>', 'the response was 403 Forbidden'],
-  ])('%j: CLIENT_PROXY_REFUSED with its words', async (answer, words) => {
+  ])('with %j causes CLIENT_PROXY_REFUSED with the text of the response', async (answer, words) => {
     const { port } = await refuse(answer);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault).toMatchObject({ code: 'CLIENT_PROXY_REFUSED', retryable: false });
     expect(fault.message).toBe(`the proxy http://127.0.0.1:${port} rejected the connection to edge.test:443: ${words}`);
   });
 
-  it('its words are cut at 200 characters', async () => {
+  it('is quoted with at most 200 characters of its response', async () => {
     const { port } = await refuse(`HTTP/1.1 403 ${'x'.repeat(5000)}\r\n\r\n`);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault.values['reason']).toHaveLength(200);
   });
 
-  it('SOCKS: wrong password, none, and a rule', async () => {
+  it('over SOCKS causes different errors for a wrong password, a missing password and a rule', async () => {
     const proxy = closing(await startSocksProxy({ credentials: 'ann:sesame' }));
     const wrong = await failure(dial(`socks5://ann:wrong-pass@127.0.0.1:${proxy.port}`, '127.0.0.1:1'));
     expect(wrong).toMatchObject({ code: 'CLIENT_PROXY_AUTH' });
@@ -216,7 +216,7 @@ describe('a proxy that says no', () => {
   });
 });
 
-describe('a proxy that is none, or not there', () => {
+describe('a proxy that is unreachable or not a proxy', () => {
   it.each([
     ['closes at once', 'http', (socket: Socket) => socket.end(), 'closed the connection without a response'],
     ['resets', 'http', (socket: Socket) => socket.resetAndDestroy(), 'the connection was reset'],
@@ -255,7 +255,7 @@ describe('a proxy that is none, or not there', () => {
     expect(fault.message).toContain(reason);
   });
 
-  it('a head of 16 KiB is still read, whole or in pieces', async () => {
+  it('a response head of 16 KiB is still read, in one piece or in several', async () => {
     const head = `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(16_384 - 20)}`;
     expect(head.length).toBe(16_384);
     const { port } = await startScripted((socket) => {
@@ -265,30 +265,33 @@ describe('a proxy that is none, or not there', () => {
     expect(await read(await dial(`http://127.0.0.1:${port}`, 'edge.test:443'), 6)).toBe('hello\n');
   });
 
-  it('nobody listens there', async () => {
+  it('a closed port is reported as connection refused', async () => {
     const closed = await startTcpServer(() => {});
     await closed.close();
     const fault = await failure(dial(`http://127.0.0.1:${closed.port}`, 'edge.test:443'));
     expect(fault.message).toBe(`cannot reach the proxy http://127.0.0.1:${closed.port}: connection refused`);
   });
 
-  it.each(['http', 'https', 'socks5h'])('%s: one that says nothing, or half, is given 15 s', async (kind) => {
-    const half = kind === 'http' ? 'HTTP/1.1 200 OK\r\n' : '';
-    const { port } = closing(await startTcpServer((socket) => void socket.write(half)));
-    const clock = new FakeClock();
-    let fault: Fault | undefined;
-    void failure(dial(`${kind}://127.0.0.1:${port}`, 'edge.test:443', clock)).then((found) => {
-      fault = found;
-    });
-    await eventually(() => expect(clock.pendingTimers).toBe(1));
-    await clock.advance(14_999);
-    expect(fault).toBeUndefined();
-    await clock.advance(1);
-    await eventually(() => expect(fault).toMatchObject({ code: 'CLIENT_PROXY_UNREACHABLE' }));
-    expect(fault?.message).toContain('no response within 15 s');
-  });
+  it.each(['http', 'https', 'socks5h'])(
+    '%s: a proxy that stays silent or sends half a response fails the dial after 15 s',
+    async (kind) => {
+      const half = kind === 'http' ? 'HTTP/1.1 200 OK\r\n' : '';
+      const { port } = closing(await startTcpServer((socket) => void socket.write(half)));
+      const clock = new FakeClock();
+      let fault: Fault | undefined;
+      void failure(dial(`${kind}://127.0.0.1:${port}`, 'edge.test:443', clock)).then((found) => {
+        fault = found;
+      });
+      await eventually(() => expect(clock.pendingTimers).toBe(1));
+      await clock.advance(14_999);
+      expect(fault).toBeUndefined();
+      await clock.advance(1);
+      await eventually(() => expect(fault).toMatchObject({ code: 'CLIENT_PROXY_UNREACHABLE' }));
+      expect(fault?.message).toContain('no response within 15 s');
+    },
+  );
 
-  it('an https proxy with a certificate that nobody vouches for is not told the password', async () => {
+  it('an HTTPS proxy with an untrusted certificate does not get the password', async () => {
     const proxy = closing(await startConnectProxy({ tls: testCertificate() }));
     const url = `https://ann:sesame@127.0.0.1:${proxy.port}`;
     const dialled = dialThrough(parseProxy(url, { source: 'test' }), parseServerAddress('edge.test:443'), {
@@ -302,7 +305,7 @@ describe('a proxy that is none, or not there', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('is left when the dial is aborted, and no connection stays', async () => {
+  it('aborting the dial closes the connection to the proxy', async () => {
     const silent = closing(await startTcpServer((socket) => socket.resume().on('end', () => socket.end())));
     const abort = new AbortController();
     const dialled = dial(`http://127.0.0.1:${silent.port}`, 'edge.test:443', systemClock, abort.signal);
@@ -314,7 +317,7 @@ describe('a proxy that is none, or not there', () => {
   });
 });
 
-it('a connection of a failed dial is closed', async () => {
+it('a failed dial closes the connection to the proxy', async () => {
   const proxy = closing(await startConnectProxy({ credentials: 'a:b' }));
   await failure(dial(`http://127.0.0.1:${proxy.port}`, 'edge.test:443'));
   await eventually(() => expect(proxy.openConnections).toBe(0));

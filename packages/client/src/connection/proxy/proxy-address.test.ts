@@ -51,19 +51,19 @@ describe('the URL of a proxy', () => {
     ['http://us%3Aer:sesame@proxy:3128', 'invalid user name or password'],
     ['http://:sesame@proxy:3128', 'invalid user name or password'],
     [`http://user:${'sesame'.repeat(50)}@proxy:3128`, 'longer than 255 bytes'],
-  ])('%j is refused, and the refusal repeats nothing of it', (text, why) => {
+  ])('%j is refused, and the error repeats no part of the URL', (text, why) => {
     const fault = refusalOf(() => parseProxy(text, { source }));
     expect([fault.code, fault.message]).toEqual(['CLIENT_USAGE', expect.stringContaining(why)]);
     expect(inspect(fault, { depth: 9 })).not.toContain('sesame');
   });
 
-  it('means http without a scheme where it comes from a variable', () => {
+  it('needs no scheme in an environment variable, where http is the default', () => {
     const given = { source: 'HTTPS_PROXY', schemeOptional: true };
     expect(parseProxy(' u:p@proxy:3128 ', given)).toMatchObject({ kind: 'http', host: 'proxy', port: 3128 });
     expect(() => parseProxy('socks://proxy:1080', given)).toThrow('HTTPS_PROXY must be');
   });
 
-  it('gives user and password decoded, and shows neither', () => {
+  it('yields decoded credentials, and shows them in no output', () => {
     const proxy = parseProxy('http://ann%40corp:se%3Asame%20%C3%BC@proxy:3128', { source });
     expect(credentialsOf(proxy)).toBe('ann@corp se:same ü');
     const shown = inspect(proxy, { depth: 9 }) + JSON.stringify(proxy) + String(proxy.text);
@@ -73,17 +73,20 @@ describe('the URL of a proxy', () => {
   });
 });
 
-describe('proxy_auth_file', () => {
-  it('is used where the URL has no user', () => {
+describe('the content of proxy_auth_file', () => {
+  it('is used when the proxy URL has no user', () => {
     const auth = new Secret('ann:se:same\n');
     expect(credentialsOf(parseProxy('http://proxy:3128', { source, auth }))).toBe('ann se:same');
     expect(credentialsOf(parseProxy('http://bob:other@proxy:3128', { source, auth }))).toBe('bob other');
     expect(credentialsOf(parseProxy('http://proxy:3128', { source }))).toBeNull();
   });
 
-  it.each(['', 'sesame', ':sesame', 'ann:se\nsame'])('%j is refused, and not repeated', (text) => {
-    const fault = refusalOf(() => parseProxy('http://proxy:3128', { source, auth: new Secret(text) }));
-    expect(fault.code).toBe('CLIENT_USAGE');
-    expect(inspect(fault, { depth: 9 })).not.toMatch(/sesame|se\\nsame/);
-  });
+  it.each(['', 'sesame', ':sesame', 'ann:se\nsame'])(
+    '%j is refused, and the error does not repeat the content',
+    (text) => {
+      const fault = refusalOf(() => parseProxy('http://proxy:3128', { source, auth: new Secret(text) }));
+      expect(fault.code).toBe('CLIENT_USAGE');
+      expect(inspect(fault, { depth: 9 })).not.toMatch(/sesame|se\\nsame/);
+    },
+  );
 });

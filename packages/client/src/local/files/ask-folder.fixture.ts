@@ -1,4 +1,4 @@
-// Asks a served folder over a connection of its own, as a visitor's stream would be joined with it.
+// Sends requests to a served folder over a separate connection, joined as the stream of a visitor would be.
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { PeerStream } from '../../peers/peer-stream.ts';

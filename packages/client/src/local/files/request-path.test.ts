@@ -34,17 +34,17 @@ describe('a request target', () => {
       '/%ff',
       '/%c0%ae',
     ],
-  ])('%s names nothing', (target) => {
+  ])('%s names no file', (target) => {
     expect(readRequestPath(target, '/')).toBeNull();
   });
 
-  it('on Windows, backslashes and streams of files name nothing either', () => {
+  it('with backslashes, drives or NTFS streams names no file on Windows', () => {
     for (const target of ['/a\\b', '/..%5ca', '/a%5cb', '/C:', '/a.txt::$DATA'])
       expect(namesOf(target, '\\')).toBeNull();
     expect(namesOf('/a.txt', '\\')).toEqual(['a.txt']);
   });
 
-  it('whatever it is, what it names is below the folder and not hidden', () => {
+  it('of any form names only files below the folder that are not hidden', () => {
     const part = fc.constantFrom(
       '..',
       '.',
@@ -71,7 +71,7 @@ describe('a request target', () => {
     );
   });
 
-  it('of every served name there is one that asks for it', () => {
+  it('exists for every path that can be served', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' }).filter((name) => isServedName(name, '/'))), (names) => {
         const target = folderTarget({ names, search: '' });
@@ -93,6 +93,6 @@ it.each([
   ['text/html; q=0.0, application/json', false],
   ['text/htmlx', false],
   ['', false],
-])('whether %s accepts a page: %s', (accept, does) => {
+])('whether an Accept header of %s asks for a page: %s', (accept, does) => {
   expect(acceptsHtml(accept)).toBe(does);
 });

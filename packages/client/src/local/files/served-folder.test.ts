@@ -41,15 +41,15 @@ const ask = (path: string, headers: Record<string, string> = {}, method = 'GET')
 const statusOf = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
   (await ask(path, headers)).status;
 
-/** Handles of this process into the folder of the test. */
+/** Counts the open file descriptors of the process in the test's folder. */
 const openHandles = async (): Promise<number> => {
   const links = await readdir('/proc/self/fd');
   const paths = await Promise.all(links.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
   return paths.filter((path) => path.startsWith(directory.path)).length;
 };
 
-describe('a file', () => {
-  it('is sent whole, with what a cache needs', async () => {
+describe('a served file', () => {
+  it('is sent whole with caching headers, and conditional requests get a 304', async () => {
     const { status, headers, body } = await ask('/big.bin');
     expect(status).toBe(200);
     expect(body.equals(BIG)).toBe(true);
@@ -59,7 +59,7 @@ describe('a file', () => {
     expect(await statusOf('/big.bin', { 'if-match': '"another"' })).toBe(412);
   });
 
-  it('is sent in part, from wherever it is asked for', async () => {
+  it('is sent in part for a Range header, and gets a 416 for a range past the end', async () => {
     const part = await ask('/big.bin', { range: 'bytes=1000000-1999999' });
     expect([part.status, part.headers['content-range']]).toEqual([206, 'bytes 1000000-1999999/3000000']);
     expect(part.body.equals(BIG.subarray(1_000_000, 2_000_000))).toBe(true);
@@ -67,24 +67,24 @@ describe('a file', () => {
     expect([past.status, past.headers['content-range']]).toEqual([416, 'bytes */3000000']);
   });
 
-  it('is sent whole when more of its end is asked for than there is', async () => {
+  it('is sent whole when a range asks for more of its end than exists', async () => {
     const { status, headers, text } = await ask('/plain/x.txt', { range: 'bytes=-100' });
     expect([status, headers['content-range'], text]).toEqual([206, 'bytes 0-4/5', 'plain']);
     await writeFile(join(dir, 'empty'), '');
     expect(await statusOf('/empty', { range: 'bytes=-100' })).toBe(416);
   });
 
-  it('HEAD says what GET would, without the bytes', async () => {
+  it('gets the same headers for HEAD as for GET, without a body', async () => {
     const { status, headers, body } = await ask('/big.bin', {}, 'HEAD');
     expect([status, headers['content-length'], body.length]).toEqual([200, '3000000', 0]);
   });
 
-  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is refused, whatever is there', async (method) => {
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('rejects %s with a 405', async (method) => {
     const { status, headers } = await ask('/index.html', {}, method);
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('a method that nobody knows is refused as well, and what is no request is a bad one', async () => {
+  it('rejects an unknown method with 405, a malformed request with 400 and a long head with 431', async () => {
     const answerTo = async (text: string): Promise<string> => {
       const connection = await connectTo(folder);
       connection.write(text);
@@ -101,19 +101,19 @@ describe('a file', () => {
   });
 
   it.each(['we"ird\' <b>&%41.txt', 'new\nline.txt', 'ünï☃.txt', '100%', 'a?b#c', 'back\\slash', ' '])(
-    'may be called %j',
+    'can be named %j',
     async (name) => {
       await writeFile(join(dir, name), name);
       expect((await ask(`/${encodeURIComponent(name)}`)).text).toBe(name);
     },
   );
 
-  it('that is empty, and no longer is, keeps to the length that was said', async () => {
+  it('of zero bytes gets a 200 with content length 0', async () => {
     await writeFile(join(dir, 'empty'), '');
     expect(await ask('/empty')).toMatchObject({ status: 200, text: '', headers: { 'content-length': '0' } });
   });
 
-  it('that shrinks while it is sent is cut off, not filled up or left open', async () => {
+  it('that shrinks during the transfer cuts the connection instead of padding the body', async () => {
     const connection = await connectTo(folder);
     connection.write('GET /big.bin HTTP/1.1\r\nhost: a\r\n\r\n');
     const ended = new Promise<Error | null>((resolve) => connection.once('error', resolve));
@@ -125,7 +125,7 @@ describe('a file', () => {
   });
 });
 
-describe('what is not to be seen is not found', () => {
+describe('a path that must not be served gets a 404', () => {
   it.each([
     ...['/../outside/x.txt', '/%2e%2e/outside/x.txt', '/plain/..%2f..%2foutside/x.txt', '/%00', '/index.html%00'],
     ...[
@@ -144,7 +144,7 @@ describe('what is not to be seen is not found', () => {
     expect([status, text]).toEqual([404, '404 Not Found\n']);
   });
 
-  it('links that lead out, or to what is hidden; those that stay inside lead on', async () => {
+  it('symlinks to the outside or to hidden files, while symlinks inside the folder work', async () => {
     await symlink('../outside/x.txt', join(dir, 'file-out'));
     await symlink('../outside', join(dir, 'folder-out'));
     await symlink('.git/config', join(dir, 'hidden'));
@@ -158,12 +158,12 @@ describe('what is not to be seen is not found', () => {
     expect((await ask('/manual/')).text).toBe('<h1>docs</h1>');
   });
 
-  it('a pipe, which would make us wait', async () => {
+  it('a named pipe, which could block the client', async () => {
     execFileSync('mkfifo', [join(dir, 'pipe')]);
     expect(await statusOf('/pipe')).toBe(404);
   });
 
-  it('what a folder was swapped for, also the served one itself', async () => {
+  it('a folder that was replaced by a symlink, even if it is the served folder itself', async () => {
     await rename(join(dir, 'plain'), join(dir, 'was-plain'));
     await symlink('../outside', join(dir, 'plain'));
     expect(await statusOf('/plain/x.txt')).toBe(404);
@@ -173,7 +173,7 @@ describe('what is not to be seen is not found', () => {
     expect(await statusOf('/')).toBe(404);
   });
 
-  it('a folder that is built again at its place is served again', async () => {
+  it('a deleted folder, which is served again once recreated', async () => {
     await rm(dir, { recursive: true });
     expect(await statusOf('/')).toBe(404);
     await mkdir(dir);
@@ -181,7 +181,7 @@ describe('what is not to be seen is not found', () => {
     expect((await ask('/')).text).toBe('built again');
   });
 
-  it('a folder that is not there yet is no folder; once there, it is', async () => {
+  it('a folder that does not exist yet fails the dial, and is served once it exists', async () => {
     folder = new ServedFolder({ dir: join(directory.path, 'later') });
     await expect(folder.dial()).rejects.toThrow(/ENOENT/);
     await mkdir(join(directory.path, 'later'));
@@ -190,18 +190,18 @@ describe('what is not to be seen is not found', () => {
   });
 });
 
-describe('a folder', () => {
-  it('shows its index, and sends visitors to the address that ends with a slash', async () => {
+describe('a served subfolder', () => {
+  it('shows its index page, and redirects to the URL with a trailing slash', async () => {
     expect((await ask('/docs/')).text).toBe('<h1>docs</h1>');
     const { status, headers } = await ask('/docs?page=2');
     expect([status, headers.location]).toEqual([301, '/docs/?page=2']);
   });
 
-  it('without an index is not found', async () => {
+  it('without an index page gets a 404', async () => {
     expect([await statusOf('/plain'), await statusOf('/plain/')]).toEqual([404, 404]);
   });
 
-  it('with a listing shows what can be asked for, escaped, and nothing else', async () => {
+  it('with a listing links only entries that can be requested, with escaped names', async () => {
     folder = new ServedFolder({ dir, listing: true });
     await writeFile(join(dir, 'plain/<img src=x onerror=alert(1)>"\'&.html'), '');
     await writeFile(join(dir, 'plain/.hidden'), '');
@@ -228,7 +228,7 @@ describe('a folder', () => {
     expect((await ask('/docs/')).text).toBe('<h1>docs</h1>');
   });
 
-  it('with very many entries shows some of them, and says so', async () => {
+  it('with too many entries lists the first ones and says that the list is incomplete', async () => {
     folder = new ServedFolder({ dir, listing: true });
     const names = Array.from({ length: FILES_LISTED_MAX + 5 }, (_, i) => `f${i}`);
     await Promise.all(names.map((name) => writeFile(join(dir, 'plain', name), '')));
@@ -238,12 +238,12 @@ describe('a folder', () => {
   });
 });
 
-describe('a program that routes in the browser', () => {
+describe('the page of a single-page app', () => {
   beforeEach(() => {
     folder = new ServedFolder({ dir, spa: true });
   });
 
-  it('is sent for pages that are not there, and for nothing else', async () => {
+  it('is sent for missing pages only, not for missing assets or API calls', async () => {
     expect(await ask('/users/7', HTML)).toMatchObject({
       status: 200,
       text: '<h1>home</h1>',
@@ -256,13 +256,13 @@ describe('a program that routes in the browser', () => {
     expect((await ask('/users/7', HTML, 'POST')).status).toBe(405);
   });
 
-  it('hides what is hidden all the same', async () => {
+  it('is not sent for hidden files or paths outside the folder', async () => {
     await symlink('../outside/x.txt', join(dir, 'file-out'));
     for (const path of ['/.env', '/%2e%2e/x', '/file-out', '/%00']) expect(await statusOf(path, HTML)).toBe(404);
   });
 });
 
-describe('a connection', () => {
+describe('a connection to the served folder', () => {
   const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
 
   const readAll = async (connection: Duplex): Promise<string> => {
@@ -271,7 +271,7 @@ describe('a connection', () => {
     return text;
   };
 
-  it('takes one request after the other, also those that come at once, and opens one file at a time', async () => {
+  it('answers pipelined requests in order with one file open at a time', async () => {
     const connection = await connectTo(folder);
     connection.write(GET('/big.bin').repeat(8) + GET('/plain/x.txt'));
     let bytes = 0;
@@ -285,13 +285,13 @@ describe('a connection', () => {
     await eventually(async () => expect([connection.destroyed, await openHandles()]).toEqual([true, 0]));
   });
 
-  it('gives the whole answer to a visitor that has finished sending', async () => {
+  it('sends the complete response to a visitor that has half-closed', async () => {
     const connection = await connectTo(folder);
     connection.end(GET('/big.bin'));
     expect((await readAll(connection)).length).toBeGreaterThan(BIG.length);
   });
 
-  it('reads past a body that nobody wants', async () => {
+  it('skips the body of a rejected request and answers the next request', async () => {
     const connection = await connectTo(folder);
     connection.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\n`);
     connection.write(Buffer.alloc(1_000_000));
@@ -299,7 +299,7 @@ describe('a connection', () => {
     expect(await readAll(connection)).toMatch(/^HTTP\/1\.1 405 [^]*HTTP\/1\.1 200 OK[^]*plain$/);
   });
 
-  it('stops reading the file with a visitor that does not read, and lets go of it with one that leaves', async () => {
+  it('holds one open file per unread response and closes it when the visitor leaves', async () => {
     const connections = await Promise.all(Array.from({ length: 20 }, () => connectTo(folder)));
     for (const connection of connections) connection.write(GET('/big.bin').repeat(3));
     await eventually(async () => expect(await openHandles()).toBe(20));
@@ -307,7 +307,7 @@ describe('a connection', () => {
     await eventually(async () => expect(await openHandles()).toBe(0));
   });
 
-  it('closes a file that it has opened for a visitor that left meanwhile', async () => {
+  it('closes a file that was opened for a visitor that has left meanwhile', async () => {
     for (let turns = 0; turns < 6; turns += 1) {
       const connection = await connectTo(folder);
       connection.write(GET('/big.bin'));
@@ -317,7 +317,7 @@ describe('a connection', () => {
     await eventually(async () => expect(await openHandles()).toBe(0));
   });
 
-  it('that sends no HTTP is told so, and heard no longer', async () => {
+  it('without valid HTTP gets an error response and is closed', async () => {
     const connection = await connectTo(folder);
     connection.write('\0\x01\x02 no request\r\n\r\n');
     connection.write(GET('/plain/x.txt'));
@@ -326,7 +326,7 @@ describe('a connection', () => {
     await eventually(() => expect(connection.destroyed).toBe(true));
   });
 
-  it('that sends no HTTP behind a request is cut off: an answer is under way', async () => {
+  it('with invalid bytes behind a request is cut while the response is under way', async () => {
     const connection = await connectTo(folder);
     connection.on('error', () => {});
     connection.write(`${GET('/big.bin')}\0\x01\x02 no request\r\n\r\n`);

@@ -1,4 +1,4 @@
-// A folder that becomes a link out and a folder again, thousands of times a second, while visitors ask for what is in it.
+// A folder is replaced by an outside symlink and back thousands of times per second, while visitors request a file in the folder.
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -16,7 +16,7 @@ while (Atomics.load(stop, 0) === 0) {
   Atomics.add(stop, 1, 1);
 }`;
 
-it('shows what is inside or nothing, and never what the link leads to', async () => {
+it('a served folder swapped for a symlink during requests never exposes the symlink target', async () => {
   const directory = await temporaryDirectory();
   const site = join(directory.path, 'site');
   mkdirSync(join(site, 'swapped'), { recursive: true });

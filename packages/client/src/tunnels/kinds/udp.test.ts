@@ -89,7 +89,7 @@ const openTunnel = (localPort: number, more: Partial<TunnelOptions> = {}): Tunne
   return tunnel;
 };
 
-/** A visitor as the edge's ingress holds it: a flow, and datagrams that need not wait for its answer. */
+/** A visitor as seen by the edge's ingress: a flow, with datagrams even before the flow is accepted. */
 class Visitor implements DatagramReader {
   readonly heard: Buffer[] = [];
   refused: StreamReason | null = null;
@@ -137,7 +137,7 @@ class Visitor implements DatagramReader {
 const faults = (): StatusEvent[] => events.filter((event) => event.type === 'local-error');
 
 describe('a visitor of a udp tunnel', () => {
-  it('reaches the local service with its first datagram, and is counted', async () => {
+  it('reaches the local service with the first datagram, and is counted', async () => {
     const tunnel = openTunnel(echo.port);
     const visitor = new Visitor(tunnel);
     expect(visitor.say('hello')).toBe('sent');
@@ -150,7 +150,7 @@ describe('a visitor of a udp tunnel', () => {
     expect(tunnel.dropped).toEqual({});
   });
 
-  it('has a socket of its own: no visitor sees the answers of another', async () => {
+  it('has a separate socket, so that no visitor gets the responses of another', async () => {
     const tunnel = openTunnel(echo.port);
     const visitors = Array.from({ length: 20 }, () => new Visitor(tunnel));
     for (const [index, visitor] of visitors.entries()) for (const n of [0, 1, 2]) visitor.say(`${index}-${n}`);
@@ -160,7 +160,7 @@ describe('a visitor of a udp tunnel', () => {
     expect(new Set(echo.received.map(({ from }) => from)).size).toBe(20);
   });
 
-  it('is passed datagrams whole and once, from none to the longest', async () => {
+  it('gets datagrams of 0 to 65,507 bytes whole and once', async () => {
     const visitor = new Visitor(openTunnel(echo.port));
     const lengths = [0, 1, 1200, 9000, 65_507];
     for (const [index, length] of lengths.entries()) {
@@ -171,7 +171,7 @@ describe('a visitor of a udp tunnel', () => {
     expect(echo.received.map(({ bytes }) => bytes.length)).toEqual(lengths);
   });
 
-  it('hears what the service says by itself', async () => {
+  it('gets datagrams that the service sends unasked', async () => {
     const visitor = new Visitor(openTunnel(echo.port));
     visitor.say('here I am');
     await eventually(() => expect(visitor.heard).toHaveLength(1));
@@ -179,7 +179,7 @@ describe('a visitor of a udp tunnel', () => {
     await eventually(() => expect(visitor.texts).toEqual(['here I am', 'news']));
   });
 
-  it('who is quicker than the answer to the registration waits, with its datagrams', async () => {
+  it('that arrives before the registration response waits, and loses no datagram', async () => {
     isExpecting = true;
     const visitor = new Visitor({ tunnelId: 'tun_1' });
     visitor.say('early');
@@ -190,7 +190,7 @@ describe('a visitor of a udp tunnel', () => {
     await eventually(() => expect(visitor.texts).toEqual(['early']));
   });
 
-  it('over the limit of the client is refused, its owner hears of it, and the next one is let in when another leaves', async () => {
+  it('beyond the flow limit is refused and reported, and the next one is admitted when a flow ends', async () => {
     const tunnel = openTunnel(echo.port);
     const visitors = Array.from({ length: 25 }, () => new Visitor(tunnel));
     const [first] = visitors;
@@ -207,7 +207,7 @@ describe('a visitor of a udp tunnel', () => {
     await eventually(() => expect(next.texts).toEqual(['let in']));
   });
 
-  it('that asks a tunnel of another kind, or sends a stream of another kind, is refused', async () => {
+  it('is refused when tunnel and stream are of different kinds', async () => {
     const flow = new Visitor(openTunnel(echo.port, { protocol: 'tcp' }));
     await eventually(() => expect(flow.refused?.code).toBe('unknown-tunnel'));
     const refusals: StreamReason[] = [];
@@ -219,8 +219,8 @@ describe('a visitor of a udp tunnel', () => {
   });
 });
 
-describe('a local service', () => {
-  it('that is not there is told of once in a while; the flow stays, and works when the service comes', async () => {
+describe('the local service of a udp tunnel', () => {
+  it('is reported as unreachable once per interval, and the flow works once the service starts', async () => {
     await echo.close();
     const visitor = new Visitor(openTunnel(echo.port));
     visitor.say('lost');
@@ -245,7 +245,7 @@ describe('a local service', () => {
     expect([visitor.refused, visitor.reset]).toEqual([null, null]);
   });
 
-  it('that is not there costs each datagram once, whether they come one by one or all at once', async () => {
+  it('counts each datagram once as dropped while the service is down', async () => {
     await echo.close();
     const tunnel = openTunnel(echo.port);
     const visitor = new Visitor(tunnel, '198.51.100.7:4242');
@@ -261,28 +261,29 @@ describe('a local service', () => {
     expect(tunnel.unreported.take()).toEqual([]);
   });
 
-  it('is heard out by a client that was busy for a moment', async () => {
+  it('loses no datagram when the client was busy for a moment', async () => {
     const service = await serve(startUdpService(() => null));
     const visitor = new Visitor(openTunnel(service.port));
     visitor.say('hello');
     await eventually(() => expect(service.received).toHaveLength(1));
-    // All of them in one turn, in which nobody reads: more than a socket has room for unless it asks for it, and less than every Linux gives.
+    // Sends 150 datagrams within one turn, while the client cannot read. The default socket buffer is too small for 150 datagrams; the
+    // larger buffer requested by the client is granted by every Linux.
     for (let n = 0; n < 150; n += 1) service.send(Buffer.alloc(1200, n), service.received[0]?.from ?? 0);
     await eventually(() =>
       expect(visitor.heard.map(([first]) => first)).toEqual(Array.from({ length: 150 }, (_, n) => n)),
     );
   });
 
-  it('may listen on IPv6', async () => {
+  it('can listen on IPv6', async () => {
     const service = await serve(startUdpEcho({ host: '::1' }));
     const visitor = new Visitor(openTunnel(service.port, { localHost: '::1' }));
     visitor.say('six');
     await eventually(() => expect(visitor.texts).toEqual(['six']));
   });
 
-  it('is found behind a name, also when it listens on one of its addresses alone', async () => {
+  it('is found by host name even if it listens on only one of the addresses', async () => {
     const tunnel = openTunnel(echo.port, { localHost: 'localhost' });
-    // Where localhost is ::1 first, the first flow learns that nobody listens there, and is reset: the next one goes on.
+    // If localhost resolves to ::1 first, the first flow finds the port closed there and is reset; the next flow uses the other address.
     const visitors: Visitor[] = [];
     await eventually(() => {
       if (visitors.at(-1)?.reset !== null) visitors.push(new Visitor(tunnel));
@@ -292,7 +293,7 @@ describe('a local service', () => {
     expect(visitors.length).toBeLessThanOrEqual(2);
   });
 
-  it('whose name is unknown refuses the visitor, and its owner hears why', async () => {
+  it('with an unknown host name refuses the visitor and reports the reason', async () => {
     const visitor = new Visitor(openTunnel(echo.port, { localHost: 'no-such-host.invalid' }));
     await eventually(() => expect(visitor.refused?.code).toBe('dial-refused'));
     expect(faults()).toMatchObject([{ fault: { code: 'CLIENT_LOCAL_DIAL' } }]);
@@ -300,10 +301,10 @@ describe('a local service', () => {
   });
 });
 
-describe('a PROXY header', () => {
+describe('the PROXY header of a flow', () => {
   const HEADER_BYTES = 28;
 
-  it('stands before the first datagram of each flow, and before no other', async () => {
+  it('precedes only the first datagram', async () => {
     const service = await serve(startUdpService(() => Buffer.from('ok')));
     const tunnel = openTunnel(service.port, { proxyProtocol: 'v2' });
     for (const from of ['198.51.100.1:4660', '198.51.100.2:4660']) {
@@ -312,7 +313,8 @@ describe('a PROXY header', () => {
       visitor.say('two');
       await eventually(() => expect(visitor.texts).toEqual(['ok', 'ok']));
     }
-    // Both families in one line: version 2, PROXY, DGRAM over IPv4, 12 bytes; the visitor, 192.0.2.1, 4660 and 20153.
+    // A PROXY v2 header in hex: signature, version 2, command PROXY, DGRAM over IPv4, 12 bytes; then the visitor, 192.0.2.1, and the
+    // ports 4660 and 20153.
     const header = (host: string): string => `0d0a0d0a000d0a515549540a2112000c${host}c00002011234${'4eb9'}`;
     const text = (hex: string): string => Buffer.from(hex).toString('hex');
     expect(service.received.map(({ bytes }) => bytes.toString('hex'))).toEqual([
@@ -324,7 +326,7 @@ describe('a PROXY header', () => {
     expect(tunnel.counts.bytesIn).toBe(12);
   });
 
-  it('that leaves no room for the datagram costs that datagram; the next one is the first', async () => {
+  it('that leaves no room drops the datagram, and precedes the next one', async () => {
     const service = await serve(startUdpService(() => null));
     const tunnel = openTunnel(service.port, { proxyProtocol: 'v2' });
     const visitor = new Visitor(tunnel);
@@ -335,7 +337,7 @@ describe('a PROXY header', () => {
   });
 });
 
-describe('the end of a flow', () => {
+describe('the end of a UDP flow', () => {
   const tickFor = (seconds: number): void => {
     for (let second = 0; second < seconds; second += 1) handler.tick((ticks += 1000));
   };
@@ -345,7 +347,7 @@ describe('the end of a flow', () => {
     ticks = 0;
   });
 
-  it('comes by the client itself when the edge forgets it, and not before', async () => {
+  it('comes from the client once the edge has forgotten the flow, and not earlier', async () => {
     const tunnel = openTunnel(echo.port, { idleSecs: 5 });
     const visitor = new Visitor(tunnel);
     visitor.say('hello');
@@ -361,7 +363,7 @@ describe('the end of a flow', () => {
     expect(tunnel.counts.open).toBe(0);
   });
 
-  it('is not waited for at the end of the client when it is silent, and is while it speaks', async () => {
+  it('delays the end of the client only while datagrams flow', async () => {
     const tunnel = openTunnel(echo.port);
     const silent = new Visitor(tunnel);
     const busy = new Visitor(tunnel);
@@ -383,7 +385,7 @@ describe('the end of a flow', () => {
     await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['timeout', true]));
   });
 
-  it('comes with its carrier', async () => {
+  it('follows the loss of its carrier', async () => {
     const tunnel = openTunnel(echo.port);
     const visitor = new Visitor(tunnel);
     visitor.say('hello');

@@ -1,4 +1,4 @@
-// All tools, sorted by name: the order of every listing.
+// All tools, sorted by name, which is the order of every listing.
 import type { Tool } from '../tool.ts';
 import { closeTunnel } from './close-tunnel.ts';
 import { getRequest } from './get-request.ts';

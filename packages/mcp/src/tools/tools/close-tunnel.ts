@@ -1,4 +1,4 @@
-// close_tunnel: ends a tunnel; its visitors are cut off.
+// Tool close_tunnel: closes a tunnel and cuts off its visitors.
 import * as z from 'zod';
 import { tunnelArgument } from '../arguments.ts';
 import { defineTool } from '../tool.ts';

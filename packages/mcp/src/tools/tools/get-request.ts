@@ -1,4 +1,4 @@
-// get_request: one captured request with its headers and bodies.
+// Tool get_request: returns one captured request with headers and bodies.
 import * as z from 'zod';
 import { text, tunnelArgument } from '../arguments.ts';
 import { UNTRUSTED_WARNING, untrusted, wholeRequest } from '../captured.ts';

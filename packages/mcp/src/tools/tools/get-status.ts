@@ -1,4 +1,4 @@
-// get_status: whose tools these are, what they may use, and how things stand.
+// Tool get_status: returns the account behind the tools, their permissions and the current state.
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';
 

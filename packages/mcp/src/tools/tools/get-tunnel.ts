@@ -1,4 +1,4 @@
-// get_tunnel: one tunnel, by its id or its name.
+// Tool get_tunnel: returns one tunnel by its id or name.
 import * as z from 'zod';
 import { tunnelArgument } from '../arguments.ts';
 import { defineTool } from '../tool.ts';

@@ -1,4 +1,4 @@
-// get_usage: what the account has used, in all and by day.
+// Tool get_usage: returns the usage of the account, in total and by day.
 import { CHART_DAYS, usageChartPoint, usageSummary } from '@tunnel/contract';
 import * as z from 'zod';
 import { wholeNumber } from '../arguments.ts';

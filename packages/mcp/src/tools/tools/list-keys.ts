@@ -1,4 +1,4 @@
-// list_keys: the API keys of the account by their labels. Neither a key nor its hash is ever shown.
+// Tool list_keys: lists the labels of the account's API keys. Neither keys nor their hashes are ever shown.
 import { apiToken } from '@tunnel/contract';
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';

@@ -1,4 +1,4 @@
-// list_pools: the load-balanced groups of the account and their members.
+// Tool list_pools: lists the account's load-balanced groups and their members.
 import { platformPools } from '@tunnel/contract';
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';

@@ -1,14 +1,14 @@
-// list_requests: a line for each request that a tunnel has kept, the newest first.
+// Tool list_requests: lists summaries of a tunnel's captured requests, newest first.
 import * as z from 'zod';
 import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
 import { lineOfRequest, requestLine, UNTRUSTED_WARNING, untrusted } from '../captured.ts';
 import { defineTool } from '../tool.ts';
 import type { RequestLine } from '../tool-host.ts';
 
-/** requests in one answer unless more were asked for */
+/** Default number of requests in a result. */
 const TOOL_REQUESTS_DEFAULT = 20;
 /**
- * requests in one answer: what an edge keeps of one tunnel is not much more
+ * Maximum number of requests in a result. An edge stores only 200 requests per tunnel.
  * @limit mcp: Tools: requests per result | older requests are omitted
  */
 const TOOL_REQUESTS_MAX = 50;

@@ -1,16 +1,16 @@
-// list_tunnels: the tunnels of the account that live, or those that have ended.
+// Tool list_tunnels: lists the account's open tunnels or ended tunnels.
 import { edgeTunnel, tunnelLogEntry } from '@tunnel/contract';
 import * as z from 'zod';
 import { wholeNumber } from '../arguments.ts';
 import { defineTool } from '../tool.ts';
 import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
 
-/** tunnels in one answer unless more were asked for: a page that a model reads at once */
+/** Default number of tunnels in a result, which a model can read at once. */
 const TOOL_TUNNELS_DEFAULT = 20;
 
 const { TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
 
-/** What lives has the fields of the edge, what has ended those of the log. */
+/** Schema of a tunnel: an open tunnel has the fields of the edge, an ended tunnel the fields of the log. */
 export const shownTunnel = z.union([edgeTunnel, tunnelLogEntry]);
 
 export const listTunnels = defineTool({

@@ -1,4 +1,5 @@
-// open_tunnel: publishes a service of this machine until it is closed or this server ends. What may be published is the host's rule.
+// Tool open_tunnel: publishes a service of this computer until the tunnel is closed or the MCP server exits. The host decides which
+// services can be published.
 import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { text, wholeNumber } from '../arguments.ts';
@@ -9,7 +10,10 @@ const TTL_SECS = [60, 86_400] as const;
 
 type Protocol = 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';
 
-/** Arguments that say nothing about other protocols: one that is given there was meant for another tunnel. */
+/**
+ * Arguments that have a meaning only for certain protocols. With another protocol, the argument is rejected, because the caller probably
+ * meant a different tunnel.
+ */
 const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
   ['subdomain', ['http', 'https', 'tls']],
   ['domain', ['http', 'https', 'tls']],

@@ -1,4 +1,4 @@
-// replay_request: a captured request is sent to the local service once more.
+// Tool replay_request: sends a captured request to the local service again.
 import { capturedRequest } from '@tunnel/contract';
 import * as z from 'zod';
 import { tunnelArgument } from '../arguments.ts';

@@ -1,4 +1,4 @@
-// run_doctor: every check of the way from this machine to the edge, as `tunnel doctor --json` has them.
+// Tool run_doctor: runs all checks of the path from this computer to the edge, as in `tunnel doctor --json`.
 import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';

@@ -21,8 +21,8 @@ const start = async (host: ScriptedHost, era: 'modern' | 'old', told: ToolOutcom
   return one;
 };
 
-describe.each(['modern', 'old'] as const)('wait_for_request, asked by a client of the %s era', (era) => {
-  it('tells at most 5 s apart that it waits, and answers with the request', async () => {
+describe.each(['modern', 'old'] as const)('wait_for_request for a client of the %s era', (era) => {
+  it('reports progress every 4.5 s, and returns the request when it arrives', async () => {
     const host = new ScriptedHost();
     const { client, clock } = await start(host, era);
     const heard: Progress[] = [];
@@ -41,7 +41,7 @@ describe.each(['modern', 'old'] as const)('wait_for_request, asked by a client o
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('answers null when none came, which is no failure', async () => {
+  it('returns null if no request arrives, which is not an error', async () => {
     const host = new ScriptedHost();
     const { client, clock } = await start(host, era);
     const answer = client.callTool({ name: 'wait_for_request', arguments: { tunnel: 'web' } });
@@ -53,7 +53,7 @@ describe.each(['modern', 'old'] as const)('wait_for_request, asked by a client o
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('ends when it is cancelled: of fifty at once each other one answers once, and nothing is left', async () => {
+  it('ends when it is cancelled: of fifty calls, the 25 others get one answer each, and no timer is left', async () => {
     const host = new ScriptedHost();
     const told: ToolOutcome[] = [];
     const { client, clock } = await start(host, era, told);

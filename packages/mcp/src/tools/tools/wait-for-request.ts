@@ -1,22 +1,22 @@
-// wait_for_request: answers with the next request that a tunnel serves, and tells meanwhile that it is waiting.
+// Tool wait_for_request: waits for the next request of a tunnel and returns the request. Reports progress while waiting.
 import * as z from 'zod';
 import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
 import { UNTRUSTED_WARNING, untrusted, wholeRequest } from '../captured.ts';
 import { defineTool, type TimedCall } from '../tool.ts';
 
-/** how long a request is waited for unless it was said: what most hosts allow a call */
+/** Default time to wait for a request. Equals the time that most MCP hosts allow for a call. */
 const TOOL_WAIT_DEFAULT_MS = 60_000;
 /**
- * the longest wait: a person who has to press a button somewhere is back by then
+ * Maximum time to wait for a request. Enough for a person who has to press a button elsewhere.
  * @limit mcp: Tools: longest wait for a request | the tool returns without a request
  */
 const TOOL_WAIT_MAX_MS = 300_000;
-/** between two reports of progress: they may be 5 s apart, and timers are late on a busy machine */
+/** Interval of progress reports. Reports must come at least every 5 s; the margin is for timers that fire late on a busy machine. */
 const TOOL_PROGRESS_INTERVAL_MS = 4500;
 
 const inSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
-/** Runs `work`, and says every few seconds how long it has taken; nothing is left when it has ended, however it did. */
+/** Runs `work` and reports the elapsed time every few seconds. The timer is always canceled at the end, even after an error. */
 const reporting = async <T>(work: () => Promise<T>, withinMs: number, { clock, progress }: TimedCall): Promise<T> => {
   const began = clock.monotonic();
   const report = (): void => {

@@ -40,8 +40,8 @@ const STATUS_OF: Readonly<Record<string, number>> = { '/204': 204, '/304': 304 }
 
 const get = (path: string, extra = ''): string => `GET ${path} HTTP/1.1\r\nHost: web.edge.test\r\n${extra}\r\n`;
 
-describe('requests and responses', () => {
-  it('reach the service with its forwarded headers, and come back', async () => {
+describe('HTTP/1.1 requests and responses', () => {
+  it('pass through the edge, and the service gets forwarded headers', async () => {
     let seen: http.IncomingMessage | undefined;
     const { port } = await startService((request, response) => {
       seen = request;
@@ -59,7 +59,7 @@ describe('requests and responses', () => {
     });
   });
 
-  it('are kept in order when they are pipelined, over one connection to the service', async () => {
+  it('stay in order when pipelined, over one connection to the service', async () => {
     const stand = await startService((request, response) => {
       setTimeout(() => response.end(`answer ${request.url}`), request.url === '/1' ? 30 : 0);
     });
@@ -69,7 +69,7 @@ describe('requests and responses', () => {
     expect(stand.tunnel.counters.requests).toBe(3);
   });
 
-  it('carry bodies of a length and in chunks, both ways, byte-exact', async () => {
+  it('carry bodies with a length and in chunks unchanged in both directions', async () => {
     const { port } = await startService((request, response) => {
       request.pipe(response);
     });
@@ -109,7 +109,7 @@ describe('requests and responses', () => {
     expect([answer, order]).toEqual(['body', ['continue']]);
   });
 
-  it('of HEAD, 204 and 304 have no body, and the connection goes on', async () => {
+  it('have no body for HEAD, 204 and 304, and the connection stays usable', async () => {
     const { port } = await startService((request, response) => {
       if (request.method === 'HEAD') response.setHeader('content-length', 100);
       response.statusCode = STATUS_OF[request.url ?? ''] ?? 200;
@@ -121,7 +121,7 @@ describe('requests and responses', () => {
     expect(answer.endsWith('\r\n\r\nlast')).toBe(true);
   });
 
-  it('that end with the connection end for the visitor, too', async () => {
+  it('that end with the connection of the service also end the connection of the visitor', async () => {
     const { port } = await startRawService((socket) => {
       socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nuntil the end'));
     });
@@ -130,7 +130,7 @@ describe('requests and responses', () => {
     expect(answer.endsWith('\r\n\r\nuntil the end')).toBe(true);
   });
 
-  it('give an HTTP/1.0 visitor the data without chunks', async () => {
+  it('reach an HTTP/1.0 visitor without chunks', async () => {
     const { port } = await startService((_, response) => {
       response.write('one ');
       response.end('two');
@@ -140,7 +140,7 @@ describe('requests and responses', () => {
     expect(answer.endsWith('\r\n\r\none two')).toBe(true);
   });
 
-  it('stream: each event is there before the next is sent', async () => {
+  it('are streamed: an event arrives before the service sends the next event', async () => {
     let go: () => void = () => {};
     const { port } = await startService((_, response) => {
       response.setHeader('content-type', 'text/event-stream');
@@ -160,7 +160,7 @@ describe('requests and responses', () => {
     await eventually(() => expect(answer).toContain('data: 2'));
   });
 
-  it('switch protocols and are a pipe from then on, with what came early', async () => {
+  it('can switch protocols and then carry bytes in both directions, including early bytes', async () => {
     const { port } = await startRawService((socket) => {
       socket.once('data', (chunk: Buffer) => {
         expect(chunk.toString()).toMatch(/upgrade: echo/i);
@@ -173,8 +173,8 @@ describe('requests and responses', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('an unknown host gets 404, one whose client is away 502, as a page or as JSON', async () => {
+describe('HTTP/1.1 errors', () => {
+  it('an unknown host gets 404 and a host with an absent client gets 502, as a page or as JSON', async () => {
     const stand = await startService((_, response) => response.end());
     stand.held.add('away');
     const unknown = await talk(stand.port, 'GET / HTTP/1.1\r\nHost: nobody.edge.test\r\nConnection: close\r\n\r\n');
@@ -189,14 +189,14 @@ describe('what goes wrong', () => {
     expect(JSON.parse(away.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: 'TUNNEL_AWAY' });
   });
 
-  it('a service that is down gets 502 at once, and the visitor may try again on the same connection', async () => {
+  it('a service that is down causes 502 at once, and the visitor can retry on the same connection', async () => {
     const stand = await startStand(1);
     const answer = await talk(stand.port, get('/') + get('/', 'Connection: close\r\n'));
     expect(answer.match(/HTTP\/1\.1 502/g)).toHaveLength(2);
     expect(answer).toContain('LOCAL_UNREACHABLE');
   });
 
-  it('a service that is slow gets 504 after the time to the first byte', async () => {
+  it('a slow service causes 504 after the first-byte timeout', async () => {
     const stand = await startService(() => {});
     const answer = talk(stand.port, get('/', 'Connection: close\r\n'));
     await eventually(() => expect(stand.dials).toBe(1));
@@ -207,7 +207,7 @@ describe('what goes wrong', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 504 /);
   });
 
-  it('a visitor may take all the time for its body; the service has its time from there on', async () => {
+  it('a visitor can take ten minutes for its body, because the time of the service starts afterwards', async () => {
     const stand = await startService((request, response) => {
       request.resume();
       request.on('end', () => response.end('served'));
@@ -224,7 +224,7 @@ describe('what goes wrong', () => {
     expect(stand.ingress.totals.responses[5]).toBe(0);
   });
 
-  it('a service that takes no more of a body and says nothing gets 504, too', async () => {
+  it('a service that stops reading a body and sends nothing causes 504', async () => {
     const stand = await startRawService((socket) => socket.pause());
     const visitor = net.connect({ port: stand.port, host: '127.0.0.1' });
     cleanups.push(() => visitor.destroy());
@@ -239,7 +239,7 @@ describe('what goes wrong', () => {
     });
   });
 
-  it('a malformed response gets 502 and never a second use of its connection', async () => {
+  it('a malformed response causes 502, and its connection is not used again', async () => {
     const stand = await startRawService((socket) => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx'));
     });
@@ -248,14 +248,14 @@ describe('what goes wrong', () => {
     expect(stand.dials).toBe(2);
   });
 
-  it('a malformed request gets 400 with a close, and the visitor can read it', async () => {
+  it('a malformed request gets a 400 that the visitor can read, and then a close', async () => {
     const { port } = await startService((_, response) => response.end());
     const answer = await talk(port, 'GET / HTTP/1.1\r\nHost : web.edge.test\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toMatch(/connection: close/);
   });
 
-  it('a visitor who leaves is an abort that the service sees', async () => {
+  it('a visitor that leaves causes an abort at the service', async () => {
     let isAborted = false;
     const stand = await startService((request, response) => {
       response.write('part');
@@ -269,14 +269,14 @@ describe('what goes wrong', () => {
     expect(stand.tunnel.counters.openConnections).toBe(0);
   });
 
-  it('a service that hangs up on an idle connection is asked anew, but not for a POST', async () => {
+  it('a GET is retried if the service closed its idle connection, but a POST gets 502', async () => {
     let requests = 0;
     const stand = await startRawService((socket) => {
       let served = 0;
       socket.on('data', () => {
         served += 1;
         requests += 1;
-        // The second request on any connection finds it closed.
+        // The service closes a connection when a second request arrives.
         if (served === 1) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
         else socket.destroy();
       });
@@ -289,7 +289,7 @@ describe('what goes wrong', () => {
     expect(third.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 502']);
   });
 
-  it('a slow head is cut off with 408', async () => {
+  it('a slow request head gets 408', async () => {
     const stand = await startService((_, response) => response.end());
     const answer = talk(stand.port, 'GET / HTTP/1.1\r\nHost: web');
     await eventually(() => expect(stand.ingress.connections).toBe(1));
@@ -300,7 +300,7 @@ describe('what goes wrong', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("a body that is malformed right behind its head gets 502, and the head is nobody's answer", async () => {
+  it('a response that is malformed right after its head causes 502, and the head is not sent', async () => {
     const stand = await startRawService((socket) => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n'));
     });
@@ -311,7 +311,7 @@ describe('what goes wrong', () => {
     expect(stand.dials).toBe(2);
   });
 
-  it('a body that turns out malformed behind half of an answer cuts the connection off, and no second answer follows', async () => {
+  it('a malformed request body after half a response cuts the connection off without a second response', async () => {
     const { port } = await startRawService((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it'));
     });
@@ -328,7 +328,7 @@ describe('what goes wrong', () => {
     expect(heard.endsWith('half of it')).toBe(true);
   });
 
-  it('an early answer to a body that still comes ends the connection', async () => {
+  it('a response before the end of the request body closes the connection afterwards', async () => {
     const stand = await startRawService((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno'));
     });
@@ -340,7 +340,7 @@ describe('what goes wrong', () => {
 });
 
 describe('an edge that shuts down', () => {
-  it('ends a connection behind an answer that had begun, once what was asked before is answered', async () => {
+  it('finishes responses and pipelined requests before it closes the connections', async () => {
     const slow: http.ServerResponse[] = [];
     const stand = await startService((_request, response) => {
       response.write('begun ');

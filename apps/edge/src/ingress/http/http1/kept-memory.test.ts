@@ -1,4 +1,4 @@
-// An upload that is given up while a carrier still sends from the memory it was read into.
+// An abandoned upload while a carrier still sends from the memory into which the upload was read.
 
 import * as net from 'node:net';
 import { createCarrier, MemoryBudget, MuxSession } from '@tunnel/mux';
@@ -24,7 +24,7 @@ const dataFrame = (streamId: number, payload: Buffer): Buffer => {
   return frame;
 };
 
-it('the carrier sends what was read, whatever the visitor sends behind it', async () => {
+it('a carrier sends an abandoned upload unchanged, whatever the visitor sends afterwards', async () => {
   const [accepted, client] = await socketPair('plain');
   const handlers = { onCarrierLost: () => {}, report: rethrow };
   const mux = new MuxSession({ role: 'edge', budget: new MemoryBudget(1 << 30), clock: systemClock, handlers });
@@ -53,7 +53,7 @@ it('the carrier sends what was read, whatever the visitor sends behind it', asyn
   client.resume();
   visitor.write(HEAD);
   visitor.write(BODY);
-  // The client reads nothing: at last nothing moves, and a part of a write waits for its kernel.
+  // The client does not read, so that at last no byte moves and a part of a write waits for the kernel.
   let before = 0;
   await eventually(
     () => {
@@ -68,7 +68,7 @@ it('the carrier sends what was read, whatever the visitor sends behind it', asyn
   let answer = '';
   visitor.on('data', (chunk: Buffer) => (answer += String(chunk)));
   await eventually(() => expect(answer).toMatch(/ok$/));
-  // The rest is read and thrown away.
+  // The edge reads and drops the rest of the upload.
   await eventually(() => expect(visitor.writableLength).toBe(0));
   client.resume();
   await eventually(() => expect(types).toContain(FRAME.RESET));

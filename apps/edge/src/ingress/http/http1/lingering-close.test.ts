@@ -4,7 +4,7 @@ import { HTTP_LINGER_MAX_MS, LingeringClose } from './http1-visitor.ts';
 
 const { HTTP_LINGER_MS } = EDGE_LIMITS;
 
-it('lasts as long as our last byte takes, and then a moment', () => {
+it('a lingering close ends a moment after the edge has sent its last byte', () => {
   const lingering = new LingeringClose();
   lingering.onBytes(10);
   expect([lingering.hasSentAll, lingering.isOver(1_000_000)]).toEqual([false, false]);
@@ -13,7 +13,7 @@ it('lasts as long as our last byte takes, and then a moment', () => {
   expect(lingering.isOver(1_000_000 + HTTP_LINGER_MS)).toBe(true);
 });
 
-it('lasts longer for a visitor that still sends, but not for ever', () => {
+it('a lingering close lasts longer for a visitor that still sends, up to a maximum', () => {
   const lingering = new LingeringClose();
   lingering.onSentAll(0);
   for (let now = 0; now < HTTP_LINGER_MAX_MS; now += HTTP_LINGER_MS - 1) {

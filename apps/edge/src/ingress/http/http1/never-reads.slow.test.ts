@@ -1,4 +1,4 @@
-// A visitor of HTTP/1.1 that never reads: whatever the edge has to say, little of it waits, and its next request waits for it.
+// An HTTP/1.1 visitor that never reads. The edge queues only a little data for the visitor, and the next request waits.
 
 import * as net from 'node:net';
 import { ERROR_CODES, Fault } from '@tunnel/errors';
@@ -28,7 +28,7 @@ const enter = (stand: HttpStand, isTls: boolean, roomBytes = 0): StalledVisitor 
   return end;
 };
 
-/** The edge answers by itself, always the same. */
+/** Starts an edge that answers every request with the same reply, without a service. */
 const startOwn = async (answer: EdgeReply): Promise<HttpStand> => {
   const router = { visitorOf: () => VISITOR, route: () => answer };
   const stand = await startHttpStand(1, { router });
@@ -36,7 +36,7 @@ const startOwn = async (answer: EdgeReply): Promise<HttpStand> => {
   return stand;
 };
 
-/** Says this on every connection, once the head of a request is there. */
+/** Starts a service that calls `onRequest` once per connection, when the first bytes of a request arrive. */
 const startService = async (onRequest: (socket: net.Socket) => void): Promise<HttpStand> => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -63,18 +63,21 @@ describe.each([
   ['plain', false],
   ['TLS', true],
 ])('%s', (_, isTls) => {
-  it.each(ANSWERS)('one answer waits, the requests behind it too: %s', async (_code, answer) => {
-    const stand = await startOwn(answer);
-    const visitor = enter(stand, isTls);
-    for (let at = 0; at < 20; at += 1) expect(visitor.send(GET.repeat(200))).toBe(true);
-    expect(answersIn(visitor)).toBe(1);
-    expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(HTTP_QUEUE_MAX_BYTES);
-    // There were more than are kept: what is kept is not answered either.
-    visitor.takeMore(1_000_000);
-    expect([answersIn(visitor), visitor.isEnded, stand.ingress.totals.overruns]).toEqual([1, true, 0]);
-  });
+  it.each(ANSWERS)(
+    'one response waits for a visitor that does not read, and later requests wait too: %s',
+    async (_code, answer) => {
+      const stand = await startOwn(answer);
+      const visitor = enter(stand, isTls);
+      for (let at = 0; at < 20; at += 1) expect(visitor.send(GET.repeat(200))).toBe(true);
+      expect(answersIn(visitor)).toBe(1);
+      expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(HTTP_QUEUE_MAX_BYTES);
+      // More requests came than the edge keeps, so the connection ends, and the kept requests are not answered either.
+      visitor.takeMore(1_000_000);
+      expect([answersIn(visitor), visitor.isEnded, stand.ingress.totals.overruns]).toEqual([1, true, 0]);
+    },
+  );
 
-  it('as many are answered as it reads, in their order', async () => {
+  it('a visitor gets as many responses as it reads, in order', async () => {
     const stand = await startOwn({ fault: new Fault('TUNNEL_NOT_FOUND', { host: 'here' }) });
     const visitor = enter(stand, isTls);
     visitor.send(GET.repeat(5) + GET.slice(0, 20));
@@ -91,7 +94,7 @@ describe.each([
     ['431', `GET / HTTP/1.1\r\nHost: web\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`],
     ['501', 'CONNECT web:1 HTTP/1.1\r\nHost: web\r\n\r\n'],
     ['505', 'GET / HTTP/3.1\r\nHost: web\r\n\r\n'],
-  ])('what it sends behind %s is read and thrown away', async (status, bad) => {
+  ])('bytes after a request that got %s are read and dropped', async (status, bad) => {
     const stand = await startOwn({ fault: new Fault('TUNNEL_NOT_FOUND') });
     const visitor = enter(stand, isTls);
     expect(visitor.send(bad)).toBe(true);
@@ -101,7 +104,7 @@ describe.each([
     expect([visitor.isEnded, visitor.isReset]).toEqual([true, false]);
   });
 
-  it('a slow head gets one 408', async () => {
+  it('a slow request head gets a single 408', async () => {
     const stand = await startOwn({ fault: new Fault('TUNNEL_NOT_FOUND') });
     const end = new StalledVisitor(isTls);
     const visitor = new Http1Visitor(end, VISITOR, stand.ingress);
@@ -114,7 +117,7 @@ describe.each([
     expect([answersIn(end), end.text.slice(0, 12)]).toEqual([1, 'HTTP/1.1 408']);
   });
 
-  it('interim heads of a service are few, and its answer then is 502', async () => {
+  it('a service that sends too many interim heads causes 502', async () => {
     let written = 0;
     const stand = await startService((socket) => {
       const more = (): void => {
@@ -137,7 +140,7 @@ describe.each([
     expect(stand.ingress.totals.overruns).toBe(0);
   });
 
-  it('so are large ones', async () => {
+  it('a service that sends large interim heads causes 502, and the queue stays bounded', async () => {
     const head = `HTTP/1.1 103 Early Hints\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
     const stand = await startService((socket) => socket.write(head.repeat(20)));
     const visitor = enter(stand, isTls);
@@ -146,7 +149,7 @@ describe.each([
     expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(HTTP_QUEUE_MAX_BYTES);
   });
 
-  it('a body and its trailers stop with the visitor, and go on with it', async () => {
+  it('a response body and its trailers pause while the visitor does not read, and then continue', async () => {
     let written = 0;
     const chunk = `2000\r\n${'y'.repeat(0x2000)}\r\n`;
     const stand = await startService((socket) => {
@@ -173,7 +176,7 @@ describe.each([
       },
       { intervalMs: 200 },
     );
-    // The credit of its stream, and a little of our own.
+    // The limit covers the credit of the stream and a small buffer of the edge.
     expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(2 * HTTP_QUEUE_MAX_BYTES);
     expect(written).toBeLessThan(2_000);
     visitor.takeAll();
@@ -182,7 +185,7 @@ describe.each([
   });
 });
 
-describe('time', () => {
+describe('time limits for a visitor that does not read', () => {
   const ticking = async (stand: HttpStand, visitor: Http1Visitor, ms: number): Promise<void> => {
     for (let at = 0; at < ms; at += 10 * SESSION_TICK_MS) {
       await stand.clock.advance(10 * SESSION_TICK_MS);
@@ -193,22 +196,25 @@ describe('time', () => {
   it.each([
     ['an answer that is complete', GET],
     ['our last word', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
-  ])('one that takes no byte of %s for 5 minutes is reset, one that takes a few is not', async (_, request) => {
-    const stand = await startOwn({ fault: new Fault('TUNNEL_NOT_FOUND') });
-    const end = new StalledVisitor(false);
-    const visitor = new Http1Visitor(end, VISITOR, stand.ingress);
-    visitor.start();
-    end.send(request);
-    for (let at = 0; at < 5; at += 1) {
-      await ticking(stand, visitor, HTTP_SEND_TIMEOUT_MS - 20_000);
-      end.takeMore(10);
-      expect([end.isReset, end.queuedBytes > 0]).toEqual([false, true]);
-    }
-    await ticking(stand, visitor, HTTP_SEND_TIMEOUT_MS + 20_000);
-    expect(end.isReset).toBe(true);
-  });
+  ])(
+    'a visitor that takes no byte of %s for 5 minutes is reset; a few bytes keep the connection',
+    async (_, request) => {
+      const stand = await startOwn({ fault: new Fault('TUNNEL_NOT_FOUND') });
+      const end = new StalledVisitor(false);
+      const visitor = new Http1Visitor(end, VISITOR, stand.ingress);
+      visitor.start();
+      end.send(request);
+      for (let at = 0; at < 5; at += 1) {
+        await ticking(stand, visitor, HTTP_SEND_TIMEOUT_MS - 20_000);
+        end.takeMore(10);
+        expect([end.isReset, end.queuedBytes > 0]).toEqual([false, true]);
+      }
+      await ticking(stand, visitor, HTTP_SEND_TIMEOUT_MS + 20_000);
+      expect(end.isReset).toBe(true);
+    },
+  );
 
-  it('an upload that its service does not take ends after 5 minutes without a byte either way', async () => {
+  it('an upload that its service does not read ends after 5 minutes without a byte in either direction', async () => {
     const stand = await startService((socket) => {
       socket.pause();
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun');

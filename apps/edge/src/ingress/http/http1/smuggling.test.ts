@@ -1,5 +1,5 @@
-// The smuggling corpus through the real ingress: each message is refused with a page that the visitor can read, and the
-// service behind never sees a request that the visitor did not plainly send.
+// The smuggling corpus through the real ingress. Each message is refused with a page that the visitor can read, and the service behind
+// never gets a request that the visitor did not clearly send.
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ let service: net.Server;
 let seen = '';
 
 beforeAll(async () => {
-  // A service as trusting as can be: it answers whatever comes, and remembers it.
+  // A service without any checks: it answers and records the bytes of every message.
   service = net.createServer((socket) => {
     socket.on('error', () => {});
     socket.on('data', (chunk: Buffer) => {
@@ -27,9 +27,9 @@ afterAll(() => {
   service.close();
 });
 
-describe('a message that could be read in two ways', () => {
+describe('an ambiguous message', () => {
   it.each(SMUGGLING_CORPUS.map(({ name, bytes, status }) => [name, status, bytes] as const))(
-    '%s gets %i, a close, and reaches no service as a second request',
+    '%s gets %i and a close, and smuggles no second request to the service',
     async (_, status, bytes) => {
       seen = '';
       const answer = await talk(stand.port, bytes);
@@ -42,7 +42,7 @@ describe('a message that could be read in two ways', () => {
   );
 
   it.each(HIDDEN_REQUESTS.map(({ name, bytes, bodies }) => [name, bodies.length, bytes] as const))(
-    '%s is %i requests to the service',
+    '%s reaches the service as %i requests',
     async (_, count, bytes) => {
       seen = '';
       const before = stand.tunnel.counters.requests;

@@ -1,18 +1,18 @@
-// The end of a visitor's connection whose kernel takes some bytes and then none, until a test lets it go on. Used by tests only.
+// The edge's end of a connection to a visitor with a full kernel buffer, until the test makes room. Used by tests only.
 import type { ByteReader } from '@tunnel/mux';
 import type { VisitorDuplex } from '../visitor.ts';
 
 export class StalledVisitor implements VisitorDuplex {
-  /** What was written, and has left or waits. */
+  /** Text written so far, including bytes still in the queue. */
   text = '';
   queuedBytes = 0;
   takenBytes = 0;
-  /** The most that ever waited. */
+  /** Largest number of bytes that waited at any time. */
   mostQueuedBytes = 0;
   readonly hasLostPeer = false;
   isReset = false;
   isEnded = false;
-  /** Whether the visitor is read; bytes that come while it is not are a mistake of the test. */
+  /** Whether the edge reads the visitor. Bytes that arrive while the edge does not read are a mistake of the test. */
   isRead = false;
   readonly #isTls: boolean;
   #roomBytes: number;
@@ -20,7 +20,7 @@ export class StalledVisitor implements VisitorDuplex {
   #reader: ByteReader | null = null;
   #onFlushed: (() => void) | undefined;
 
-  /** Behind TLS no write is taken at once. */
+  /** With `isTls`, write() always reports a full buffer. */
   constructor(isTls: boolean, roomBytes = 0) {
     this.#isTls = isTls;
     this.#roomBytes = roomBytes;
@@ -41,7 +41,7 @@ export class StalledVisitor implements VisitorDuplex {
     return isFree && !this.#isTls;
   }
 
-  /** As TLS says of what the kernel took: in a turn of its own. */
+  /** Reports a drain in a later event loop turn, as TLS does for bytes that the kernel has taken. */
   #drainLater(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -84,14 +84,14 @@ export class StalledVisitor implements VisitorDuplex {
 
   // ---- what the visitor does ----
 
-  /** false: it is not read any more. */
+  /** Sends text as the visitor. Returns false if the edge stops reading. */
   send(text: string): boolean {
     const bytes = Buffer.from(text, 'latin1');
     this.isRead = this.#reader?.onData(bytes, 0, bytes.length, false) ?? false;
     return this.isRead;
   }
 
-  /** The kernel takes so much more. */
+  /** Lets the kernel take the given number of further bytes. */
   takeMore(bytes: number): void {
     this.#roomBytes += bytes;
     if (!this.#take()) return;
@@ -99,7 +99,7 @@ export class StalledVisitor implements VisitorDuplex {
     else this.#reader?.onDrain();
   }
 
-  /** From now on all of it, as fast as it comes. */
+  /** From now on, lets the kernel take all bytes at once. */
   takeAll(): void {
     this.takeMore(Number.POSITIVE_INFINITY);
   }

@@ -1,4 +1,4 @@
-// gRPC by its own library, end to end: TLS and HTTP/2 to the edge, HTTP/2 in clear to the service.
+// gRPC with its official library, end to end: TLS and HTTP/2 to the edge, unencrypted HTTP/2 to the service.
 import {
   Client,
   credentials,
@@ -46,7 +46,7 @@ const HANDLERS = {
     trailer.set('x-raw-bin', Buffer.from([0, 255, 1]));
     answer(null, `echo ${call.request}`, trailer);
   },
-  // Trailers alone: no head of its own, no message.
+  // A failed call: the response has trailers only, without a separate head or a message.
   fail: (_call: ServerUnaryCall<string, string>, answer: sendUnaryData<string>): void =>
     answer({ code: status.NOT_FOUND, details: 'nothing here, caf\u00e9' }),
   gather: (call: ServerReadableStream<string, string>, answer: sendUnaryData<string>): void => {
@@ -86,7 +86,7 @@ afterAll(() => {
   server.forceShutdown();
 });
 
-it('unary calls, with metadata both ways', async () => {
+it('gRPC unary calls carry metadata in both directions', async () => {
   const metadata = new Metadata();
   metadata.set('x-sent', 'there');
   let trailer: Metadata | undefined;
@@ -103,7 +103,7 @@ it('unary calls, with metadata both ways', async () => {
   expect(trailer?.get('x-raw-bin')).toEqual([Buffer.from([0, 255, 1])]);
 });
 
-it('calls that fail, by their own code and text', async () => {
+it('failed gRPC calls keep their status code and text', async () => {
   const failure = await new Promise((resolve) => {
     client.makeUnaryRequest(SERVICE.fail.path, text.to, text.from, 'hi', resolve);
   });
@@ -114,7 +114,7 @@ it('calls that fail, by their own code and text', async () => {
   expect(unknown).toMatchObject({ code: status.UNIMPLEMENTED });
 });
 
-it('streams of the client', async () => {
+it('a gRPC client stream reaches the service whole', async () => {
   const answer = await new Promise((resolve, reject) => {
     const call = client.makeClientStreamRequest(SERVICE.gather.path, text.to, text.from, (error, value) =>
       error === null ? resolve(value) : reject(error),
@@ -125,14 +125,14 @@ it('streams of the client', async () => {
   expect(answer).toBe(`a+b+${'c'.repeat(300_000)}`);
 });
 
-it('streams of the server', async () => {
+it('a gRPC server stream of 1000 messages reaches the client whole', async () => {
   const call = client.makeServerStreamRequest(SERVICE.count.path, text.to, text.from, '1000');
   const parts: string[] = [];
   for await (const part of call) parts.push(String(part));
   expect([parts.length, parts.at(-1)]).toEqual([1000, '999']);
 });
 
-it('streams both ways, each message as soon as it is sent, and a cancel', async () => {
+it('a gRPC bidirectional stream delivers each message at once, and a cancel reaches the service', async () => {
   const call = client.makeBidiStreamRequest(SERVICE.chat.path, text.to, text.from);
   call.on('error', () => {});
   for (const part of ['one', 'two', 'three']) {
@@ -146,7 +146,7 @@ it('streams both ways, each message as soon as it is sent, and a cancel', async 
   await eventually(() => expect(cancelled).toBe(true));
 });
 
-it('many at once share a few connections to the service', async () => {
+it('300 simultaneous gRPC calls share at most 4 connections to the service', async () => {
   const answers = await Promise.all(
     Array.from(
       { length: 300 },

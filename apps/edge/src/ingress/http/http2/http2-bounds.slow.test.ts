@@ -1,4 +1,4 @@
-// What one HTTP/2 connection may cost, and how it ends: floods, stalled readers and writers, idleness, drain.
+// Costs and the end of a single HTTP/2 connection: floods, stalled readers and writers, idle time and drain.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -54,15 +54,15 @@ const visit = (stand: HttpsStand): ClientHttp2Session => {
 
 const goawayOf = async (session: ClientHttp2Session): Promise<number> => Number((await once(session, 'goaway'))[0]);
 
-/** GET https://web.localhost/ in HPACK, without its table. */
+/** GET https://web.localhost/ in HPACK, without the dynamic table. */
 const AUTHORITY = Buffer.concat([Buffer.from([0x41, 13]), Buffer.from('web.localhost')]);
 const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), AUTHORITY]);
 const GET_ENDLESS = Buffer.concat([Buffer.from([0x82, 0x87, 0x04, 8]), Buffer.from('/endless'), AUTHORITY]);
 
-/** The same for a name that nobody has. */
+/** GET https://nix.localhost/ in HPACK: a name without a tunnel. */
 const NOWHERE = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x41, 13]), Buffer.from('nix.localhost')]);
 
-/** A visitor that minds no rule: it writes frames, and waits for the one that ends it. */
+/** A visitor without regard for the rules of HTTP/2. The visitor writes raw frames and waits for a GOAWAY frame from the edge. */
 class RawHttp2 {
   readonly goaway: Promise<number>;
   readonly #socket: TLSSocket;
@@ -98,7 +98,7 @@ class RawHttp2 {
     this.#socket.pause();
   }
 
-  /** What it has not read makes a reset of it. */
+  /** Closes the socket. Unread bytes turn the close into a reset. */
   async leave(): Promise<void> {
     this.#socket.destroy();
     await once(this.#socket, 'close');
@@ -124,7 +124,7 @@ if (await refusesSelfDependency()) {
 }
 
 describe('one HTTP/2 connection', () => {
-  it('stops the service when its visitor does not read, and others go on', async () => {
+  it('makes the service wait while the visitor does not read, and serves further requests', async () => {
     let written = 0;
     const stand = await start((request, response) => {
       if (request.url !== '/endless') return void response.end('quick');
@@ -148,12 +148,12 @@ describe('one HTTP/2 connection', () => {
       },
       { intervalMs: 200 },
     );
-    // Windows of the visitor and of the tunnel's stream, and the buffers of four sockets.
+    // The limit covers the windows of the visitor and of the tunnel's stream, and the buffers of four sockets.
     expect(written).toBeLessThan(24 * MiB);
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');
   });
 
-  it('stops an upload that the service does not read, and goes on with it', async () => {
+  it('pauses an upload while the service does not read, and finishes the upload later', async () => {
     let request: http.IncomingMessage | undefined;
     const stand = await start((incoming, response) => {
       if (incoming.method === 'GET') return void response.end('quick');
@@ -191,7 +191,7 @@ describe('one HTTP/2 connection', () => {
     expect([headers[':status'], written]).toEqual([200, total]);
   });
 
-  it('lets requests over its bound wait, and answers all of them', async () => {
+  it('serves a limited number of requests at once, and answers 300', async () => {
     let atOnce = 0;
     let most = 0;
     const stand = await start((_request, response) => {
@@ -209,7 +209,7 @@ describe('one HTTP/2 connection', () => {
     expect(most).toBeLessThanOrEqual(HTTP2_STREAMS_PER_CONNECTION);
   });
 
-  it('is closed when it takes back request after request', async () => {
+  it('is closed when the visitor cancels request after request', async () => {
     const stand = await start(() => {});
     const raw = await RawHttp2.enter(stand);
     let id = 1;
@@ -225,7 +225,7 @@ describe('one HTTP/2 connection', () => {
     expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * HTTP2_RESETS_MAX);
   });
 
-  it('is closed when it is a flood of pings', async () => {
+  it('is closed after a flood of pings', async () => {
     const stand = await start(() => {});
     const raw = await RawHttp2.enter(stand);
     const pings = Buffer.concat(Array.from({ length: 500 }, () => frame(PING, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])));
@@ -234,34 +234,31 @@ describe('one HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it.each(BROKEN)(
-    'is closed after %s, and counts for nobody, also when its visitor stays',
-    async (_what, bad, code) => {
-      const stand = await start(() => {});
-      const raw = await RawHttp2.enter(stand);
-      raw.write(frame(HEADERS, END_STREAM | END_HEADERS, 1, GET));
-      await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
-      raw.write(bad);
-      expect(await raw.goaway).toBe(code);
-      await eventually(async () => {
-        await stand.http.clock.advance(HTTP2_QUIET_MS);
-        expect(stand.http.ingress.connections).toBe(0);
-      });
-      expect(stand.http.tunnel.counters.openConnections).toBe(0);
-    },
-  );
+  it.each(BROKEN)('is closed after %s and no longer counts, even if its visitor stays', async (_what, bad, code) => {
+    const stand = await start(() => {});
+    const raw = await RawHttp2.enter(stand);
+    raw.write(frame(HEADERS, END_STREAM | END_HEADERS, 1, GET));
+    await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
+    raw.write(bad);
+    expect(await raw.goaway).toBe(code);
+    await eventually(async () => {
+      await stand.http.clock.advance(HTTP2_QUIET_MS);
+      expect(stand.http.ingress.connections).toBe(0);
+    });
+    expect(stand.http.tunnel.counters.openConnections).toBe(0);
+  });
 
   it.each([
     ['answers of our own', NOWHERE],
     ['answers of a service', GET],
-  ])('holds little of %s for a visitor that does not read, and cuts it off in the end', async (_what, request) => {
+  ])('holds little of %s for a visitor that does not read, and is cut off in the end', async (_what, request) => {
     const stand = await start((_request, response) => {
       response.writeEarlyHints({ link: Array.from({ length: 50 }, () => `</${'x'.repeat(40)}>; rel=preload`) });
       response.end('y'.repeat(20_000));
     });
     const raw = await RawHttp2.enter(stand);
     raw.stopReading();
-    // No room in HTTP/2 either: bodies wait, heads do not.
+    // A window of 0 bytes: bodies must wait, but heads are still sent.
     raw.write(frame(SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0]));
     let id = 1;
     raw.flood(() => {
@@ -284,7 +281,7 @@ describe('one HTTP/2 connection', () => {
     expect(stand.http.tunnel.counters.openConnections).toBe(0);
   });
 
-  it('is left alone when it is only quiet, or does not read, until it leaves', async () => {
+  it('stays open while its visitor is quiet or does not read, until the visitor leaves', async () => {
     let written = 0;
     const onRequest: http.RequestListener = (request, response) => {
       if (request.url !== '/endless') return;
@@ -300,7 +297,7 @@ describe('one HTTP/2 connection', () => {
     quiet.on('error', () => {});
     const raw = await RawHttp2.enter(stand);
     raw.stopReading();
-    // All the room that there is in HTTP/2, so that it is the socket that fills up.
+    // The largest possible HTTP/2 windows, so that the socket fills up instead of a window.
     const windows = [
       frame(SETTINGS, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
       frame(WINDOW_UPDATE, 0, 0, [0x70, 0, 0, 0]),
@@ -318,7 +315,7 @@ describe('one HTTP/2 connection', () => {
     const { ingress, clock, pair } = stand.http;
     for (let at = 0; at < 5; at += 1) await clock.advance(HTTP2_QUIET_MS);
     expect([ingress.connections, quiet.closed]).toEqual([2, false]);
-    // node tells nobody that the one which did not read has gone.
+    // Node.js emits no event when the visitor that did not read has gone.
     await raw.leave();
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(2 * EDGE_LIMITS.SESSION_TICK_MS);
@@ -327,7 +324,7 @@ describe('one HTTP/2 connection', () => {
     );
   });
 
-  it('counts once for each tunnel that it asks for', async () => {
+  it('counts once for a tunnel, however many requests it sends', async () => {
     const counts = new InFlight({ perKey: 1 });
     const stand = await start((_request, response) => response.end('fine'), { counts });
     const session = visit(stand);
@@ -341,7 +338,7 @@ describe('one HTTP/2 connection', () => {
 });
 
 describe('the end of an HTTP/2 connection', () => {
-  it('comes when it was idle for long, or never asked for anything', async () => {
+  it('comes after a long idle time, and sooner without any request', async () => {
     const stand = await start((_request, response) => response.end('fine'));
     const silent = visit(stand);
     const used = visit(stand);
@@ -357,7 +354,7 @@ describe('the end of an HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it('comes when the visitor hangs up, be it by halves', async () => {
+  it('comes when the visitor closes its side', async () => {
     const stand = await start(() => {});
     const socket = dialTls(stand, { ALPNProtocols: ['h2'] });
     socket.on('error', () => {}).resume();
@@ -367,7 +364,7 @@ describe('the end of an HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it('waits at a drain for the requests under way', async () => {
+  it('waits during a drain for requests under way', async () => {
     let finish: () => void = () => {};
     const stand = await start((_request, response) => {
       response.write('first');

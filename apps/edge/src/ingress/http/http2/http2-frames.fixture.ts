@@ -1,8 +1,8 @@
-// Frames of HTTP/2 written by hand: for visitors and services that mind no rule.
+// Raw HTTP/2 frames, for visitors and services that break the rules of HTTP/2.
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
 
-/** Types of frames. */
+/** Types of HTTP/2 frames. */
 export const DATA = 0;
 export const HEADERS = 1;
 export const PRIORITY = 2;
@@ -11,7 +11,7 @@ export const SETTINGS = 4;
 export const PING = 6;
 export const GOAWAY = 7;
 export const WINDOW_UPDATE = 8;
-/** Flags. */
+/** Flags of HTTP/2 frames. */
 export const END_STREAM = 1;
 export const END_HEADERS = 4;
 
@@ -29,7 +29,7 @@ export const frame = (
   return Buffer.concat([head, Buffer.from(payload)]);
 };
 
-/** Newer versions of nghttp2 take no notice of priorities: to them a stream that depends on itself is no error. */
+/** Tells whether nghttp2 refuses a stream with a dependency on itself. Newer versions ignore priorities and accept the stream. */
 export const refusesSelfDependency = async (): Promise<boolean> => {
   const server = http2.createServer().on('sessionError', () => {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -39,7 +39,7 @@ export const refusesSelfDependency = async (): Promise<boolean> => {
   socket.write(Buffer.concat([frame(SETTINGS, 0, 0), frame(PRIORITY, 0, 1, [0, 0, 0, 1, 1]), ping]));
   const types: number[] = [];
   let rest = Buffer.alloc(0);
-  // It answers the ping, or says goodbye.
+  // The server answers the ping, or closes the connection with GOAWAY.
   for await (const chunk of socket as AsyncIterable<Buffer>) {
     rest = Buffer.concat([rest, chunk]);
     while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {

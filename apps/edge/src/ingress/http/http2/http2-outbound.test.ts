@@ -16,7 +16,7 @@ const setUp = () => {
   return { session, seen, outbound };
 };
 
-it('is full above its first bound until the requests that fill it are over, and is cut above the second', () => {
+it('the outbound queue is full above its first limit until requests end, and overruns above its second', () => {
   const { outbound, seen } = setUp();
   const shares = Array.from({ length: 8 }, () => new OutboundShare());
   for (const share of shares) outbound.add(share, HTTP2_OUTBOUND_FULL_BYTES / 4);
@@ -29,7 +29,7 @@ it('is full above its first bound until the requests that fill it are over, and 
   expect(seen.overruns).toBe(1);
 });
 
-it('forgets all when everything is out, and a share of before releases nothing of what came since', () => {
+it('the outbound queue is empty once all bytes are out, and an old share releases no newer bytes', () => {
   const { outbound, session, seen } = setUp();
   const before = new OutboundShare();
   const since = new OutboundShare();
@@ -45,7 +45,7 @@ it('forgets all when everything is out, and a share of before releases nothing o
   expect(outbound.queuedBytes).toBe(500);
 });
 
-it('stalls when it is full for long and nothing is taken, and not before', () => {
+it('the outbound queue stalls only when it is full for long and no byte is taken', () => {
   const { outbound, session } = setUp();
   outbound.add(new OutboundShare(), HTTP2_OUTBOUND_FULL_BYTES + 1);
   expect([outbound.isStalled(0), outbound.isStalled(HTTP2_OUTBOUND_STALLED_MS - 1)]).toEqual([false, false]);

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { Http2Outbound } from './http2-outbound.ts';
 import { Http2Response } from './http2-response.ts';
 
-it('an answer of our own counts with all the fields that rules gave it, until it is out', () => {
+it('a response of the edge counts with all header fields until it is out, including fields added by rules', () => {
   const state = { destroyed: false, closed: false, headersSent: false, writableEnded: false };
   const stream = Object.assign(new EventEmitter(), state, { respond: () => {}, write: () => true });
   const outbound = new Http2Outbound({ isAllOut: () => false, takenBytes: 0 }, () => {});

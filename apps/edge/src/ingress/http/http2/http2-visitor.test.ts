@@ -44,7 +44,7 @@ const visit = (stand: HttpsStand, authority?: string): ClientHttp2Session => {
   return session;
 };
 
-it('a connection takes one place of a tunnel, however many of its names it asks for, and gives it back', async () => {
+it('an HTTP/2 connection counts once in a tunnel for 300 host names, and no more after its end', async () => {
   const stand = await startService((_, response) => void response.end('hello'));
   const session = visit(stand);
   for (let from = 0; from < 300; from += 100) {
@@ -57,14 +57,14 @@ it('a connection takes one place of a tunnel, however many of its names it asks 
   await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
 });
 
-it('a connection keeps at most as many places in different tunnels as it may have requests, and gives all of them back', async () => {
+it('an HTTP/2 connection counts in at most 128 tunnels at once, and in none after its end', async () => {
   const server = http.createServer((_, response) => void response.end('hello'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(
     () => server.closeAllConnections(),
     () => server.close(),
   );
-  // Tunnels of one client that differ by their id alone, and count together.
+  // The tunnels belong to the same client, differ only by id, and share counters.
   const stage: { stand?: HttpsStand } = {};
   const at = ({ name }: { readonly name: string }): object | undefined =>
     stage.stand && (Object.create(stage.stand.http.tunnel, { tunnelId: { value: name } }) as object);
@@ -78,8 +78,8 @@ it('a connection keeps at most as many places in different tunnels as it may hav
   await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
 });
 
-describe('requests and responses of HTTP/2', () => {
-  it('are HTTP/1.1 to the service, with forwarded headers and one cookie', async () => {
+describe('HTTP/2 requests and responses', () => {
+  it('are converted to HTTP/1.1 for the service, with forwarded headers and one cookie field', async () => {
     let seen: http.IncomingMessage | undefined;
     const stand = await startService((request, response) => {
       seen = request;
@@ -87,7 +87,7 @@ describe('requests and responses of HTTP/2', () => {
         ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'Connection', 'keep-alive, X-Private', 'X-Private', 'no'],
         ...['Keep-Alive', 'timeout=5', 'X-Text', 'caf\xe9', 'Content-Length', '5'],
       ]);
-      // Of a text node would send the whole message in UTF-8, the head, too.
+      // The body is a Buffer, because Node.js would send the head of a text response in UTF-8 too.
       response.end(Buffer.from('hello'));
     });
     const session = visit(stand);
@@ -117,7 +117,7 @@ describe('requests and responses of HTTP/2', () => {
     await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
   });
 
-  it('carry bodies of a length and without one, byte-exact, many at once', async () => {
+  it('carry bodies with and without a length unchanged, 20 at once', async () => {
     const stand = await startService((request, response) => {
       if (request.headers['content-length'] !== undefined) {
         response.setHeader('content-length', request.headers['content-length']);
@@ -136,7 +136,7 @@ describe('requests and responses of HTTP/2', () => {
     expect(stand.http.tunnel.counters).toMatchObject({ requests: 20, openConnections: 1 });
   });
 
-  it('carry trailers both ways', async () => {
+  it('carry trailers in both directions', async () => {
     const stand = await startService((request, response) => {
       request.resume();
       request.on('end', () => {
@@ -160,7 +160,7 @@ describe('requests and responses of HTTP/2', () => {
     expect(answer).toMatchObject({ status: 200, interim: [100, 103], body: 'done' });
   });
 
-  it('have no body for HEAD, 204, 205 and 304, and may go on afterwards', async () => {
+  it('have no body for HEAD, 204, 205 and 304, and the connection to the service stays open', async () => {
     const stand = await startService((request, response) => {
       response.statusCode = Number(request.url?.slice(1));
       if (request.method === 'HEAD' || response.statusCode === 304) response.setHeader('content-length', 1234);
@@ -175,7 +175,7 @@ describe('requests and responses of HTTP/2', () => {
     expect(stand.http.dials).toBe(1);
   });
 
-  it('come to an end when the service answers before the request does', async () => {
+  it('end without an error when the service answers before the request is complete', async () => {
     const stand = await startService((_request, response) => {
       response.writeHead(413, { connection: 'close' });
       response.end('too much');
@@ -193,8 +193,8 @@ describe('requests and responses of HTTP/2', () => {
   });
 });
 
-describe('what goes wrong in HTTP/2', () => {
-  it('is told on a page, by the same rules as in HTTP/1.1', async () => {
+describe('HTTP/2 errors', () => {
+  it('have the same statuses and codes as in HTTP/1.1, and the connection continues', async () => {
     const stand = await startService((_request, response) => response.end('fine'));
     const session = visit(stand);
     const unknown = await ask(session, { ':authority': 'other.localhost', accept: 'application/json' });
@@ -210,7 +210,7 @@ describe('what goes wrong in HTTP/2', () => {
     expect(stand.http.tunnel.counters.requests).toBe(1);
   });
 
-  it('is a page as long as no head is out, and a reset after it', async () => {
+  it('are pages before the response head is sent, and resets afterwards', async () => {
     const stand = await startRawService((socket) => {
       socket.once('data', (chunk: Buffer) => {
         if (chunk.includes('GET /early')) socket.end();
@@ -227,12 +227,12 @@ describe('what goes wrong in HTTP/2', () => {
     await expect(ask(session, { ':path': '/chunked' })).rejects.toThrow(reset);
   });
 
-  it('is a 504 when the service says nothing in time', async () => {
+  it('include a 504 when the service sends nothing in time', async () => {
     const stand = await startRawService(() => {});
     const session = visit(stand);
     const answer = ask(session, { ':path': '/' });
     await eventually(() => expect(stand.http.dials).toBe(1));
-    // Its time begins when the request is with the service.
+    // The time limit starts when the request has reached the service.
     await eventually(async () => {
       await stand.http.clock.advance(61_000);
       expect(stand.http.ingress.totals.responses[5]).toBe(1);
@@ -240,7 +240,7 @@ describe('what goes wrong in HTTP/2', () => {
     expect((await answer).headers['x-tunnel-error']).toBe('LOCAL_TIMEOUT');
   });
 
-  it('an abort of the visitor is told to the service, and only to that request', async () => {
+  it('an abort by the visitor reaches the service, and other requests continue', async () => {
     const gone: string[] = [];
     const stand = await startService((request, response) => {
       response.write('first');
@@ -258,7 +258,7 @@ describe('what goes wrong in HTTP/2', () => {
     expect((await kept).body).toBe('first and last');
   });
 
-  it('an abort in the middle of an upload is no end of the body', async () => {
+  it('an abort in the middle of an upload does not look like the end of the body', async () => {
     let outcome = '';
     const stand = await startService((request) => {
       request.on('data', () => {
@@ -271,7 +271,7 @@ describe('what goes wrong in HTTP/2', () => {
         outcome = 'cut';
       });
     });
-    // node's client, too, marks the end before it resets, unless it waits for trailers.
+    // The Node.js client also marks the end of a body before a reset, unless the request waits for trailers.
     const stream = visit(stand).request({ ':method': 'POST' }, { waitForTrailers: true });
     stream.on('error', () => {});
     stream.write('the beginning');

@@ -34,7 +34,7 @@ const refusalOf = async (answer: Response): Promise<[number, string]> => [
 const BY_INVITATION = [403, 'sign-up is by invitation here'];
 
 describe('sign-up by invitation', () => {
-  it('makes an account that can log in at once, once', async () => {
+  it('creates an account that can sign in immediately; an invitation works once', async () => {
     const { email, token } = await invited();
     const answer = await register(byInvite, ` ${email.toUpperCase()} `, token);
     expect([answer.status, ((await answer.json()) as Registered).email_verified]).toEqual([201, true]);
@@ -43,7 +43,7 @@ describe('sign-up by invitation', () => {
     expect(await refusalOf(await register(byInvite, 'friend@example.com', token))).toEqual(BY_INVITATION);
   });
 
-  it('403 without one, for another address, for one that ran out, and for one that a newer one replaced', async () => {
+  it('is refused with 403 without an invitation, for another address, and with an expired or replaced invitation', async () => {
     const { email, token } = await invited();
     const newer = await invited(email);
     expect(await refusalOf(await register(byInvite, email))).toEqual(BY_INVITATION);
@@ -54,28 +54,28 @@ describe('sign-up by invitation', () => {
     expect(await refusalOf(await register(byInvite, email, newer.token))).toEqual(BY_INVITATION);
   });
 
-  it('tells nobody without an invitation which addresses have an account', async () => {
+  it('does not reveal which addresses have an account without an invitation', async () => {
     await open.register('somebody@example.com');
     expect(await refusalOf(await register(byInvite, 'somebody@example.com'))).toEqual(BY_INVITATION);
   });
 
-  it('lets in one of those who use it at once', async () => {
+  it('succeeds once if several requests use the same invitation concurrently', async () => {
     const { email, token } = await invited();
     const answers = await Promise.all(Array.from({ length: 6 }, () => register(byInvite, email, token)));
     const [first, ...others] = sortedStatuses(answers);
     expect(first).toBe(201);
-    // Those who looked before it was used find the address taken, or the invitation gone.
+    // Requests that check before the invitation is used find the address taken, later requests find the invitation used.
     expect(others.every((status) => status === 403 || status === 409)).toBe(true);
   });
 
-  it('keeps an invitation whose registration was refused for another reason', async () => {
+  it('keeps the invitation if the registration was rejected for another reason', async () => {
     const { email, token } = await invited();
     const short = await byInvite.post('/auth/register', { email, password: 'short', invite: token });
     expect(short.status).toBe(400);
     expect((await register(byInvite, email, token)).status).toBe(201);
   });
 
-  it('is not found by guessing a thousand times: after the first few of a minute guesses are not even looked at', async () => {
+  it('resists guessing: after the first attempts per minute, further guesses get 429', async () => {
     const limits = { auth_per_minute: 30, auth_per_account_per_minute: 10 };
     const strict = await openAccounts({ settings: { sign_up: 'invite', limits }, beside: open });
     const { email } = await invited();
@@ -88,7 +88,7 @@ describe('sign-up by invitation', () => {
     expect(await account.execute()).toEqual([]);
   });
 
-  it('stores neither the token of an invitation nor, once it is used, its address', async () => {
+  it('stores no invitation token, and deletes the address once used', async () => {
     const { email, token } = await invited();
     const rows = async (): Promise<string> =>
       JSON.stringify(await open.database.db.selectFrom('invites').selectAll().execute());
@@ -99,14 +99,14 @@ describe('sign-up by invitation', () => {
   });
 });
 
-describe('sign-up that is closed or open', () => {
-  it('closed: 403, with an invitation too', async () => {
+describe('closed and open sign-up', () => {
+  it('returns 403 if closed, even with an invitation', async () => {
     const { email, token } = await invited();
     expect(await refusalOf(await register(closed, email))).toEqual([403, 'sign-up is closed here']);
     expect(await refusalOf(await register(closed, email, token))).toEqual([403, 'sign-up is closed here']);
   });
 
-  it('open: an invitation proves the address; one that is not good does not stand in the way', async () => {
+  it('accepts an invitation as proof of the address if open; an invalid invitation is ignored', async () => {
     const { email, token } = await invited();
     expect(await (await register(open, email, token)).json()).toMatchObject({ email_verified: true });
     const late = await register(open, 'late-guest@example.com', token);
@@ -118,7 +118,7 @@ describe('GET /auth/sign-up', () => {
   const terms = async (at: AccountsFixture, query = ''): Promise<SignUpTerms> =>
     (await (await at.ask('GET', `/auth/sign-up${query}`)).json()) as SignUpTerms;
 
-  it('says who may sign up, and whom an invitation is for as long as it is good', async () => {
+  it('reports who may sign up, and the invited address while the invitation is valid', async () => {
     const { email, token } = await invited();
     expect(await terms(open)).toEqual({ sign_up: 'open', invite_valid: false, invited_email: null });
     expect(await terms(byInvite, `?invite=${token}`)).toEqual({
@@ -144,7 +144,7 @@ describe('GET /auth/sign-up', () => {
     });
   });
 
-  it('429 after too many of one network', async () => {
+  it('returns 429 after too many requests from one network', async () => {
     const limits = { auth_per_minute: 2, auth_per_account_per_minute: 10 };
     const strict = await openAccounts({ settings: { limits }, beside: open });
     const asked = [];

@@ -18,7 +18,7 @@ const refusalOf = async (answer: Response): Promise<[number, string]> => [
 const tryLogin = (email: string, password: unknown = PASSWORD) => fixture.post('/auth/login', { email, password });
 
 describe('POST /auth/login', () => {
-  it('200: an access token, the user, and the cookie', async () => {
+  it('returns 200 with an access token, the user and the cookie', async () => {
     await fixture.signUp('ann@example.com');
     const answer = await tryLogin(' ANN@example.com');
     expect(answer.status).toBe(200);
@@ -42,7 +42,7 @@ describe('POST /auth/login', () => {
     expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(900);
   });
 
-  it('401: the same for a wrong password and for an address that nobody has', async () => {
+  it('returns the same 401 for a wrong password and for an unknown address', async () => {
     const wrong = await tryLogin('ann@example.com', 'wrong password');
     const unknown = await tryLogin('nobody@example.com');
     const odd = await tryLogin('not an address');
@@ -55,7 +55,7 @@ describe('POST /auth/login', () => {
     expect(others).toEqual([first, first]);
   });
 
-  it('does not let in somebody whose password was changed while it was checked', async () => {
+  it('returns 401 if the password was changed during the check', async () => {
     await fixture.signUp('slow@example.com');
     class SlowHasher extends PasswordHasher {
       override async matches(): Promise<boolean> {
@@ -72,7 +72,7 @@ describe('POST /auth/login', () => {
     expect(await refusalOf(answer)).toEqual([401, 'LOGIN_WRONG']);
   });
 
-  it('503 with Retry-After when too many passwords wait', async () => {
+  it('returns 503 with Retry-After if too many passwords wait to be checked', async () => {
     const passwords = new PasswordHasher({ cost: { memoryKib: 4096, passes: 2, lanes: 1 }, slots: 1, waitingMax: 1 });
     const beside = await openAccounts({ passwords, beside: fixture });
     const answers = await Promise.all(
@@ -85,7 +85,7 @@ describe('POST /auth/login', () => {
   });
 });
 
-it('audits logins by user, and refusals without the address', async () => {
+it('the audit log has successful sign-ins with the user, and failed sign-ins without the address', async () => {
   await fixture.signUp('seen@example.com');
   await fixture.logIn('seen@example.com');
   await tryLogin('seen@example.com', 'wrong password');
@@ -100,15 +100,15 @@ it('audits logins by user, and refusals without the address', async () => {
   expect(JSON.stringify(refusals)).not.toContain('@');
 });
 
-describe('limits', () => {
-  it('429 with Retry-After for an account and for an address; forgot and resend still say 200, and send nothing', async () => {
+describe('sign-in limits', () => {
+  it('return 429 with Retry-After per account and per address; forgot and resend return 200 but send no mail', async () => {
     const limits = { auth_per_minute: 6, auth_per_account_per_minute: 2 };
     const limited = await openAccounts({ settings: { limits }, beside: fixture });
     const login = (email: string) => limited.post('/auth/login', { email, password: 'wrong password' });
     const statuses = [];
     for (let count = 0; count < 3; count += 1) statuses.push((await login('ann@example.com')).status);
     expect(statuses).toEqual([401, 401, 429]);
-    // Guessing does not keep the owner from asking for a mail.
+    // Guesses do not prevent the owner from requesting a mail.
     await limited.post('/auth/forgot-password', { email: 'ann@example.com' });
     const mailed = await fixture.mailedTokens('ann@example.com');
     await login('b@example.com');
@@ -126,7 +126,7 @@ describe('limits', () => {
     expect(await fixture.mailedTokens('ann@example.com')).toEqual(mailed);
   });
 
-  it('a guesser gets 429, and the owner 200: in another network, and on a device of before in the same one', async () => {
+  it('stop a guesser with 429, but not the owner on another network or on a known device', async () => {
     const limits = { auth_per_minute: 1000, auth_per_account_per_minute: 4 };
     const guarded = await openAccounts({ settings: { limits }, beside: fixture });
     const from = (address: string, password: string, headers: Record<string, string> = {}) => {
@@ -142,20 +142,20 @@ describe('limits', () => {
     const home = await from('2001:db8:0:1::7', PASSWORD);
     expect(home.status).toBe(200);
     expect(await guess('203.0.113.66', 6)).toEqual([401, 401, 401, 401, 429, 429]);
-    // The same network as before, by another address of it; and one that was never seen.
+    // The owner signs in from another address in the known network, and from a network never seen before.
     expect((await from('2001:db8:0:1:aaaa::8', PASSWORD)).status).toBe(200);
     expect((await from('198.51.100.9', PASSWORD)).status).toBe(200);
-    // Many networks: strangers wait, known networks do not.
+    // Guesses from many networks: unknown networks must wait, known networks need not.
     const many = await Promise.all(Array.from({ length: 20 }, (_, index) => from(`192.0.2.${index}`, 'a guess')));
     expect(many.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(4);
     const stranger = await from('192.0.2.100', PASSWORD);
     expect([stranger.status, Number(stranger.headers.get('retry-after'))]).toEqual([429, expect.any(Number)]);
     expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(200);
-    // Somebody in the owner's own network.
+    // A guesser within the owner's network.
     expect((await guess('2001:db8:0:1::bad', 5)).at(-1)).toBe(429);
     expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(429);
     expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: cookieOf(home) })).status).toBe(200);
-    // A cookie of somebody else makes no device of this account.
+    // A cookie of another account does not make the browser a known device of this account.
     const other = cookieOf(await fixture.post('/auth/login', { email: 'ann@example.com', password: PASSWORD }));
     expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: other })).status).toBe(429);
     await guarded.clock.advance(60_000);

@@ -27,7 +27,7 @@ const resetToken = async (address: string): Promise<string> => {
 const loginStatus = async (password: string) => (await fixture.post('/auth/login', { email, password })).status;
 
 describe('POST /auth/forgot-password', () => {
-  it('200: the same for everybody; a mail for accounts with a password only', async () => {
+  it('returns the same 200 for any address, and mails only accounts with a password', async () => {
     await fixture.signUp(email);
     await fixture.signUp('github@example.com');
     await fixture.setUser('github@example.com', { auth_method: 'github' });
@@ -44,7 +44,7 @@ describe('POST /auth/forgot-password', () => {
 });
 
 describe('POST /auth/reset-password', () => {
-  it('200: changes the password, and ends every session and access token', async () => {
+  it('changes the password, and ends every session and access token', async () => {
     await fixture.signUp(email);
     const session = await fixture.logIn(email);
     const answer = await reset(await resetToken(email));
@@ -55,7 +55,7 @@ describe('POST /auth/reset-password', () => {
     expect(await fixture.auditOf('password.reset')).toHaveLength(1);
   });
 
-  it('200: proves the address, too', async () => {
+  it('verifies the address', async () => {
     await fixture.register(email);
     expect(await loginStatus(PASSWORD)).toBe(403);
     expect((await reset(await resetToken(email))).status).toBe(200);
@@ -73,7 +73,7 @@ describe('POST /auth/reset-password', () => {
     expect((await me()).status).toBe(401);
   });
 
-  it('400: a second use, an older token of the same account, one of another kind, after an hour, and any other text', async () => {
+  it('returns 400 for a used, older or expired token, a token of another kind, and any other text', async () => {
     await fixture.register(email);
     const [verifyToken] = await fixture.mailedTokens(email);
     const older = await resetToken(email);
@@ -88,7 +88,7 @@ describe('POST /auth/reset-password', () => {
     expect(await loginStatus(NEW_PASSWORD)).toBe(200);
   });
 
-  it('200 for one of those who use it at once, or use two tokens of one account', async () => {
+  it('returns 200 only once for concurrent uses of one or two tokens of an account', async () => {
     await fixture.signUp(email);
     const one = await resetToken(email);
     const two = await resetToken(email);

@@ -1,4 +1,4 @@
-// Accounts over HTTP: signing up, and choosing a new password. What comes after a login is in session-routes.ts.
+// Routes for sign-up, email verification and password resets. The routes for sessions are in session-routes.ts.
 import { createRoute, z } from '@hono/zod-openapi';
 import { emailOnly, messageBody, passwordReset, registered, registration, signUpTerms } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -99,7 +99,7 @@ const verifyRoute = createRoute({
   },
 });
 
-/** Asks for a mail. The answer does not tell whether there is such an account. */
+/** Describes a route that requests a mail. The response never reveals whether an account exists. */
 const mailRoute = <P extends string>(path: P, route: { readonly tags: string[]; readonly summary: string }) =>
   createRoute({
     method: 'post',
@@ -189,10 +189,13 @@ const addSignUpRoutes = (
   });
 };
 
-/** Relative, as the links of the pages are: the platform may live below a path. */
+/** Redirect target after signing in. Relative, like the links of the pages, because the platform may be served below a path. */
 const SIGNED_IN = '../../app/verify?signed_in=yes';
 
-/** A browser that has a session keeps it: nobody is moved to another account without being asked. */
+/**
+ * Signs in the browser in which the account was registered. Returns false if the browser was not signed in. A browser with a session
+ * keeps the session, so that no user is switched to another account without consent.
+ */
 const signInWhereRegistered = async (
   deps: AuthRouteDeps,
   context: Context<PlatformEnv>,
@@ -219,7 +222,7 @@ const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: Attemp
   });
 };
 
-/** For what answers the same in any case. */
+/** Counts a request for a mail. Returns false if the limit is reached. Used by routes with the same response in every case. */
 const mayAskForMail = async (
   context: Context<PlatformEnv>,
   limits: AttemptLimits,

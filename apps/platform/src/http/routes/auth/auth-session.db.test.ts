@@ -26,7 +26,7 @@ const codeOf = async (answer: Response): Promise<[number, string]> => [
 const me = (bearer: Record<string, string>) => fixture.ask('GET', '/auth/me', undefined, bearer);
 
 describe('POST /auth/refresh', () => {
-  it('200: a new access token and a new cookie each time', async () => {
+  it('returns 200 with a new access token and a new cookie each time', async () => {
     const { cookie } = await fixture.logIn(email);
     const first = await fixture.refresh(cookie);
     expect(first.status).toBe(200);
@@ -37,7 +37,7 @@ describe('POST /auth/refresh', () => {
     expect((await fixture.refresh(cookieOf(first))).status).toBe(200);
   });
 
-  it('200: takes any body of any type, and none', async () => {
+  it('accepts and ignores any body', async () => {
     let { cookie } = await fixture.logIn(email);
     for (const headers of [{ 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
       const answer = await fixture.app.request('/auth/refresh', {
@@ -50,7 +50,7 @@ describe('POST /auth/refresh', () => {
     }
   });
 
-  it('200: the old token again within 10 s, five times, each with a successor that works', async () => {
+  it('accepts the previous token five times within 10 s, each time with a working successor', async () => {
     const { cookie } = await fixture.logIn(email);
     await fixture.refresh(cookie);
     await fixture.clock.advance(10_000);
@@ -60,7 +60,7 @@ describe('POST /auth/refresh', () => {
     for (const answer of answers) expect((await fixture.refresh(cookieOf(answer))).status).toBe(200);
   });
 
-  it('401: the sixth time, and the whole family is revoked', async () => {
+  it('returns 401 on the sixth reuse within 10 s and revokes the whole token family', async () => {
     const { cookie } = await fixture.logIn(email);
     const answers = await Promise.all(Array.from({ length: 7 }, () => fixture.refresh(cookie)));
     expect(sortedStatuses(answers)).toEqual([200, 200, 200, 200, 200, 200, 401]);
@@ -69,7 +69,7 @@ describe('POST /auth/refresh', () => {
     expect(await fixture.auditOf('session.reuse-found')).toHaveLength(1);
   });
 
-  it('401: the old token after 10 s, and the whole family is revoked; other logins stay', async () => {
+  it('returns 401 for a token reused after 10 s and revokes its family, but no other sign-ins', async () => {
     const stolen = await fixture.logIn(email);
     const other = await fixture.logIn(email);
     const successor = cookieOf(await fixture.refresh(stolen.cookie));
@@ -79,7 +79,7 @@ describe('POST /auth/refresh', () => {
     expect((await fixture.refresh(other.cookie)).status).toBe(200);
   });
 
-  it('401: without a cookie, with one that is nobody’s, and after 30 days without use', async () => {
+  it('returns 401 without a cookie, with an unknown cookie, and after 30 days without use', async () => {
     const { cookie } = await fixture.logIn(email);
     for (const odd of [
       '',
@@ -98,24 +98,24 @@ describe('POST /auth/refresh', () => {
     expect((await fixture.refresh(again)).status).toBe(401);
   });
 
-  it('401: with two of them: one was set by a page below our domain, and nobody says which', async () => {
+  it('returns 401 for two refresh cookies, because a page on a subdomain may have planted one of them', async () => {
     const own = (await fixture.logIn(email)).cookie;
     const planted = (await fixture.logIn(email)).cookie;
     for (const both of [`${own}; ${planted}`, `${planted};a=b;${own}`, `${own}; ${own}`, `refresh_token=; ${own}`]) {
       expect(await codeOf(await fixture.refresh(both))).toEqual([401, 'REFRESH_INVALID']);
     }
-    // Neither was used up by it, and names that only end or begin like ours are no second one.
+    // The refused requests used up neither token, and cookies with similar names do not count as a second refresh cookie.
     expect((await fixture.refresh(`my_refresh_token=x; refresh_token_2=y; ${own}`)).status).toBe(200);
     expect((await fixture.refresh(planted)).status).toBe(200);
   });
 
-  it('403: suspended', async () => {
+  it('returns 403 for a suspended account', async () => {
     const { cookie } = await fixture.logIn(email);
     await fixture.setUser(email, { status: 'suspended' });
     expect(await codeOf(await fixture.refresh(cookie))).toEqual([403, 'ACCOUNT_SUSPENDED']);
   });
 
-  it('403: from another site; our own may', async () => {
+  it("returns 403 for a foreign origin, and 200 for the platform's origins", async () => {
     let { cookie } = await fixture.logIn(email);
     for (const origin of ['http://evil.localhost:8000', 'null', 'https://localhost:8080']) {
       expect(await codeOf(await fixture.refresh(cookie, { origin }))).toEqual([403, 'ORIGIN_REFUSED']);
@@ -128,7 +128,7 @@ describe('POST /auth/refresh', () => {
   });
 });
 
-describe('POST /auth/refresh of a browser at https', () => {
+describe('POST /auth/refresh from a browser over https', () => {
   const origin = 'https://tunnel.example';
   const settings = { ...loadServerConfig({ env: {} }).platform, public_url: origin };
   let secure: AccountsFixture;
@@ -141,7 +141,7 @@ describe('POST /auth/refresh of a browser at https', () => {
     return [token, binding];
   };
 
-  it('401: without the cookie of its session, although the token was used before; the family stays', async () => {
+  it("returns 401 without the session's binding cookie, even for a reused token, and keeps the family", async () => {
     const [token, binding] = await enter();
     const successor = cookieOf(await secure.refresh(`${token}; ${binding}`, { origin }));
     await fixture.clock.advance(10_001);
@@ -151,7 +151,7 @@ describe('POST /auth/refresh of a browser at https', () => {
     expect((await secure.refresh(`${successor}; ${binding}`, { origin })).status).toBe(200);
   });
 
-  it('401: a session of another account in a browser that keeps the cookie of its own', async () => {
+  it("returns 401 for another account's session in a browser with a binding cookie", async () => {
     const [, own] = await enter();
     await fixture.signUp(`planter-${email}`);
     const planted = (await secure.logIn(`planter-${email}`)).cookie;
@@ -159,7 +159,7 @@ describe('POST /auth/refresh of a browser at https', () => {
     expect((await secure.refresh(planted)).status).toBe(200);
   });
 
-  it('200: a session that began at http takes the cookie with its next log-in', async () => {
+  it('rejects a session started over http until the next sign-in sets the binding cookie', async () => {
     const { cookie } = await fixture.logIn(email);
     expect((await secure.refresh(cookie, { origin })).status).toBe(401);
     const [token, binding] = await enter();
@@ -167,7 +167,7 @@ describe('POST /auth/refresh of a browser at https', () => {
   });
 });
 
-it('at http no second cookie is set, and none is asked for', async () => {
+it('sign-in over http sets no binding cookie, and refresh needs none', async () => {
   const answer = await fixture.post('/auth/login', { email, password: PASSWORD });
   expect(answer.headers.getSetCookie()).toHaveLength(1);
   const renewed = await fixture.refresh(cookieOf(answer), {
@@ -178,14 +178,14 @@ it('at http no second cookie is set, and none is asked for', async () => {
 });
 
 describe('POST /auth/logout', () => {
-  it('204: with two cookies both sessions end', async () => {
+  it('with two refresh cookies returns 204 and ends both sessions', async () => {
     const own = (await fixture.logIn(email)).cookie;
     const planted = (await fixture.logIn(email)).cookie;
     expect((await fixture.post('/auth/logout', undefined, { cookie: `${own}; ${planted}` })).status).toBe(204);
     for (const cookie of [own, planted]) expect((await fixture.refresh(cookie)).status).toBe(401);
   });
 
-  it('204: ends the family and clears the cookie on its path', async () => {
+  it('returns 204, ends the token family and clears the cookie on its path', async () => {
     const { cookie } = await fixture.logIn(email);
     const successor = cookieOf(await fixture.refresh(cookie));
     const answer = await fixture.post('/auth/logout', undefined, { cookie: successor });
@@ -197,14 +197,14 @@ describe('POST /auth/logout', () => {
     expect((await fixture.refresh(cookie)).status).toBe(401);
   });
 
-  it('204: without a cookie, with a strange one, and twice', async () => {
+  it('returns 204 without a cookie, with an invalid cookie, and when repeated', async () => {
     const { cookie } = await fixture.logIn(email);
     for (const shown of ['', 'refresh_token=x', 'refresh_token=%00', cookie, cookie]) {
       expect((await fixture.post('/auth/logout', undefined, { cookie: shown })).status).toBe(204);
     }
   });
 
-  it('204 and a cleared cookie also where its look-up gets no turn, which is one of log-outs alone', async () => {
+  it('returns 204 and clears the cookie even if the lookup is refused; sign-outs use a separate turn', async () => {
     const callers: unknown[] = [];
     const admission = {
       networkOf: (address: string) => ({ kind: 'network', id: address }) as const,
@@ -226,14 +226,14 @@ describe('POST /auth/logout', () => {
     expect(callers).toHaveLength(1);
   });
 
-  it('204 for another site, which changes nothing', async () => {
+  it('returns 204 for a foreign origin but changes nothing', async () => {
     const { cookie } = await fixture.logIn(email);
     const answer = await fixture.post('/auth/logout', undefined, { cookie, origin: 'http://evil.localhost:8000' });
     expect([answer.status, answer.headers.get('set-cookie')]).toEqual([204, null]);
     expect((await fixture.refresh(cookie)).status).toBe(200);
   });
 
-  it('and a refresh at once leave no session behind', async () => {
+  it('racing with a refresh leaves no session', async () => {
     const { cookie } = await fixture.logIn(email);
     const [refreshed] = await Promise.all([
       fixture.refresh(cookie),
@@ -245,7 +245,7 @@ describe('POST /auth/logout', () => {
 });
 
 describe('/auth/me', () => {
-  it('200: the caller; PATCH changes the name, seen at once', async () => {
+  it('GET returns the caller; PATCH changes the name, which is visible at once', async () => {
     const { bearer } = await fixture.logIn(email);
     expect(userPublic.parse(await (await me(bearer)).json())).toMatchObject({ email, display_name: null });
     const changed = await fixture.ask('PATCH', '/auth/me', { display_name: ' Ann ', email: 'x@y' }, bearer);
@@ -256,7 +256,7 @@ describe('/auth/me', () => {
   });
 
   it.each([{}, { display_name: 1 }, { display_name: 'a\u0000' }, { display_name: 'a'.repeat(101) }])(
-    '400: PATCH with %j',
+    'PATCH returns 400 for %j',
     async (body) => {
       const { bearer } = await fixture.logIn(email);
       const answer = await fixture.ask('PATCH', '/auth/me', body, bearer);
@@ -272,7 +272,7 @@ describe('/auth/sessions', () => {
   const list = async (bearer: Record<string, string>, cookie = '') =>
     userSessions.parse(await (await fixture.ask('GET', '/auth/sessions', undefined, { ...bearer, cookie })).json());
 
-  it('404 for another user’s, for one that has ended, and for what is no id', async () => {
+  it("DELETE returns 404 for another user's session, an ended session and an invalid ID", async () => {
     const { bearer } = await fixture.logIn(email);
     const [own] = await list(bearer);
     await fixture.signUp(`other-${email}`);
@@ -284,7 +284,7 @@ describe('/auth/sessions', () => {
     for (const odd of ['x', '%00', "'", '1'.repeat(500)]) expect((await end(odd)).status).toBe(404);
   });
 
-  it('are at most 100: one more ends the one that was used longest ago', async () => {
+  it('lists at most 100 sessions; a further sign-in ends the least recently used session', async () => {
     const { id } = await fixture.database.db
       .selectFrom('users')
       .select('id')

@@ -14,7 +14,7 @@ const refusalOf = async (answer: Response): Promise<[number, string]> => [
 ];
 
 describe('POST /auth/register', () => {
-  it('201: makes an account that cannot log in yet, and writes a mail', async () => {
+  it('returns 201, creates an account that cannot sign in yet, and sends a mail', async () => {
     const answer = await fixture.post('/auth/register', {
       email: '  New@Example.com ',
       password: PASSWORD,
@@ -31,19 +31,19 @@ describe('POST /auth/register', () => {
     expect(user.password_hash).toMatch(/^\$argon2id\$/);
   });
 
-  it('409: for an address that is registered, whatever its case', async () => {
+  it('returns 409 for a registered address, regardless of case', async () => {
     await fixture.register('twice@example.com');
     expect(await refusalOf(await fixture.register('TWICE@example.com '))).toEqual([409, 'ACCOUNT_EXISTS']);
     expect(await fixture.mailedTokens('twice@example.com')).toHaveLength(1);
   });
 
-  it('409: for all but one of those who register an address at once', async () => {
+  it('returns 409 for all but the first of concurrent registrations of an address', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => fixture.register('race@example.com')));
     expect(sortedStatuses(answers)).toEqual([201, ...Array.from({ length: 7 }, () => 409)]);
     expect(await fixture.mailedTokens('race@example.com')).toHaveLength(1);
   });
 
-  it('stores neither the token of the mail nor the password', async () => {
+  it('stores neither the mailed token nor the password', async () => {
     await fixture.register('secret@example.com');
     const [token = ''] = await fixture.mailedTokens('secret@example.com');
     for (const table of ['mail_tokens', 'users', 'audit_log'] as const) {
@@ -55,7 +55,7 @@ describe('POST /auth/register', () => {
 });
 
 describe('GET /auth/verify-email/{token}', () => {
-  it('200 for one of those who use it at once', async () => {
+  it('returns 200 for only one of several concurrent uses', async () => {
     await fixture.register('clicks@example.com');
     const [token] = await fixture.mailedTokens('clicks@example.com');
     const answers = await Promise.all(
@@ -64,7 +64,7 @@ describe('GET /auth/verify-email/{token}', () => {
     expect(sortedStatuses(answers)).toEqual([200, 400, 400, 400, 400, 400]);
   });
 
-  it('is not used up by a program that looks at it first', async () => {
+  it('is not used up by a HEAD request, as sent by mail scanners', async () => {
     await fixture.register('scanned@example.com');
     const [token] = await fixture.mailedTokens('scanned@example.com');
     expect((await fixture.ask('HEAD', `/auth/verify-email/${token}`)).status).toBe(200);
@@ -72,7 +72,7 @@ describe('GET /auth/verify-email/{token}', () => {
     expect((await fixture.ask('HEAD', `/auth/verify-email/${token}`)).status).toBe(400);
   });
 
-  it('400 after 24 hours, and for anything that is no token', async () => {
+  it('returns 400 after 24 hours and for an invalid token', async () => {
     await fixture.register('late@example.com');
     const [token] = await fixture.mailedTokens('late@example.com');
     await fixture.clock.advance(24 * 3_600_000);
@@ -81,7 +81,7 @@ describe('GET /auth/verify-email/{token}', () => {
     }
   });
 
-  it('shows browsers a page that lets nothing else in', async () => {
+  it('shows browsers a page with a restrictive content security policy', async () => {
     await fixture.register('page@example.com');
     const [token] = await fixture.mailedTokens('page@example.com');
     const accept = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
@@ -98,7 +98,7 @@ describe('GET /auth/verify-email/{token}', () => {
 });
 
 describe('POST /auth/resend-verification', () => {
-  it('200 always; a mail only for an account that waits for one', async () => {
+  it('always returns the same 200, and mails only unverified accounts with a password', async () => {
     await fixture.register('waits@example.com');
     await fixture.signUp('done@example.com');
     await fixture.register('other@example.com');
@@ -113,12 +113,12 @@ describe('POST /auth/resend-verification', () => {
     expect(await fixture.mailedTokens('done@example.com')).toHaveLength(1);
     expect(await fixture.mailedTokens('other@example.com')).toHaveLength(1);
     const [first, second] = await fixture.mailedTokens('waits@example.com');
-    // Using one of them uses up the other.
+    // Using the first link also uses up the second link.
     expect((await fixture.ask('GET', `/auth/verify-email/${first}`)).status).toBe(200);
     expect((await fixture.ask('GET', `/auth/verify-email/${second}`)).status).toBe(400);
   });
 });
 
-it('nothing of this sets a cookie', async () => {
+it('POST /auth/register sets no refresh cookie', async () => {
   expect(cookieOf(await fixture.register('cookie@example.com'))).toBe('');
 });

@@ -44,7 +44,7 @@ const tokenOf = (headers: Record<string, string>): string => headers['authorizat
 const publishedKeys = async (): Promise<PublicKeys> =>
   (await (await fixture.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
 
-/** For an answer that waits for the clock. */
+/** Advances the clock until a response that waits for the clock has arrived. */
 const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> => {
   let isOver = false;
   void work.finally(() => {
@@ -57,7 +57,7 @@ const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> =>
   return work;
 };
 
-/** A token with a right signature, and claims of the test's choice. */
+/** Creates a token with a valid signature and claims chosen by the test. */
 const forge = async (
   changes: Record<string, unknown>,
   header: Record<string, unknown> = {},
@@ -81,7 +81,7 @@ const forge = async (
 };
 
 describe('access tokens', () => {
-  it('are accepted by anybody who reads the published keys', async () => {
+  it('verify against the published keys', async () => {
     const keys = await publishedKeys();
     expect(keys.keys).toEqual([
       { kty: 'OKP', crv: 'Ed25519', x: expect.any(String), kid: expect.any(String), alg: 'EdDSA', use: 'sig' },
@@ -94,7 +94,7 @@ describe('access tokens', () => {
     expect(payload.sub).toBe(userId);
   });
 
-  it('are taken in the way of RFC 6750, whatever the case of the scheme', async () => {
+  it('are read according to RFC 6750, with the scheme in any case', async () => {
     expect((await me({ authorization: `bearer ${tokenOf(bearer)}` })).status).toBe(200);
     expect(await codeOf(await me({}))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     for (const authorization of [
@@ -109,7 +109,7 @@ describe('access tokens', () => {
     }
   });
 
-  it('are refused when a bit of them is changed, or when they are of another kind', async () => {
+  it('are rejected if altered, and API keys are named as such in the error', async () => {
     expect((await me({ authorization: `Bearer ${await forge({})}` })).status).toBe(200);
     const [head = '', body = '', signature = ''] = tokenOf(bearer).split('.');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -124,7 +124,7 @@ describe('access tokens', () => {
     for (const token of tampered) {
       expect(await codeOf(await me({ authorization: `Bearer ${token}` }))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     }
-    // Of an API key it is said what it is, in order or not.
+    // The error identifies an API key as such, whether the key is valid or not.
     const ofKey = await codeOf(await me({ authorization: 'Bearer tnl_never-made-here' }));
     expect(ofKey).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
   });
@@ -140,21 +140,21 @@ describe('access tokens', () => {
     ['a user that is no id', { sub: 'x' }],
     ['a user that is not there', { sub: '00000000-0000-4000-8000-000000000000' }],
     ['an end in the past', { exp: 1 }],
-  ])('are refused with %s', async (_what, changes) => {
+  ])('are rejected with %s', async (_what, changes) => {
     expect((await me({ authorization: `Bearer ${await forge(changes)}` })).status).toBe(401);
   });
 
-  it('are refused when a key is named that we do not have', async () => {
+  it('are rejected if signed with an unknown key', async () => {
     const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
     const token = await new SignJWT({ epoch: 0, sub: userId })
       .setProtectedHeader({ alg: 'EdDSA', kid: 'mine' })
       .sign(privateKey);
     const answer = me({ authorization: `Bearer ${token}` });
-    // It is looked for, at most once a second.
+    // The unknown key is looked up in the database, at most once a second.
     expect((await overTime(answer)).status).toBe(401);
   });
 
-  it('run out after 15 minutes, also when they were known', async () => {
+  it('expire after 15 minutes, even if cached', async () => {
     const session = await fixture.logIn(email);
     await fixture.clock.advance(899_000);
     expect((await me(session.bearer)).status).toBe(200);
@@ -162,7 +162,7 @@ describe('access tokens', () => {
     expect(await codeOf(await me(session.bearer))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
   });
 
-  it('end within two seconds of a suspension (403), and work again after it', async () => {
+  it('are rejected with 403 within two seconds of a suspension, and work again after its end', async () => {
     const session = await fixture.logIn(email);
     expect((await me(session.bearer)).status).toBe(200);
     await fixture.setUser(email, { status: 'suspended' });
@@ -173,7 +173,7 @@ describe('access tokens', () => {
     expect((await me(session.bearer)).status).toBe(200);
   });
 
-  it('ask the database at most once in two seconds', async () => {
+  it('query the database at most once in two seconds', async () => {
     const session = await fixture.logIn(email);
     await fixture.clock.advance(2000);
     let queries = 0;
@@ -193,7 +193,7 @@ describe('signing keys', () => {
   };
   const kidOf = (headers: Record<string, string>): string => decodeProtectedHeader(tokenOf(headers)).kid ?? '';
 
-  it('are shared by processes that start at once: each accepts the tokens of the other', async () => {
+  it('are shared by concurrently started processes, so that tokens work at every process', async () => {
     const first = await openAccounts();
     const second = await openAccounts({ beside: first });
     await Promise.all([first.signingKeys.current(), second.signingKeys.current()]);
@@ -203,7 +203,7 @@ describe('signing keys', () => {
     await first.close();
   });
 
-  it('may be several: the new one signs, tokens of the old one go on for an hour, another process finds it by itself', async () => {
+  it("rotate: the new key signs, the old key's tokens work for another hour, and other processes follow", async () => {
     const old = (await fixture.logIn(email)).bearer;
     const beside = await openAccounts({ beside: fixture });
     expect((await me(old, beside)).status).toBe(200);
@@ -213,7 +213,7 @@ describe('signing keys', () => {
     const fresh = await openAccounts({ beside: fixture });
     const signed = (await fresh.logIn(email)).bearer;
     expect(kidOf(signed)).toBe(kid);
-    // Known there since before the rotation, and read a moment ago.
+    // This process has cached the old keys a moment ago.
     expect((await overTime(me(signed, beside))).status).toBe(200);
     expect((await me(old, beside)).status).toBe(200);
     await fixture.clock.advance(SIGNING_KEYS_KNOWN_MS);
@@ -226,7 +226,7 @@ describe('signing keys', () => {
     expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid]);
   });
 
-  it('may be rotated again and again under load: no token is refused', async () => {
+  it('can rotate repeatedly under load without any rejected token', async () => {
     const beside = await openAccounts({ beside: fixture });
     const refused: number[] = [];
     let over = false;
@@ -242,7 +242,7 @@ describe('signing keys', () => {
     const visitors = Promise.all([visitor(fixture, beside), visitor(beside, fixture), visitor(fixture, beside)]);
     for (let n = 0; n < 10; n += 1) {
       await rotate();
-      // Their reads come at any moment after it.
+      // Advances the clock in steps, so that the processes read the keys at various times after the rotation.
       for (let step = 0; step < 30; step += 1) {
         await fixture.clock.advance(100 + 17 * n);
         await new Promise((resolve) => setImmediate(resolve));
@@ -253,7 +253,7 @@ describe('signing keys', () => {
     expect(refused).toEqual([]);
   });
 
-  it('that were taken out end their tokens within a minute, also those that were known, whatever end they name', async () => {
+  it('reject their tokens within a minute of removal, including cached tokens', async () => {
     const own = await openAccounts();
     await own.signUp('eve@example.com');
     const known = (await own.logIn('eve@example.com')).bearer;

@@ -13,7 +13,7 @@ const HTML = { accept: 'text/html' };
 
 interface Registered {
   readonly email: string;
-  /** The cookie of the registration, as a browser sends it. */
+  /** Registration cookie as a browser would send it back. */
   readonly cookie: string;
   readonly set: string;
 }
@@ -38,14 +38,14 @@ const namesSet = (answer: Response): string[] =>
     .filter((set) => !set.includes('Max-Age=0'))
     .map((set) => set.split('=')[0] ?? '');
 
-it('a registration marks its browser for a day: with the prefix over https, without it over http', async () => {
+it('registration sets a cookie for a day, with the __Host- prefix over https and without it over http', async () => {
   const day = 'Max-Age=86400; Path=/; HttpOnly';
   expect((await registered(http)).set).toMatch(new RegExp(`^registration=\\d+\\.[\\w-]{43}; ${day}; SameSite=Lax$`));
   const { set } = await registered(https);
   expect(set).toMatch(new RegExp(`^__Host-registration=\\d+\\.[\\w-]{43}; ${day}; Secure; SameSite=Lax$`));
 });
 
-it('the link signs in where the account was registered, once, and the session works', async () => {
+it('the verification link signs in the registering browser once, with a working session', async () => {
   const { email, cookie } = await registered(https);
   const answer = await open(https, email, { ...HTML, cookie });
   expect([answer.status, answer.headers.get('location')]).toEqual([303, '../../app/verify?signed_in=yes']);
@@ -67,21 +67,24 @@ it.each([
   ['with a changed end', ({ cookie }: Registered) => ({ ...HTML, cookie: cookie.replace(/=\d+/, '=9999999999999') })],
   ['beside a session', ({ cookie }: Registered) => ({ ...HTML, cookie: `${cookie}; refresh_token=of-somebody` })],
   ['with nonsense', () => ({ ...HTML, cookie: 'registration=x; registration' })],
-] as const)('%s the link leads to the sign-in with the address, and signs nobody in', async (_, headersOf) => {
-  const account = await registered(http);
-  const answer = await open(http, account.email, await headersOf(account));
-  expect([answer.status, namesSet(answer)]).toEqual([200, []]);
-  expect(await answer.text()).toContain(`../../app/login?email=${encodeURIComponent(account.email)}`);
-});
+] as const)(
+  '%s the verification link leads to the sign-in page with the address and signs no account in',
+  async (_, headersOf) => {
+    const account = await registered(http);
+    const answer = await open(http, account.email, await headersOf(account));
+    expect([answer.status, namesSet(answer)]).toEqual([200, []]);
+    expect(await answer.text()).toContain(`../../app/login?email=${encodeURIComponent(account.email)}`);
+  },
+);
 
-it('the JSON is as before, and signs nobody in', async () => {
+it('the verification link as JSON responds with a message and signs no account in', async () => {
   const { email, cookie } = await registered(http);
   const answer = await open(http, email, { cookie });
   expect([answer.status, await answer.json()]).toEqual([200, { message: 'email verified: you can sign in now' }]);
   expect(namesSet(answer)).toEqual([]);
 });
 
-it('after a day the browser is as any other, though a new link was sent', async () => {
+it('the verification link signs in no account a day after the registration, even if the link is new', async () => {
   const { email, cookie } = await registered(http);
   await http.clock.advance(24 * 3_600_000);
   const { db } = http.database;
@@ -93,7 +96,7 @@ it('after a day the browser is as any other, though a new link was sent', async 
   expect([answer.status, namesSet(answer)]).toEqual([200, []]);
 });
 
-it('a suspended account is not signed in', async () => {
+it('the verification link does not sign in a suspended account', async () => {
   const { email, cookie } = await registered(http);
   await http.database.db.updateTable('users').set({ status: 'suspended' }).where('email', '=', email).execute();
   const answer = await open(http, email, { ...HTML, cookie });

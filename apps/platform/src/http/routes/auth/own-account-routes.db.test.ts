@@ -33,7 +33,7 @@ const loginStatus = async (address: string, password: string): Promise<number> =
   (await fixture.post('/auth/login', { email: address, password })).status;
 
 describe('POST /auth/password', () => {
-  it('200: this session goes on with a new token, the others end at once, and only the new password logs in', async () => {
+  it('gives the session a new token, ends all other sessions, and only the new password signs in', async () => {
     const here = await fixture.logIn(email);
     const there = await fixture.logIn(email);
     const third = await fixture.logIn(email);
@@ -48,7 +48,7 @@ describe('POST /auth/password', () => {
     expect(await fixture.auditOf('password.changed')).toHaveLength(1);
   });
 
-  it('ends every session when none is shown, or one of somebody else', async () => {
+  it('ends every session of the account if the request has no refresh cookie of this account', async () => {
     await fixture.signUp(`friend-of-${email}`);
     const friend = await fixture.logIn(`friend-of-${email}`);
     const here = await fixture.logIn(email);
@@ -58,7 +58,7 @@ describe('POST /auth/password', () => {
     expect((await fixture.refresh(friend.cookie)).status).toBe(200);
   });
 
-  it('401: a wrong password changes nothing, and the audit knows', async () => {
+  it('returns 401 for a wrong password, changes nothing, and writes an audit entry', async () => {
     const session = await fixture.logIn(email);
     expect(await refusalOf(await change(session, 'a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
     expect((await me(session)).status).toBe(200);
@@ -66,27 +66,27 @@ describe('POST /auth/password', () => {
     expect((await fixture.auditOf('password.refused')).length).toBeGreaterThan(0);
   });
 
-  it('403: for an external account', async () => {
+  it('returns 403 for an external account', async () => {
     const session = await fixture.logIn(email);
     await fixture.setUser(email, { auth_method: 'github' });
     expect(await refusalOf(await change(session))).toEqual([403, 'ACCOUNT_EXTERNAL']);
   });
 
-  it('ends links to reset the password that were asked for before', async () => {
+  it('invalidates reset links requested before', async () => {
     await fixture.post('/auth/forgot-password', { email });
     const token = (await fixture.mailedTokens(email)).at(-1);
     await change(await fixture.logIn(email));
     expect((await fixture.post('/auth/reset-password', { token, password: PASSWORD })).status).toBe(400);
   });
 
-  it('200 for one of two that come at once: the other one’s password is not the password any more', async () => {
+  it('succeeds for one of two concurrent changes and returns 401 for the other', async () => {
     const one = await fixture.logIn(email);
     const two = await fixture.logIn(email);
     const answers = await Promise.all([change(one), change(two, PASSWORD, 'a third good password')]);
     expect(sortedStatuses(answers)).toEqual([200, 401]);
   });
 
-  it('429: a password is not found by guessing with a token alone', async () => {
+  it('returns 429 for password guessing with an access token, while the owner can still sign in', async () => {
     const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 3 };
     const strict = await openAccounts({ settings: { limits }, beside: fixture });
     const { bearer } = await fixture.logIn(email);
@@ -94,7 +94,7 @@ describe('POST /auth/password', () => {
     const statuses = [];
     for (let n = 0; n < 5; n += 1) statuses.push((await guess()).status);
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
-    // Its owner logs in all the same.
+    // The owner can still sign in.
     expect((await strict.post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
   });
 });
@@ -112,7 +112,7 @@ describe('POST /auth/email', () => {
     return (await rows.orderBy('created_at').execute()).map(({ subject }) => subject);
   };
 
-  it('200: the link to the new address makes the change, and the old one is told', async () => {
+  it('changes the address once the link in the mail is opened, and notifies the old address', async () => {
     const session = await fixture.logIn(email);
     const to = `new-${email}`;
     expect((await ask(` ${to.toUpperCase()}`)).status).toBe(200);
@@ -126,14 +126,14 @@ describe('POST /auth/email', () => {
     expect((await open(token)).status).toBe(400);
   });
 
-  it('the page after the link leads to the log-in with the new address', async () => {
+  it("leads from the link's page to the sign-in with the new address", async () => {
     const to = `page-${email}`;
     await ask(to);
     const page = await (await open(await linkFor(to), 'text/html')).text();
     expect(page).toContain(`href="../../app/login?email=page-${email.replace('@', '%40')}"`);
   });
 
-  it('tells nothing of an address that is taken, or is the own one; nothing is sent to it', async () => {
+  it('responds the same for a taken, the current and a free address, and mails only the free address', async () => {
     const taken = `taken-${email}`;
     await fixture.signUp(taken);
     const before = await subjects(taken);
@@ -146,7 +146,7 @@ describe('POST /auth/email', () => {
     expect(await subjects(`free-${email}`)).toEqual(['Confirm your new email address']);
   });
 
-  it('is one statement for every address, and nothing is looked up before the answer', async () => {
+  it('stores one request for every address, without a lookup before the response', async () => {
     const taken = `noted-${email}`;
     await fixture.signUp(taken);
     for (const address of [taken, `nobody-${email}`]) {
@@ -157,7 +157,7 @@ describe('POST /auth/email', () => {
     await fixture.sendRequested();
   });
 
-  it('409: the address became somebody’s between the mail and the click; nothing changes', async () => {
+  it('returns 409 on the link if the address was registered meanwhile, and changes nothing', async () => {
     const to = `race-${email}`;
     await ask(to);
     const token = await linkFor(to);
@@ -168,7 +168,7 @@ describe('POST /auth/email', () => {
     expect(await subjects(email)).not.toContain('Your Hatchway email address was changed');
   });
 
-  it('one of two accounts that want the same address gets it', async () => {
+  it('gives an address requested by two accounts to only one of them', async () => {
     const to = `wanted-${email}`;
     await fixture.signUp(`rival-${email}`);
     const rival = await fixture.logIn(`rival-${email}`);
@@ -178,7 +178,7 @@ describe('POST /auth/email', () => {
     expect(sortedStatuses(await Promise.all([open(one), open(two)]))).toEqual([200, 409]);
   });
 
-  it('ends links that were mailed to the old address, and older changes', async () => {
+  it('invalidates links mailed to the old address and earlier address changes', async () => {
     await ask(`first-${email}`);
     const older = await linkFor(`first-${email}`);
     await fixture.post('/auth/forgot-password', { email });
@@ -190,7 +190,7 @@ describe('POST /auth/email', () => {
     expect(answer.status).toBe(400);
   });
 
-  it('ends with a new password: whoever knew the one of before does not get the account by a link', async () => {
+  it('cancels pending address changes when the password changes, so that a thief of the old password gains nothing', async () => {
     await ask(`changed-${email}`);
     const mailed = await linkFor(`changed-${email}`);
     const noted = `noted-late-${email}`;
@@ -206,7 +206,7 @@ describe('POST /auth/email', () => {
     expect(await loginStatus(email, PASSWORD)).toBe(200);
   });
 
-  it('leaves mails to the old address to the account, which takes them along', async () => {
+  it('keeps waiting mails to the old address with the account, so that deletion removes them', async () => {
     const mail = { recipient: email, subject: 'You are invited to Hatchway', text_body: '', html_body: '' };
     await fixture.database.db.insertInto('mail_outbox').values(mail).execute();
     await ask(`later-${email}`);
@@ -216,14 +216,14 @@ describe('POST /auth/email', () => {
     expect([...(await subjects(email)), ...(await subjects(`later-${email}`))]).toEqual([]);
   });
 
-  it('401: a wrong password; 400: what is no address; nothing is noted', async () => {
+  it('returns 401 for a wrong password and 400 for an invalid address, and stores no request', async () => {
     expect(await refusalOf(await ask(`x-${email}`, 'a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
     const odd = await ask('no address');
     expect([odd.status, ((await odd.json()) as ApiError).error]).toEqual([400, 'new_email: must be an email address']);
     expect(await fixture.database.db.selectFrom('mail_requests').selectAll().execute()).toEqual([]);
   });
 
-  it('a link of a deleted account changes nothing', async () => {
+  it('sends links that change nothing once the account is deleted', async () => {
     const to = `gone-${email}`;
     await ask(to);
     const token = await linkFor(to);
@@ -232,7 +232,7 @@ describe('POST /auth/email', () => {
     const links = await db.selectFrom('mail_tokens').selectAll().where('new_email', '=', to).execute();
     await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
     expect((await open(token)).status).toBe(400);
-    // A platform that was killed before it erased them.
+    // Restores the links, as if the platform had been killed before deleting them.
     await db.insertInto('mail_tokens').values(links).execute();
     expect((await open(token)).status).toBe(400);
     expect(await db.selectFrom('users').select('id').where('email', '=', to).execute()).toEqual([]);
@@ -240,7 +240,7 @@ describe('POST /auth/email', () => {
 });
 
 describe('DELETE /auth/me', () => {
-  it('204: nobody can use it any more, and the address is free', async () => {
+  it('ends all sessions and tokens with 204, and frees the address', async () => {
     const here = await fixture.logIn(email);
     const there = await fixture.logIn(email);
     const beside = await openAccounts({ beside: fixture });
@@ -256,11 +256,11 @@ describe('DELETE /auth/me', () => {
     expect((await fixture.register(email)).status).toBe(201);
   });
 
-  it('twice at once: gone once, and nobody hears of a failure', async () => {
+  it('deletes once under concurrent requests, which get 204 or 401', async () => {
     const { bearer } = await fixture.logIn(email);
     const ask = () => fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
     const statuses = sortedStatuses(await Promise.all([ask(), ask(), ask()]));
-    // One that comes when the others are done is somebody whose token is not good any more.
+    // A request that arrives after the deletion has an invalid token.
     expect(statuses[0]).toBe(204);
     expect(statuses.every((status) => status === 204 || status === 401)).toBe(true);
     expect((await ask()).status).toBe(401);
@@ -268,7 +268,7 @@ describe('DELETE /auth/me', () => {
     expect(new Set(deletions.map(({ user_id }) => user_id)).size).toBe(deletions.length);
   });
 
-  it('sets no cookie of a session', async () => {
+  it('sets no session cookie', async () => {
     const { bearer } = await fixture.logIn(email);
     expect(cookieOf(await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer))).toBe('');
   });

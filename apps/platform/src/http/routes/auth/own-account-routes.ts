@@ -1,5 +1,5 @@
-// What owners do with their account over HTTP: change its password or address, or delete it. Each asks for the password once more:
-// an access token alone must not be enough for what cannot be taken back.
+// Routes for owners to change the password or email address of their account, or to delete the account. These routes require the password
+// in addition to the access token, because the changes cannot be undone.
 import { accountDeletion, emailChange, messageBody, passwordChange, passwordChanged } from '@tunnel/contract';
 import type { Context } from 'hono';
 import { changeEmail } from '../../../services/accounts/change-email.ts';

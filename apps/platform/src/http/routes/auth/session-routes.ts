@@ -1,4 +1,4 @@
-// Sessions over HTTP: logging in and out, the caller's own account, and the public keys of access tokens.
+// Routes for sessions: signing in and out, the caller's account, and the public keys of access tokens.
 import { createRoute, z } from '@hono/zod-openapi';
 import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -36,7 +36,7 @@ const setsCookie = z.object({
     examples: ['refresh_token=…; Max-Age=2592000; Path=/auth; HttpOnly; SameSite=Lax'],
   }),
 });
-/** Told, and not checked: whatever is no token of ours has no session. */
+/** Cookie parameter for the API documentation, not validated: an invalid token simply has no session. */
 const refreshCookie = [
   {
     name: REFRESH_COOKIE,
@@ -136,9 +136,9 @@ export const keysRoute = createRoute({
 export interface AuthRouteDeps extends AuthContext, UserRoutes {
   readonly signingKeys: SigningKeys;
   readonly masterKey: () => MasterKey;
-  /** The turns of API calls; absent: everything begins at once. */
+  /** Admission of API calls. Absent if every call begins at once. */
   readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
-  /** The one that is listened on. */
+  /** Returns the port that the platform listens on. */
   readonly port: () => number;
 }
 
@@ -171,7 +171,7 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
     return context.json(refreshed.body, 200);
   });
   app.openapi(logoutRoute, async (context) => {
-    // Another site gets no sign of what it did not do.
+    // A request from another site gets the usual response, to hide that the request had no effect.
     if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
     await endShownSessions(deps, context, cookie.readAll(context));
     cookie.clear(context);
@@ -179,7 +179,10 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
   });
 };
 
-/** Nobody is kept from logging out, but look-ups take turns: of their own, so that a network's other calls do not delay them. */
+/**
+ * Ends the sessions of the given tokens. Signing out is never refused, but the lookups take turns, separate from the network's other
+ * calls, so that other calls do not delay a sign-out.
+ */
 const endShownSessions = async (
   deps: AuthRouteDeps,
   context: Context<PlatformEnv>,
@@ -195,7 +198,7 @@ const endShownSessions = async (
   try {
     await admission.inTurn(socketOf(context).outgoing, { kind, id: `${id} logout` }, endAll);
   } catch (error) {
-    // The cookie is cleared all the same, and the session ends when nobody uses it any more.
+    // If the turn does not come in time, the cookie is still cleared, and the session expires when unused.
     if (!isApiLimit(error)) throw error;
   }
 };

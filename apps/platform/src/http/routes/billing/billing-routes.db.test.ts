@@ -16,7 +16,7 @@ const subscriptionsOf = async (user: string) => {
   return fixture.atProcessor(`/subscriptions?customer=${payment_customer_id}&status=all`);
 };
 
-describe('every endpoint', () => {
+describe('billing endpoints', () => {
   it.each([
     ['GET', '/billing'],
     ['GET', '/billing/invoices'],
@@ -24,7 +24,7 @@ describe('every endpoint', () => {
     ['POST', '/billing/setup-intent'],
     ['POST', '/billing/portal'],
     ['PATCH', '/billing/spend-cap'],
-  ])('401: %s %s without an access token', async (method, path) => {
+  ])('return 401: %s %s without an access token', async (method, path) => {
     expect((await fixture.ask(null, method, path)).status).toBe(401);
   });
 
@@ -33,18 +33,18 @@ describe('every endpoint', () => {
     ['GET', '/billing/subscribe', 'POST'],
     ['PUT', '/billing/spend-cap', 'PATCH'],
     ['GET', '/billing/webhook', 'POST'],
-  ])('405: %s %s', async (method, path, allow) => {
+  ])('return 405 for a wrong method: %s %s', async (method, path, allow) => {
     const { status, headers } = await fixture.ask('nobody', method, path);
     expect([status, headers.get('allow')]).toEqual([405, allow]);
   });
 
-  it('404: what is not there', async () => {
+  it('return 404 for an unknown path', async () => {
     expect((await fixture.ask('nobody', 'GET', '/billing/webhook/x')).status).toBe(404);
   });
 });
 
-describe('the way to a subscription', () => {
-  it('is setup intent, card, subscribe; each answer has the form of the specification', async () => {
+describe('subscribing', () => {
+  it('takes a setup intent, a card and a subscribe call, with responses as specified', async () => {
     const user = await fixture.addUser('ada');
     expect(await statusOf(user)).toMatchObject({ billing_model: 'free', payment_customer_id: null });
     expect(told(await fixture.post(user, '/billing/subscribe')).slice(0, 2)).toEqual([
@@ -78,7 +78,7 @@ describe('the way to a subscription', () => {
     expect(await subscriptionsOf(user)).toMatchObject([{ id: first.body.payment_subscription_id }]);
   });
 
-  it('needs no webhook: who subscribes at once after the card is asked for over there', async () => {
+  it('works before the webhook arrives, because the platform looks up the card at the processor', async () => {
     await fixture.control('/webhooks', { mode: 'late' });
     const user = await fixture.addUser('quick');
     await fixture.addCard(user);
@@ -86,7 +86,7 @@ describe('the way to a subscription', () => {
     await fixture.control('/webhooks', { mode: 'normal' });
   });
 
-  it('ends at a card that is declined', async () => {
+  it('fails with 400 after a declined card', async () => {
     const user = await fixture.addUser('declined');
     expect((await fixture.addCard(user, 'declined')).status).toBe(402);
     expect((await fixture.post(user, '/billing/subscribe')).status).toBe(400);
@@ -97,7 +97,7 @@ describe('the way to a subscription', () => {
     ['no type', { raw: new Uint8Array([0, 1, 255]) }],
     ['broken JSON', { raw: '{"a":', headers: { 'content-type': 'application/json' } }],
     ['a list', { json: [1, 2] }],
-  ])('ignores body and content type of the POSTs without one: %s', async (name, options) => {
+  ])('ignores body and content type of POST requests without a body: %s', async (name, options) => {
     const user = await fixture.addUser(`body of ${name}`.replaceAll(' ', '-'));
     expect((await fixture.post(user, '/billing/setup-intent', options)).status).toBe(200);
     expect(told(await fixture.post(user, '/billing/subscribe', options))[1]).toBe('BILLING_NO_PAYMENT_METHOD');
@@ -107,7 +107,7 @@ describe('the way to a subscription', () => {
     ['with one Idempotency-Key', () => ({ 'idempotency-key': 'the same' })],
     ['with a key each', (turn: number) => ({ 'idempotency-key': `key ${turn}` })],
     ['without a key', () => ({})],
-  ])('is gone once by twenty who go at once, %s', async (name, headersOf) => {
+  ])('creates one subscription for twenty concurrent requests, %s', async (name, headersOf) => {
     const user = await fixture.addUser(`race-${name.replaceAll(' ', '-')}`);
     await fixture.addCard(user);
     const answers = await Promise.all(
@@ -119,7 +119,7 @@ describe('the way to a subscription', () => {
 });
 
 describe('a setup intent', () => {
-  it('is the same for the same Idempotency-Key, and another one for every request without', async () => {
+  it('is the same for a repeated Idempotency-Key, and new for every request without a key', async () => {
     const user = await fixture.addUser('intents');
     const secret = async (headers?: Record<string, string>): Promise<string> =>
       (await fixture.post(user, '/billing/setup-intent', headers === undefined ? {} : { headers })).body.client_secret;
@@ -129,7 +129,7 @@ describe('a setup intent', () => {
 });
 
 describe('POST /billing/portal', () => {
-  it('200: a link, also for an account without anything yet', async () => {
+  it('returns 200 with a link, even for an account without a customer at the processor', async () => {
     const user = await fixture.addUser('portal');
     const { status, body } = await fixture.post(user, '/billing/portal', {
       json: { return_url: 'http://localhost/app' },
@@ -145,17 +145,17 @@ describe('POST /billing/portal', () => {
     [{ return_url: 'javascript:alert(1)' }, 'return_url: must be an http or https URL'],
     [{ return_url: '/app' }, 'return_url: must be an http or https URL'],
     [[], 'body: must be an object, not array'],
-  ])('400: %j', async (json, error) => {
+  ])('returns 400 for %j', async (json, error) => {
     const user = await fixture.addUser(`portal-${JSON.stringify(json)}`);
     expect(told(await fixture.post(user, '/billing/portal', { json }))).toEqual([400, 'API_BAD_REQUEST', error]);
   });
 
-  it('415: a body that is not JSON', async () => {
+  it('returns 415 for a body other than JSON', async () => {
     const raw = 'return_url=http://localhost';
     expect((await fixture.post('nobody', '/billing/portal', { raw })).status).toBe(415);
   });
 
-  it('409: a key that was used for another address; the first answer for the same one', async () => {
+  it("repeats its response for a reused key, and returns 409 if the key's request differs", async () => {
     const user = await fixture.addUser('portal-key');
     const headers = { 'idempotency-key': 'p' };
     const order = (return_url: string) => fixture.post(user, '/billing/portal', { json: { return_url }, headers });
@@ -166,7 +166,7 @@ describe('POST /billing/portal', () => {
     expect(told(elsewhere).slice(0, 2)).toEqual([409, 'IDEMPOTENCY_KEY_REUSED']);
   });
 
-  it('400: a key of another form', async () => {
+  it('returns 400 for an Idempotency-Key of 256 characters', async () => {
     const headers = { 'idempotency-key': 'x'.repeat(256) };
     expect(told(await fixture.post('nobody', '/billing/setup-intent', { headers }))[1]).toBe('IDEMPOTENCY_KEY_INVALID');
   });
@@ -175,7 +175,7 @@ describe('POST /billing/portal', () => {
 describe('PATCH /billing/spend-cap', () => {
   const patch = (user: string, json: unknown) => fixture.ask(user, 'PATCH', '/billing/spend-cap', { json });
 
-  it('200: sets it, and only an explicit null removes it', async () => {
+  it('sets the cap, and only an explicit null removes it', async () => {
     const user = await fixture.addUser('capped', 'payg');
     for (const spend_cap_cents of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
       expect(await patch(user, { spend_cap_cents })).toMatchObject({ status: 200, body: { spend_cap_cents } });
@@ -184,7 +184,7 @@ describe('PATCH /billing/spend-cap', () => {
   });
 
   it.each([[{}], [{ spend_cap_cents: -1 }], [{ spend_cap_cents: 0.5 }], [{ spend_cap_cents: '5' }], [{ cap: 5 }]])(
-    '400: %j names the field, and changes nothing',
+    'returns 400 for %j, names the field, and changes nothing',
     async (json) => {
       const user = await fixture.addUser(`cap-${JSON.stringify(json)}`, 'payg');
       await patch(user, { spend_cap_cents: 700 });
@@ -195,7 +195,7 @@ describe('PATCH /billing/spend-cap', () => {
     },
   );
 
-  it('400: numbers that are too large for anybody', async () => {
+  it('returns 400 for numbers beyond the safe integer range', async () => {
     const user = await fixture.addUser('cap-huge', 'payg');
     for (const number of ['9007199254740992', '1e300', '1e999']) {
       const raw = `{"spend_cap_cents":${number}}`;
@@ -205,7 +205,7 @@ describe('PATCH /billing/spend-cap', () => {
     }
   });
 
-  it('400: on a plan that costs nothing', async () => {
+  it('returns 400 on a plan without a price', async () => {
     const user = await fixture.addUser('cap-free');
     for (const spend_cap_cents of [5, null]) {
       expect(told(await patch(user, { spend_cap_cents })).slice(0, 2)).toEqual([400, 'BILLING_CAP_NOT_PAYG']);

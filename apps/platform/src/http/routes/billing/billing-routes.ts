@@ -1,4 +1,4 @@
-// Billing over HTTP.
+// Routes for billing.
 import { createRoute, z } from '@hono/zod-openapi';
 import {
   BILLING_WEBHOOK_PATH,
@@ -51,7 +51,7 @@ const keyRefusals = {
   },
 };
 
-/** Only described: a request without it is like any other. */
+/** Header for the API documentation. The header is optional, so a request without it is valid. */
 const keyHeader = z.object({
   'idempotency-key': z
     .string()
@@ -67,12 +67,12 @@ const keyHeader = z.object({
 
 const statusRoute = userRoute('get', '/billing', {
   summary: 'Get the billing status: plan, monthly estimate, spend limit, subscription',
-  responses: { 200: json(billingStatus, 'Available even while the payment processor is not.') },
+  responses: { 200: json(billingStatus, 'The status. Available even if the payment processor cannot be reached.') },
 });
 
 const usageRoute = extensionRoute('get', '/billing/usage', {
   summary: 'Get the breakdown of the monthly estimate: bytes, cents, prices',
-  responses: { 200: json(billingUsage, 'Available even while the payment processor is not.') },
+  responses: { 200: json(billingUsage, 'The breakdown. Available even if the payment processor cannot be reached.') },
 });
 
 const subscribeRoute = userRoute('post', '/billing/subscribe', {
@@ -129,7 +129,7 @@ const spendCapRoute = userRoute('patch', '/billing/spend-cap', {
   },
 });
 
-/** Described alone: its body is judged by the signature of its bytes before anything reads it. */
+/** Route registered only for the API documentation. The handler must verify the signature over the raw bytes before the body is parsed. */
 const webhookRoute = createRoute({
   method: 'post',
   path: BILLING_WEBHOOK_PATH,
@@ -169,7 +169,7 @@ export const addBillingRoutes = (app: PlatformApp, deps: BillingRouteDeps): void
   addWebhookRoute(app, deps);
 };
 
-/** The processor shows a signature in place of a token. */
+/** Requires a signed-in user, except for the webhook: the payment processor sends a signature instead of a token. */
 const exceptWebhook =
   (requireUser: MiddlewareHandler<PlatformEnv>): MiddlewareHandler<PlatformEnv> =>
   (context, next) =>

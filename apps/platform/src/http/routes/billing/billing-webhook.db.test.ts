@@ -31,7 +31,7 @@ const noted = (id: string) =>
   fixture.database.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
 
 describe('POST /billing/webhook', () => {
-  it('200: a signed event needs no access token, whatever its content type', async () => {
+  it('accepts a signed event without an access token and with any content type', async () => {
     const text = eventText('evt_1', 'cus_stranger');
     expect(await deliver(text, signed(text))).toMatchObject({ status: 200, body: { received: true } });
     expect(await deliver(text, { ...signed(text), 'content-type': 'text/plain' })).toMatchObject({ status: 200 });
@@ -50,13 +50,13 @@ describe('POST /billing/webhook', () => {
     ['no body', () => fixture.post(null, '/billing/webhook', { headers: signed('') })],
     ['a signed text that is no event', () => deliver('[]', signed('[]'))],
     ['a signed text that is no JSON', () => deliver('{', signed('{'))],
-  ])('400: %s', async (name, send) => {
+  ])('returns 400 for %s', async (name, send) => {
     const answer = await send(eventText(`evt ${name}`, 'cus_1'));
     expect([answer.status, answer.body.code]).toEqual([400, 'WEBHOOK_SIGNATURE']);
     expect(await noted(`evt ${name}`)).toBeUndefined();
   });
 
-  it('400: bytes that are no text, though they would read as the text that was signed', async () => {
+  it('returns 400 for invalid UTF-8 that decodes to the signed text', async () => {
     const text = eventText('evt_bytes', 'cus_\ufffd');
     const bytes = Buffer.from(text, 'utf8');
     const at = bytes.indexOf(Buffer.from('\ufffd', 'utf8'));
@@ -65,7 +65,7 @@ describe('POST /billing/webhook', () => {
     expect((await deliver(bytes, signed(text))).status).toBe(200);
   });
 
-  it('takes more than other requests may bring, up to 1 MiB', async () => {
+  it('accepts bodies up to 1 MiB, more than other endpoints', async () => {
     const pad = (bytes: number): string =>
       eventText('evt_large', 'cus_1').replace('{', `{"pad":"${'x'.repeat(bytes)}",`);
     const large = pad(900 * 1024);
@@ -75,7 +75,7 @@ describe('POST /billing/webhook', () => {
     expect([answer.status, answer.body.code]).toEqual([413, 'API_BODY_TOO_LARGE']);
   });
 
-  it('503: while the processor is away; the event stays open and is sent again', async () => {
+  it('returns 503 while the processor is unavailable, and processes the event when it is sent again', async () => {
     const user = await fixture.addUser('ada');
     await fixture.addCard(user);
     const { body } = await fixture.ask(user, 'GET', '/billing');

@@ -1,4 +1,4 @@
-// Billing over HTTP with the real simulator, which sends its webhooks here: users name themselves in a header. Tests only.
+// Billing over HTTP with the real simulator, which sends its webhooks here. Users identify themselves with a header. For tests only.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
@@ -15,7 +15,7 @@ import { HttpServer } from '../../server/http-server.ts';
 import { createPlatformApp } from '../../server/platform-app.ts';
 import { addBillingRoutes } from './billing-routes.ts';
 
-/** Of any answer: what is not in it is undefined all the same. */
+/** Fields of any response body. A field missing from a response is undefined despite its type. */
 export interface ReplyBody {
   readonly code: string;
   readonly error: string;
@@ -111,14 +111,14 @@ export class PaymentsFixture {
     return this.ask(user, 'POST', path, options);
   }
 
-  /** What a person does on the simulator's page. */
+  /** Performs an action of a person on the simulator's page. */
   async control(path: string, body: object = {}): Promise<Reply> {
     const url = `${this.simulator.url}/_sim${path}`;
     const answer = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as ReplyBody };
   }
 
-  /** As the processor has it. */
+  /** Returns a list of objects as stored at the processor. */
   async atProcessor(path: string): Promise<Record<string, unknown>[]> {
     const authorization = `Bearer ${this.simulator.secretKey.reveal()}`;
     const answer = await fetch(`${this.simulator.url}/v1${path}`, { headers: { authorization } });

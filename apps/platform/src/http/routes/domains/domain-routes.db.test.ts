@@ -50,7 +50,7 @@ const audits = async (): Promise<unknown[]> => {
 };
 
 describe('POST /domains', () => {
-  it('makes it the account’s to prove, shows the record to set, and is written down; again: the same one', async () => {
+  it('adds a pending domain with its DNS record and an audit entry; a repeated call returns the same domain', async () => {
     const made = await add(fixture.alice, 'Shop.Example.COM.');
     expect(made).toEqual({
       id: made.id,
@@ -88,7 +88,7 @@ describe('POST /domains', () => {
     expect(await fixture.database.db.selectFrom('edge_changes').selectAll().execute()).toEqual([]);
   });
 
-  it('gives an account the same token for a name each time, and everybody else another', async () => {
+  it('gives an account the same token for a domain each time, and different accounts different tokens', async () => {
     const first = await add(fixture.alice, 'shop.example.com');
     const other = await add(fixture.alice, 'other.example.com');
     const bobs = await add(fixture.bob, 'shop.example.com');
@@ -98,7 +98,7 @@ describe('POST /domains', () => {
     expect([again.token, again.id === first.id]).toEqual([first.token, false]);
   });
 
-  it('does not tell that another account has it, proven or not', async () => {
+  it('does not reveal that another account has the domain, verified or not', async () => {
     const alices = await add(fixture.alice, 'shop.example.com');
     domains.dns.point('shop.example.com', alices.token);
     expect((await check(fixture.alice, alices.id)).status).toBe(200);
@@ -107,7 +107,7 @@ describe('POST /domains', () => {
     expect(await list(fixture.bob)).toEqual([bobs]);
   });
 
-  it('shows addresses and a TXT record for a name that most likely is the apex of its zone', async () => {
+  it('returns address and TXT records for a domain that is probably the apex of its zone', async () => {
     const made = await add(fixture.alice, 'example.com');
     expect(made.records).toEqual([
       { type: 'A', name: 'example.com', value: '192.0.2.1', purpose: 'route', found: false },
@@ -125,20 +125,20 @@ describe('POST /domains', () => {
     ['one label', 'shop', /a domain needs at least two labels/],
     ['the server’s own domain', SERVER_DOMAIN, /names of tunnels.test belong to this server/],
     ['the platform’s host', 'console.test', /names of console.test belong to this server/],
-  ])('refuses %s', async (_, name, text) => {
+  ])('rejects %s', async (_, name, text) => {
     const [status, refused] = await post(fixture.alice, { name });
     expect([status, refused]).toMatchObject([400, { code: 'DOMAIN_INVALID', error: expect.stringMatching(text) }]);
     expect(await list(fixture.alice)).toEqual([]);
   });
 
   it.each([[{}], [{ name: 7 }], [{ name: '' }], [{ name: 'x'.repeat(301) }], [{ name: 'a.test', certificate: 'no' }]])(
-    'refuses the body %j',
+    'rejects the body %j',
     async (body) => {
       expect((await post(fixture.alice, body))[0]).toBe(400);
     },
   );
 
-  it('refuses more than the plan allows, also of many at once; what is there stays and is not one more', async () => {
+  it("enforces the plan's limit even for concurrent calls; existing domains stay and can be added again", async () => {
     const names = Array.from({ length: 8 }, (_, nth) => `d${nth}.example.com`);
     const answers = await Promise.all(names.map((name) => post(fixture.alice, { name })));
     expect(answers.filter(([status]) => status === 201)).toHaveLength(3);
@@ -155,7 +155,7 @@ describe('POST /domains', () => {
     await add(fixture.alice, 'one-more.example.com');
   });
 
-  it('makes one of many that come at once for one name', async () => {
+  it('creates one domain for concurrent calls with the same name', async () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => post(fixture.alice, { name: 'shop.example.com' })),
     );
@@ -164,7 +164,7 @@ describe('POST /domains', () => {
     expect(new Set(answers.map(([, { id }]) => id)).size).toBe(1);
   });
 
-  it('takes the wish for a certificate as it was said last, and leaves it where nothing is said', async () => {
+  it('stores the latest certificate setting, and keeps the setting if a call omits it', async () => {
     const made = await add(fixture.alice, 'shop.example.com', { certificate: false });
     const wants = async () => {
       const query = fixture.database.db.selectFrom('own_domains').select('wants_certificate').where('id', '=', made.id);
@@ -179,8 +179,8 @@ describe('POST /domains', () => {
   });
 });
 
-describe('a route of domains', () => {
-  it('asks for a log-in', async () => {
+describe('domain routes', () => {
+  it('return 401 without sign-in', async () => {
     for (const [method, path] of [
       ['GET', '/domains'],
       ['POST', '/domains'],
@@ -196,7 +196,7 @@ describe('a route of domains', () => {
     ['GET', ''],
     ['POST', '/check'],
     ['DELETE', ''],
-  ])('%s of another’s domain, or one that is none, is 404', async (method, path) => {
+  ])('return 404 to a %s on a foreign or unknown domain', async (method, path) => {
     const { id } = await add(fixture.alice, 'shop.example.com');
     for (const wrong of [id, '00000000-0000-4000-8000-000000000000', 'shop.example.com', "'"]) {
       const answer = await fixture.ask(fixture.bob, method, `/domains/${encodeURIComponent(wrong)}${path}`);
@@ -207,7 +207,7 @@ describe('a route of domains', () => {
 });
 
 describe('POST /domains/{id}/check', () => {
-  it('looks at once, and answers with what was found', async () => {
+  it('looks up DNS immediately and responds with the result', async () => {
     const made = await add(fixture.alice, 'shop.example.com');
     domains.dns.set('shop.example.com', { addresses: found('192.0.2.1') });
     const first = await check(fixture.alice, made.id);
@@ -232,7 +232,7 @@ describe('POST /domains/{id}/check', () => {
     });
   });
 
-  it('is refused within 5 s of the last look, with the seconds to wait', async () => {
+  it('returns 429 within 5 s of the last check, with the seconds to wait', async () => {
     const { id } = await add(fixture.alice, 'shop.example.com');
     expect((await check(fixture.alice, id)).status).toBe(200);
     fixture.clock.setWallClock(NOON + 1500);
@@ -245,7 +245,7 @@ describe('POST /domains/{id}/check', () => {
     expect((await check(fixture.alice, id)).status).toBe(200);
   });
 
-  it('looks once for many that come at once', async () => {
+  it('makes one DNS lookup for concurrent calls', async () => {
     const { id } = await add(fixture.alice, 'many.example.com');
     const release = domains.dns.hold('many.example.com');
     const answers = Array.from({ length: 5 }, () => check(fixture.alice, id));
@@ -257,7 +257,7 @@ describe('POST /domains/{id}/check', () => {
 });
 
 describe('DELETE /domains/{id}', () => {
-  it('is gone, is written down, and edges are told to close its tunnels', async () => {
+  it('deletes the domain, writes an audit entry, and notifies edges to close its tunnels', async () => {
     const made = await add(fixture.alice, 'shop.example.com');
     domains.dns.point('shop.example.com', made.token);
     await check(fixture.alice, made.id);
@@ -276,7 +276,7 @@ describe('DELETE /domains/{id}', () => {
     });
   });
 
-  it('tells edges nothing of one that was never proven', async () => {
+  it('does not notify edges about a domain that was never verified', async () => {
     const { id } = await add(fixture.alice, 'shop.example.com');
     expect(await remove(fixture.alice, id)).toBe(204);
     expect(await fixture.database.db.selectFrom('edge_changes').selectAll().execute()).toEqual([]);

@@ -1,4 +1,4 @@
-// Own domains of an account over HTTP.
+// Routes for an account's own domains.
 import { z } from '@hono/zod-openapi';
 import { newDomain, ownDomain, ownDomains } from '@tunnel/contract';
 import {

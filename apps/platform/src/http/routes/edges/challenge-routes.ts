@@ -1,4 +1,4 @@
-// Answers to http-01, for whoever asks at the platform's own port: a platform that runs alone, or behind a proxy of the operator's.
+// Responses to http-01 challenges on the platform's own port, for a platform without an edge or behind the operator's proxy.
 import { Fault } from '@tunnel/errors';
 import { TokenBucket } from '@tunnel/rules/rate';
 import {

@@ -1,4 +1,5 @@
-// Certificates and challenges for edges, under /internal/edge. Private keys go along, so a link that others could read is told none.
+// Routes under /internal/edge for certificates and challenges. Responses contain private keys, so an edge on a link that others could
+// read gets no certificates.
 import { challengeQuestion, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
@@ -19,10 +20,10 @@ import { isPrivateLink } from './link-privacy.rules.ts';
 
 export type EdgeCertificateDeps = RouteContext & Pick<EdgeCertificatesContext, 'certificates'>;
 
-/** Quoted in an answer. */
+/** Maximum length of a certificate id quoted in an error message. */
 const ID_SHOWN_CHARACTERS = 100;
 
-/** Behind the check of the edge's credential. */
+/** Adds the routes. Must be called after the middleware that checks the edge's credential. */
 export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertificateDeps): void => {
   const path = `${EDGE_LINK_PATH}/certificates`;
   const privately = requirePrivateLink(context);
@@ -53,7 +54,10 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
   });
 };
 
-/** Says it once of each edge: it asks again and again. */
+/**
+ * Middleware that rejects calls over a link that others could read. Logs the rejection once per edge, because the edge retries
+ * continuously.
+ */
 const requirePrivateLink = ({ settings, logger }: EdgeCertificateDeps): MiddlewareHandler<PlatformEnv> => {
   const proxies = new TrustedProxies(settings.trusted_proxies);
   const told = new Set<string>();
@@ -75,7 +79,7 @@ const requirePrivateLink = ({ settings, logger }: EdgeCertificateDeps): Middlewa
 const linkOf = (call: Context<PlatformEnv>) => {
   const socket = socketOf(call).incoming?.socket;
   return {
-    // Without a socket it is a call within the process.
+    // A request without a socket is a call within the process.
     peer: socket === undefined ? '127.0.0.1' : (socket.remoteAddress ?? ''),
     isTls: socket !== undefined && 'encrypted' in socket,
     forwardedFor: headerOf(call, 'x-forwarded-for'),

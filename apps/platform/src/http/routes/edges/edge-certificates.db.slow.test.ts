@@ -1,4 +1,4 @@
-// Certificates over the link of an edge: all of them, one, answers to challenges; and what a link in clear is told.
+// Certificates over the edge link: the full list, single certificates, responses to challenges, and the refusal on an unencrypted link.
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ let fixture: LinkFixture;
 let files: TemporaryDirectory;
 let keys: SealedKeys;
 let server: LinkServer;
-/** Behind no proxy, and without `[acme]`. */
+/** Server without trusted proxies and without the `[acme]` section. */
 let without: LinkServer;
 let edge: Edge;
 let challenges: ChallengeAnswer[];
@@ -115,7 +115,7 @@ const codeOf = async (response: Response): Promise<[number, string]> => [
 ];
 
 describe('GET /certificates', () => {
-  it('has every one of the authority in use, with its key opened, between the number of the latest change and the end', async () => {
+  it('lists each certificate of the current authority with its decrypted key, between a change number and an end mark', async () => {
     const ann = await addAccount(fixture.db, 'payg');
     await keep({ names: 'tunnels.test *.tunnels.test' });
     await keep({ names: 'shop.example', userId: ann.accountId, isIssued: false });
@@ -146,19 +146,19 @@ describe('GET /certificates', () => {
     });
   });
 
-  it('is empty where no certificates are ordered', async () => {
+  it('is empty on a server that orders no certificates', async () => {
     await keep({ names: 'tunnels.test' });
     expect(await snapshotOf(without.url)).toEqual([{ at: expect.any(Number) }, { end: true }]);
   });
 
-  it('goes over several pages, and has no row twice', async () => {
+  it('spans several pages without repeating a row', async () => {
     await keep({ names: 'shop.example', copies: 2 * CERTIFICATES_PAGE + 1 });
     const lines = await snapshotOf();
     expect(lines).toHaveLength(2 * CERTIFICATES_PAGE + 3);
     expect(new Set(lines.map((line) => JSON.stringify(line))).size).toBe(lines.length);
   });
 
-  it('breaks off where a key is sealed under another file, so that edges go on with what they have', async () => {
+  it('breaks off if a key cannot be decrypted, so that edges keep their current certificates', async () => {
     await keep({ names: 'a.test' });
     await sql`update certificates set certificate = jsonb_set(certificate, '{key}', '"eyJhbGciOiJkaXIifQ.a.b.c.d"')`.execute(
       fixture.db,
@@ -168,10 +168,11 @@ describe('GET /certificates', () => {
     expect(await codeOf(await get(`/certificates/${id?.id}`))).toEqual([500, 'CERTIFICATE_KEY_FILE']);
   });
 
-  it('tells 10,000 in seconds, and others have their turns meanwhile', async () => {
+  it('sends 10,000 certificates within seconds without blocking the event loop', async () => {
     await keep({ names: 'shop.example', copies: 10_000 });
     const turns: number[] = [];
-    // The least of three, and five times what it takes on a machine of its own: others run here, too. The first that is short is enough.
+    // Five times the time measured on an idle machine, because other tests run at the same time. Up to three attempts; one short attempt
+    // is enough.
     const isShort = (turn: number): boolean => turn < 250;
     for (let round = 0; round < 3 && !turns.some(isShort); round += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
@@ -190,7 +191,7 @@ describe('GET /certificates', () => {
 });
 
 describe('GET /certificates/ID', () => {
-  it('200: one of them; 404 when it is gone, of another authority, or no id at all', async () => {
+  it('returns a certificate, and 404 if it is deleted, of another authority, or the ID is invalid', async () => {
     const [id] = await keep({ names: 'shop.example' });
     const [other] = await keep({ names: 'shop.example', directory: 'https://staging.test/directory' });
     const response = await get(`/certificates/${id}`);
@@ -207,21 +208,21 @@ describe('GET /certificates/ID', () => {
     expect((await get(`/certificates/${other}`, {}, without.url)).status).toBe(404);
   });
 
-  it('401: without the credential of an edge', async () => {
+  it('returns 401 without an edge credential', async () => {
     for (const path of ['/certificates', '/certificates/x']) {
       expect((await fetch(`${server.url}${path}`)).status).toBe(401);
     }
   });
 });
 
-/** By an address of this machine that is not loopback. */
+/** Returns an address of the machine other than loopback. */
 const ownAddress = (): string | undefined =>
   Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-describe('a link that others can read', () => {
-  it('403 for certificates, and one line in the log; everything else goes on', async () => {
+describe('an unencrypted edge link', () => {
+  it('gets 403 for certificates and a single log line, but can use the remaining endpoints', async () => {
     const [id] = await keep({ names: 'shop.example' });
     const inClear = { 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'http' };
     for (const path of ['/certificates', `/certificates/${id}`, '/certificates']) {
@@ -234,7 +235,7 @@ describe('a link that others can read', () => {
     expect((await get('/names', inClear)).status).toBe(200);
   });
 
-  it.skipIf(ownAddress() === undefined)('403 from another address than loopback, whatever it says', async () => {
+  it.skipIf(ownAddress() === undefined)('gets 403 from a non-loopback address, regardless of its headers', async () => {
     const open = await startLinkServer(fixture, { host: '0.0.0.0' });
     try {
       const { port, pathname } = new URL(open.url);
@@ -262,7 +263,7 @@ const ask = (body: unknown, url = server.url, by = edge): Promise<Response> =>
 describe('POST /challenges', () => {
   const waiting = { type: 'http-01', name: 'shop.example', token: 'tok', keyAuthorization: 'tok.thumb' } as const;
 
-  it('200: the answer that is waited for, by its token or by its name; null when nobody waits', async () => {
+  it('returns the pending challenge by token or by name, or null if no challenge is pending', async () => {
     challenges = [waiting, { ...waiting, type: 'tls-alpn-01', name: 'alpn.example', token: 'other' }];
     expect(await (await ask({ token: 'tok' })).json()).toEqual({
       challenge: { type: 'http-01', name: 'shop.example', token: 'tok', key_authorization: 'tok.thumb' },
@@ -275,13 +276,13 @@ describe('POST /challenges', () => {
     expect(await (await ask({ token: 'tok' })).json()).toEqual({ challenge: null });
   });
 
-  it('400: neither of both', async () => {
+  it('returns 400 without a valid token or name', async () => {
     for (const body of [{}, { token: '' }, { tls_name: 'a'.repeat(300) }, null]) {
       expect((await ask(body)).status).toBe(400);
     }
   });
 
-  it('429: more often than an edge may; others are not held up by it', async () => {
+  it('returns 429 to an edge over its rate, without delaying other edges', async () => {
     const eager = await addEdge(fixture, 'eager');
     const calm = await addEdge(fixture, 'calm');
     const answers = await Promise.all(

@@ -1,17 +1,17 @@
-// Bodies of the edge link: what an edge sends, and lines that are sent as fast as it reads them.
+// Bodies of the edge link: parses the requests of edges, and streams lines as fast as the edge reads.
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { PlatformEnv } from '../../shared/platform-env.ts';
 
-/** The last one is for nginx, which else keeps lines until a buffer is full. */
+/** Headers of a streamed response. `x-accel-buffering` is for nginx, which otherwise holds lines back until a buffer is full. */
 export const LINES = { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' };
 
 const encoder = new TextEncoder();
 const encode = (lines: readonly object[]): Uint8Array =>
   encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
-/** However many there are, a page is in memory. One that breaks off has no last line. */
+/** Streams pages of lines. However many lines there are, only a page is in memory. A stream that breaks off lacks its last line. */
 export const linesBody = (
   pages: AsyncGenerator<readonly object[], void>,
   onBroken: (error: unknown) => void = () => {},
@@ -35,7 +35,7 @@ export const linesBody = (
     { highWaterMark: 1 },
   );
 
-/** As its schema tells it. */
+/** Parses a JSON body with a schema. Throws API_BAD_REQUEST if the body does not match. */
 export const readBody = async <T extends z.ZodType>(context: Context<PlatformEnv>, schema: T): Promise<z.output<T>> => {
   const result = schema.safeParse(await jsonOf(context));
   if (result.success) return result.data;

@@ -41,8 +41,8 @@ const post = async (path: string, body: unknown, credential = edge.credential) =
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 };
 
-describe('the calls of an edge', () => {
-  it('are answered as the contract says', async () => {
+describe('calls of an edge', () => {
+  it('get the responses of the contract', async () => {
     expect(await post('/heartbeat', beatOf(edge.runId))).toEqual({
       status: 200,
       body: { edge_id: edge.actor.edgeId, last_change: 0, public_url: expect.stringMatching(/^https?:/) },
@@ -62,7 +62,7 @@ describe('the calls of an edge', () => {
     });
   });
 
-  it('take a batch of a thousand long records', async () => {
+  it('accept a batch of a thousand long records', async () => {
     const records = Array.from({ length: 1000 }, () => ({
       ...openedOf(edge, account, randomId('tun'), NOON),
       name: 'ü'.repeat(200),
@@ -73,7 +73,7 @@ describe('the calls of an edge', () => {
     expect(await post('/records', batch)).toEqual({ status: 200, body: { last_record: 1000 } });
   });
 
-  it('are refused with 401 without a credential, with a wrong one, and with one that was revoked', async () => {
+  it('get 401 without a credential, with a wrong credential, and with a revoked credential', async () => {
     const gone = await addEdge(fixture);
     await revokeCredential(fixture, OPERATOR, gone.actor.edgeId);
     const wrong = `${edge.credential.slice(0, -1)}${edge.credential.endsWith('A') ? 'B' : 'A'}`;
@@ -87,7 +87,7 @@ describe('the calls of an edge', () => {
     expect(bare.status).toBe(401);
   });
 
-  it('are refused with 400 when they are not as agreed', async () => {
+  it('get 400 if malformed', async () => {
     for (const [path, body] of [
       ['/heartbeat', {}],
       ['/heartbeat', { ...beatOf('run_1'), version: 'a\0' }],
@@ -110,12 +110,12 @@ describe('the calls of an edge', () => {
     }
   });
 
-  it('count no tunnel whose edge did not wait for the answer', async () => {
+  it('count no tunnel if the edge disconnects before the response', async () => {
     const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
     const ended = new AbortController();
     let asked: Promise<unknown> = Promise.resolve();
-    // Something else holds the account for longer than the edge waits.
+    // Another transaction locks the account for longer than the edge waits.
     await fixture.db.transaction().execute(async (trx) => {
       await trx.selectFrom('users').select('id').where('id', '=', own.accountId).forUpdate().execute();
       asked = fetch(`${server.url}/tunnels`, {
@@ -125,7 +125,7 @@ describe('the calls of an edge', () => {
         signal: ended.signal,
       }).catch(() => 'gave up');
       await eventually(async () => {
-        // Of this database alone: the server has those of other tests, too.
+        // Counts only the waiting connections of this database, because the server also hosts databases of other tests.
         const { rows } =
           await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
             fixture.db,
@@ -145,7 +145,7 @@ describe('the calls of an edge', () => {
     expect(await entryOf(fixture.db, question.tunnel_id)).toBeUndefined();
   });
 
-  it('are answered in the process too, without a socket', async () => {
+  it('work inside the process as well, without a socket', async () => {
     const call = (path: string, init: RequestInit = {}) =>
       server.fetchInside(
         new Request(`http://platform.internal${EDGE_LINK_PATH}${path}`, { headers: bearer(edge.credential), ...init }),
@@ -160,8 +160,8 @@ describe('the calls of an edge', () => {
   });
 });
 
-describe('the turns of edges', () => {
-  it('wait for nobody else: an edge that is known is served while strangers get no turn', async () => {
+describe('turns of edge calls', () => {
+  it('are not needed by known edges, which are served while strangers are refused', async () => {
     let isFull = false;
     const admission = {
       networkOf: (address: string) => ({ kind: 'network', id: address }) as const,
@@ -181,7 +181,7 @@ describe('the turns of edges', () => {
       expect((await beat(edge.credential)).status).toBe(200);
       isFull = true;
       expect((await beat(edge.credential)).status).toBe(200);
-      // The edge of the same stack, from its first call on.
+      // The stack's own edge is known from its first call on.
       expect((await beat(ofStack.credential)).status).not.toBe(429);
       const stranger = await beat(`tne_${'x'.repeat(43)}`);
       expect([stranger.status, await stranger.json()]).toMatchObject([429, { code: 'API_NETWORK_LIMIT' }]);
@@ -190,7 +190,7 @@ describe('the turns of edges', () => {
     }
   });
 
-  it('are by account for registrations: tunnels of an account that is held up delay no other', async () => {
+  it('are separate per account for registrations, so that a blocked account delays no other account', async () => {
     const stuck = await addAccount(fixture.db);
     const other = await addAccount(fixture.db);
     const register = (of: Account) => post('/tunnels', questionOf(edge, of));

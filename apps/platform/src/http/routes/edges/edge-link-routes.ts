@@ -1,4 +1,5 @@
-// What edges call, under /internal/edge. No part of the public document: edge and platform are of one house and version.
+// Routes called by edges, under /internal/edge. Not part of the public API document, because edge and platform are developed and released
+// together.
 import {
   apiErrorOf,
   EDGE_LINK_PATH,
@@ -29,7 +30,7 @@ export interface EdgeLinkDeps
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly names: NameSettings;
   readonly changes: Pick<ChangeFeed, 'open'>;
-  /** There once the tables are. */
+  /** Returns the master key. Only available once the database tables exist. */
   readonly masterKey: () => MasterKey;
 }
 
@@ -83,7 +84,7 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
     const since = sinceOf(call);
     if (call.req.method === 'HEAD') return call.body(null, 200, LINES);
     const line = context.changes.open(call.get('edge').edgeId, since);
-    // The body is not even looked at when the caller has gone meanwhile, and would never be told. In the process: no socket.
+    // If the caller has already disconnected, the body is never read and would never end. A call within the process has no socket.
     const outgoing = (call.env as PlatformEnv['Bindings'] | undefined)?.outgoing;
     if (outgoing?.destroyed === true) line.end();
     else outgoing?.once('close', () => line.end());
@@ -97,7 +98,7 @@ const sinceOf = (call: Context<PlatformEnv>): number => {
   return Number(text);
 };
 
-/** Texts that go into a query as they are; PostgreSQL knows no NUL. */
+/** Rejects texts with a NUL character, which PostgreSQL cannot store. */
 const refuseNul = (texts: Readonly<Record<string, unknown>>): void => {
   for (const [name, text] of Object.entries(texts)) {
     if (typeof text === 'string' && text.includes('\0')) {

@@ -1,4 +1,4 @@
-// The edge link over real HTTP: a platform process with nothing but it, and the lines of its changes as an edge reads them.
+// The edge link over real HTTP: a platform process that serves only the link, and the feed of changes as an edge reads it.
 import { EDGE_LINK_PATH, type EdgeChange, edgeChange } from '@tunnel/contract';
 import { type Clock, type Logger, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -29,7 +29,7 @@ interface LinkServerOptions {
   readonly ownCredential?: EdgeLinkDeps['ownCredential'];
 }
 
-/** One more process on the same database. The clock is the real one where lines are kept alive. */
+/** Starts another process on the same database. Uses the real clock by default, because keep-alive lines need it. */
 export const startLinkServer = async (
   fixture: LinkFixture,
   {
@@ -98,10 +98,10 @@ export const createLinkServer = async (): Promise<{
 
 export const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 
-/** What one edge is told, from a number on. */
+/** Changes sent to an edge, starting at a change number. */
 export class HeardChanges {
   readonly all: EdgeChange[] = [];
-  /** The platform ended it. */
+  /** True once the platform has ended the feed. */
   ended = false;
   readonly #abort = new AbortController();
 
@@ -116,7 +116,7 @@ export class HeardChanges {
     return heard;
   }
 
-  /** Without signs of life. */
+  /** Changes without the keep-alive lines. */
   get news(): EdgeChange[] {
     return this.all.filter((change) => change.kind !== 'alive');
   }

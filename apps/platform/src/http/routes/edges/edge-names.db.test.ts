@@ -1,4 +1,4 @@
-// Names over the link of an edge: the snapshot, the changes after it, and what the operator may have.
+// Names over the edge link: the snapshot, the changes after the snapshot, and the names available to the operator.
 
 import type { NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
@@ -51,7 +51,7 @@ const subdomain = (label: string) => ({ kind: 'subdomain' as const, label });
 const port = (label: string, region_id: string) => ({ kind: 'tcp' as const, label, region_id });
 
 describe('GET /names', () => {
-  it('has every reserved name, and the ports of the edge’s region, after the number of the latest change', async () => {
+  it("lists all reserved subdomains and the region's ports, after the latest change number", async () => {
     await use(fixture, eu, ann, 'held');
     await reserve(fixture, user, subdomain('shop'));
     await ask(fixture, eu, ann, endpointOf('shop', { group_key_hash: 'red' }));
@@ -73,7 +73,7 @@ describe('GET /names', () => {
     expect((await snapshotOf(us))[2]).toMatchObject({ kind: 'tcp', label: '20002' });
   });
 
-  it('is whole however many pages there are, one that is full to the last row included', async () => {
+  it('is complete across pages, even if the last page is full', async () => {
     await sql`
       insert into names (kind, label, user_id, state)
       select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'reserved' from generate_series(1, ${2 * NAMES_PAGE}::int) n
@@ -84,13 +84,13 @@ describe('GET /names', () => {
     expect(lines.at(-1)).toEqual({ end: true });
   });
 
-  it('needs the credential of an edge', async () => {
+  it('returns 401 without an edge credential, as does POST /names/check', async () => {
     expect((await fetch(`${server.url}/names`)).status).toBe(401);
     expect((await fetch(`${server.url}/names/check`, { method: 'POST' })).status).toBe(401);
   });
 });
 
-it('tells edges what was reserved and released, of ports those of the region alone', async () => {
+it('edges are notified of reserved and released names, but of ports only in their region', async () => {
   const since = (await snapshotOf(eu))[0] as { readonly at: number };
   const inEu = await HeardChanges.from(server.url, eu.credential, since.at);
   const inUs = await HeardChanges.from(server.url, us.credential, since.at);
@@ -103,7 +103,7 @@ it('tells edges what was reserved and released, of ports those of the region alo
       { kind: 'tcp', label: '20001', ...own },
       { kind: 'subdomain', label: 'shop', ...own },
     ]);
-    // A change is told as the name is when the feed is read: the release must not overtake it.
+    // The feed reports the state of a name at the time of reading, so the release must not happen before the read.
     expect((await inUs.until(1)).map(named)).toEqual([{ kind: 'subdomain', label: 'shop', ...own }]);
     const shop = (await listReservations(fixture, user)).find(({ label }) => label === 'shop');
     await releaseReservation(fixture, user, shop?.id ?? '');
@@ -123,7 +123,7 @@ describe('POST /names/check', () => {
     return response.status === 200 ? ((await response.json()) as { free: boolean }).free : response.status;
   };
 
-  it('keeps the operator from what an account has, and claims nothing', async () => {
+  it('denies the operator names of accounts, and reserves nothing', async () => {
     expect(await isFree('shop')).toBe(true);
     await use(fixture, eu, ann, 'shop', { group_key_hash: 'red' });
     expect([await isFree('shop'), await isFree('*.shop'), await isFree('shop', { group_key_hash: 'red' })]).toEqual([

@@ -9,20 +9,20 @@ const isPrivate = (facts: Partial<LinkFacts>): boolean =>
     proxies,
   );
 
-describe('without anybody between', () => {
-  it('is private over TLS, and on this machine', () => {
+describe('a direct edge link', () => {
+  it('is private over TLS and on loopback', () => {
     expect(isPrivate({ isTls: true })).toBe(true);
     for (const peer of ['127.0.0.1', '127.3.2.1', '::1', '::ffff:127.0.0.1']) expect(isPrivate({ peer })).toBe(true);
   });
 
-  it('is none in clear from another machine, be it of a private network', () => {
+  it('is not private without TLS from another machine, even in a private network', () => {
     for (const peer of ['203.0.113.7', '192.168.1.2', '::ffff:203.0.113.7', '2001:db8::1', ''])
       expect(isPrivate({ peer })).toBe(false);
   });
 });
 
-describe('behind a proxy', () => {
-  it('is what the proxy says, where it is one of ours or on this machine', () => {
+describe('an edge link behind a proxy', () => {
+  it('is private if a trusted or local proxy reports https for all hops', () => {
     for (const peer of ['10.1.2.3', '127.0.0.1', '::1']) {
       expect(isPrivate({ peer, forwardedFor: '203.0.113.7', forwardedProto: 'https' })).toBe(true);
       expect(isPrivate({ peer, forwardedFor: '203.0.113.7', forwardedProto: 'HTTPS, https' })).toBe(true);
@@ -31,7 +31,7 @@ describe('behind a proxy', () => {
     }
   });
 
-  it('is none for the word of a stranger, and none where the proxy does not say', () => {
+  it('is not private if the proxy is untrusted or reports no protocol', () => {
     expect(isPrivate({ forwardedProto: 'https' })).toBe(false);
     expect(isPrivate({ peer: '10.1.2.3' })).toBe(false);
     expect(isPrivate({ peer: '10.1.2.3', isTls: true })).toBe(false);
@@ -40,12 +40,12 @@ describe('behind a proxy', () => {
     }
   });
 
-  it('is none where one hop was in clear, though the last one is TLS', () => {
+  it('is not private if any hop was unencrypted, even with TLS on the last hop', () => {
     expect(isPrivate({ isTls: true, forwardedProto: 'http' })).toBe(false);
     expect(isPrivate({ isTls: true, forwardedFor: '203.0.113.9' })).toBe(false);
   });
 
-  it('is private where nothing left this machine', () => {
+  it('is private if every hop is on this machine', () => {
     expect(isPrivate({ peer: '127.0.0.1', forwardedFor: '127.0.0.1' })).toBe(true);
     expect(isPrivate({ peer: '127.0.0.1', forwardedFor: '203.0.113.9, 127.0.0.1' })).toBe(false);
   });

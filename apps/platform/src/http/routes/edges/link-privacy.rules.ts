@@ -1,20 +1,20 @@
-// Whether somebody on the way could read what goes over a connection: what carries private keys is sent over no such one.
+// Rules for whether a connection is private, so that no third party can read it. Private keys are only sent over private connections.
 import { isLoopbackHost, plainAddress, type TrustedProxies } from '@tunnel/rules/net';
 
 export interface LinkFacts {
-  /** The other end of the connection. */
+  /** Address of the other end of the connection. */
   readonly peer: string;
-  /** The connection itself is TLS. */
+  /** True if the connection itself uses TLS. */
   readonly isTls: boolean;
-  /** X-Forwarded-For. */
+  /** Value of the X-Forwarded-For header. */
   readonly forwardedFor: string | undefined;
-  /** X-Forwarded-Proto. */
+  /** Value of the X-Forwarded-Proto header. */
   readonly forwardedProto: string | undefined;
 }
 
 /**
- * TLS from end to end, or this machine alone. Who passes a request on says how it came: that it was in clear is believed of everybody, that it was not
- * of a proxy of ours and of this machine alone.
+ * Returns true for TLS from end to end, or for a connection within this machine. A proxy can state the protocol of the original request.
+ * A stated `http` is believed from every peer; a stated `https` only over TLS, from this machine, or from a trusted proxy.
  */
 export const isPrivateLink = (link: LinkFacts, proxies: Pick<TrustedProxies, 'trusts'>): boolean => {
   const peer = plainAddress(link.peer);
@@ -24,7 +24,7 @@ export const isPrivateLink = (link: LinkFacts, proxies: Pick<TrustedProxies, 'tr
   if (stated.some((protocol) => protocol !== 'https')) return false;
   if (stated.length > 0) return link.isTls || isHere || isTrusted;
   const hops = partsOf(link.forwardedFor);
-  // Somebody passed it on, and does not say how it came: nobody knows, unless it never left this machine.
+  // A proxy forwarded the request without stating the protocol. The link is private only if the request never left this machine.
   if (hops.length > 0) return (link.isTls || isHere) && hops.every((hop) => isLoopbackHost(plainAddress(hop)));
   return isHere || (link.isTls && !isTrusted);
 };

@@ -27,7 +27,7 @@ const auditOf = async (keyId: string): Promise<string[]> => {
 };
 
 describe('API keys', () => {
-  it('are shown once, and listed by their hash, newest first, with what the plan allows', async () => {
+  it("are shown once, stored as a hash, and listed newest first with the plan's limits", async () => {
     const first = await create(fixture.alice, '  laptop ');
     await fixture.clock.advance(1000);
     const second = await create(fixture.alice, 'server');
@@ -52,7 +52,7 @@ describe('API keys', () => {
     expect(JSON.stringify(stored)).not.toContain(first.token);
   });
 
-  it('leave the list when they are revoked, edges are told, and the deed is written down', async () => {
+  it('leave the list when revoked, with a notice to edges and an audit entry', async () => {
     const { id } = await create(fixture.bob, 'old');
     expect((await fixture.ask(fixture.bob, 'DELETE', `/keys/${id}`)).status).toBe(204);
     expect(await list(fixture.bob)).toEqual([]);
@@ -63,7 +63,7 @@ describe('API keys', () => {
     expect((await fixture.ask(fixture.bob, 'DELETE', `/keys/${id}`)).status).toBe(404);
   });
 
-  it('are bounded in number, also when many are asked for at once', async () => {
+  it('are limited to 1,000 per account, even under concurrent requests', async () => {
     const { db } = fixture.database;
     const { id } = await db
       .insertInto('users')
@@ -79,7 +79,7 @@ describe('API keys', () => {
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'KEY_LIMIT' }]);
   });
 
-  it('are made so many times a day, however many were revoked meanwhile; revoking is never refused', async () => {
+  it('are limited per day, regardless of revocations, which are always allowed', async () => {
     const { limits } = fixture.deps.settings;
     const { userId } = fixture.bob;
     await fixture.database.db
@@ -94,7 +94,7 @@ describe('API keys', () => {
     const refused = await make();
     expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toMatchObject([
       429,
-      // It is noon, and a second.
+      // Seconds from noon plus one second until midnight.
       String(12 * 60 * 60 - 1),
       {
         code: 'API_WRITES_PER_DAY',
@@ -109,7 +109,7 @@ describe('API keys', () => {
     await fixture.clock.advance(-12 * 60 * 60_000);
   });
 
-  it('that are revoked are kept up to a hundred of an account, and those of others stay', async () => {
+  it('are pruned to the latest hundred revoked keys of an account, without touching other accounts', async () => {
     const { db } = fixture.database;
     const userId = fixture.alice.userId;
     const revoked_at = (n: number) => new Date(Date.UTC(2029, 0, 1) + n * 1000);

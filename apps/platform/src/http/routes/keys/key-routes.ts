@@ -1,4 +1,4 @@
-// API keys over HTTP.
+// Routes for API keys.
 import { z } from '@hono/zod-openapi';
 import { apiTokens, createdKey, newKey } from '@tunnel/contract';
 import { createKey, listKeys, revokeKey } from '../../../services/keys/keys.ts';

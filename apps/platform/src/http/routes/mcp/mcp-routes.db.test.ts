@@ -11,7 +11,7 @@ beforeAll(async () => {
   mcp = await openMcp();
   await mcp.addTunnel(mcp.alice, 'tun_a');
 });
-// Nothing that a test counted, or that is known of an account, is left for the next one.
+// Resets call counters and cached accounts between tests.
 beforeEach(() => mcp.clock.advance(60_000));
 afterAll(() => mcp.stop());
 
@@ -20,7 +20,7 @@ const METADATA = 'http://localhost:8080/.well-known/oauth-protected-resource/mcp
 const challengeOf = (answer: Response) => answer.headers.get('www-authenticate');
 const errorOf = async (answer: Response) => ((await answer.json()) as { code: string }).code;
 
-/** Open calls that nothing ends but their caller. */
+/** Opens a call that lasts until the caller disconnects. */
 const waitOn = (bearer: string, signal: AbortSignal) =>
   mcp.post(
     bearer,
@@ -28,8 +28,8 @@ const waitOn = (bearer: string, signal: AbortSignal) =>
     { signal },
   );
 
-describe('401', () => {
-  it('without a bearer, and says where to get one', async () => {
+describe('/mcp returns 401', () => {
+  it('without a bearer token, and names the metadata URL', async () => {
     const answer = await mcp.post(null, LIST);
     expect([answer.status, challengeOf(answer)]).toEqual([
       401,
@@ -48,7 +48,7 @@ describe('401', () => {
     ['a key that nobody has', 'tnl_00000000000000000000000000000000000000', 'AUTH_TOKEN_INVALID'],
     ['a token that is none of ours', 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', 'ACCESS_TOKEN_INVALID'],
     ['something with spaces in it', 'a b', 'ACCESS_TOKEN_INVALID'],
-  ])('with %s, as invalid_token', async (_, bearer, code) => {
+  ])('with error invalid_token for %s', async (_, bearer, code) => {
     const answer = await mcp.post(bearer, LIST);
     expect([answer.status, challengeOf(answer), await errorOf(answer)]).toEqual([
       401,
@@ -57,7 +57,7 @@ describe('401', () => {
     ]);
   });
 
-  it('within two seconds after its key was revoked', async () => {
+  it("within two seconds of the key's revocation", async () => {
     const { id, token } = await mcp.newKey(mcp.alice);
     expect((await mcp.post(token, LIST)).status).toBe(200);
     await revokeKey(mcp.deps, mcp.alice, id);
@@ -66,8 +66,8 @@ describe('401', () => {
   });
 });
 
-describe('403', () => {
-  it('with an Origin that is not ours, before anything is asked for; ours is served', async () => {
+describe('/mcp returns 403', () => {
+  it("for a foreign Origin before authentication, but serves the platform's origins", async () => {
     const from = (origin: string) => mcp.post(mcp.keys.alice, LIST, { headers: { origin } });
     const refused = await from('https://evil.example');
     expect([refused.status, await errorOf(refused)]).toEqual([403, 'ORIGIN_REFUSED']);
@@ -76,7 +76,7 @@ describe('403', () => {
     expect((await from(new URL(mcp.url).origin)).status).toBe(200);
   });
 
-  it('when the account is suspended, by key and by token', async () => {
+  it('for a suspended account, by key and by token', async () => {
     const set = (status: 'active' | 'suspended') =>
       mcp.deps.db.updateTable('users').set({ status }).where('id', '=', mcp.bob.userId).execute();
     await set('suspended');
@@ -88,7 +88,7 @@ describe('403', () => {
     await set('active');
   });
 
-  it('for a tool outside the scopes of a token, with the scope to ask for; it is counted as refused', async () => {
+  it("for a tool outside the token's scopes, names the required scope, and counts the call as refused", async () => {
     mcp.giveToken('reader', ['tunnels:read']);
     const answer = await mcp.call('reader', 'close_tunnel', { tunnel: 'tun_a' });
     expect([answer.status, challengeOf(answer), await errorOf(answer)]).toEqual([
@@ -100,14 +100,14 @@ describe('403', () => {
   });
 });
 
-describe('what is no message', () => {
-  it.each(['GET', 'DELETE', 'PUT', 'OPTIONS'])('405: %s', async (method) => {
+describe('/mcp rejects invalid messages', () => {
+  it.each(['GET', 'DELETE', 'PUT', 'OPTIONS'])('with 405 for %s', async (method) => {
     const answer = await fetch(mcp.url, { method, headers: { authorization: `Bearer ${mcp.keys.alice}` } });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('413: over 256 KiB, whether it says so or not', async () => {
+  it('with 413 over 256 KiB, with a declared length or chunked', async () => {
     const large = 'x'.repeat(256 * 1024 + 1);
     expect((await mcp.post(mcp.keys.alice, large)).status).toBe(413);
     const dripped = new ReadableStream({
@@ -122,7 +122,7 @@ describe('what is no message', () => {
     expect((await mcp.post(mcp.keys.alice, { ...LIST, pad: 'x'.repeat(250_000) })).status).not.toBe(413);
   });
 
-  it('415: no JSON by its type', async () => {
+  it('with 415 for a content type other than JSON', async () => {
     const headers = { 'content-type': 'text/plain' };
     expect((await mcp.post(mcp.keys.alice, LIST, { headers })).status).toBe(415);
   });
@@ -131,15 +131,15 @@ describe('what is no message', () => {
     ['half a message', '{"jsonrpc":"2.0"', -32_700],
     ['a batch', [LIST], -32_600],
     ['a number', '7', -32_600],
-  ])('400: %s', async (_, body, code) => {
+  ])('with 400 for %s', async (_, body, code) => {
     const answer = await mcp.post(mcp.keys.alice, body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ jsonrpc: '2.0', error: { code }, id: null });
   });
 });
 
-describe('429', () => {
-  it('over the calls of a minute of one account, whatever it shows; others are served', async () => {
+describe('/mcp limits', () => {
+  it('return 429 over the calls per minute of an account, counted across credentials', async () => {
     mcp.giveToken('token', ['tunnels:read']);
     for (let count = 0; count < CALLS_PER_MINUTE; count += 1) {
       expect((await mcp.post(count % 2 === 0 ? mcp.keys.alice : 'token', LIST)).status).toBe(200);
@@ -156,7 +156,7 @@ describe('429', () => {
     expect((await mcp.post(mcp.keys.alice, LIST)).status).toBe(200);
   });
 
-  it('over 20 open calls of one account; a caller that leaves makes room at once, and its edge is told', async () => {
+  it('return 429 over 20 open calls of an account; a disconnect frees a call and is passed on to the edge', async () => {
     const leaving = new AbortController();
     mcp.edges.answer = new Promise(() => {});
     const waiting = Array.from({ length: 20 }, () => waitOn(mcp.keys.alice, leaving.signal).catch(() => null));
@@ -174,7 +174,7 @@ describe('429', () => {
     await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
   });
 
-  it('a call that is never over is cut in the end, and makes room', async () => {
+  it('end a hanging call after the maximum duration, which frees its place', async () => {
     mcp.edges.answer = new Promise(() => {});
     mcp.edges.asked.length = 0;
     const waiting = waitOn(mcp.keys.alice, new AbortController().signal).catch(() => 'cut');
@@ -184,7 +184,7 @@ describe('429', () => {
   });
 });
 
-describe('a wait that is under way', () => {
+describe('a pending wait_for_request call', () => {
   const REQUEST = {
     id: 'req_1',
     tunnel_id: 'tun_a',
@@ -204,7 +204,7 @@ describe('a wait that is under way', () => {
     replayable: true,
   };
 
-  /** What the caller is told when a request comes after `end`. */
+  /** Returns the caller's response if a request arrives after `end` ran. */
   const heardAfter = async (bearer: string, end: () => Promise<void> | void) => {
     let arrive: (answer: object) => void = () => {};
     mcp.edges.answer = new Promise((resolve) => (arrive = resolve));
@@ -217,7 +217,7 @@ describe('a wait that is under way', () => {
     return (await answer).text();
   };
 
-  it('brings nothing to whom its owner has shut out meanwhile; to others it does, also when their token has run out', async () => {
+  it('returns no request after its key was revoked or its grant ended, but does with an expired token', async () => {
     const { id, token } = await mcp.newKey(mcp.alice);
     mcp.giveToken('app', ['requests:read']);
     expect(await heardAfter(token, () => {})).toContain('/hook');
@@ -230,8 +230,8 @@ describe('a wait that is under way', () => {
   });
 });
 
-describe('the look-up of a key', () => {
-  it('takes a turn of its network while the key is new, then of its account, and none while the answer is fresh', async () => {
+describe('an API key lookup of /mcp', () => {
+  it('takes a turn of the network for a new key, later of its account, and none while cached', async () => {
     const { token } = await mcp.newKey(mcp.alice);
     const ask = async (): Promise<unknown[]> => {
       mcp.lookUps.splice(0);

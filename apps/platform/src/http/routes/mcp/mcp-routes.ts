@@ -1,4 +1,5 @@
-// /mcp over HTTP: who may come in, and what those who may not are told, so that a program finds the way to a login or to more scopes by itself.
+// The route /mcp. Rejected requests get a WWW-Authenticate header, from which a program can find the sign-in or request more scopes
+// without help.
 import { apiErrorHeaders, apiErrorOf } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
@@ -15,20 +16,20 @@ import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platfo
 
 export interface McpRouteDeps extends McpDoorDeps, Pick<RouteContext, 'settings'> {
   readonly endpoint: Pick<McpEndpoint, 'answer'>;
-  /** The turns of API calls: a key that is not known yet is looked up in one. Absent: every look-up begins at once. */
+  /** Admission of API calls: the lookup of an unknown key waits for a turn. Absent if every lookup begins at once. */
   readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
-  /** The one that is listened on. */
+  /** Returns the port that the platform listens on. */
   readonly port: () => number;
 }
 
-/** Not a call of the REST API: its messages, and so its description, are the protocol's. */
+/** Adds the route /mcp. Not part of the REST API document, because the MCP protocol defines the messages. */
 export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
   const isOurs = createOwnOriginCheck(deps.settings, deps.port);
   const { resourceMetadata } = oauthAddresses(deps.settings.public_url);
   app.post(MCP_PATH, async (context) => {
     const authorization = headerOf(context, 'authorization');
     try {
-      // A page of somebody else in the browser of somebody who runs this at home.
+      // Rejects foreign pages open in the browser of a user who runs the platform on the same computer.
       if (!isOurs(headerOf(context, 'origin'))) throw new Fault('ORIGIN_REFUSED');
       const caller = await authenticateCaller(
         { ...deps, lookUp: (account, work) => lookUp(deps, context, account, work) },
@@ -52,7 +53,10 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
   });
 };
 
-/** Messages have limits of their own. Only the look-up of a key takes a turn: of its account where that is known, else of the network. */
+/**
+ * Runs the lookup of a key in a turn of its account, or of the caller's network if the account is unknown. MCP messages need no turn,
+ * because they have separate limits.
+ */
 const lookUp = <T>(
   { admission }: McpRouteDeps,
   context: Context<PlatformEnv>,
@@ -67,11 +71,11 @@ const lookUp = <T>(
 
 interface Shown {
   readonly resourceMetadata: string;
-  /** A token came along. */
+  /** True if the request carried a token. */
   readonly isShown: boolean;
 }
 
-/** Where to get a token, or one that may do more; null: none would help. */
+/** Returns the WWW-Authenticate header, which tells where to get a token or a token with more scopes. Null if no token would help. */
 const challengeOf = (error: unknown, { resourceMetadata, isShown }: Shown): string | null => {
   if (!(error instanceof Fault)) return null;
   const metadata = `resource_metadata="${resourceMetadata}"`;
@@ -88,7 +92,10 @@ const refuse = (context: Context<PlatformEnv>, fault: Fault, challenge: string):
     'www-authenticate': challenge,
   });
 
-/** A connection that is lost closes its answer too, perhaps before anybody here has looked. */
+/**
+ * Returns a function that registers a callback for the end of the response. A lost connection also closes the response, possibly before
+ * the callback is registered.
+ */
 const whenOver =
   (context: Context<PlatformEnv>) =>
   (run: () => void): void => {

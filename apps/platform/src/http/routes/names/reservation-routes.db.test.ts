@@ -40,7 +40,7 @@ const addEdge = (region_id: string, more: Record<string, unknown> = {}) =>
     .execute();
 
 let tunnels = 0;
-/** A living tunnel. */
+/** Adds an open tunnel. */
 const serve = async (user: UserActor, label: string, more: Record<string, unknown> = {}): Promise<string> => {
   tunnels += 1;
   const endpoint = more['protocol'] === 'tcp' ? `tcp/eu/${label}` : `subdomain//${label}`;
@@ -80,7 +80,7 @@ const list = async (user: UserActor): Promise<Reservation[]> =>
 const shop = { kind: 'subdomain', label: 'shop' };
 
 describe('POST /reservations', () => {
-  it('makes a name the account’s, is written down and told to edges; again: the same one', async () => {
+  it('reserves a name with an audit entry and a notice to edges; a repeated call returns the same reservation', async () => {
     const made = await reserve(fixture.alice, { kind: 'subdomain', label: 'Shop' });
     expect(made).toEqual({
       id: made.id,
@@ -110,7 +110,7 @@ describe('POST /reservations', () => {
     ]);
   });
 
-  it('refuses what is another’s, in any state, or served by another’s tunnel now', async () => {
+  it('returns 409 for a name held, reserved, released or currently served by another account', async () => {
     const refused = { error: "subdomain 'shop' is already in use", code: 'TUNNEL_SUBDOMAIN_IN_USE' };
     const id = await hold(fixture.alice, 'shop');
     expect(await post(fixture.bob, shop)).toMatchObject([409, refused]);
@@ -163,12 +163,12 @@ describe('POST /reservations', () => {
     ['a text', 'shop', /./],
     ['an unknown kind', { kind: 'p2p' }, /^kind: /],
     ['no kind', {}, /^kind: /],
-  ])('refuses %s with 400', async (_what, body, error) => {
+  ])('returns 400 for %s', async (_what, body, error) => {
     expect(await post(fixture.alice, body)).toMatchObject([400, { error: expect.stringMatching(error) }]);
     expect(await list(fixture.alice)).toEqual([]);
   });
 
-  it('takes a free port or an unguessable name where none is given', async () => {
+  it('assigns a free port or an unguessable name if the call names none', async () => {
     const port = await reserve(fixture.alice, { kind: 'tcp' });
     expect(['20000', '20001', '20002']).toContain(port.label);
     expect(port).toMatchObject({ region_id: 'eu', public_address: `tcp://eu.test:${port.label}` });
@@ -179,7 +179,7 @@ describe('POST /reservations', () => {
     expect(await post(fixture.bob, { kind: 'tcp' })).toMatchObject([503, { code: 'TUNNEL_PORTS_EXHAUSTED' }]);
   });
 
-  it('asks for the region of a port where there are several, and has the same port in each', async () => {
+  it('requires a region for ports if there are several, and allows the same port in each region', async () => {
     await addEdge('us', { tcp_from: 20_000, tcp_to: 20_009 });
     expect(await post(fixture.alice, { kind: 'tcp' })).toMatchObject([
       400,
@@ -191,7 +191,7 @@ describe('POST /reservations', () => {
     await reserve(fixture.bob, { kind: 'tcp', label: '20009', region_id: 'us' });
   });
 
-  it('needs an edge that tells its ports', async () => {
+  it('returns 400 for a port unless an edge reports its port range', async () => {
     const { db } = fixture.database;
     await db.updateTable('edges').set({ tcp_from: null, tcp_to: null }).execute();
     expect(await post(fixture.alice, { kind: 'tcp' })).toMatchObject([
@@ -206,7 +206,7 @@ describe('POST /reservations', () => {
     expect(await reserve(fixture.alice, shop)).toMatchObject({ public_address: '' });
   });
 
-  it('reserves the wildcard of an own name, which goes with the name', async () => {
+  it("reserves the wildcard of the account's own name, and releases it with the name", async () => {
     const wildcard = { kind: 'subdomain', label: '*.shop' };
     const { id } = await reserve(fixture.alice, shop);
     expect(await reserve(fixture.alice, wildcard)).toMatchObject({ label: '*.shop', state: 'reserved' });
@@ -221,7 +221,7 @@ describe('POST /reservations', () => {
     await reserve(fixture.bob, wildcard);
   });
 
-  it('stops at the plan, also for many at once; what is over it after a change of plan stays', async () => {
+  it("enforces the plan's limit under concurrent calls, and keeps reservations after a downgrade", async () => {
     const bodies = ['a1', 'b2', 'c3', 'd4', 'e5'].map((label) => ({ kind: 'subdomain', label }));
     const answers = await Promise.all(bodies.map((body) => post(fixture.alice, body)));
     expect(answers.map(([status]) => status).sort((a, b) => a - b)).toEqual([201, 201, 201, 403, 403]);
@@ -237,14 +237,14 @@ describe('POST /reservations', () => {
     await reserve(fixture.alice, { kind: 'subdomain', label: 'one-more' });
   });
 
-  it('gives names of one’s choice only where the plan has them', async () => {
+  it('returns 403 for a custom name if the plan allows only assigned names', async () => {
     await fixture.database.db.updateTable('plans').set({ allow_custom_subdomains: false }).execute();
     expect(await post(fixture.alice, shop)).toMatchObject([403, { code: 'TUNNEL_CUSTOM_SUBDOMAIN' }]);
     await reserve(fixture.alice, { kind: 'subdomain' });
     await reserve(fixture.alice, { kind: 'tcp', label: '20001' });
   });
 
-  it('goes to one of two accounts that ask at once', async () => {
+  it('gives the name to one of two concurrent accounts', async () => {
     for (const label of ['race-1', 'race-2', 'race-3', 'race-4']) {
       const body = { kind: 'subdomain', label };
       await fixture.database.db.updateTable('plans').set({ reserved_limit: null }).execute();
@@ -255,7 +255,7 @@ describe('POST /reservations', () => {
 });
 
 describe('GET /reservations', () => {
-  it('shows each state with its end, oldest first, and nothing of anybody else', async () => {
+  it("lists the caller's names oldest first, with state and expiry, and no names of other accounts", async () => {
     const held = await hold(fixture.alice, 'held');
     fixture.clock.setWallClock(NOON + 1000);
     const { id } = await reserve(fixture.alice, shop);
@@ -278,7 +278,7 @@ describe('GET /reservations', () => {
     expect(await shown()).toEqual([['held', 'held', null]]);
   });
 
-  it('needs a user, as the others do', async () => {
+  it('returns 401 without a user, as do POST and DELETE', async () => {
     const asked = [
       fixture.ask(null, 'GET', '/reservations'),
       fixture.ask(null, 'POST', '/reservations', shop),
@@ -289,7 +289,7 @@ describe('GET /reservations', () => {
 });
 
 describe('DELETE /reservations/{id}', () => {
-  it('releases what is reserved or held, once', async () => {
+  it('releases a reserved or held name, once', async () => {
     const { id } = await reserve(fixture.alice, shop);
     await fixture.database.db.deleteFrom('edge_changes').execute();
     expect([await release(fixture.alice, id), await release(fixture.alice, id)]).toEqual([204, 204]);
@@ -303,7 +303,7 @@ describe('DELETE /reservations/{id}', () => {
     expect((await list(fixture.alice)).map(({ state }) => state)).toEqual(['released', 'released']);
   });
 
-  it('leaves a living tunnel alone, and counts from its end', async () => {
+  it("keeps an open tunnel of the name, and starts the grace period at the tunnel's end", async () => {
     const { id } = await reserve(fixture.alice, shop);
     await serve(fixture.alice, 'shop', { name_id: id });
     await release(fixture.alice, id);
@@ -316,7 +316,7 @@ describe('DELETE /reservations/{id}', () => {
     ]);
   });
 
-  it('leaves nothing where there is no grace', async () => {
+  it('frees the name immediately without a grace period', async () => {
     names.grace_days = 0;
     const { id } = await reserve(fixture.alice, shop);
     expect([await release(fixture.alice, id), await release(fixture.alice, id)]).toEqual([204, 404]);

@@ -1,4 +1,4 @@
-// Names and ports of an account over HTTP.
+// Routes for an account's names and ports.
 import { z } from '@hono/zod-openapi';
 import { newReservation, reservation, reservations } from '@tunnel/contract';
 import type { NameSettings } from '../../../services/names/name-rows.ts';

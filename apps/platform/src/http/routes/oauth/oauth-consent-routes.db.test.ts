@@ -27,7 +27,7 @@ let site: Server;
 let clientId: string;
 let bearer: Record<string, string>;
 
-/** The site of a program: its document, and one that lists a script. */
+/** Starts the site of a client with a valid document, and a document with a script as redirect URI. */
 const startSite = async (): Promise<string> => {
   site = createServer(({ url, headers }, response) => {
     const redirect_uris = url === '/script.json' ? ['javascript:alert(1)//<b>'] : ['http://127.0.0.1/cb?x=1'];
@@ -77,7 +77,7 @@ const queryOf = (change: Record<string, string | undefined> = {}): string => {
   return query.toString();
 };
 
-/** Each from a network of its own: attempts are counted. */
+/** Number of networks used so far. Every request comes from a separate network, because attempts are counted per network. */
 let networks = 0;
 const authorize = (change?: Record<string, string | undefined>): Promise<Response> => {
   networks += 1;
@@ -87,7 +87,7 @@ const authorize = (change?: Record<string, string | undefined>): Promise<Respons
 
 const CONSENT = /^\/app\/consent\?request=(ask_[0-9A-Za-z]{20})$/;
 
-/** The id of a request that was taken. */
+/** Returns the ID of an accepted authorization request. */
 const asked = async (change?: Record<string, string | undefined>): Promise<string> => {
   const answer = await authorize(change);
   expect([answer.status, await answer.text()]).toEqual([303, '']);
@@ -104,7 +104,7 @@ const landing = async (answer: Response): Promise<URL> => {
 const codeOf = async (answer: Response) => ((await answer.json()) as { code: string }).code;
 
 describe('GET /oauth/authorize', () => {
-  it('keeps a request that is in order, and leads to the consent page', async () => {
+  it('stores a valid request and redirects to the consent page', async () => {
     const id = await asked();
     const shown = (await (await show(id)).json()) as OauthRequest;
     expect(oauthRequest.parse(shown)).toEqual({
@@ -125,7 +125,7 @@ describe('GET /oauth/authorize', () => {
     [{ scope: 'everything' }, 'invalid_scope'],
     [{ resource: undefined }, 'invalid_target'],
     [{ resource: 'https://other.example/mcp' }, 'invalid_target'],
-  ])('tells the client what is wrong with it: %j', async (change, error) => {
+  ])('redirects to the client with the error: %j', async (change, error) => {
     const answer = await authorize(change);
     const to = new URL(answer.headers.get('location') ?? '');
     expect([answer.status, to.origin + to.pathname]).toEqual([303, 'http://127.0.0.1:49152/cb']);
@@ -134,7 +134,7 @@ describe('GET /oauth/authorize', () => {
     expect(error_description).toMatch(/^[ -~]+$/);
   });
 
-  it('says a state again that it would not keep', async () => {
+  it('returns the state to the client even if invalid', async () => {
     const answer = await authorize({ state: 'a\0b' });
     const { searchParams } = new URL(answer.headers.get('location') ?? '');
     expect([searchParams.get('error'), searchParams.get('state')]).toEqual(['invalid_request', 'a\0b']);
@@ -151,7 +151,7 @@ describe('GET /oauth/authorize', () => {
       { redirect_uri: 'http://127.0.0.1:49152/other', response_type: 'token' },
       'The redirect_uri is not registered for the client.',
     ],
-  ])('says on a page what cannot be trusted, and leads nobody on: %j', async (change, reason) => {
+  ])('shows an error page without a redirect for an untrusted client: %j', async (change, reason) => {
     const answer = await authorize(change);
     expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
     expect(answer.headers.get('content-type')).toMatch(/^text\/html/);
@@ -159,7 +159,7 @@ describe('GET /oauth/authorize', () => {
     expect(await answer.text()).toContain(`<p>${reason}</p>`);
   });
 
-  it('quotes a stranger as text', async () => {
+  it('escapes HTML of a client in the error page', async () => {
     const answer = await authorize({ client_id: clientId.replace('client.json', 'script.json') });
     expect(answer.status).toBe(400);
     const text = await answer.text();
@@ -167,7 +167,7 @@ describe('GET /oauth/authorize', () => {
     expect(text).not.toContain('<b>');
   });
 
-  it('is answered 50 times a minute and network, then 429 with a page', async () => {
+  it('returns 429 with a page after 50 requests a minute from one network', async () => {
     const answers: Response[] = [];
     const ask = async () => {
       fixture.accounts.peer = '10.255.0.1';
@@ -182,7 +182,7 @@ describe('GET /oauth/authorize', () => {
     expect(text).toContain(`<p>Reload this page in ${last?.headers.get('retry-after')} s.</p>`);
   });
 
-  it('keeps a bounded number of requests: the oldest gives way', async () => {
+  it('evicts the oldest request over the maximum number of stored requests', async () => {
     const { db } = fixture.accounts.database;
     const id = await asked();
     await sql`
@@ -198,7 +198,7 @@ describe('GET /oauth/authorize', () => {
 });
 
 describe('POST /oauth/requests/{id}/decision', () => {
-  it('429: the account has made too much today; to deny is never refused', async () => {
+  it('returns 429 for an approval over the daily limit, but always accepts a denial', async () => {
     const { db } = fixture.accounts.database;
     const today = new Date(fixture.accounts.clock.now()).toISOString().slice(0, 10);
     const set = (created_count: number) => db.updateTable('users').set({ created_on: today, created_count }).execute();
@@ -210,7 +210,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     await set(0);
   });
 
-  it('allowed: a code that the program redeems with its verifier, for what was allowed', async () => {
+  it('returns a code on approval, which the client redeems with its verifier for the approved scopes', async () => {
     const to = await landing(await decide(await asked(), { allow: true, scopes: ['tunnels:read'] }));
     const { code = '', ...params } = Object.fromEntries(to.searchParams);
     expect([to.origin + to.pathname, params]).toEqual([
@@ -231,7 +231,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     ).not.toContain(code);
   });
 
-  it('a code lives for a minute', async () => {
+  it('returns a code that expires after a minute', async () => {
     const to = await landing(await decide(await asked(), { allow: true }));
     const code = to.searchParams.get('code') ?? '';
     await fixture.accounts.clock.advance(OAUTH_CODE_MS);
@@ -239,7 +239,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     expect((await fixture.token({ ...form, code_verifier: verifier })).status).toBe(400);
   });
 
-  it('denied: the client hears so, and nothing is granted', async () => {
+  it('redirects with access_denied on denial, and creates no grant', async () => {
     const grants = () => fixture.accounts.database.db.selectFrom('oauth_grants').select('id').execute();
     const before = await grants();
     const to = await landing(await decide(await asked({ state: undefined }), { allow: false, scopes: [] }));
@@ -247,7 +247,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     expect(await grants()).toEqual(before);
   });
 
-  it('is made once, also by two at once', async () => {
+  it('succeeds once, even for concurrent decisions', async () => {
     const id = await asked();
     const both = await Promise.all([decide(id, { allow: true }), decide(id, { allow: false })]);
     expect(sortedStatuses(both)).toEqual([200, 404]);
@@ -260,7 +260,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     [{ allow: true, scopes: ['tunnels:read', 'requests:read'] }, 'scopes: requests:read was not requested'],
     [{ allow: 'yes' }, 'allow: must be a boolean, not string'],
     [{}, 'allow: is missing'],
-  ])('that cannot be is refused, and may be made again: %j', async (body, reason) => {
+  ])('returns 400 for an invalid decision, and leaves the request open: %j', async (body, reason) => {
     const id = await asked();
     const answer = await decide(id, body);
     expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([
@@ -270,14 +270,14 @@ describe('POST /oauth/requests/{id}/decision', () => {
     expect((await decide(id, { allow: false })).status).toBe(200);
   });
 
-  it('comes too late after ten minutes', async () => {
+  it('returns 404 after ten minutes', async () => {
     const id = await asked();
     await fixture.accounts.clock.advance(OAUTH_REQUEST_MS);
     ({ bearer } = await fixture.accounts.logIn(EMAIL));
     expect([(await show(id)).status, (await decide(id, { allow: true })).status]).toEqual([404, 404]);
   });
 
-  it('is the user’s alone: no bearer is 401, a cookie is none', async () => {
+  it("requires the user's access token; a cookie is not enough", async () => {
     const id = await asked();
     const { cookie } = await fixture.accounts.logIn(EMAIL);
     const path = `/oauth/requests/${id}/decision`;
@@ -287,10 +287,10 @@ describe('POST /oauth/requests/{id}/decision', () => {
     for (const odd of ['%00', 'ask_%F0%9F', 'ask_', 'x'.repeat(500)]) expect((await show(odd)).status).toBe(404);
   });
 
-  it('is not that of a log-in that a new password has ended meanwhile: it would outlive all that the password ended', async () => {
+  it("returns 401 if the user's password was reset in another process, so that no grant outlives the reset", async () => {
     const { db } = fixture.accounts.database;
     const id = await asked();
-    // This process has just asked for the account; another one resets the password.
+    // This process has just cached the account, and another process resets the password.
     expect((await show(id)).status).toBe(200);
     const userId = await fixture.userId(EMAIL);
     const setEpoch = (change: number) =>
@@ -304,7 +304,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     expect((await decide(id, { allow: false })).status).toBe(200);
   });
 
-  it('over a hundred connected programs the one that was used longest ago ends', async () => {
+  it('ends the least recently used of a hundred grants when a new app connects', async () => {
     const { db } = fixture.accounts.database;
     const userId = await fixture.userId(EMAIL);
     const at = new Date(fixture.accounts.clock.now());
@@ -320,7 +320,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     expect(ended).toEqual([{ id: oldest }]);
   });
 
-  it('over a hundred connected programs that were all used this very moment, it is not the new one that ends', async () => {
+  it('keeps the new grant if all hundred older grants were used at the same moment', async () => {
     const { db } = fixture.accounts.database;
     const user_id = await fixture.userId(EMAIL);
     const at = new Date(fixture.accounts.clock.now());
@@ -331,7 +331,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
       resource: RESOURCE,
       created_at: at,
       last_used_at: at,
-      // Lower than any that the database gives: by their ids it would be the new one.
+      // IDs lower than any generated ID: sorted by ID, the new grant would end.
       id: `00000000-0000-0000-0000-${`${nr}`.padStart(12, '0')}`,
     }));
     await db.insertInto('oauth_grants').values(many).execute();
@@ -341,10 +341,10 @@ describe('POST /oauth/requests/{id}/decision', () => {
   });
 });
 
-describe('a client that the operator registered', () => {
+describe('an OAuth client registered by the operator', () => {
   const redirectUris = ['https://ide.example/cb', 'http://localhost/cb'];
 
-  it('asks without a document, until it is revoked; what it was allowed ends then', async () => {
+  it('needs no client document, and loses its requests and grants when revoked', async () => {
     const context = fixture.accounts.context;
     const { id } = await createOauthClient(context, OPERATOR, { name: ' Acme\nIDE ', redirectUris });
     const change = { client_id: id, redirect_uri: 'https://ide.example/cb' };
@@ -369,7 +369,7 @@ describe('a client that the operator registered', () => {
     expect(await revokeOauthClient(context, OPERATOR, id)).toEqual({ id, name: 'Acme IDE', grantsEnded: 1 });
     expect((await show(waiting)).status).toBe(404);
     expect((await authorize(change)).status).toBe(400);
-    // Checked before the end, and kept after it.
+    // Restores the request, as if it had been checked before the revocation and stored after it.
     await fixture.accounts.database.db
       .insertInto('oauth_requests')
       .values(late as NonNullable<typeof late>)
@@ -390,7 +390,7 @@ describe('a client that the operator registered', () => {
       { name: 'x', redirectUris: [...redirectUris, 'cursor://cb'] },
       'the redirect URI cursor://cb is neither https nor http on localhost',
     ],
-  ])('is refused: %j', async (input, reason) => {
+  ])('is rejected if invalid: %j', async (input, reason) => {
     await expect(createOauthClient(fixture.accounts.context, OPERATOR, input)).rejects.toMatchObject({
       code: 'OAUTH_CLIENT_INVALID',
       values: { reason },

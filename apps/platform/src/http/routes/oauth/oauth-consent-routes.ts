@@ -1,4 +1,4 @@
-// Programs that ask to be connected, over HTTP: the request that a browser brings, and what its user sees of it and decides.
+// Routes for connecting a program (OAuth): the authorization request brought by a browser, and the user's view and decision.
 import { createRoute, z } from '@hono/zod-openapi';
 import { apiErrorHeaders, oauthDecided, oauthDecision, oauthRequest } from '@tunnel/contract';
 import { type ErrorCode, Fault } from '@tunnel/errors';
@@ -96,7 +96,7 @@ export interface OauthConsentDeps extends UserRouteContext, Pick<AuthorizeContex
 }
 
 export const addOauthConsentRoutes = (app: PlatformApp, deps: OauthConsentDeps): void => {
-  // Not read by a schema: what is wrong with a query is for the client to hear, at its redirect URI.
+  // The query is not validated by a schema, because errors in the query must be reported to the client, at its redirect URI.
   app.openAPIRegistry.registerPath(authorizeRoute);
   app.get('/oauth/authorize', (context) => answerAuthorize(context, deps));
   app.use('/oauth/requests/*', deps.requireUser);
@@ -109,7 +109,7 @@ export const addOauthConsentRoutes = (app: PlatformApp, deps: OauthConsentDeps):
   });
 };
 
-/** A person sits in front of it: these are pages. */
+/** Errors of an authorization request shown to the user as a page, without a redirect. */
 const ON_A_PAGE: ReadonlySet<ErrorCode> = new Set([
   'OAUTH_CLIENT_REFUSED',
   'OAUTH_CLIENTS_BUSY',

@@ -1,4 +1,4 @@
-// Tokens at doors that they are not for, and after what ends them.
+// OAuth tokens at endpoints of other kinds, and the events that end tokens.
 
 import { OAUTH_SCOPES } from '@tunnel/contract';
 import { SCOPES } from '@tunnel/mcp/tools';
@@ -24,7 +24,7 @@ afterAll(() => fixture.close());
 const connect = async (who = email) => fixture.tokens((await fixture.allow(who)).form);
 const asBearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** With a right signature, and claims of the test's choice. */
+/** Creates a token with a valid signature and claims chosen by the test. */
 const forge = async (changes: Record<string, unknown>): Promise<string> => {
   const { accounts } = fixture;
   const [row] = await signingKeyRows(accounts.database.db, accounts.clock.now());
@@ -47,8 +47,8 @@ const forge = async (changes: Record<string, unknown>): Promise<string> => {
   return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid: row?.kid ?? '' }).sign(key);
 };
 
-describe('a token for /mcp', () => {
-  it('opens no other path', async () => {
+describe('an access token for /mcp', () => {
+  it('is rejected on every path except /mcp', async () => {
     const { access_token } = await connect();
     for (const path of ['/auth/me', '/auth/sessions', '/oauth/grants']) {
       const answer = await fixture.accounts.ask('GET', path, undefined, asBearer(access_token));
@@ -59,7 +59,7 @@ describe('a token for /mcp', () => {
     expect(await fixture.scopesAtMcp(access_token)).not.toBeNull();
   });
 
-  it('is not that of a log-in', async () => {
+  it('differs from a sign-in token, which /mcp rejects', async () => {
     const { bearer } = await fixture.accounts.logIn(email);
     expect(await fixture.scopesAtMcp(bearer['authorization']?.slice('Bearer '.length) ?? '')).toBeNull();
   });
@@ -78,16 +78,16 @@ describe('a token for /mcp', () => {
     ['no client', { client_id: undefined }],
     ['no scope', { scope: undefined }],
     ['a user that is not there', { sub: '00000000-0000-4000-8000-000000000000' }],
-  ])('is refused with %s', async (_what, changes) => {
+  ])('is rejected with %s', async (_what, changes) => {
     expect(await fixture.scopesAtMcp(await forge({}))).toEqual(['tunnels:read']);
     expect(await fixture.scopesAtMcp(await forge(changes))).toBeNull();
   });
 
-  it('is refused when it is none, or far too long', async () => {
+  it('is rejected if malformed or far too long', async () => {
     for (const token of ['', 'x', 'a.b.c', 'a'.repeat(100_000)]) expect(await fixture.scopesAtMcp(token)).toBeNull();
   });
 
-  it('runs out after 15 minutes, also when it was known', async () => {
+  it('expires after 15 minutes, even if cached', async () => {
     const { access_token } = await connect();
     await fixture.accounts.clock.advance(LIMITS.ACCESS_TOKEN_SECS * 1000 - 1000);
     expect(await fixture.scopesAtMcp(access_token)).not.toBeNull();
@@ -95,12 +95,12 @@ describe('a token for /mcp', () => {
     expect(await fixture.scopesAtMcp(access_token)).toBeNull();
   });
 
-  it('has the scopes that tools have, and no other word', async () => {
+  it('grants only known scopes, which equal the scopes of the tools', async () => {
     expect([...OAUTH_SCOPES]).toEqual([...SCOPES]);
     expect(await fixture.scopesAtMcp(await forge({ scope: 'admin tunnels:close *' }))).toEqual(['tunnels:close']);
   });
 
-  it('asks the database at most once in two seconds for the grant, and for the account', async () => {
+  it('causes at most one query for the grant and one for the account in two seconds', async () => {
     const { access_token } = await connect();
     await fixture.accounts.clock.advance(2000);
     let queries = 0;
@@ -112,7 +112,7 @@ describe('a token for /mcp', () => {
   });
 });
 
-describe('what ends all grants of an account', () => {
+describe('every grant of an account ends with', () => {
   const person = async (address: string) => {
     await fixture.accounts.signUp(address);
     return { tokens: await connect(address), bearer: (await fixture.accounts.logIn(address)).bearer };
@@ -124,14 +124,14 @@ describe('what ends all grants of an account', () => {
   const grantsOf = async (bearer: Record<string, string>): Promise<unknown> =>
     (await fixture.accounts.ask('GET', '/oauth/grants', undefined, bearer)).json();
 
-  it('a password that is changed', async () => {
+  it('a changed password', async () => {
     const { tokens, bearer } = await person('change@example.com');
     const change = { current_password: PASSWORD, new_password: 'another horse battery' };
     expect((await fixture.accounts.post('/auth/password', change, bearer)).status).toBe(200);
     await expectEnded(tokens);
   });
 
-  it('a password that is reset, also for a code that waits', async () => {
+  it('a password reset, including pending codes', async () => {
     const address = 'reset@example.com';
     const { tokens } = await person(address);
     const { form } = await fixture.allow(address);
@@ -145,7 +145,7 @@ describe('what ends all grants of an account', () => {
     expect(await grantsOf(bearer)).toEqual({ grants: [] });
   });
 
-  it('a suspension, which is told; the end of it brings nothing back', async () => {
+  it('a suspension, which is named in the error, and stay ended afterwards', async () => {
     const address = 'suspended@example.com';
     const { tokens } = await person(address);
     await suspend(fixture.accounts.context, OPERATOR, address);
@@ -158,7 +158,7 @@ describe('what ends all grants of an account', () => {
     await expectEnded(tokens);
   });
 
-  it('the deletion of the account: nothing of them is left', async () => {
+  it('the deletion of the account, which also deletes the rows', async () => {
     const { tokens, bearer } = await person('deleted@example.com');
     const userId = await fixture.userId('deleted@example.com');
     const answer = await fixture.accounts.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
@@ -178,7 +178,7 @@ describe('connected apps', () => {
   const disconnect = (bearer: Record<string, string>, id: string) =>
     fixture.accounts.ask('DELETE', `/oauth/grants/${id}`, undefined, bearer);
 
-  it('come with the word that /mcp is switched off, where it is, so that nobody is shown its address', async () => {
+  it('are listed with mcp: false if /mcp is switched off, so that the dashboard hides its address', async () => {
     await fixture.accounts.signUp('off@example.com');
     const { bearer } = await fixture.accounts.logIn('off@example.com');
     expect(await list(bearer)).toEqual({ grants: [] });
@@ -190,12 +190,12 @@ describe('connected apps', () => {
     }
   });
 
-  it('are those of the caller that came for their token, the one used last first', async () => {
+  it('are listed for the caller once the code was redeemed, most recently used first', async () => {
     const address = 'lists@example.com';
     await fixture.accounts.signUp(address);
     const { bearer } = await fixture.accounts.logIn(address);
     expect(await list(bearer)).toEqual({ grants: [] });
-    // The third never comes.
+    // The third app never redeems its code.
     const [first, second] = [
       await fixture.allow(address),
       await fixture.allow(address, { scope: 'tunnels:close', clientId: 'https://other.example/c' }),
@@ -220,7 +220,7 @@ describe('connected apps', () => {
     expect((await list(bearer)).grants.map(({ id }) => id)).toEqual([first.grantId, second.grantId]);
   });
 
-  it('are refused at once when they are disconnected, and within two seconds elsewhere', async () => {
+  it('are rejected immediately after disconnecting, and within two seconds in other processes', async () => {
     const { bearer } = await fixture.accounts.logIn(email);
     const { grantId, form } = await fixture.allow(email);
     const { access_token, refresh_token } = await fixture.tokens(form);
@@ -238,7 +238,7 @@ describe('connected apps', () => {
     expect(row).toMatchObject({ actor: `user:${userId}`, user_id: userId, details: { grant_id: grantId } });
   });
 
-  it('are 404 for another account, a second time, and for what is no id', async () => {
+  it('return 404 when disconnected by another account, a second time, or by an invalid ID', async () => {
     await fixture.accounts.signUp('eve@example.com');
     const eve = (await fixture.accounts.logIn('eve@example.com')).bearer;
     const { bearer } = await fixture.accounts.logIn(email);

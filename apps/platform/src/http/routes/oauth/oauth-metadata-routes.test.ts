@@ -16,12 +16,12 @@ const SERVER = '/.well-known/oauth-authorization-server';
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const SCOPES = ['tunnels:read', 'requests:read', 'requests:replay', 'tunnels:close'];
 
-describe('the metadata', () => {
+describe('OAuth metadata', () => {
   it.each([
     ['https://tunnel.example', 'https://tunnel.example'],
     ['https://tunnel.example/', 'https://tunnel.example'],
     ['https://tunnel.example/base/', 'https://tunnel.example/base'],
-  ])('of %s has addresses without a slash too many', async (publicUrl, issuer) => {
+  ])('of %s has URLs without a doubled slash', async (publicUrl, issuer) => {
     const app = appOf(publicUrl);
     expect(await (await app.request(SERVER)).json()).toEqual({
       issuer,
@@ -48,13 +48,13 @@ describe('the metadata', () => {
     }
   });
 
-  it('describes no /mcp that is switched off', async () => {
+  it('omits /mcp if it is switched off', async () => {
     const app = appOf('https://tunnel.example', false);
     for (const path of [RESOURCE, `${RESOURCE}/mcp`]) expect((await app.request(path)).status).toBe(404);
     expect((await app.request(SERVER)).status).toBe(200);
   });
 
-  it('may be read by pages of anybody, also with a header of their own', async () => {
+  it('is readable from any origin, even with a custom request header', async () => {
     const app = appOf('https://tunnel.example');
     for (const path of [SERVER, RESOURCE, `${RESOURCE}/mcp`]) {
       const answer = await app.request(path, { headers: { origin: 'https://host.example' } });

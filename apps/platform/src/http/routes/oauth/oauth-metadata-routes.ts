@@ -1,4 +1,4 @@
-// What programs read before they ask for anything: where the authorization server is, what it can do, and what it guards.
+// Metadata documents for OAuth clients: the address and abilities of the authorization server, and the protected resource.
 import { createRoute } from '@hono/zod-openapi';
 import { OAUTH_SCOPES, oauthResource, oauthServer } from '@tunnel/contract';
 import type { MiddlewareHandler } from 'hono';
@@ -31,13 +31,13 @@ const serverRoute = createRoute({
   responses: { 200: json(oauthServer, 'The metadata, readable from any origin.') },
 });
 
-/** Public words that no cookie changes: pages of anybody may read them. */
+/** Middleware that allows pages from any origin to read the response, which is public and independent of cookies. */
 export const forAnyPage: MiddlewareHandler<PlatformEnv> = async (context, next) => {
   context.header('access-control-allow-origin', '*');
   await next();
 };
 
-/** Hosts in a browser send a header of MCP along, so their browser asks first whether they may. */
+/** Headers for CORS preflight requests. MCP hosts in a browser send an MCP header, for which the browser first asks permission. */
 const PREFLIGHT = {
   'access-control-allow-methods': 'GET, HEAD',
   'access-control-allow-headers': '*',
@@ -70,7 +70,7 @@ export const addOauthMetadataRoutes = (
     authorization_response_iss_parameter_supported: true as const,
     scopes_supported: [...OAUTH_SCOPES],
   };
-  // A resource that is switched off is not described: programs would be led to a 404.
+  // If /mcp is disabled, the resource is not described, because programs would only be led to a 404.
   const resourcePaths = hasMcp ? [RESOURCE_PATH, `${RESOURCE_PATH}/mcp`] : [];
   for (const path of [...resourcePaths, SERVER_PATH]) {
     app.use(path, forAnyPage);

@@ -25,7 +25,7 @@ const auditOf = async (grantId: string) =>
   (await fixture.accounts.auditOf('oauth.revoked')).filter(({ details }) => details['grant_id'] === grantId);
 
 describe('POST /oauth/token with a code', () => {
-  it('gives an access token for /mcp that the published keys verify, and a refresh token', async () => {
+  it('returns a refresh token, and an access token for /mcp that verifies against the published keys', async () => {
     const { grantId, form } = await fixture.allow(email);
     const answer = await fixture.token({ ...form, resource: RESOURCE });
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
@@ -56,7 +56,7 @@ describe('POST /oauth/token with a code', () => {
     expect(await fixture.scopesAtMcp(token)).toEqual(['tunnels:read', 'requests:read']);
   });
 
-  it('keeps neither code nor refresh token in clear', async () => {
+  it('stores neither code nor refresh token in plain text', async () => {
     const { form } = await fixture.allow(email);
     const { refresh_token } = await fixture.tokens(form);
     const { db } = fixture.accounts.database;
@@ -81,19 +81,19 @@ describe('POST /oauth/token with a code', () => {
     ['no client', { client_id: undefined }, 'invalid_request'],
     ['no grant type', { grant_type: undefined }, 'invalid_request'],
     ['another grant type', { grant_type: 'client_credentials' }, 'unsupported_grant_type'],
-  ])('refuses %s, and does not use the code up', async (_what, change, error) => {
+  ])('rejects %s without using up the code', async (_what, change, error) => {
     const { form } = await fixture.allow(email);
     expect(await refusalOf(await fixture.token({ ...form, ...change }))).toEqual([400, error]);
     expect((await fixture.token(form)).status).toBe(200);
   });
 
-  it('refuses one that is a minute old', async () => {
+  it('rejects a code after a minute', async () => {
     const { form } = await fixture.allow(email);
     await fixture.accounts.clock.advance(60_000);
     expect(await refusalOf(await fixture.token(form))).toEqual([400, 'invalid_grant']);
   });
 
-  it('ends the grant when a code comes twice, whoever brings it, and the tokens that it gave', async () => {
+  it('ends the grant and its tokens if a code is used twice, by any client', async () => {
     const { grantId, form } = await fixture.allow(email);
     const { access_token, refresh_token } = await fixture.tokens(form);
     expect(await fixture.scopesAtMcp(access_token)).not.toBeNull();
@@ -104,7 +104,7 @@ describe('POST /oauth/token with a code', () => {
     expect(await auditOf(grantId)).toMatchObject([{ actor: 'system', details: { reason: 'code-reused' } }]);
   });
 
-  it('gives tokens once to many who come at once with one code, and the grant ends', async () => {
+  it('redeems a code once under concurrent requests, and ends the grant because of the reuse', async () => {
     const { grantId, form } = await fixture.allow(email);
     const answers = await Promise.all(Array.from({ length: 8 }, () => fixture.token(form)));
     const good = answers.filter(({ status }) => status === 200);
@@ -120,14 +120,14 @@ describe('POST /oauth/token with a code', () => {
     ['a field twice', 'grant_type=refresh_token&client_id=a&client_id=b&refresh_token=x', undefined],
     ['nothing', '', undefined],
     ['odd bytes', '%00=%ff&grant_type=%00', undefined],
-  ])('refuses %s in the words of RFC 6749', async (_what, body, type) => {
+  ])('rejects %s with an error of RFC 6749', async (_what, body, type) => {
     const answer = await fixture.sendRaw('/oauth/token', body, type);
     expect(answer.status).toBe(400);
     const refusal = (await answer.json()) as object;
     expect(Object.keys(refusal)).toEqual(['error', 'error_description']);
   });
 
-  it('refuses the eleventh of an address in a minute with 429', async () => {
+  it('returns 429 for the eleventh request of an address within a minute', async () => {
     const limited = await openOauth({ settings: { limits: { auth_per_minute: 10, auth_per_account_per_minute: 5 } } });
     const statuses: number[] = [];
     for (let n = 0; n < 11; n += 1) statuses.push((await limited.token({})).status);
@@ -139,13 +139,13 @@ describe('POST /oauth/token with a code', () => {
 describe('POST /oauth/token with a refresh token', () => {
   const connect = async () => fixture.tokens((await fixture.allow(email)).form);
 
-  it('gives new tokens, of all scopes or of fewer; the next one may have all again', async () => {
+  it('returns new tokens for all or fewer scopes; fewer scopes do not limit the next refresh', async () => {
     const first = await connect();
     const fewer = await fixture.tokens(fixture.refreshForm(first.refresh_token, { scope: 'requests:read' }));
     expect([fewer.scope, await fixture.scopesAtMcp(fewer.access_token)]).toEqual(['requests:read', ['requests:read']]);
     const all = await fixture.tokens(fixture.refreshForm(fewer.refresh_token, { resource: RESOURCE }));
     expect(all.scope).toBe('tunnels:read requests:read');
-    // Spaces are as little as at the authorization.
+    // Extra spaces in a scope are ignored, as at the authorization endpoint.
     const odd = await fixture.tokens(
       fixture.refreshForm(all.refresh_token, { scope: ' requests:read  tunnels:read ' }),
     );
@@ -161,21 +161,21 @@ describe('POST /oauth/token with a refresh token', () => {
     ['another resource', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
     ['an unknown token', { refresh_token: 'x'.repeat(43) }, 'invalid_grant'],
     ['no token', { refresh_token: undefined }, 'invalid_request'],
-  ])('refuses %s, and does not use the token up', async (_what, change, error) => {
+  ])('rejects %s without using up the token', async (_what, change, error) => {
     const { refresh_token } = await connect();
     expect(await refusalOf(await fixture.token(fixture.refreshForm(refresh_token, change)))).toEqual([400, error]);
     await fixture.accounts.clock.advance(LIMITS.REFRESH_GRACE_MS + 1);
     expect((await fixture.token(fixture.refreshForm(refresh_token))).status).toBe(200);
   });
 
-  it('takes one again within 10 s of its use, 5 times; then it ends the grant', async () => {
+  it('accepts a used token 5 more times within 10 s, and ends the grant on the next use', async () => {
     const { refresh_token } = await connect();
     const statuses: number[] = [];
     for (let n = 0; n < 7; n += 1) statuses.push((await fixture.token(fixture.refreshForm(refresh_token))).status);
     expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 400]);
   });
 
-  it('ends the grant when one comes long after its use: a copy is about', async () => {
+  it('ends the grant if a token is reused after the grace time, because the token was copied', async () => {
     const { form, grantId } = await fixture.allow(email);
     const first = await fixture.tokens(form);
     const second = await fixture.tokens(fixture.refreshForm(first.refresh_token));
@@ -189,13 +189,13 @@ describe('POST /oauth/token with a refresh token', () => {
     expect(await auditOf(grantId)).toMatchObject([{ actor: 'system', details: { reason: 'token-reused' } }]);
   });
 
-  it('refuses one after 30 days without use', async () => {
+  it('rejects a token after 30 days without use', async () => {
     const { refresh_token } = await connect();
     await fixture.accounts.clock.advance(LIMITS.REFRESH_TOKEN_SECS * 1000);
     expect(await refusalOf(await fixture.token(fixture.refreshForm(refresh_token)))).toEqual([400, 'invalid_grant']);
   });
 
-  it('is no refresh token of the dashboard, nor the other way round', async () => {
+  it('rejects refresh tokens of the dashboard, and the dashboard rejects refresh tokens of apps', async () => {
     const { refresh_token } = await connect();
     expect((await fixture.accounts.refresh(`refresh_token=${refresh_token}`)).status).toBe(401);
     const { cookie } = await fixture.accounts.logIn(email);
@@ -217,7 +217,7 @@ describe('POST /oauth/revoke', () => {
     expect(await auditOf(grantId)).toMatchObject([{ actor, details: { reason: 'client', client_id: CLIENT_ID } }]);
   });
 
-  it('answers 200 to anything else, and ends nothing', async () => {
+  it('returns 200 for any other token and ends no grant', async () => {
     const { refresh_token, access_token } = await fixture.tokens((await fixture.allow(email)).form);
     const { bearer } = await fixture.accounts.logIn(email);
     const login = bearer['authorization']?.slice('Bearer '.length);

@@ -1,4 +1,5 @@
-// Tokens and grants over HTTP: programs come with forms and are answered in the words of RFC 6749, people see what they connected.
+// Routes for OAuth tokens and grants. Programs send forms and get responses as defined in RFC 6749; users list and revoke their connected
+// apps.
 import { createRoute, z } from '@hono/zod-openapi';
 import {
   type OauthError,
@@ -29,7 +30,10 @@ const formBody = <T extends z.ZodType>(schema: T) => ({
   content: { 'application/x-www-form-urlencoded': { schema } },
 });
 
-/** Described alone, as the next one: what is wrong with a form is told as RFC 6749 has it, not as the rest of the API does. */
+/**
+ * Route registered only for the API documentation, like the next route. Errors in a form are reported as defined in RFC 6749, unlike in
+ * the rest of the API.
+ */
 const tokenRoute = createRoute({
   method: 'post',
   path: '/oauth/token',
@@ -115,7 +119,7 @@ export const addOauthTokenRoutes = (app: PlatformApp, deps: OauthTokenRouteDeps)
 
 interface FormRefusal {
   readonly kind: 'refuse';
-  /** As RFC 6749 names it. */
+  /** Error code defined in RFC 6749. */
   readonly error: 'invalid_request' | 'unsupported_grant_type';
   readonly reason: string;
 }
@@ -143,7 +147,7 @@ const answerForm = async (context: TokenContext, fields: FormFields): Promise<To
   return refreshGrant(context, { ...shared, refreshToken: field('refresh_token'), scopes });
 };
 
-/** By the type of a grant. Its scopes are bound to a code, and may become fewer with a refresh token. */
+/** Required form fields by grant type. Scopes are not required: a code has fixed scopes, and a refresh token can only reduce the scopes. */
 const NEEDED: ReadonlyMap<string, readonly string[]> = new Map([
   ['authorization_code', ['client_id', 'code', 'redirect_uri', 'code_verifier']],
   ['refresh_token', ['client_id', 'refresh_token']],

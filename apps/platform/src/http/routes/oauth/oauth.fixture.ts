@@ -1,4 +1,4 @@
-// The authorization server beside the accounts of a fixture, with programs that were allowed something. Used by tests only.
+// Authorization server on top of the accounts fixture, with clients that received grants. For tests only.
 import { hash } from 'node:crypto';
 import type { OauthScope, OauthTokens } from '@tunnel/contract';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
@@ -17,16 +17,16 @@ export const RESOURCE = 'http://localhost:8080/mcp';
 
 export type FormValues = Readonly<Record<string, string | undefined>>;
 
-/** A code that a program got, and what it needs to use it. */
+/** An authorization code given to a client, with the data to redeem it. */
 export interface GivenCode {
   readonly grantId: string;
-  /** Complete: the form that redeems it. */
+  /** Complete form that redeems the code. */
   readonly form: FormValues;
 }
 
 export class OauthFixture {
   readonly accounts: AccountsFixture;
-  /** `[platform.mcp]`. */
+  /** Settings of `[platform.mcp]`. */
   readonly mcp = { enabled: true, calls_per_minute: 120 };
   readonly mcpTokens: SignedMcpTokens;
 
@@ -57,7 +57,7 @@ export class OauthFixture {
     return row.executeTakeFirstOrThrow();
   }
 
-  /** Its user decides on a request, as it is kept after it was checked. */
+  /** Approves an authorization request of a client as the user, starting from a request stored after its checks. */
   async allow(
     email: string,
     { scope = 'tunnels:read requests:read', clientId = CLIENT_ID }: { scope?: string; clientId?: string } = {},
@@ -101,7 +101,7 @@ export class OauthFixture {
     return this.send('/oauth/token', values);
   }
 
-  /** Of a form that is in order. */
+  /** Returns the tokens for a valid form. Throws if the request is refused. */
   async tokens(values: FormValues): Promise<OauthTokens> {
     const answer = await this.token(values);
     if (answer.status !== 200) throw new Error(`refused: ${await answer.text()}`);
@@ -112,7 +112,7 @@ export class OauthFixture {
     return { grant_type: 'refresh_token', refresh_token, client_id: CLIENT_ID, ...more };
   }
 
-  /** Whether /mcp would let it in, and with what. */
+  /** Returns the scopes with which /mcp accepts the token, or null if /mcp rejects the token. */
   async scopesAtMcp(token: string): Promise<readonly OauthScope[] | null> {
     return (await this.mcpTokens.check(token))?.scopes ?? null;
   }
@@ -122,7 +122,7 @@ export class OauthFixture {
   }
 }
 
-/** The status, and the word of RFC 6749. */
+/** Returns the status and the error code of RFC 6749. */
 export const refusalOf = async (answer: Response): Promise<[number, string]> => [
   answer.status,
   ((await answer.json()) as { error: string }).error,

@@ -1,15 +1,15 @@
-// A form as OAuth sends one (RFC 6749, 3.2): its fields by name, each at most once.
+// Parses a form as sent in OAuth requests (RFC 6749, 3.2): fields by name, without repeated fields.
 import { headerOf } from '@tunnel/http-shell';
 import type { Context } from 'hono';
 import type { PlatformEnv } from '../../shared/platform-env.ts';
 
-/** A field without a value is none. */
+/** Form fields by name. A field with an empty value counts as absent. */
 export type FormFields = ReadonlyMap<string, string>;
 
 export interface ReadForm {
-  /** For people; null: it can be read. */
+  /** Error message for people. Null if the form is valid. */
   readonly problem: string | null;
-  /** None of one that cannot be read. */
+  /** Fields of the form. Empty if the form is invalid. */
   readonly fields: FormFields;
 }
 
@@ -22,7 +22,8 @@ export const readForm = async (context: Context<PlatformEnv>): Promise<ReadForm>
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(await context.req.text())) {
     if (value === '') continue;
-    // One reader would take the first and another the last. Its name is a stranger's word, and not said again.
+    // A repeated field is ambiguous: one parser would take the first value, another the last. The name of the field comes from the caller
+    // and is not quoted.
     if (fields.has(name)) return unread('a field is given twice');
     fields.set(name, value);
   }

@@ -15,15 +15,15 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-describe('health', () => {
-  it('is well, without credentials', async () => {
+describe('health checks', () => {
+  it('return 200 without credentials', async () => {
     for (const path of ['/health', '/health/db']) {
       const answer = await fixture.ask(null, 'GET', path);
       expect([path, answer.status, await answer.json()]).toEqual([path, 200, { ok: true }]);
     }
   });
 
-  it('of the database is 503 with Retry-After when nobody answers there, and that of the process stays', async () => {
+  it('return 503 with Retry-After for an unreachable database, and still 200 for the process', async () => {
     const logger = createLogger({ level: 'silent', format: 'json' });
     const nowhere = new Database({ url: new Secret('postgres://postgres@127.0.0.1:1/none'), logger });
     const lost = await openPlatformFixture((app, deps) => addHealthRoutes(app, { ...deps, db: nowhere.db }));
@@ -38,11 +38,11 @@ describe('health', () => {
     }
   });
 
-  it('gives up on a database that is silent for a second, and asks it once for all who want to know', async () => {
+  it('give up on the database after a second, and share one query between concurrent callers', async () => {
     const clock = new FakeClock();
     const logger = createLogger({ level: 'silent', format: 'json' });
     const narrow = new Database({ url: fixture.database.url, logger, connections: 1 });
-    // Nobody gets the only connection.
+    // Takes the only connection of the pool.
     const only = await narrow.pool.connect();
     let released = false;
     try {
@@ -64,7 +64,7 @@ describe('health', () => {
 });
 
 describe('GET /load-balancing/groups', () => {
-  it('tells of pools in order, and of regions that did not answer', async () => {
+  it('lists groups in order, and regions that did not respond', async () => {
     const pool = (region_id: string, label: string) => ({
       protocol: 'http',
       label,

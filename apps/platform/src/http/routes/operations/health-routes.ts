@@ -1,4 +1,4 @@
-// Health probes over HTTP: of the process, and of its way to the database.
+// Routes for health checks: of the process, and of its connection to the database.
 import { createRoute } from '@hono/zod-openapi';
 import { okBody } from '@tunnel/contract';
 import { type Clock, SingleFlight } from '@tunnel/runtime';
@@ -9,9 +9,9 @@ import { withTimeout } from '../../../timeout.ts';
 import type { PlatformApp, RouteContext } from '../../shared/platform-env.ts';
 import { json, refused } from '../../shared/route-parts.ts';
 
-/** Of GET /health/db. */
+/** Time limit of the database probe of GET /health/db. */
 const DATABASE_PROBE_MS = 1000;
-/** How long an answer of GET /health/db is given again. */
+/** Time for which the result of GET /health/db is reused. */
 const DATABASE_PROBE_KNOWN_MS = 1000;
 
 const tags = ['health'];
@@ -43,7 +43,7 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
   });
 };
 
-/** Does the database answer, within a second? Probes that come while one is under way share it, and an answer counts for a second. */
+/** Checks whether the database responds within a second. Concurrent checks share a probe, and a result is reused for a second. */
 export class DatabaseProbe {
   readonly #db: Db;
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ export class DatabaseProbe {
       await sql`select 1`.execute(this.#db);
       return true;
     } catch {
-      // Whatever it is: a database that cannot say 1 is of no use.
+      // Every error counts as unavailable: a database that cannot run `select 1` is useless.
       return false;
     }
   }

@@ -1,5 +1,5 @@
-// The metrics over HTTP, for the operator: with the admin token, because behind a proxy everybody comes from this machine; and to the edge of the
-// same stack, which shows them beside its own.
+// Routes for metrics. The operator needs the admin token, because behind a proxy every request comes from this machine. The edge of the
+// same stack also reads the platform's metrics, to show them beside its own metrics.
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
@@ -15,7 +15,7 @@ export interface MetricsRouteDeps {
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** Below the link: after what checks the credential of edges. */
+/** Adds the routes. The route for edges must come after the middleware that checks the edge's credential. */
 export const addMetricsRoutes = (app: PlatformApp, { metrics, adminToken }: MetricsRouteDeps): void => {
   const show = async (context: Context<PlatformEnv>, text: Promise<string>): Promise<Response> =>
     context.body(await text, 200, { 'content-type': metrics.contentType });

@@ -1,4 +1,4 @@
-// The series of the platform, for Prometheus: counted where it happens, or asked of the database when somebody scrapes.
+// Prometheus metrics of the platform: counted at the source, or queried from the database at every scrape.
 import type { ToolName, ToolOutcome } from '@tunnel/mcp/tools';
 import { type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
 import { certificateFigures } from '../../../services/certificates/certificate-figures.ts';
@@ -7,22 +7,22 @@ import { countGrants } from '../../../services/oauth/grants.ts';
 import type { ServiceContext } from '../../../services/shared/service-context.ts';
 
 export interface ApiFigures {
-  /** Calls that were refused, by the reason. */
+  /** Number of refused calls by reason. */
   readonly refusals: Readonly<Record<string, number>>;
   readonly running: number;
   readonly waiting: number;
 }
 
 export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
-  /** The turns of API calls. */
+  /** Numbers of refused, running and waiting API calls. */
   readonly admission: ApiFigures;
-  /** null: `[acme]` is off. */
+  /** The certificate orders of this platform. Null if `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
 }
 
 export class PlatformMetrics {
   readonly #metrics: Metrics = createMetrics();
-  /** What an edge of the same stack shows by itself, too. */
+  /** Metrics that an edge of the same stack exports, too. Left out in the edge's scrape. */
   readonly #ownMetrics: Metrics = createMetrics();
   readonly #mcpCalls: Counter<string>;
 
@@ -44,13 +44,13 @@ export class PlatformMetrics {
     this.#mcpCalls.inc({ tool, outcome });
   }
 
-  /** Rejects while the database is away. */
+  /** Returns all metrics as text. Rejects while the database is unavailable. */
   async text(): Promise<string> {
     const own = (await this.#ownMetrics.text()).trim();
     return `${await this.textForEdge()}${own === '' ? '' : `${own}\n`}`;
   }
 
-  /** Of a stack: its edge shows this behind its own series. */
+  /** Returns the metrics that the edge of the same stack appends to its own metrics. */
   textForEdge(): Promise<string> {
     return this.#metrics.text();
   }

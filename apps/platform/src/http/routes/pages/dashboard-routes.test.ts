@@ -42,9 +42,9 @@ const get = async (path: string, headers: Record<string, string> = {}) => {
 
 const ASSET = '/app/assets/index-CelweEAm.js';
 
-describe('the page', () => {
+describe('the dashboard page', () => {
   it.each(['/app/', '/app/login', '/app/tunnels/6c1b8f5e', '/app/reset-password?token=a.b', '/app/index.html'])(
-    'is at %s',
+    'is served at %s',
     async (path) => {
       const { status, bytes, answer } = await get(path);
       expect([status, bytes.toString()]).toEqual([200, PAGE]);
@@ -53,7 +53,7 @@ describe('the page', () => {
     },
   );
 
-  it('lets nothing in from elsewhere, nor anything inline', async () => {
+  it('has a security policy without foreign or inline content', async () => {
     const { headers } = await ask('/app/');
     expect(headers.get('content-security-policy')).toBe(DASHBOARD_POLICY);
     expect(DASHBOARD_POLICY).not.toMatch(/unsafe|http|\*/);
@@ -64,29 +64,29 @@ describe('the page', () => {
     expect(headers.get('x-frame-options')).toBe('DENY');
   });
 
-  it('/app leads to it, with its query', async () => {
+  it('is the redirect target of /app, with the query kept', async () => {
     const answer = await ask('/app?next=x');
     expect([answer.status, answer.headers.get('location')]).toEqual([308, '/app/?next=x']);
   });
 
-  it('/ leads a browser to it, and programs to nothing', async () => {
+  it('is the redirect target of / for browsers, while programs get 404', async () => {
     const page = await ask('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
     expect([page.status, page.headers.get('location')]).toEqual([302, '/app/']);
     for (const accept of ['*/*', 'application/json', '']) expect((await ask('/', { accept })).status).toBe(404);
   });
 
-  it('is there while the database is away', async () => {
+  it('is served while the database is unavailable', async () => {
     const app = makeApp(folder, false);
     expect((await app.request('/app/login')).status).toBe(200);
     expect((await app.request(ASSET)).status).toBe(200);
   });
 
-  it('takes no other method', async () => {
+  it('returns 405 to other methods', async () => {
     const answer = await ask('/app/login', {}, 'POST');
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('without a build: one sentence', async () => {
+  it('returns 503 with one sentence if the dashboard is not built', async () => {
     const answer = await makeApp(join(folder, 'nowhere')).request('/app/');
     expect([answer.status, (await answer.text()).trim().split('\n')]).toEqual([
       503,
@@ -95,8 +95,8 @@ describe('the page', () => {
   });
 });
 
-describe('a file', () => {
-  it('whose name changes with its content is kept for ever', async () => {
+describe('a dashboard file', () => {
+  it('with a content hash in its name is immutable, other files are revalidated', async () => {
     const { answer } = await get(ASSET);
     expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     expect((await get('/app/start.js')).answer.headers.get('cache-control')).toBe('no-cache');
@@ -107,7 +107,7 @@ describe('a file', () => {
     ['gzip, deflate', 'gzip', gunzipSync],
     ['br;q=0, gzip;q=0.5', 'gzip', gunzipSync],
     ['*', 'br', brotliDecompressSync],
-  ] as const)('goes packed to whoever accepts %s', async (accepted, packing, unpack) => {
+  ] as const)('is sent compressed to clients that accept %s', async (accepted, packing, unpack) => {
     const { answer, bytes } = await get(ASSET, { 'accept-encoding': accepted });
     expect(answer.headers.get('content-encoding')).toBe(packing);
     expect(answer.headers.get('vary')).toBe('accept-encoding');
@@ -115,12 +115,12 @@ describe('a file', () => {
     expect(unpack(bytes).toString()).toBe(SCRIPT);
   });
 
-  it.each(['', 'identity', 'br;q=0', 'zstd'])('goes as it is to whoever accepts %j', async (accepted) => {
+  it.each(['', 'identity', 'br;q=0', 'zstd'])('is sent uncompressed to clients that accept %j', async (accepted) => {
     const { answer, bytes } = await get(ASSET, { 'accept-encoding': accepted });
     expect([answer.headers.get('content-encoding'), bytes.toString()]).toEqual([null, SCRIPT]);
   });
 
-  it('is not sent again to whoever has it, in the form that it was', async () => {
+  it('returns 304 for a cached version in the same encoding', async () => {
     const etagOf = async (encoding: string) =>
       (await ask(ASSET, { 'accept-encoding': encoding })).headers.get('etag') ?? '';
     const etag = await etagOf('br');
@@ -130,7 +130,7 @@ describe('a file', () => {
     expect([other.status, await etagOf('gzip')]).not.toEqual([304, etag]);
   });
 
-  it('has the same head for HEAD', async () => {
+  it('has the same headers for HEAD as for GET', async () => {
     const whole = await ask(ASSET);
     const head = await ask(ASSET, {}, 'HEAD');
     for (const name of ['content-length', 'etag', 'content-type', 'cache-control']) {
@@ -140,7 +140,7 @@ describe('a file', () => {
   });
 
   it.each(['/app/assets/index-AAAAAAAA.js', '/app/assets/', '/app/assets/x', '/app/gone.png', '/app/notes.txt'])(
-    'that is not there is 404: %s',
+    'that does not exist returns 404: %s',
     async (path) => {
       const answer = await ask(path, { accept: 'text/html' });
       expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([404, 'API_NOT_FOUND']);
@@ -148,7 +148,7 @@ describe('a file', () => {
   );
 });
 
-it('no path leads out of the folder', async () => {
+it('no path leads to a file outside of the dashboard folder', async () => {
   writeFileSync(join(folder, '../outside.js'), 'secret');
   const server = new HttpServer({
     host: '127.0.0.1',
@@ -178,7 +178,7 @@ it('no path leads out of the folder', async () => {
   }
 });
 
-/** The path as it stands: fetch would tidy it up. */
+/** Sends the path unchanged, because fetch would normalize it. */
 const rawGet = (port: number, path: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, agent: false }, (answer) => {

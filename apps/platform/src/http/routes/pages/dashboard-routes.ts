@@ -1,4 +1,4 @@
-// The dashboard over HTTP: its files, and its one page for every address below /app/ that is no file.
+// Routes for the dashboard: its files, and its single page for every other path below /app/.
 import { Fault } from '@tunnel/errors';
 import type { PlatformApp } from '../../shared/platform-env.ts';
 import { wantsPage } from './pages.ts';
@@ -7,7 +7,10 @@ import { readStaticFiles, type StaticFiles, sendFile } from './static-files.ts';
 const BASE = '/app/';
 const INDEX = 'index.html';
 
-/** Nothing from elsewhere, nothing inside the page itself: only files of ours, and calls to ourselves. */
+/**
+ * Content security policy of the dashboard. Forbids foreign and inline content, and allows only the platform's files and calls to the
+ * platform.
+ */
 export const DASHBOARD_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,7 +32,7 @@ const HEADERS = {
 
 const NOT_BUILT = 'The dashboard is not built. Run `npm run build` in the checkout and restart the server.\n';
 
-/** By path below /app/. null: there is no build. */
+/** Reads the dashboard's files, by path below /app/. Returns null if the dashboard has not been built. */
 export const readDashboard = (folder: string): StaticFiles | null => {
   const files = readStaticFiles(folder);
   return files.has(INDEX) ? files : null;
@@ -52,8 +55,8 @@ export const addDashboardRoutes = (app: PlatformApp, files: StaticFiles | null):
   });
 };
 
-/** Pages have no ending; a file that is gone must not be answered with a page. */
+/** Returns true for the path of a file, as opposed to a page. A missing file must get a 404, not the page. */
 const isAsset = (path: string): boolean => path.startsWith('assets/') || /\.\w+$/.test(path.split('/').at(-1) ?? '');
 
-/** What is served whatever the database does. */
+/** Returns true for the dashboard's paths, which are served even while the database is unavailable. */
 export const isDashboardPath = (path: string): boolean => path === '/' || path === '/app' || path.startsWith(BASE);

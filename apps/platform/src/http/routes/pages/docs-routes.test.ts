@@ -61,8 +61,8 @@ describe('GET /openapi.json', () => {
     expect([document.openapi, document.info.version]).toEqual(['3.1.0', '0.2.24']);
   });
 
-  it('has every operation that the app serves, also those that were added after it', () => {
-    // The page's own files are no part of the API.
+  it('lists every operation of the app, even those added later', () => {
+    // The files of the docs page are not part of the API.
     const served = app.routes
       .filter(({ method, path }) => method !== 'ALL' && !path.startsWith('/docs/'))
       .map(({ method, path }) => `${method} ${path}`);
@@ -72,7 +72,7 @@ describe('GET /openapi.json', () => {
     expect(new Set(told)).toEqual(new Set(served));
   });
 
-  it('shows a page as the example of a page, and a URI as that of a URI', () => {
+  it('gives example pages for HTML responses and an example URI for URIs', () => {
     const answers = operationsOf(document).flatMap(({ operation }) => Object.values(operation.responses));
     const pages = answers.flatMap(({ content }) => content?.['text/html'] ?? []);
     expect(pages.length).toBeGreaterThan(2);
@@ -81,7 +81,7 @@ describe('GET /openapi.json', () => {
     expect(examples?.[0]).toMatch(/^[!-~]+$/);
   });
 
-  it('says of a reservation what is refused: a region for a subdomain, a port that is no number', () => {
+  it('describes invalid reservations: a region for a subdomain, and non-numeric ports', () => {
     const described = document.components.schemas['NewReservation']?.anyOf as
       | { properties: { label: { pattern: string } } }[]
       | undefined;
@@ -93,7 +93,7 @@ describe('GET /openapi.json', () => {
     expect(described?.[0]).toMatchObject({ not: { required: ['region_id'] } });
   });
 
-  it('names, describes and exemplifies every answer, errors too', () => {
+  it('names, describes and exemplifies every response, including errors', () => {
     const ids = new Set<string | undefined>();
     for (const { path, method, operation } of operationsOf(document)) {
       const operationName = `${method} ${path}`;
@@ -120,7 +120,7 @@ describe('GET /openapi.json', () => {
     expect(ids.size).toBe(operationsOf(document).length);
   });
 
-  it('says 413 and 415 where a body is read, 429 where calls take turns, and gives an example of a body', () => {
+  it('lists 413 and 415 for operations with a body, 429 for limited calls, and an example body', () => {
     const post = document.paths['/keys']?.['post'];
     expect(Object.keys(post?.responses ?? {})).toEqual(['201', '400', '401', '403', '413', '415', '429', '500', '503']);
     expect(Object.keys(document.paths['/usage']?.['get']?.responses ?? {})).toContain('429');
@@ -128,7 +128,7 @@ describe('GET /openapi.json', () => {
     expect(post?.requestBody?.content['application/json']?.example).toEqual({ label: 'laptop' });
   });
 
-  it('refers to nothing that is missing', () => {
+  it('has no dangling references', () => {
     const references = JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g);
     for (const [whole, kind = '', name = ''] of references) {
       const group = document.components[kind as 'schemas'];
@@ -138,21 +138,21 @@ describe('GET /openapi.json', () => {
 });
 
 describe('GET /docs', () => {
-  it('is a page with nothing from elsewhere, and nothing that is written in it', async () => {
+  it('is a page without foreign or inline content', async () => {
     expect(response.headers.get('content-type')).toMatch(/^text\/html/);
     const policy = response.headers.get('content-security-policy') ?? '';
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/);
     expect(policy).not.toMatch(/unsafe|https?:|\*/);
     expect(page).not.toMatch(/<style|<script(?! src=)|style="|\son\w+=/);
     const targets = [...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);
-    // The dashboard has routes of its own.
+    // The dashboard is served by routes that are missing in the app under test.
     expect(targets).toContain('app/');
     for (const target of targets.filter((each) => each !== 'data:,' && each !== 'app/')) {
       expect([target, (await app.request(`/${target}`)).status]).toEqual([target, 200]);
     }
   });
 
-  it('has the files of its viewer, as they are and packed', async () => {
+  it('serves the files of its viewer, plain and compressed', async () => {
     const script = await app.request('/docs/swagger-ui-bundle.js', { headers: { 'accept-encoding': 'gzip' } });
     expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
     expect(script.headers.get('content-encoding')).toBe('gzip');

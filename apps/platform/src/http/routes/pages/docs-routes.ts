@@ -1,4 +1,4 @@
-// The API about itself: its OpenAPI document, and a page that shows it with Swagger UI, whose files lie beside the program.
+// Routes for the API documentation: the OpenAPI document, and a page that renders the document with the bundled Swagger UI.
 import { createRoute, z } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
 import type { PlatformApp } from '../../shared/platform-env.ts';
@@ -26,7 +26,10 @@ const pageRoute = createRoute({
   responses: { 200: { description: 'The page.', content: { 'text/html': { schema: z.string() } } } },
 });
 
-/** Nothing from elsewhere, nothing inside the page itself: only files of ours, and calls to ourselves. */
+/**
+ * Content security policy of the documentation page. Forbids foreign and inline content, and allows only the platform's files and calls
+ * to the platform.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,15 +42,15 @@ const POLICY = [
 ].join('; ');
 
 /**
- * Addresses are relative: the platform may live below a path. Without its files the page still leads to the document. Swagger UI brings
- * its own <main>, which takes the place of this one.
+ * The documentation page. Links are relative, because the platform may be served below a path. Without the viewer's files, the page still
+ * links to the document. Swagger UI replaces the <main> element with its own.
  */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tunnel platform API</title>
+<title>Hatchway platform API</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
 <link rel="stylesheet" href="docs/page.css">
@@ -61,10 +64,13 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** A file of its own, as the policy lets nothing run that is written in the page. */
+/** Script that starts Swagger UI. A separate file, because the content security policy forbids inline scripts. */
 const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });\n`;
 
-/** The way back, in the look of the dashboard; and a long path that breaks at its slashes alone, never inside a word. */
+/**
+ * Styles of the documentation page: the link back in the style of the dashboard, and line breaks in long paths only at slashes, never
+ * inside a word.
+ */
 const STYLE = `header{padding:.75rem 1.25rem;border-bottom:1px solid #e3e5ea;font:500 .875rem/1.375rem system-ui,sans-serif}
 header a{color:#3552cf;text-decoration:none}
 header a:hover{text-decoration:underline}
@@ -74,7 +80,7 @@ header a:hover{text-decoration:underline}
 export const addDocsRoutes = (app: PlatformApp, { viewer }: { readonly viewer: StaticFiles }): void => {
   let text: string | undefined;
   app.openapi(documentRoute, (context) => {
-    // At the first request: by then all routes are there.
+    // Built at the first request, after all routes have been added.
     text ??= JSON.stringify(openApiDocument(app));
     return context.body(text, 200, { 'content-type': 'application/json' }) as never;
   });

@@ -1,4 +1,4 @@
-// The OpenAPI document: what the routes say of themselves, completed by what holds for all of them.
+// Builds the OpenAPI document: the descriptions of the routes, completed by responses and headers common to all routes.
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
 import { operationIdOf } from '@tunnel/http-shell';
 import { LIMITS } from '../../../limits.ts';
@@ -6,7 +6,7 @@ import { mayBeRefused } from '../../admission/api-admission.ts';
 import type { PlatformApp } from '../../shared/platform-env.ts';
 import { BEARER, EXTENSIONS, errorExample } from '../../shared/route-parts.ts';
 
-/** Of the API, not of the program. */
+/** Version of the API, independent of the server's version. */
 export const API_VERSION = '0.2.24';
 
 const DESCRIPTION = `The Hatchway platform API: accounts, API keys, usage, the live state of groups (load-balanced tunnels), and pay-as-you-go billing.
@@ -54,7 +54,7 @@ const IN_TURN: Readonly<Record<string, Answer>> = {
   429: refusal('The account or the network exceeded its rate limit; see Retry-After.', 'API_ACCOUNT_LIMIT'),
 };
 
-/** An example for a refusal that has none of its own. */
+/** Error codes for the examples of error responses without an example, by status. */
 const CODE_OF_STATUS: Readonly<Record<string, ErrorCode>> = {
   400: 'API_BAD_REQUEST',
   401: 'ACCESS_TOKEN_INVALID',
@@ -80,7 +80,7 @@ export const openApiDocument = (app: PlatformApp): ApiDocument => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      title: 'Tunnel platform API',
+      title: 'Hatchway platform API',
       version: API_VERSION,
       description: DESCRIPTION,
       license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
@@ -122,7 +122,7 @@ const completeAnswers = (operation: Operation, schemas: Record<string, Schema>):
     for (const media of Object.values(answer.content ?? {})) {
       media.example ??= code === undefined ? exampleOf(media.schema ?? {}, schemas) : errorExample(code);
     }
-    // A refusal for browsers is a page as well.
+    // The HTML variant of a response gets a page as its example.
     const page = answer.content?.['text/html'];
     if (page !== undefined) page.example = PAGE_EXAMPLE;
   }
@@ -138,12 +138,12 @@ const OF_FORMAT: Readonly<Record<string, string>> = {
   uri: 'https://example.com/',
 };
 
-/** Schemas that hold themselves end here. */
+/** Maximum depth of a generated example. Ends the recursion in schemas that contain themselves. */
 const DEEPEST = 12;
 
 const REFERENCE = '#/components/schemas/';
 
-/** An example of a value that a schema describes: the schema's own where it has one, else one of its type. */
+/** Returns an example value for a schema: the schema's own example, or else a value of the right type. */
 const exampleOf = (schema: Schema, schemas: Readonly<Record<string, Schema>>, depth = 0): unknown => {
   if (depth > DEEPEST) return null;
   const inner = (part: Schema): unknown => exampleOf(part, schemas, depth + 1);
@@ -166,7 +166,7 @@ const ofType = (schema: Schema, inner: (part: Schema) => unknown): unknown => {
   return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, part]) => [name, inner(part)]));
 };
 
-/** The parts of an OpenAPI 3.1 document that we read and write. */
+/** The part of an OpenAPI 3.1 schema that is read or written here. */
 interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -223,7 +223,7 @@ export interface ApiDocument {
 
 interface PlacedOperation {
   readonly path: string;
-  /** In lower case. */
+  /** HTTP method in lower case. */
   readonly method: string;
   readonly operation: Operation;
 }

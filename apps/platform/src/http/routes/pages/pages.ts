@@ -1,11 +1,11 @@
-// The few pages that need no dashboard, and who wants a page at all.
+// HTML pages outside the dashboard, and the check of whether a request wants a page.
 import { createHash } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { PlatformEnv } from '../../shared/platform-env.ts';
 
-/** The frame of the dashboard's pages before the log-in: its colours, its sign, one card. */
+/** Styles in the look of the dashboard's sign-in pages: its colors, its logo, a single card. */
 const STYLE = `:root{color-scheme:light dark}
 body{box-sizing:border-box;margin:0 auto;max-width:25rem;padding:max(2rem,10vh) 1rem 3rem;background:light-dark(#fafafb,#0b0d11);color:light-dark(#15181e,#eceef2);font:.875rem/1.375rem ui-sans-serif,system-ui,sans-serif;-webkit-font-smoothing:antialiased}
 header{display:flex;gap:.5rem;justify-content:center;align-items:center;margin-bottom:2rem;font-size:1rem;font-weight:600}
@@ -16,6 +16,8 @@ main{padding:2rem;border:1px solid light-dark(#e3e5ea,#262b34);border-radius:.75
 h1{margin:0;font-size:1.25rem;line-height:1.75rem;font-weight:600}
 p{margin:.375rem 0 0;overflow-wrap:anywhere;color:light-dark(#59616d,#9ba4b2)}
 a{color:light-dark(#3552cf,#93a8ff)}
+h2{margin:1.5rem 0 0;font-size:.875rem;line-height:1.375rem;font-weight:600}
+pre{margin:.375rem 0 0;padding:.5rem .75rem;border-radius:.375rem;background:light-dark(#f1f2f5,#1b2028);font:.8125rem/1.25rem ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 .go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
 :focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
 
@@ -23,15 +25,15 @@ const BRAND = `<header><svg viewBox="0 0 24 24" aria-hidden="true"><rect width="
 
 export interface Page {
   readonly html: string;
-  /** Of the Content-Security-Policy header. */
+  /** Value of the Content-Security-Policy header. */
   readonly policy: string;
 }
 
 /**
- * The few pages that need no dashboard: small, without anything from elsewhere, and with a policy that lets nothing else in.
- * `body` as it stands: what others wrote is in it only escaped, or encoded in a link.
+ * Builds a small page without external content, with a policy that forbids all other content. `body` is inserted as is, so texts from
+ * outside must be escaped, or encoded in a link.
  */
-const makePage = (title: string, body: string): Page => ({
+export const makePage = (title: string, body: string): Page => ({
   html: `<!doctype html>
 <html lang="en">
 <head>
@@ -58,14 +60,14 @@ ${body}
   ].join('; '),
 });
 
-/** Only this very text is applied: a policy by content needs no secret of each answer. */
+/** Returns the hash source of a text for the policy. The browser applies only exactly this text, and no nonce per response is needed. */
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
 
 const STYLE_HASH = hashOf(STYLE);
 
 /**
- * What a browser shows after the link of a mail that proves an address: the way to the log-in, with the address filled in. The ways
- * on are relative: the platform may live below a path.
+ * The page shown after the link in a verification mail: a link to the sign-in page, with the address filled in. Links are relative,
+ * because the platform may be served below a path.
  */
 export const verifiedPage = ({ email, isChange }: { readonly email: string; readonly isChange: boolean }): Page =>
   makePage(
@@ -88,14 +90,14 @@ export const ADDRESS_TAKEN_PAGE = makePage(
 );
 
 /**
- * What a browser shows when a program that sent it here cannot be trusted, or not now: nobody is led on. `reason` may quote the program's
- * own words.
+ * The page shown if a program that sent the browser here cannot be trusted, or cannot be checked right now. The page does not link to the
+ * program. `reason` may quote text from the program.
  */
 export const notConnectedPage = ({ code, values, message, next: nextOfPrograms }: Fault): Page => {
   const { title, text, next } =
     code === 'OAUTH_CLIENT_REFUSED'
       ? { title: "This app can't connect", text: String(values['reason']), next: nextOfPrograms }
-      : // People see no header.
+      : // The retry time is part of the text, because users do not see the Retry-After header.
         { title: 'Try again in a moment', text: message, next: `Reload this page in ${values['seconds']} s.` };
   return makePage(
     title,
@@ -113,9 +115,9 @@ const ESCAPED: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
 
-/** Whether a request comes from the address line of a browser. Programs ask for JSON, or for anything. */
+/** Returns true for a request from a browser's address bar. Programs ask for JSON, or accept any type. */
 export const wantsPage = (context: Context<PlatformEnv>): boolean =>
   accepts(context, {
     header: 'Accept',

@@ -1,4 +1,4 @@
-// Files of pages, read once: a request never touches the disk, and no path of one can lead out of the folder.
+// Static files, read once at the start: no request accesses the disk, and no path in a request can leave the folder.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
@@ -8,7 +8,7 @@ import type { PlatformEnv } from '../../shared/platform-env.ts';
 
 type Packing = 'br' | 'gzip';
 
-/** In the order in which they are preferred. */
+/** Compression formats with their file extensions, in order of preference. */
 const PACKINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -26,19 +26,19 @@ const TYPES: Readonly<Record<string, string>> = {
 
 interface StaticFile {
   readonly type: string;
-  /** Its name changes with its content. */
+  /** True if the file name contains a hash of the content. The file can then be cached forever. */
   readonly hashed: boolean;
   readonly etag: string;
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly packed: ReadonlyMap<Packing, Uint8Array<ArrayBuffer>>;
 }
 
-/** By path below their folder, with slashes. */
+/** Static files by path below their folder. The paths contain slashes on every operating system. */
 export type StaticFiles = ReadonlyMap<string, StaticFile>;
 
 const KEEP_FOR_EVER = 'public, max-age=31536000, immutable';
 
-/** Empty where there is no such folder. */
+/** Reads the files of a folder. Empty if the folder does not exist. */
 export const readStaticFiles = (folder: string): StaticFiles => {
   const files = new Map<string, StaticFile>();
   if (!existsSync(folder)) return files;
@@ -80,10 +80,11 @@ export const sendFile = (context: Context<PlatformEnv>, file: StaticFile): Respo
   return context.body(bytes, 200);
 };
 
-const isKnown = (header: string | undefined, etag: string): boolean =>
+/** Whether If-None-Match names this ETag. */
+export const isKnown = (header: string | undefined, etag: string): boolean =>
   header !== undefined && header.split(',').some((part) => [etag, '*'].includes(part.trim().replace(/^W\//, '')));
 
-/** In which form a file goes over the wire. null: as it is. The smallest that the caller takes. */
+/** Chooses the preferred compression that the caller accepts. Returns null for the uncompressed file. */
 const choosePacking = (accepted: string | undefined, { packed }: Pick<StaticFile, 'packed'>): Packing | null => {
   const takes = readAccepted(accepted ?? '');
   for (const packing of packed.keys()) if (takes(packing)) return packing;

@@ -37,7 +37,7 @@ const audited = () =>
     .where('action', '=', 'tunnel.closed')
     .execute();
 
-it('asks the edge of the tunnel to close it, and writes that into the audit log', async () => {
+it('DELETE /tunnels/{id} closes the tunnel at its edge and writes an audit entry', async () => {
   fixture.edges.answer = null;
   const { userId } = fixture.alice;
   expect(await close('tun_live')).toEqual({ status: 204, body: null });
@@ -45,7 +45,7 @@ it('asks the edge of the tunnel to close it, and writes that into the audit log'
   expect(await audited()).toEqual([{ actor: `user:${userId}`, details: { tunnel_id: 'tun_live' } }]);
 });
 
-it('answers 404 for a tunnel that is unknown, has ended or belongs to another account, without asking an edge', async () => {
+it('DELETE /tunnels/{id} returns 404 for an unknown, ended or foreign tunnel, without a call to an edge', async () => {
   const before = fixture.edges.asked.length;
   const unknown = { status: 404, body: { code: 'TUNNEL_UNKNOWN' } };
   expect(await close('tun_none')).toMatchObject(unknown);
@@ -54,18 +54,18 @@ it('answers 404 for a tunnel that is unknown, has ended or belongs to another ac
   expect(fixture.edges.asked).toHaveLength(before);
 });
 
-it('answers 404 when the tunnel ended before its edge was asked', async () => {
+it('DELETE /tunnels/{id} returns 404 if the tunnel ended before the edge was called', async () => {
   fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
   expect(await close('tun_live')).toMatchObject({ status: 404, body: { code: 'TUNNEL_UNKNOWN' } });
 });
 
-it('answers 502 while the edge is away, and writes nothing into the audit log', async () => {
+it('DELETE /tunnels/{id} returns 502 while the edge is unavailable, without an audit entry', async () => {
   const before = (await audited()).length;
   fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
   expect(await close('tun_live')).toMatchObject({ status: 502, body: { code: 'EDGE_AWAY' } });
   expect(await audited()).toHaveLength(before);
 });
 
-it('needs a signed-in caller', async () => {
+it('DELETE /tunnels/{id} returns 401 without sign-in', async () => {
   expect((await fixture.ask(null, 'DELETE', '/tunnels/tun_live')).status).toBe(401);
 });

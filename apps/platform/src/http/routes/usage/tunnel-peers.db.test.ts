@@ -55,14 +55,14 @@ const PEERS = {
 };
 
 describe('GET /usage/tunnels/{id}/flows', () => {
-  it('passes on what the edge says', async () => {
+  it("passes on the edge's response", async () => {
     const dropped = Object.fromEntries(edgeFlows.shape.dropped.keyType.options.map((reason) => [reason, 1]));
     fixture.edges.answer = { flows: [], total: 0, dropped, path: 'udp', reason: '' };
     expect(await ask('GET', 'tun_udp/flows')).toEqual({ status: 200, body: fixture.edges.answer });
     expect(fixture.edges.asked.at(-1)).toEqual(['local', 'tun_udp', fixture.alice.userId]);
   });
 
-  it('is nothing of a tunnel that has ended or that the edge forgot, in the same shape', async () => {
+  it('returns no flows, in the same shape, for an ended tunnel or a tunnel unknown to its edge', async () => {
     fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
     for (const id of ['tun_udp', 'tun_udp_ended']) {
       const { status, body } = await ask('GET', `${id}/flows`);
@@ -72,13 +72,13 @@ describe('GET /usage/tunnels/{id}/flows', () => {
 });
 
 describe('GET /usage/tunnels/{id}/peers', () => {
-  it('passes on what the edge says', async () => {
+  it("passes on the edge's response", async () => {
     fixture.edges.answer = PEERS;
     expect(await ask('GET', 'tun_p2p/peers')).toEqual({ status: 200, body: edgePeers.parse(PEERS) });
     expect(fixture.edges.asked.at(-1)).toEqual(['local', 'tun_p2p', fixture.alice.userId]);
   });
 
-  it('is nobody of a tunnel that has ended or that the edge forgot', async () => {
+  it('returns no peers for an ended tunnel or a tunnel unknown to its edge', async () => {
     fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
     for (const id of ['tun_p2p', 'tun_p2p_ended']) {
       expect(await ask('GET', `${id}/peers`)).toEqual({ status: 200, body: { peers: [], total: 0 } });
@@ -87,14 +87,14 @@ describe('GET /usage/tunnels/{id}/peers', () => {
 });
 
 describe('DELETE /usage/tunnels/{id}/peers/{peer_id}', () => {
-  it('asks the edge to dismiss it, once', async () => {
+  it('calls the edge once to dismiss the peer', async () => {
     fixture.edges.answer = null;
     const before = fixture.edges.asked.length;
     expect(await ask('DELETE', 'tun_p2p/peers/peer_1')).toEqual({ status: 204, body: null });
     expect(fixture.edges.asked.slice(before)).toEqual([['local', 'tun_p2p', 'peer_1', fixture.alice.userId]]);
   });
 
-  it('is 404 for a peer that is not there, and asks nobody after the end of the tunnel', async () => {
+  it('returns 404 for an unknown peer, and for an ended tunnel without a call to the edge', async () => {
     const before = fixture.edges.asked.length;
     expect(await ask('DELETE', 'tun_p2p_ended/peers/peer_1')).toMatchObject({
       status: 404,
@@ -106,20 +106,23 @@ describe('DELETE /usage/tunnels/{id}/peers/{peer_id}', () => {
   });
 });
 
-describe('flows and peers', () => {
+describe('the flows and peers endpoints', () => {
   const QUESTIONS = [
     ['GET', 'flows', 'tun_udp', 'TUNNEL_NOT_UDP'],
     ['GET', 'peers', 'tun_p2p', 'TUNNEL_NOT_P2P'],
     ['DELETE', 'peers/peer_1', 'tun_p2p', 'TUNNEL_NOT_P2P'],
   ] as const;
 
-  it.each(QUESTIONS)('%s %s: 400 for another protocol, 404 for a stranger, 502 without the region', async (...row) => {
-    const [method, rest, tunnelId, code] = row;
-    const other = await ask(method, `tun_tcp/${rest}`);
-    expect(other).toMatchObject({ status: 400, body: { code } });
-    expect(JSON.stringify(other.body)).toContain('tcp');
-    expect((await ask(method, `${tunnelId}/${rest}`, fixture.bob)).status).toBe(404);
-    fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
-    expect(await ask(method, `${tunnelId}/${rest}`)).toMatchObject({ status: 502, body: { code: 'EDGE_AWAY' } });
-  });
+  it.each(QUESTIONS)(
+    '%s %s return 400 for another protocol, 404 to another account, and 502 if the region is unavailable',
+    async (...row) => {
+      const [method, rest, tunnelId, code] = row;
+      const other = await ask(method, `tun_tcp/${rest}`);
+      expect(other).toMatchObject({ status: 400, body: { code } });
+      expect(JSON.stringify(other.body)).toContain('tcp');
+      expect((await ask(method, `${tunnelId}/${rest}`, fixture.bob)).status).toBe(404);
+      fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
+      expect(await ask(method, `${tunnelId}/${rest}`)).toMatchObject({ status: 502, body: { code: 'EDGE_AWAY' } });
+    },
+  );
 });

@@ -49,13 +49,13 @@ const POLICY: TunnelPolicy = {
 };
 
 describe('GET /usage/tunnels/{id}/policy', () => {
-  it.each(['tun_web', 'tun_db'])('passes on what the edge says, whatever the protocol: %s', async (id) => {
+  it.each(['tun_web', 'tun_db'])("passes on the edge's response for any protocol: %s", async (id) => {
     fixture.edges.answer = POLICY;
     expect(await ask(id)).toEqual({ status: 200, body: tunnelPolicy.parse(POLICY) });
     expect(fixture.edges.asked.at(-1)).toEqual(['local', id, fixture.alice.userId]);
   });
 
-  it('is 404 for a stranger, an unknown and an ended tunnel, and no edge is asked', async () => {
+  it('returns 404 for a foreign, unknown or ended tunnel, without a call to an edge', async () => {
     const before = fixture.edges.asked.length;
     expect(await ask('tun_web', fixture.bob)).toMatchObject({ status: 404, body: { code: 'TUNNEL_UNKNOWN' } });
     expect(await ask('tun_none')).toMatchObject({ status: 404, body: { code: 'TUNNEL_UNKNOWN' } });
@@ -63,7 +63,7 @@ describe('GET /usage/tunnels/{id}/policy', () => {
     expect(fixture.edges.asked).toHaveLength(before);
   });
 
-  it('is 404 without a policy, also at an edge that knows none, and when the edge has forgotten the tunnel', async () => {
+  it('returns 404 without a policy, from an older edge, and for a tunnel unknown to its edge', async () => {
     fixture.edges.answer = new Fault('POLICY_ABSENT');
     expect(await ask('tun_web')).toMatchObject({ status: 404, body: { code: 'POLICY_ABSENT' } });
     fixture.edges.answer = new Fault('API_NOT_FOUND');
@@ -72,7 +72,7 @@ describe('GET /usage/tunnels/{id}/policy', () => {
     expect(await ask('tun_web')).toMatchObject({ status: 404, body: { code: 'TUNNEL_UNKNOWN' } });
   });
 
-  it('is 502 when the region does not answer', async () => {
+  it('returns 502 if the region is unavailable', async () => {
     fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
     expect(await ask('tun_web')).toMatchObject({ status: 502, body: { code: 'EDGE_AWAY' } });
   });

@@ -1,4 +1,4 @@
-// One tunnel over HTTP, as its edge knows it: captured requests, health, flows, peers and rules; and its end.
+// Routes for a single tunnel, answered by its edge: captured requests, health, flows, peers and policy; and closing the tunnel.
 import { z } from '@hono/zod-openapi';
 import {
   CAPTURE_CURSOR_MAX,
@@ -36,7 +36,7 @@ export const tunnelIdParam = z.object({
     .meta({ description: 'The id of the log entry or the tunnel_id.', examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
 });
 
-/** What a route that asks the edge of one tunnel may answer; a route may say it otherwise. */
+/** Error responses of routes that ask a tunnel's edge. A route can override the responses. */
 const edgeRefusals = {
   404: unknownTunnel,
   502: refused('The region of the tunnel does not respond.', 'EDGE_AWAY', { region: 'local' }),
@@ -217,7 +217,7 @@ export const addTunnelCloseRoute = (app: PlatformApp, deps: TunnelRouteDeps): vo
     try {
       await closeTunnel(deps, context.get('actor'), context.req.valid('param').id);
     } catch (error) {
-      // A tunnel that has ended is not live any more, so callers of this route cannot find it.
+      // An ended tunnel is no longer live, so callers of this route get the error of an unknown tunnel.
       if (error instanceof Fault && error.code === 'TUNNEL_CLOSED') throw new Fault('TUNNEL_UNKNOWN');
       throw error;
     }

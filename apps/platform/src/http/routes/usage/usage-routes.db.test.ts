@@ -23,12 +23,12 @@ const logOf = (user: UserActor, count: number) =>
     protocol: n % 2 === 0 ? 'http' : 'tcp',
     label: `label-${n}`,
     region_id: n === 4 ? null : 'local',
-    // Two and two at the same time.
+    // Two entries each share a time.
     registered_at: new Date(Date.UTC(2030, 5, 15, 0, Math.floor(n / 2))),
     unregistered_at: n < 5 ? null : new Date(Date.UTC(2030, 5, 15, 11)),
     request_count: n,
     bytes_proxied: n * 3_000_000_000,
-    // One of an edge that told neither.
+    // The first entry comes from an edge that reports neither name nor address.
     ...(n === 0 ? {} : { name: `web-${n}`, public_url: `https://label-${n}.t.example`, client_name: 'laptop' }),
   }));
 
@@ -66,7 +66,7 @@ const read = async (path: string, user = fixture.alice): Promise<unknown> => {
 const page = async (query: string): Promise<TunnelLogEntry[]> => tunnelLog.parse(await read(`/usage/tunnels${query}`));
 
 describe('GET /usage', () => {
-  it('sums today and the 29 UTC days before, and counts what is open', async () => {
+  it('sums the last 30 UTC days including today, and counts open tunnels', async () => {
     expect(usageSummary.parse(await read('/usage'))).toEqual({
       active_tunnels: 5,
       total_tunnels_30d: 7,
@@ -84,7 +84,7 @@ describe('GET /usage/chart', () => {
   const chart = async (query: string): Promise<UsageChartPoint[]> =>
     usageChart.parse(await read(`/usage/chart${query}`));
 
-  it('has exactly one point a day, oldest first, with zeros', async () => {
+  it('returns exactly one point per day, oldest first, with zeros for days without usage', async () => {
     const points = await chart('');
     expect(points).toHaveLength(30);
     expect([points[0], points[1], points.at(-1)]).toEqual([
@@ -98,7 +98,7 @@ describe('GET /usage/chart', () => {
 });
 
 describe('GET /usage/tunnels', () => {
-  it('shows the fields of an entry, and nothing else', async () => {
+  it('returns exactly the documented fields of an entry', async () => {
     const [entry] = await page('?limit=1');
     const newest = entries.find(({ id }) => id === entry?.id);
     expect(entry).toEqual({
@@ -118,7 +118,7 @@ describe('GET /usage/tunnels', () => {
 });
 
 describe('GET /usage/tunnels with a filter', () => {
-  it('gives those of a protocol, of a state, or of both, newest first', async () => {
+  it('filters by protocol, state or both, newest first', async () => {
     const labels = async (query: string) => (await page(`?limit=100&${query}`)).map(({ label }) => label);
     const numbered = (keep: (n: number) => boolean) =>
       Array.from({ length: 25 }, (_, n) => n)
@@ -134,7 +134,7 @@ describe('GET /usage/tunnels with a filter', () => {
     expect(times).toEqual(times.toSorted().reverse());
   });
 
-  it('pages what is left', async () => {
+  it('pages through the filtered tunnels', async () => {
     const pages = [await page('?state=closed&limit=12'), await page('?state=closed&limit=12&offset=12')];
     expect(pages.map(({ length }) => length)).toEqual([12, 8]);
     expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(20);
@@ -143,7 +143,7 @@ describe('GET /usage/tunnels with a filter', () => {
   it.each([
     ['protocol=', "protocol must be one of http, tcp, udp, p2p, got ''"],
     ['state=active&state=closed', "state must be one of active, closed, got 'active, closed'"],
-  ])('refuses %s', async (query, error) => {
+  ])('rejects %s', async (query, error) => {
     const answer = await fixture.ask(fixture.alice, 'GET', `/usage/tunnels?${query}`);
     expect([answer.status, await answer.json()]).toMatchObject([400, { error, code: 'API_BAD_REQUEST' }]);
   });
@@ -151,7 +151,7 @@ describe('GET /usage/tunnels with a filter', () => {
   it.each([
     ["protocol = 'udp' and unregistered_at is not null", 'tunnel_log_of_protocol'],
     ['unregistered_at is null', 'tunnel_log_open_of_user'],
-  ])('reads nothing of a long log that is left out: %s', async (condition, index) => {
+  ])('uses an index instead of reading a long log: %s', async (condition, index) => {
     const { db } = fixture.database;
     await sql`
       insert into tunnel_log (user_id, tunnel_id, protocol, registered_at, unregistered_at)
@@ -169,7 +169,7 @@ describe('GET /usage/tunnels with a filter', () => {
 });
 
 describe('GET /usage/regions', () => {
-  it('lists regions that were heard in the last minute, and how to come to them', async () => {
+  it('lists regions with a heartbeat in the last minute, and their addresses', async () => {
     const now = fixture.clock.now();
     const edge = (name: string, region_id: string | null, ago: number) => ({
       name,
@@ -210,7 +210,7 @@ describe('GET /usage/regions', () => {
 });
 
 describe('GET /usage/unguarded', () => {
-  it('names the living tunnels that no rule guards, and none that has a secret of its own', async () => {
+  it('names open tunnels without a guarding rule, except peer-to-peer tunnels, which have a secret', async () => {
     const guarded = { rules: 1, actions: ['auth'], revision: 0, hash_short: '1f3a9c02' };
     fixture.edges.answer = [
       { tunnel_id: 'tun_open', protocol: 'http', policy: null },
@@ -225,7 +225,7 @@ describe('GET /usage/unguarded', () => {
 });
 
 describe('GET /usage/tunnels/{id}', () => {
-  it('tells name, address and computer; what an edge of before did not tell is left out', async () => {
+  it('returns name, address and computer, and omits fields an older edge did not report', async () => {
     const [old, second] = entries;
     expect(await read(`/usage/tunnels/${second?.id}`)).toMatchObject({
       name: 'web-1',
@@ -236,7 +236,7 @@ describe('GET /usage/tunnels/{id}', () => {
     expect(told.filter((field) => ['name', 'public_url', 'client_name'].includes(field))).toEqual([]);
   });
 
-  it('knows nothing of what is not yours or no id', async () => {
+  it('returns 404 for foreign and invalid IDs, also on its sub-paths', async () => {
     const strangers = [
       entries[0]?.id,
       entries[0]?.tunnel_id,
@@ -259,11 +259,11 @@ describe('GET /usage/tunnels/{id}', () => {
   });
 });
 
-describe('what the edge of a tunnel knows', () => {
+describe('live data from the edge of a tunnel', () => {
   const http = () => entries[0];
   const tcp = () => entries[1];
 
-  it('is passed on: requests, health and replays', async () => {
+  it('passes on requests, health events and replays', async () => {
     fixture.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true, next_cursor: 'run-1c' };
     expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(fixture.edges.answer);
     expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, fixture.alice.userId, { limit: 7 }]);
@@ -280,7 +280,7 @@ describe('what the edge of a tunnel knows', () => {
     expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId, {}]);
   });
 
-  it('an edited replay is passed on as it is, one of another form refused', async () => {
+  it('passes on an edited replay unchanged, and rejects a malformed edit', async () => {
     const path = `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`;
     fixture.edges.answer = {};
     const edit = { method: 'PUT', headers: [['a', '[redacted]']], body: '' };
@@ -294,7 +294,7 @@ describe('what the edge of a tunnel knows', () => {
     expect(fixture.edges.asked).toHaveLength(asked);
   });
 
-  it('is 400 for the requests of a tcp tunnel and for a bad limit', async () => {
+  it('returns 400 for the requests of a TCP tunnel, and for an invalid limit or cursor', async () => {
     const path = `/usage/tunnels/${tcp()?.id}/requests`;
     const answer = await fixture.ask(fixture.alice, 'GET', path);
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'TUNNEL_NOT_HTTP' }]);
@@ -309,19 +309,19 @@ describe('what the edge of a tunnel knows', () => {
     expect((await fixture.ask(fixture.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
   });
 
-  it('is nothing when the edge forgot it, and 502 when the region is away', async () => {
+  it('is empty if the edge forgot the tunnel, and a 502 if the region is unavailable', async () => {
     fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
     const empty = { tunnel_id: http()?.tunnel_id, requests: [], truncated: false, next_cursor: null };
     expect(await read(`/usage/tunnels/${http()?.id}/requests`)).toEqual(empty);
     expect(await read(`/usage/tunnels/${http()?.id}/health-events`)).toEqual([]);
     fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
     expect((await fixture.ask(fixture.alice, 'GET', `/usage/tunnels/${http()?.id}/requests`)).status).toBe(502);
-    // Without a region, and after its end: nobody is asked.
+    // No edge is called for a tunnel without a region or for an ended tunnel.
     expect(await read(`/usage/tunnels/${entries[4]?.id}/requests`)).toMatchObject({ requests: [] });
     expect(await read(`/usage/tunnels/${entries[10]?.id}/health-events`)).toEqual([]);
   });
 
-  it('keeps the refusal of an edge, with Retry-After', async () => {
+  it("keeps the edge's refusal with Retry-After", async () => {
     fixture.edges.answer = Fault.fromWire('CAPTURE_REPLAYS_BUSY', '16 replays are under way');
     const answer = await fixture.ask(fixture.alice, 'POST', `/usage/tunnels/${http()?.id}/requests/req_1/replay`);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1']);

@@ -1,4 +1,5 @@
-// Usage over HTTP: sums, days, the log, and the caller's load-balanced pools. What the edge of a tunnel knows of it is in tunnel-routes.ts.
+// Routes for usage: totals, daily usage, the tunnel log, and the caller's groups. Routes answered by a tunnel's edge are in
+// tunnel-routes.ts.
 import { z } from '@hono/zod-openapi';
 import {
   CHART_DAYS,
@@ -107,7 +108,7 @@ export interface LoadBalancingRouteDeps extends UserRouteContext {
   readonly edges: GroupEdges;
 }
 
-/** The caller's load-balanced pools over HTTP. */
+/** Adds the routes for the caller's groups (load-balanced tunnels). */
 export const addLoadBalancingRoutes = (app: PlatformApp, deps: LoadBalancingRouteDeps): void => {
   app.use('/load-balancing/*', deps.requireUser);
   app.openapi(groupsRoute, async (context) => context.json(await listGroups(deps, context.get('actor')), 200));

@@ -1,4 +1,4 @@
-// What may leave in a minute: alerts of a group and an account, posts to a host.
+// Budgets of alerts per minute: alerts of a group and of an account, and posts to a host.
 
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const url = (path: string) => `http://127.0.0.1:${receiver.port}/${path}`;
-/** All that was let through has arrived. */
+/** Waits until every alert within the budgets has arrived. */
 const settled = async (): Promise<void> => {
   await eventually(() => {
     const { operator, tenant } = alerts.totals;
@@ -40,7 +40,7 @@ const fall = (groupId: string, account: string, urls: readonly string[] = []): v
   alerts.send(alertOf(urls, { groupId, account }));
 };
 
-it('ten alerts of a group leave in a minute, each to every destination with the same body; the next ones are dropped and counted', async () => {
+it('a group sends ten alerts a minute, with the same body to every destination; further alerts are dropped and counted', async () => {
   for (let n = 0; n < 25; n += 1) fall('g', 'a', [url('tenant')]);
   await settled();
   expect(receiver.received.filter(({ path }) => path === '/operator')).toHaveLength(10);
@@ -48,7 +48,7 @@ it('ten alerts of a group leave in a minute, each to every destination with the 
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
   expect(alerts.dropped).toEqual({ group: 15, account: 0, 'host-of-account': 0, host: 0, slots: 0 });
   expect(alerts.totals.tenant.dropped).toBe(15);
-  // A line for what was delivered and one for what was not, by destination: not 50.
+  // The log has one line per destination for dropped alerts, not one line per alert.
   expect(log.lines.filter(({ outcome }) => outcome === 'dropped')).toHaveLength(2);
   await clock.advance(60_999);
   fall('g', 'a');
@@ -59,7 +59,7 @@ it('ten alerts of a group leave in a minute, each to every destination with the 
   expect(receiver.received).toHaveLength(21);
 });
 
-it('thirty of an account, whichever of its groups; another account’s leave', async () => {
+it('an account sends thirty alerts a minute across its groups, without affecting other accounts', async () => {
   for (let n = 0; n < 100; n += 1) fall(`g${n}`, 'a');
   fall('h', 'b');
   await settled();
@@ -67,7 +67,7 @@ it('thirty of an account, whichever of its groups; another account’s leave', a
   expect(alerts.dropped.account).toBe(70);
 });
 
-it('sixty posts of an account to one host, whichever port; the operator’s are not counted against a host', async () => {
+it('an account sends sixty posts a minute to one host; posts to the operator are exempt', async () => {
   for (let n = 0; n < 10; n += 1) {
     fall(
       `g${n}`,
@@ -82,7 +82,7 @@ it('sixty posts of an account to one host, whichever port; the operator’s are 
   expect(alerts.totals.operator.delivered).toBe(11);
 });
 
-it('six hundred posts of all accounts to one host', async () => {
+it('all accounts together send six hundred posts a minute to one host', async () => {
   for (let n = 0; n < 21; n += 1) {
     for (let at = 0; at < 10; at += 1)
       fall(
@@ -97,7 +97,7 @@ it('six hundred posts of all accounts to one host', async () => {
   expect(alerts.totals.operator.delivered).toBe(210);
 });
 
-it('a fall that nobody is to be told of uses up nothing', async () => {
+it('an alert without a destination uses up no budget', async () => {
   const silent = senderOf({ clock, rates: undefined });
   for (let n = 0; n < 50; n += 1) silent.send(alertOf([]));
   expect(silent.dropped.group).toBe(0);

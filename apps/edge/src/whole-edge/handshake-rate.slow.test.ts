@@ -1,4 +1,5 @@
-// TLS handshakes of one network at an edge whose event loop is late: beyond the rate they are reset, and when the loop is in time again nobody notices.
+// TLS handshakes from one network at an edge with a late event loop. Handshakes above the rate are reset, and none are reset once the
+// loop is in time again.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadServerConfig } from '@tunnel/config/server';
@@ -43,7 +44,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-/** The loop does nothing else for most of the time, as under a flood of dear handshakes. */
+/** Blocks the event loop most of the time, as a flood of expensive handshakes does. Returns a function that stops the blocking. */
 const keepLoopLate = (): (() => void) => {
   const timer = setInterval(() => {
     const until = performance.now() + 80;
@@ -56,7 +57,7 @@ const roundOf = (port: number): Promise<(number | null)[]> =>
   Promise.all(Array.from({ length: 12 }, () => answerToHello(port, hello)));
 
 it.each(['https', 'control'] as const)(
-  'resets what is over the rate at the %s port, only while it is late',
+  'an edge resets handshakes above the rate at the %s port only while its event loop is late',
   async (name) => {
     const port = edge.addresses[name]?.port as number;
     const inTime = (await Promise.all([roundOf(port), roundOf(port)])).flat();

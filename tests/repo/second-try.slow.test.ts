@@ -1,13 +1,14 @@
-// `npm test` tries a failed test once more, and tells of each that needed it; in CI more than two of them in a step are failures, beside those that are known.
+// `npm test` retries a failed test once and reports each test that needed the retry. In CI more than two such tests in a step are
+// failures, besides known unsteady tests.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Ended, node, ROOT } from './checkout.fixture.ts';
 
-// In the checkout, where its tests find vitest.
+// The folder is inside the checkout, so that its tests find vitest.
 const CACHE = join(ROOT, '.cache');
 let folder: string;
-/** What the step says and its exit code: on a developer's machine, in CI, and in CI where the list names the test as unsteady. */
+/** Output and exit code of the step: on a developer's machine, in CI, and in CI with the test listed as unsteady. */
 let ended: Judged;
 let inCi: Judged;
 let known: Judged;
@@ -18,7 +19,7 @@ interface Judged {
 }
 
 const FILES = {
-  // Else those of a folder above would be found.
+  // Without this file, vitest would use the configuration of a parent folder.
   'vitest.config.mjs': 'export default {};',
   'once.test.mjs': `
     import { describe, expect, it } from 'vitest';
@@ -55,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the tests once and has the step judge their reports three times: the runs of vitest would be the same. */
+/** Runs the tests once and evaluates the reports three times, because three runs of vitest would be the same. */
 const runTests = (): Promise<Ended> => {
   const program = `
     import { runSteps } from '${ROOT}/scripts/lib/run-steps.mjs';
@@ -75,28 +76,28 @@ const runTests = (): Promise<Ended> => {
   return node(['--input-type=module', '-e', program]);
 };
 
-it('tests that passed at their second try count as passed, and are named with what they first said', () => {
+it('tests that pass at the second try are listed with their first error', () => {
   expect(ended.stdout).toContain(
     '\n    unsteady: once.test.mjs > a guarantee > holds at the second try: tries: expected 1 to be 2',
   );
   expect(ended.stdout.match(/unsteady:/g)).toHaveLength(3);
 });
 
-it('in CI more than two of them are failures', () => {
+it('in CI more than two unsteady tests count as failures', () => {
   expect(inCi).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n1 passed, 4 failed\n$/) });
   expect(inCi.stdout).toContain(
     '\n    unsteady, FAILED: once.test.mjs > a guarantee > holds at the second try: tries:',
   );
 });
 
-it('in CI two are borne beside the one that tests/unsteady.json has, whose reason is told', () => {
+it('in CI two unsteady tests are tolerated, besides tests listed with a reason in tests/unsteady.json', () => {
   expect(known).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n4 passed, 1 failed\n$/) });
   expect(known.stdout).toContain('\n    unsteady, known (a clock of whole seconds): once.test.mjs > a guarantee >');
   expect(known.stdout.match(/unsteady:/g)).toHaveLength(2);
   expect(known.stdout).not.toContain('unsteady, FAILED:');
 });
 
-it('a test that failed at both of them is failed', () => {
+it('a test that fails at both tries counts as failed', () => {
   expect(ended).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n4 passed, 1 failed\n$/) });
   expect(ended.stdout).toMatch(/ {4}FAILED: 4 passed, 1 FAILED in [\d.]+ s\n/);
 });

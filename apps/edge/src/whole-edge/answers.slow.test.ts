@@ -1,4 +1,5 @@
-// Requests that the edge answers itself, as their clients hear of them: a real edge and real clients over real sockets.
+// Requests that the edge answers without a service, and the reports about them to clients: a real edge and real clients over real
+// sockets.
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
@@ -43,7 +44,7 @@ const newClient = async (heard: (event: RequestEvent) => void = (event) => told.
   return made;
 };
 
-/** A port on which nothing listens. */
+/** Returns a port without a listening program. */
 const unusedPort = async (): Promise<number> => {
   const server = createServer();
   const port = await listen(server, 0);
@@ -90,7 +91,7 @@ const firstAnswered = (events: readonly RequestEvent[] = told): Promise<EdgeAnsw
     return first;
   });
 
-it('a request to a stopped service is told with the id that the edge keeps it under, and can be replayed', async () => {
+it('a request to a stopped service is reported to the client with its capture id, and can be replayed', async () => {
   const port = await unusedPort();
   const tunnel = await client.open({ protocol: 'http', localPort: port });
   expect(await visit(tunnel, '/hook?page=1&token=hunter2', 'paid')).toBe(502);
@@ -126,7 +127,7 @@ it('a request to a stopped service is told with the id that the edge keeps it un
   service.close();
 });
 
-it('a request that a rule turned away is told with the name of the rule, and stays unreplayable', async () => {
+it('a request that a rule rejected is reported with the name of the rule, and cannot be replayed', async () => {
   const tunnel = await client.open({ protocol: 'http', localPort: await unusedPort(), policy: OFFICE });
   expect(await visit(tunnel, '/admin/users')).toBe(403);
   const event = await firstAnswered();
@@ -142,7 +143,7 @@ it('a request that a rule turned away is told with the name of the rule, and sta
   await tunnel.close();
 });
 
-it('the visitor reads the id that captures and client have, on the page, in JSON and in the head', async () => {
+it('the visitor gets the request id of captures and client on the page, in JSON and in the head', async () => {
   const tunnel = await client.open({ protocol: 'http', localPort: await unusedPort(), policy: OFFICE });
   const read = (path: string, accept: string): Promise<{ id: unknown; text: string }> =>
     new Promise((resolve, reject) => {
@@ -166,7 +167,7 @@ it('the visitor reads the id that captures and client have, on the page, in JSON
   await tunnel.close();
 });
 
-it('in a group every member is told, under one id', async () => {
+it('in a group, every client gets a report with the same request id', async () => {
   const ofOthers: RequestEvent[] = [];
   const other = await newClient((event) => ofOthers.push(event));
   const spec = { protocol: 'http', localPort: await unusedPort(), policy: OFFICE } as const;
@@ -183,7 +184,7 @@ it('in a group every member is told, under one id', async () => {
   await tunnel.close();
 });
 
-it('a client that does not know the messages is not sent any', async () => {
+it('a client without the capability for edge answers gets no such message', async () => {
   const { port } = edge.addresses.control;
   const older = CAPABILITIES.filter((name) => name !== CAPABILITY.EDGE_ANSWERS);
   const { client: raw } = await RawClient.enter(port, 'admin', undefined, older);
@@ -194,7 +195,7 @@ it('a client that does not know the messages is not sent any', async () => {
   raw.ws.close();
 });
 
-/** Many requests over one connection, without waiting for their answers. Settles when as many have come. */
+/** Sends many requests over one connection without waiting for responses. Resolves when all responses have arrived. */
 const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connectTcp(edge.addresses.http.port, '127.0.0.1');
@@ -205,7 +206,7 @@ const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
     socket.on('data', (piece: string) => {
       const text = rest + piece;
       heads += text.split(start).length - 1;
-      // It may be cut in the middle of the next one, which is too short to be counted twice.
+      // A piece can end within the start of the next response. The text kept for the next piece is too short to be counted twice.
       rest = text.slice(1 - start.length);
       if (heads < count) return;
       socket.destroy();
@@ -221,7 +222,7 @@ const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
     sendSome(count);
   });
 
-it('ten thousand failing requests are 20 lines a second and a count', async () => {
+it('10,000 failing requests are reported as 20 messages per second and a count', async () => {
   const tunnel = await client.open({ protocol: 'http', localPort: await unusedPort(), policy: OFFICE });
   const startedMs = performance.now();
   await Promise.all(Array.from({ length: 20 }, () => flood(tunnel, 500)));
