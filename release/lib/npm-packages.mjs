@@ -78,10 +78,7 @@ function writeTexts(folder, { name, manifest, inside, scope }) {
   const rename = (text) =>
     text
       .replaceAll('@tunnel/client', publishedName('hatchway-client', scope))
-      .replaceAll(
-        /(npm install --global )(hatchway[\w-]*)/g,
-        (_, command, published) => command + publishedName(published, scope),
-      );
+      .replaceAll(`${name}-VERSION.tgz`, tarballName(manifest.name, manifest.version));
   for (const [page, text] of Object.entries(pagesOf({ ...README[name](), read, rename }))) {
     mkdirSync(join(folder, dirname(page)), { recursive: true });
     writeFileSync(join(folder, page), text);

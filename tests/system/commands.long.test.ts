@@ -218,7 +218,7 @@ describe('with an account', () => {
     await succeeds(['close', id, '--yes']);
     await succeeds(['stop']);
     expect(await client.exitCode()).toBe(0);
-    expect(await succeeds(['release', 'shop'])).toContain('shop');
+    expect(await succeeds(['release', 'shop', '--yes'])).toContain('shop');
     await succeeds(['logout']);
   });
 });
