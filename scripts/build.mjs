@@ -15,6 +15,7 @@ const require = createRequire(import.meta.url);
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const unit = readFileSync(join(ROOT, 'deploy/systemd/tunnel-server.service'), 'utf8');
 
 // Global names of CommonJS, still used by CommonJS packages inside an ES module bundle.
 const COMMONJS_NAMES = [
@@ -50,7 +51,7 @@ async function bundle({ entry, outfile, isSplit = false }) {
     // example in a comment. Names are kept and lines stay short, so that stack traces remain useful.
     minifyWhitespace: true,
     lineLimit: 160,
-    define: { __TUNNEL_VERSION__: JSON.stringify(version) },
+    define: { __TUNNEL_VERSION__: JSON.stringify(version), __TUNNEL_UNIT__: JSON.stringify(unit) },
     banner: { js: COMMONJS_NAMES },
     logLevel: 'warning',
   });
