@@ -143,7 +143,7 @@ export const FOLDER_MAY_IMPORT = {
       ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process'],
       'bundle.ts',
     ],
-    setup: ['run', 'console'],
+    setup: ['run'],
     service: [],
     health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.

@@ -1,4 +1,4 @@
-// docs/deploy.md, run as it is written, on loopback: its files are good, and a teammate who follows it has a tunnel at the end.
+// docs/deploy.md and docs/proxy.md, run as they are written, on loopback: their files are good, and a teammate who follows them has a tunnel at the end.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -11,7 +11,6 @@ import {
   commandOfPage,
   fileOfPage,
   hasNginx,
-  hasSystemd,
   type Loopback,
   MailServer,
   makeLoopback,
@@ -27,7 +26,6 @@ import { it } from './system-test.fixture.ts';
 import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 const CONFIG = '/etc/tunnel/server.toml';
-const UNIT = '/etc/systemd/system/tunnel-server.service';
 const PASSWORD = 'correct horse battery';
 
 describe('the files of the page', () => {
@@ -46,26 +44,6 @@ describe('the files of the page', () => {
       code: 0,
       stderr: '',
     });
-  });
-
-  it.runIf(hasSystemd)('the unit is one that systemd takes', async ({ harness }) => {
-    const file = join(await harness.folder(), 'tunnel-server.service');
-    writeFileSync(file, fileOfPage(UNIT).replace('/usr/bin/node', process.execPath));
-    const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    // Of other units of this machine it may say what it likes.
-    expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
-  });
-
-  it.runIf(hasSystemd)('the unit gives the server little that it does not need', async ({ harness }) => {
-    const file = join(await harness.folder(), 'tunnel-server.service');
-    writeFileSync(file, fileOfPage(UNIT));
-    const args = ['security', '--offline=true', '--threshold=25', file];
-    const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
-    expect([status, stdout.split('\n').find((line) => line.includes('Overall'))]).toEqual([
-      0,
-      expect.stringMatching(/: [0-2]\.\d OK/),
-    ]);
-    expect(stderr).toBe('');
   });
 
   it('every shell block is something that a shell can read', () => {

@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { likelyParts } from '@tunnel/config/server';
 import { Argument, Command, InvalidArgumentError } from 'commander';
-import { printedUnit, runService, type ServiceAction, type ServiceFacts, type ServiceHost } from '../service/service.ts';
+import {
+  printedUnit,
+  runService,
+  type ServiceAction,
+  type ServiceFacts,
+  type ServiceHost,
+} from '../service/service.ts';
 import { SYSTEM_DATA_DIR, SYSTEM_FILE } from '../setup/setup-file.ts';
 import { loadConfig } from './shared.ts';
 
@@ -78,8 +84,7 @@ export const factsOf = ({ config: file, user, name, print }: ServiceFlags, env: 
     command,
     dataDir,
     program: [process.execPath, '--max-semi-space-size=4', resolve(program)],
-    isStandard:
-      command === 'stack' && user === DEFAULT_USER && config === SYSTEM_FILE && dataDir === SYSTEM_DATA_DIR,
+    isStandard: command === 'stack' && user === DEFAULT_USER && config === SYSTEM_FILE && dataDir === SYSTEM_DATA_DIR,
   };
 };
 

@@ -32,7 +32,11 @@ Example:
 export const setup = (finish: (code: number) => void): Command =>
   new Command('setup')
     .description('Write server.toml for a new server; check DNS, ports and mail')
-    .option('--public <domain>', 'Serve the internet below this domain (default: only this machine)', hostName)
+    .option(
+      '--public <domain>',
+      'Serve the internet below this domain (you accept the terms of the certificate authority)',
+      hostName,
+    )
     .option('--email <address>', 'With --public: contact address for the certificate authority', emailAddress)
     .option('--smtp <url>', 'Mail server for invitations: smtp://user:password@host:587', smtpUrl)
     .option('--out <file>', `File to write (default: ${SYSTEM_FILE} as root, else server.toml in the data directory)`)

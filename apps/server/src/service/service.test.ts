@@ -18,7 +18,10 @@ beforeEach(async () => {
   mkdirSync(join(root.path, 'packaged'));
   mkdirSync(join(root.path, 'bin'));
   writeFileSync(config, `data_dir = "${root.path}/data"\n`, { mode: 0o640 });
-  program('id', `[ -e '${root.path}/user' ] || exit 1; [ "$1" = -u ] && echo ${process.getuid?.()} || echo ${process.getgid?.()}`);
+  program(
+    'id',
+    `[ -e '${root.path}/user' ] || exit 1; [ "$1" = -u ] && echo ${process.getuid?.()} || echo ${process.getgid?.()}`,
+  );
   program('useradd', `touch '${root.path}/user'`);
 });
 afterEach(() => root.close());
@@ -85,7 +88,10 @@ describe('`tunnel-server service`', () => {
   });
 
   it('install prints the link for the first account', () => {
-    program('systemctl', `[ "$1" != restart ] || echo https://t.test/app/signup > '${root.path}/data/first-account-link'`);
+    program(
+      'systemctl',
+      `[ "$1" != restart ] || echo https://t.test/app/signup > '${root.path}/data/first-account-link'`,
+    );
     expect(service('install').out).toContain('Create the first account: https://t.test/app/signup\n');
   });
 
@@ -157,12 +163,19 @@ describe('`tunnel-server service`', () => {
     writeFileSync(config, 'data_dir = "/var/lib/tunnel"\n');
     const flags = { config, user: 'tunnel' };
     const standard = { ...factsOf(flags, {}), isStandard: true };
-    const host = { env: { PATH: `${root.path}/bin:/usr/bin:/bin` }, isRoot: true, write: () => {}, writeError: () => {} };
+    const host = {
+      env: { PATH: `${root.path}/bin:/usr/bin:/bin` },
+      isRoot: true,
+      write: () => {},
+      writeError: () => {},
+    };
     const folders = { unitFolder: join(root.path, 'units'), packageFolders: [join(root.path, 'packaged')] };
     expect(runService('install', undefined, { ...host, ...folders }, () => standard)).toBe(0);
     expect(existsSync(unit)).toBe(false);
     expect(calls()).toContain('systemctl enable --quiet tunnel-server.service');
-    expect(runService('install', undefined, { ...host, ...folders }, () => ({ ...standard, isStandard: false }))).toBe(0);
+    expect(runService('install', undefined, { ...host, ...folders }, () => ({ ...standard, isStandard: false }))).toBe(
+      0,
+    );
     expect(existsSync(unit)).toBe(true);
     expect(runService('uninstall', undefined, { ...host, ...folders }, () => standard)).toBe(0);
     expect(existsSync(join(root.path, 'packaged/tunnel-server.service'))).toBe(true);

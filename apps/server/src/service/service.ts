@@ -168,7 +168,9 @@ const run = (host: ServiceHost, program: string, args: readonly string[]): Progr
   });
   const { code: reason, message } = (error ?? {}) as NodeJS.ErrnoException;
   if (reason === 'ENOENT') {
-    throw refusal(program === 'systemctl' ? 'systemd is not installed: systemctl was not found' : `${program} was not found`);
+    throw refusal(
+      program === 'systemctl' ? 'systemd is not installed: systemctl was not found' : `${program} was not found`,
+    );
   }
   return { code: status ?? -1, out: stdout ?? '', err: stderr || (message ?? '') };
 };

@@ -72,7 +72,9 @@ describe('the units of deploy/systemd', () => {
       ['edge', 'edge'],
       ['platform', 'platform'],
     ] as const) {
-      expect(fileOf(part)).toContain(`\nExecStart=/usr/bin/tunnel-server ${command} --config /etc/tunnel/server.toml\n`);
+      expect(fileOf(part)).toContain(
+        `\nExecStart=/usr/bin/tunnel-server ${command} --config /etc/tunnel/server.toml\n`,
+      );
     }
   });
 
@@ -84,17 +86,20 @@ describe('the units of deploy/systemd', () => {
     ['installed', () => textOf({ dataDir: '/srv/tunnel', config: '/home/ann/server.toml' })],
   ] as const;
 
-  it.runIf(hasAnalyze).each(units)('systemd accepts the unit %s, and rates its exposure 2.5 or better', (name, text) => {
-    const file = join(folder, `tunnel-${name}.service`);
-    writeFileSync(file, text());
-    const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    const said = verified.stderr.split('\n').filter((line) => line.includes(`tunnel-${name}`));
-    expect(said.filter((line) => !line.includes('is not executable: No such file'))).toEqual([]);
-    const args = ['security', '--offline=true', '--threshold=25', file];
-    const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
-    expect([status, stdout.split('\n').find((line) => line.includes('Overall'))]).toEqual([
-      0,
-      expect.stringMatching(/: [0-2]\.\d OK/),
-    ]);
-  });
+  it.runIf(hasAnalyze).each(units)(
+    'systemd accepts the unit %s, and rates its exposure 2.5 or better',
+    (name, text) => {
+      const file = join(folder, `tunnel-${name}.service`);
+      writeFileSync(file, text());
+      const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+      const said = verified.stderr.split('\n').filter((line) => line.includes(`tunnel-${name}`));
+      expect(said.filter((line) => !line.includes('is not executable: No such file'))).toEqual([]);
+      const args = ['security', '--offline=true', '--threshold=25', file];
+      const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+      expect([status, stdout.split('\n').find((line) => line.includes('Overall'))]).toEqual([
+        0,
+        expect.stringMatching(/: [0-2]\.\d OK/),
+      ]);
+    },
+  );
 });

@@ -22,7 +22,10 @@ const STATE_FOLDER = '/var/lib/';
 const PLAIN = /^[\w@:,.+/=-]+$/;
 
 /** Returns the text of the unit, or the path that a unit file cannot contain. */
-export const unitText = (template: string, facts: UnitFacts): { readonly text: string } | { readonly refused: string } => {
+export const unitText = (
+  template: string,
+  facts: UnitFacts,
+): { readonly text: string } | { readonly refused: string } => {
   const words = [...facts.program, facts.command, '--config', facts.config];
   const refused = [...words, facts.user, facts.dataDir].find((word) => !PLAIN.test(word));
   if (refused !== undefined) return { refused };

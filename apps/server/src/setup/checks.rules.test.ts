@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { mailVerdict, nextLines, type PortFinding, portVerdicts, type RecordFinding, recordVerdict } from './checks.rules.ts';
+import {
+  mailVerdict,
+  nextLines,
+  type PortFinding,
+  portVerdicts,
+  type RecordFinding,
+  recordVerdict,
+} from './checks.rules.ts';
 
 const OWN = ['203.0.113.7'];
 const found = (...values: string[]): RecordFinding['answer'] => ({ kind: 'found', values });
@@ -33,7 +40,10 @@ describe('DNS records', () => {
   it('the delegation of challenges can be confirmed only by a running server, but its absence is reported', () => {
     expect(ns(found('t.test')).level).toBe('ok');
     expect(ns({ kind: 'no-answer', reason: 'ESERVFAIL' }).level).toBe('note');
-    expect(ns({ kind: 'absent' })).toMatchObject({ level: 'fix', text: expect.stringMatching(/with the value t\.test$/) });
+    expect(ns({ kind: 'absent' })).toMatchObject({
+      level: 'fix',
+      text: expect.stringMatching(/with the value t\.test$/),
+    });
   });
 });
 
@@ -48,7 +58,9 @@ const port = (number: number, problem: string | null, more: Partial<PortFinding>
 
 describe('ports', () => {
   it('free ports share a line, and so do ports that need a privilege', () => {
-    expect(portVerdicts([port(4040, null), port(4041, null), port(80, 'EACCES'), port(53, 'EACCES', { transport: 'UDP' })])).toEqual([
+    expect(
+      portVerdicts([port(4040, null), port(4041, null), port(80, 'EACCES'), port(53, 'EACCES', { transport: 'UDP' })]),
+    ).toEqual([
       { level: 'ok', text: 'free ports: 4040, 4041' },
       {
         level: 'note',

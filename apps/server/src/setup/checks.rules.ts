@@ -25,7 +25,8 @@ export interface RecordFinding {
 export const recordVerdict = ({ name, type, target, answer }: RecordFinding, own: readonly string[]): Verdict => {
   const record = `DNS record ${name} ${type === 'A' ? 'A/AAAA' : 'NS'}`;
   if (answer.kind === 'absent') {
-    const value = type === 'NS' ? (target ?? '') : own.length === 0 ? 'the public address of this machine' : own.join(', ');
+    const value =
+      type === 'NS' ? (target ?? '') : own.length === 0 ? 'the public address of this machine' : own.join(', ');
     return fix(`${record} is missing: at your DNS provider, create the record with the value ${value}`);
   }
   if (type === 'NS') {
@@ -33,7 +34,9 @@ export const recordVerdict = ({ name, type, target, answer }: RecordFinding, own
     return answer.kind === 'found' ? ok(record) : note(`${record}: the server checks the record when it is running`);
   }
   if (answer.kind === 'no-answer') {
-    return fix(`${record}: no response from the resolver (${answer.reason}): check the network, or set [dns] resolvers`);
+    return fix(
+      `${record}: no response from the resolver (${answer.reason}): check the network, or set [dns] resolvers`,
+    );
   }
   const shown = answer.values.join(', ');
   const strays = answer.values.filter((value) => isElsewhere(value, own));
@@ -69,7 +72,11 @@ export const portVerdicts = (ports: readonly PortFinding[]): Verdict[] => {
     ...(free.length === 0 ? [] : [ok(`free ports: ${portList(free)}`)]),
     ...(denied.length === 0
       ? []
-      : [note(`ports that need a privilege: ${portList(denied)}. \`tunnel-server service install\` grants the privilege`)]),
+      : [
+          note(
+            `ports that need a privilege: ${portList(denied)}. \`tunnel-server service install\` grants the privilege`,
+          ),
+        ]),
     ...wrong.map((port) => fix(portProblem(port))),
   ];
 };

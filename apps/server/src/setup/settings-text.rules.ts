@@ -47,4 +47,6 @@ export const setsNothing = (text: string): boolean =>
   text
     .split('\n')
     .map((line) => line.trim())
-    .every((line) => line === '' || line.startsWith('#') || /^data_dir\s*=\s*"\/var\/lib\/tunnel"\s*(#.*)?$/.test(line));
+    .every(
+      (line) => line === '' || line.startsWith('#') || /^data_dir\s*=\s*"\/var\/lib\/tunnel"\s*(#.*)?$/.test(line),
+    );

@@ -17,7 +17,8 @@ beforeEach(async () => {
 afterEach(() => folder.close());
 
 const NOW = new Date('2030-01-02T03:04:05.678Z');
-const write = (text: string, force = false): string | null => writeSetupFile(file, text, { force, now: NOW, gid: null });
+const write = (text: string, force = false): string | null =>
+  writeSetupFile(file, text, { force, now: NOW, gid: null });
 
 it('the written file starts the same server as --public, with the mail server and the data directory', () => {
   const smtp = 'smtp://user:p%22w@mail.test:587';
@@ -31,7 +32,11 @@ it('the written file starts the same server as --public, with the mail server an
   );
   const { mail, ...platform } = loaded.platform;
   expect({ ...loaded, platform: { ...platform, mail: started.platform.mail } }).toEqual(started);
-  expect([mail.transport, mail.smtp_url.reveal(), mail.from]).toEqual(['smtp', smtp, 'Hatchway <no-reply@tunnels.test>']);
+  expect([mail.transport, mail.smtp_url.reveal(), mail.from]).toEqual([
+    'smtp',
+    smtp,
+    'Hatchway <no-reply@tunnels.test>',
+  ]);
 });
 
 it('without --public, the written file is a server for this machine', () => {
