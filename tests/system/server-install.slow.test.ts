@@ -1,7 +1,6 @@
 // Health check and setup of a server, with the executable.
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { claimPortBlock, spawnProgram, startDnsServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { keepSettings, keysBesideFile, keptText } from './kept-settings.ts';
+import { keepSettings, keptText, keysBesideFile } from './kept-settings.ts';
 import { publicOverrides } from './public-flags.ts';
 import { judgeConfig } from './server-commands.ts';
 import { loadConfig, loadStackConfig } from './shared.ts';

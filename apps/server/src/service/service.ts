@@ -51,7 +51,7 @@ export const runService = (
   const unit = unitName(name);
   const path = join(host.unitFolder, unit);
   ensureSystemd(host);
-  if (action === 'status') return status(host, unit, path);
+  if (action === 'status') return showStatus(host, unit, path);
   if (!host.isRoot) throw refusal(`only root can ${action} a service: run the command with sudo`);
   refuseForeign(path);
   return action === 'install' ? install(host, unit, path, facts()) : uninstall(host, unit, path);
@@ -102,7 +102,7 @@ const uninstall = (host: ServiceHost, unit: string, path: string): number => {
 };
 
 /** Prints the status. Exit code 1 if the service is not running. A unit can also come from an installed package. */
-const status = (host: ServiceHost, unit: string, path: string): number => {
+const showStatus = (host: ServiceHost, unit: string, path: string): number => {
   const shown = run(host, 'systemctl', ['status', '--no-pager', '--lines=0', unit]);
   // systemctl exits with 4 for an unknown unit.
   if (shown.code === 4) throw refusal(`${unit} is not installed (${path})`);

@@ -25,8 +25,8 @@ export interface RecordFinding {
 export const recordVerdict = ({ name, type, target, answer }: RecordFinding, own: readonly string[]): Verdict => {
   const record = `DNS record ${name} ${type === 'A' ? 'A/AAAA' : 'NS'}`;
   if (answer.kind === 'absent') {
-    const value =
-      type === 'NS' ? (target ?? '') : own.length === 0 ? 'the public address of this machine' : own.join(', ');
+    const address = own.length === 0 ? 'the public address of this machine' : own.join(', ');
+    const value = type === 'NS' ? (target ?? '') : address;
     return fix(`${record} is missing: at your DNS provider, create the record with the value ${value}`);
   }
   if (type === 'NS') {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { publicOverrides } from '../commands/public-flags.ts';
 import { setupTables } from '../commands/setup-command.ts';
 import { loadConfig, loadStackConfig } from '../commands/shared.ts';
-import { settingsText, setsNothing } from './settings-text.rules.ts';
+import { setsNothing, settingsText } from './settings-text.rules.ts';
 import { writeSetupFile } from './setup-file.ts';
 
 let folder: TemporaryDirectory;
