@@ -1,4 +1,5 @@
 // How the dashboard is built: files of its own alone, nothing inlined that the page's policy would refuse.
+import { readFileSync } from 'node:fs';
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
@@ -105,8 +106,13 @@ const without = (code: string, cuts: readonly Cut[]): string => {
   return kept + code.slice(from);
 };
 
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string;
+};
+
 export default defineConfig({
   base: '/app/',
+  define: { __TUNNEL_VERSION__: JSON.stringify(version) },
   plugins: [withoutJsonSchema, withoutZodWords, react(), tailwindcss(), withoutDescriptions()],
   // Workspace packages come from their sources, as everywhere in the project.
   resolve: { conditions: ['source', 'module', 'browser', 'development|production'] },

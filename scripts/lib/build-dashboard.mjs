@@ -34,7 +34,7 @@ export const dashboardInputs = () => [
 /** Hashes all inputs of the dashboard build. Most changes in the repository do not affect the hash. */
 const hashInputs = () =>
   hashFiles([
-    ...['package-lock.json', 'scripts/lib/build-dashboard.mjs'].map((name) => join(ROOT, name)),
+    ...['package.json', 'package-lock.json', 'scripts/lib/build-dashboard.mjs'].map((name) => join(ROOT, name)),
     ...dashboardInputs(),
     ...['apps/dashboard/src', 'packages/contract/src', 'packages/errors/src', 'packages/rules/src']
       .flatMap((name) => filesBelow(join(ROOT, name)))

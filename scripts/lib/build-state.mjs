@@ -25,6 +25,7 @@ export const API_REFERENCE = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((nam
 
 export function hashInputs() {
   const files = [join(ROOT, 'package.json'), join(ROOT, 'package-lock.json'), ...filesBelow(join(ROOT, 'scripts'))];
+  files.push(join(ROOT, 'deploy/systemd/tunnel-server.service'));
   files.push(...dashboardInputs());
   for (const dir of workspaceDirs()) {
     files.push(join(ROOT, dir, 'package.json'));

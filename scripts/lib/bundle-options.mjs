@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { ROOT } from './paths.mjs';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const unit = readFileSync(join(ROOT, 'deploy/systemd/tunnel-server.service'), 'utf8');
 
 // CommonJS packages inside an ES module bundle still ask for these names.
 const COMMONJS_NAMES = [
@@ -26,7 +27,7 @@ export const COMMON_OPTIONS = {
   // unchanged and lines stay short, so that a stack trace is readable.
   minifyWhitespace: true,
   lineLimit: 160,
-  define: { __TUNNEL_VERSION__: JSON.stringify(version) },
+  define: { __TUNNEL_VERSION__: JSON.stringify(version), __TUNNEL_UNIT__: JSON.stringify(unit) },
   logLevel: 'warning',
 };
 

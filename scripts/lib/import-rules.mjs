@@ -140,7 +140,13 @@ export const FOLDER_MAY_IMPORT = {
   server: {
     // The program around the commands, loaded by the two entry files.
     'program.ts': ['process'],
-    commands: ['run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
+    commands: [
+      ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process'],
+      'bundle.ts',
+    ],
+    setup: ['run'],
+    service: [],
+    health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
     parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],

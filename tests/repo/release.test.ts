@@ -47,7 +47,7 @@ describe('the command line', () => {
     [['--onyl', 'npm'], "Unknown option '--onyl'"],
     [['npm'], 'Unexpected argument'],
   ])('refuses %j', (args, message) => {
-    expect(() => readOptions?.(args)).toThrow(message);
+    expect(() => void readOptions?.(args)).toThrow(message);
   });
 
   it('prints one line and exits with 2, before anything is installed or written', () => {
@@ -175,7 +175,7 @@ describe('the pages of a package', () => {
 
   it('can leave out a section', () => {
     expect(withoutSection?.('# A\n\n## B\n\nb\n\n## C\n\nc\n', '## B')).toBe('# A\n\n## C\n\nc\n');
-    expect(() => withoutSection?.('# A\n', '## B')).toThrow('no section');
+    expect(() => void withoutSection?.('# A\n', '## B')).toThrow('no section');
   });
 
   it('exist for each package', () => {
@@ -239,7 +239,7 @@ describe('a new version', () => {
   it('is higher than the current version', () => {
     checkVersion?.('0.2.0', '0.1.9');
     for (const version of ['0.1.0', '0.0.9', 'v0.2.0', '0.2', '1.0.0-rc.1']) {
-      expect(() => checkVersion?.(version, '0.1.0'), version).toThrow(version);
+      expect(() => void checkVersion?.(version, '0.1.0'), version).toThrow(version);
     }
   });
 
@@ -249,7 +249,7 @@ describe('a new version', () => {
       '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-18\n\n### Added\n\n- a\n\n## [0.1.0] - 2026-01-01\n\n- b\n',
     );
     const empty = '# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- b\n';
-    expect(() => changelogWith?.(empty, '0.2.0', '2026-11-18')).toThrow('no entries');
+    expect(() => void changelogWith?.(empty, '0.2.0', '2026-11-18')).toThrow('no entries');
   });
 
   it('reaches every package, the lock files and the client, and nothing else', async () => {

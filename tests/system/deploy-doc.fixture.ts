@@ -1,4 +1,4 @@
-// docs/deploy.md as a runnable setup: its files and commands, adapted to loopback, with the mail server and nginx that the page expects.
+// docs/deploy.md and docs/proxy.md as a runnable setup: files and commands, adapted to loopback, with the mail server and nginx that the pages expect.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -10,16 +10,15 @@ import { ROOT } from '../repo/checkout.fixture.ts';
 import type { Harness } from './harness.fixture.ts';
 import { TLS_CERT, TLS_KEY } from './stack.fixture.ts';
 
-const PAGE = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
+const PAGE = ['docs/deploy.md', 'docs/proxy.md'].map((page) => readFileSync(join(ROOT, page), 'utf8')).join('\n');
 
 export const hasNginx = spawnSync('nginx', ['-v']).status === 0;
-export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 /** Returns the code block of a file, named in a comment at the top of the block. */
 export const fileOfPage = (path: string): string => {
   const blocks = [...PAGE.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? '');
   const found = blocks.find((text) => text.split('\n', 2).includes(`# ${path}`));
-  if (found === undefined) throw new Error(`docs/deploy.md has no ${path}`);
+  if (found === undefined) throw new Error(`docs/proxy.md has no ${path}`);
   return found;
 };
 
@@ -32,7 +31,7 @@ export const commandOfPage = (beginning: string): string[] => {
     .flatMap((match) => (match[1] ?? '').split('\n'))
     .map((line) => line.replace(/ +#.*$/, '').replace(/^sudo (-u tunnel )?/, ''));
   const found = lines.findLast((line) => line.startsWith(beginning));
-  if (found === undefined) throw new Error(`docs/deploy.md has no line that begins with: ${beginning}`);
+  if (found === undefined) throw new Error(`the pages have no line that begins with: ${beginning}`);
   return found.split(' ');
 };
 

@@ -1,4 +1,4 @@
-// Runs docs/deploy.md as written, on loopback: the files on the page are valid, and a teammate who follows the page gets a tunnel.
+// Runs docs/deploy.md and docs/proxy.md as written, on loopback: the files on the pages are valid, and a teammate who follows the pages gets a tunnel.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -11,7 +11,6 @@ import {
   commandOfPage,
   fileOfPage,
   hasNginx,
-  hasSystemd,
   type Loopback,
   MailServer,
   makeLoopback,
@@ -27,10 +26,9 @@ import { it } from './system-test.fixture.ts';
 import { commandOf } from './tunnel-program.fixture.ts';
 
 const CONFIG = '/etc/tunnel/server.toml';
-const UNIT = '/etc/systemd/system/tunnel-server.service';
 const PASSWORD = 'correct horse battery';
 
-describe('the files in docs/deploy.md', () => {
+describe('the files in docs/deploy.md and docs/proxy.md', () => {
   it('include a valid server.toml with a warning only about the payments named on the page', async ({ harness }) => {
     const ports = harness.use(await claimPortBlock());
     const loopback = await makeLoopback(harness, ports);
@@ -46,26 +44,6 @@ describe('the files in docs/deploy.md', () => {
       code: 0,
       stderr: '',
     });
-  });
-
-  it.runIf(hasSystemd)('include a unit that systemd accepts', async ({ harness }) => {
-    const file = join(await harness.folder(), 'tunnel-server.service');
-    writeFileSync(file, fileOfPage(UNIT).replace('/usr/bin/node', process.execPath));
-    const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-    // systemd-analyze may also report problems of other units on this machine, which are ignored.
-    expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
-  });
-
-  it.runIf(hasSystemd)('include a unit that restricts the server to what it needs', async ({ harness }) => {
-    const file = join(await harness.folder(), 'tunnel-server.service');
-    writeFileSync(file, fileOfPage(UNIT));
-    const args = ['security', '--offline=true', '--threshold=25', file];
-    const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
-    expect([status, stdout.split('\n').find((line) => line.includes('Overall'))]).toEqual([
-      0,
-      expect.stringMatching(/: [0-2]\.\d OK/),
-    ]);
-    expect(stderr).toBe('');
   });
 
   it('have only valid shell commands in their shell blocks', () => {

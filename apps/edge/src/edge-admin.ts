@@ -51,6 +51,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
   const { server, region, load_balancing } = config;
   const { logger, platform } = deps;
   const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
+    version: parts.version,
     regionId: region.id,
     tunnels: parts.tunnels,
     ports: ingress.ports,

@@ -20,12 +20,21 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { alert } = await import('./commands/alert-command.ts');
   const { certificates } = await import('./commands/certificates.ts');
   const { downloads } = await import('./commands/downloads.ts');
+  const { health } = await import('./commands/health-command.ts');
+  const { service } = await import('./commands/service-command.ts');
+  const { setup } = await import('./commands/setup-command.ts');
   const groups: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
     ['Run:', [stack, edge, platform, simulator]],
+    ['Install:', [setup, service, health]],
     ['Accounts and apps:', [admin, oauthClient]],
     ['Maintain:', [checkConfig, certificates, downloads, edgeCredential, signingKeys, migrate, alert]],
   ];
   return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };
 
-await runProgram(PARTS.has(process.argv[2] ?? '') ? [edge, platform] : await allCommands());
+/** Containers run the health check every few seconds, so it loads as little code as possible. */
+const healthOnly = async (): Promise<readonly MakeCommand[]> => [(await import('./commands/health-command.ts')).health];
+
+const [, , name = ''] = process.argv;
+if (PARTS.has(name)) await runProgram([edge, platform]);
+else await runProgram(await (name === 'health' ? healthOnly() : allCommands()));

@@ -18,6 +18,7 @@ let alerts: Record<string, Record<string, number>>;
 
 const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
   new EdgeMetrics(createMetrics(), {
+    version: '1.2.3',
     regionId: 'eu',
     tunnels: { values: () => stage.tunnels.values() },
     ports: {

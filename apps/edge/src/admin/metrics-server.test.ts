@@ -33,6 +33,7 @@ beforeEach(async () => {
   answers = [];
   gate = openGate({ perNetwork: 1 });
   const figures = {
+    version: '1.2.3',
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
     ports: { tcp: { totals, connections: 5 }, udp: { totals: udp, connections: 2, dropped } },
@@ -117,6 +118,7 @@ it('every series is present in the first scrape', async () => {
     'tunnel_reserved_names{kind="subdomain"}': 3,
     'tunnel_reserved_names{kind="tcp"}': 1,
     'tunnel_reserved_names{kind="udp"}': 0,
+    [`tunnel_build_info{version="1.2.3",node="${process.versions.node}"}`]: 1,
     'tunnel_restarts_total{part="edge"}': 2,
     'tunnel_restarts_total{part="platform"}': 0,
     tunnel_oauth_grants: 4,

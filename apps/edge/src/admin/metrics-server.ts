@@ -62,6 +62,8 @@ const respond = (response: ServerResponse, status: number, text: string, content
 // ---- the series ----
 
 export interface EdgeFigures {
+  /** Version of the server. */
+  readonly version: string;
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
   /** Figures of TCP and UDP tunnels, which have a dedicated public port. */
@@ -137,6 +139,8 @@ export class EdgeMetrics {
     metrics.seriesOf('tunnel_reserved_names', 'Reserved names and ports known to this edge', 'gauge', () =>
       RESERVED_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
     );
+    const build = { labels: { version: figures.version, node: process.versions.node }, value: 1 };
+    metrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
     addRestartSeries(metrics, figures);
     this.#readCertificates = addCertificateSeries(metrics, figures.certificates);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];

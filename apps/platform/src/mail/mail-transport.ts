@@ -111,6 +111,11 @@ export class SmtpTransport implements MailTransport {
     await this.#server.sendMail(composeMessage(mail, this.#from));
   }
 
+  /** Connects and signs in without sending a mail. Rejects with the reason if the mail server does not accept the connection. */
+  async verify(): Promise<void> {
+    await this.#server.verify();
+  }
+
   close(): void {
     this.#server.close();
   }

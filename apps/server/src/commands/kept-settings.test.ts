@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { keepSettings, keysBesideFile, settingsText } from './kept-settings.ts';
+import { keepSettings, keptText, keysBesideFile } from './kept-settings.ts';
 import { publicOverrides } from './public-flags.ts';
 import { judgeConfig } from './server-commands.ts';
 import { loadConfig, loadStackConfig } from './shared.ts';
@@ -33,29 +33,29 @@ it('a start with --public saves a settings file, and later starts without flags 
 
 it('the saved settings file is readable and has comments', () => {
   expect(
-    settingsText({ public: 'tunnels.example.com' }),
+    keptText({ public: 'tunnels.example.com' }),
   ).toBe(`# Written by the first start with --public tunnels.example.com. You can edit this file.
 # All tunnel-server commands read this file; flags override it. All keys: docs/configuration.md.
 
 [server]
-host = "0.0.0.0"
-api_host = "127.0.0.1"
-domain = "tunnels.example.com"
-http_port = 80
-https_port = 443
+host = "0.0.0.0"                # visitors and clients, on every IPv4 address; "::" adds IPv6
+api_host = "127.0.0.1"          # edge API: this machine only
+domain = "tunnels.example.com"  # tunnels are at <name>.<domain>
+http_port = 80                  # redirects visitors to https
+https_port = 443                # visitors and clients
 
 [acme]
-enabled = true
-dns = "builtin"
+enabled = true   # certificates are issued and renewed automatically
+dns = "builtin"  # this server answers the challenges for wildcard certificates
 
 [load_balancing]
-enabled = true
+enabled = true  # groups: several computers behind the same URL
 
 [platform]
-public_url = "https://tunnels.example.com"
+public_url = "https://tunnels.example.com"  # dashboard and API
 
 [platform.plans.free]
-tunnel_limit = 100
+tunnel_limit = 100  # open tunnels per account
 `);
 });
 
@@ -69,7 +69,7 @@ it('an existing settings file stays unchanged, and flags override the file for a
   const keys = keysBesideFile(FLAGS, loadConfig({ dataDir }, {}));
   expect(keys).toContain('server.domain');
   expect(keys).not.toContain('server.control_port');
-  writeFileSync(join(dataDir, 'server.toml'), settingsText(FLAGS));
+  writeFileSync(join(dataDir, 'server.toml'), keptText(FLAGS));
   expect(keysBesideFile(FLAGS, loadConfig({ dataDir }, {}))).toEqual([]);
 });
 

@@ -6,36 +6,28 @@ import { SERVER_FILE, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { writeAtomicSync } from '@tunnel/runtime';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
+import { settingsText, type Table } from '../setup/settings-text.rules.ts';
 import { type PublicFlags, publicOverrides } from './public-flags.ts';
 
-type Table = { readonly [key: string]: string | number | boolean | Table };
+/** Settings of a start with flags and without a file, as tables of server.toml. */
+export const settingsOf = (flags: PublicFlags): Table => {
+  const { platform, ...flagTables } = publicOverrides(flags) as { readonly [table: string]: Table };
+  const { platform: planTables, ...defaults } = STACK_DEFAULTS;
+  return { ...flagTables, ...defaults, platform: { ...platform, ...planTables } };
+};
 
 /**
  * Returns the text of a server.toml that starts the same server without flags: the keys set by the flags, and the defaults of a start
  * without a file.
  */
-export const settingsText = (flags: PublicFlags): string => {
-  const { platform, ...flagTables } = publicOverrides(flags) as { readonly [table: string]: Table };
-  const { platform: planTables, ...defaults } = STACK_DEFAULTS;
-  const tables: Table = { ...flagTables, ...defaults, platform: { ...platform, ...planTables } };
-  return [
-    `# Written by the first start with --public ${flags.public ?? ''}. You can edit this file.`,
-    '# All tunnel-server commands read this file; flags override it. All keys: docs/configuration.md.',
-    ...tableLines(tables, []),
-    '',
-  ].join('\n');
-};
-
-/** Returns the lines of a TOML table. Keys come before nested tables, as TOML requires. */
-const tableLines = (table: Table, path: readonly string[]): string[] => {
-  const keys: string[] = [];
-  const below: string[] = [];
-  for (const [key, value] of Object.entries(table)) {
-    if (typeof value === 'object') below.push(...tableLines(value, [...path, key]));
-    else keys.push(`${key} = ${JSON.stringify(value)}`);
-  }
-  return [...(keys.length === 0 || path.length === 0 ? keys : ['', `[${path.join('.')}]`, ...keys]), ...below];
-};
+export const keptText = (flags: PublicFlags): string =>
+  settingsText(
+    [
+      `Written by the first start with --public ${flags.public ?? ''}. You can edit this file.`,
+      'All tunnel-server commands read this file; flags override it. All keys: docs/configuration.md.',
+    ],
+    settingsOf(flags),
+  );
 
 /**
  * Writes the settings file unless the file exists. Returns the path if the file was written, otherwise null. The caller must hold the
@@ -46,7 +38,7 @@ export const keepSettings = (dataDir: string, flags: PublicFlags): string | null
   if (existsSync(file)) return null;
   try {
     // The atomic write leaves no incomplete file after a crash. The next start would read an incomplete file.
-    writeAtomicSync(file, settingsText(flags), { soleWriter: true });
+    writeAtomicSync(file, keptText(flags), { soleWriter: true });
     return file;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -12,7 +12,7 @@ export interface PublicFlags {
 }
 
 /** Parses a host name. Returns the name in lower case as A-labels, without a trailing dot. */
-const hostName = (text: string): string => {
+export const hostName = (text: string): string => {
   const read = readDomainName(text, { toAscii: domainToASCII, operatorsHosts: [] });
   if (read.kind === 'refused') throw new InvalidArgumentError(`${read.fault.message}.`);
   if (read.domain.wildcard) throw new InvalidArgumentError('Leave out the `*.`.');
@@ -22,7 +22,7 @@ const hostName = (text: string): string => {
 
 const EMAIL = /^[^\s@<>(),;:"]+@[^\s@<>(),;:"]+\.[^\s@.<>(),;:"]+$/;
 
-const email = (text: string): string => {
+export const emailAddress = (text: string): string => {
   if (EMAIL.test(text)) return text;
   throw new InvalidArgumentError('Use one address, such as admin@example.com.');
 };
@@ -39,7 +39,7 @@ export const addPublicFlags = (command: Command): Command =>
     )
     .addOption(
       new Option('--acme-email <address>', 'With --public: contact address for the certificate authority').argParser(
-        email,
+        emailAddress,
       ),
     )
     .addOption(

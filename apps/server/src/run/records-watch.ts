@@ -109,7 +109,8 @@ export const watchRecords = async (
   return watch;
 };
 
-const publicAddresses = (): string[] =>
+/** Addresses of this machine that are reachable from the internet. Empty behind NAT. */
+export const publicAddresses = (): string[] =>
   Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .map(({ address }) => address)

@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'react';
 import { useApp } from '../../api/app-context.tsx';
 import { meQuery, useIsBillingShown } from '../../api/queries.ts';
 import { PanelBoundary } from '../../shared/panel-boundary.tsx';
+import { VERSION } from '../../shared/version.ts';
 import { classNames } from '../../ui/class-names.ts';
 import { useMedia } from '../../ui/hooks.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -45,12 +46,14 @@ export const Shell = () => {
           </div>
         </div>
       </header>
-      <main id="main" ref={main} tabIndex={-1} className="mx-auto max-w-6xl px-4 pt-6 pb-28 sm:px-6 sm:pt-8 md:pb-16">
+      <main id="main" ref={main} tabIndex={-1} className="mx-auto max-w-6xl px-4 pt-6 pb-8 sm:px-6 sm:pt-8 md:pb-16">
         <SectionTabs />
         <PanelBoundary title="Couldn't load this page">
           <Outlet />
         </PanelBoundary>
       </main>
+      {/* On a phone, the navigation covers the end of the page. */}
+      <footer className="mx-auto max-w-6xl px-4 pb-24 text-muted text-sm sm:px-6 md:pb-6">Hatchway {VERSION}</footer>
     </>
   );
 };
