@@ -52,7 +52,7 @@ export interface ClientSettings extends ConnectionSettings {
   readonly ownClients: OwnClients | undefined;
 }
 
-const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
+const DEFAULT_AGENT = `tunnel-client/0.2.0 node/${process.versions.node}`;
 
 /** Checks the options of connect(). Throws a Fault if they are invalid. */
 export const checkOptions = (options: ConnectOptions): ClientSettings => {
