@@ -7,8 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { ROOT, run } from './checkout.fixture.ts';
 
 /** Functions of JavaScript modules, which have no declarations. */
-// oxlint-disable-next-line typescript/no-explicit-any
-type AnyFunction = (...args: any[]) => any;
+type AnyFunction = (...args: readonly unknown[]) => unknown;
 const load = async (name: string) =>
   (await import(join(ROOT, `release/lib/${name}.mjs`))) as Record<string, AnyFunction>;
 
