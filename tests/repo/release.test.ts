@@ -254,9 +254,12 @@ describe('a new version', () => {
   it('reaches every package, the lock files and the client, and nothing else', async () => {
     const files = (await run('git', ['ls-files'])).stdout.trim().split('\n');
     const { version: current } = JSON.parse(read('package.json')) as { version: string };
+    // Right after a release the section [Unreleased] is empty.
+    const withEntry = (file: string): string =>
+      file === 'CHANGELOG.md' ? read(file).replace('## [Unreleased]\n', '## [Unreleased]\n\n- an entry\n') : read(file);
     const changes = changedFiles?.({
       files,
-      read,
+      read: withEntry,
       current,
       version: '9.8.7',
       commit: 'c0ffee',
