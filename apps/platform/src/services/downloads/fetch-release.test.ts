@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -115,6 +125,39 @@ describe('downloads fetch', () => {
     await expect(fetchTo()).rejects.toMatchObject({ code: 'DOWNLOADS_FETCH', message });
     await expect(fetchTo(await serve(serveFolder))).rejects.toMatchObject({ code: 'DOWNLOADS_FETCH', message });
     expect(filesIn(dir)).toEqual([]);
+  });
+
+  it.each(['npm/hatchway-1.2.3.tgz', 'manifest.json'])(
+    'refuses a pipe at %s, and does not wait for a writer',
+    async (path) => {
+      rmSync(join(from, path));
+      execFileSync('mkfifo', [join(from, path)]);
+      await expect(fetchTo()).rejects.toMatchObject({
+        code: 'DOWNLOADS_FETCH',
+        message: expect.stringContaining('is not a file') as string,
+      });
+    },
+  );
+
+  it('refuses a folder in place of a file', async () => {
+    rmSync(join(from, 'npm/hatchway-1.2.3.tgz'));
+    mkdirSync(join(from, 'npm/hatchway-1.2.3.tgz'));
+    await expect(fetchTo()).rejects.toThrow('is not a file');
+  });
+
+  it.each([
+    ['a link in place of a folder', () => symlinkSync(temporary.path, join(dir, 'npm'))],
+    ['a file in place of a folder', () => writeFileSync(join(dir, 'npm'), 'mine')],
+    ['a folder in place of a file', () => mkdirSync(join(dir, 'npm/hatchway-client-1.2.3.tgz'), { recursive: true })],
+  ])('refuses a downloads folder with %s, before any file is replaced', async (_, make) => {
+    mkdirSync(dir);
+    make();
+    await expect(fetchTo()).rejects.toMatchObject({
+      code: 'DOWNLOADS_DIR',
+      message: expect.stringContaining('npm') as string,
+    });
+    expect(existsSync(join(dir, 'THIRD_PARTY_NOTICES.txt'))).toBe(false);
+    expect(readdirSync(dir)).toEqual(['npm']);
   });
 
   it('reports a source without a release', async () => {

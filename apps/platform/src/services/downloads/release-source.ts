@@ -1,4 +1,5 @@
 // Where `tunnel-server downloads fetch` reads a release: a folder, or the same files below a URL.
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
@@ -20,13 +21,17 @@ export const openSource = (from: string, clock: Clock): ReleaseSource => {
   return { read: (path, maxBytes, onPiece) => readFile(join(folder, ...path.split('/')), maxBytes, onPiece) };
 };
 
+/** A pipe without a writer does not block. Windows has no such flag. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
 const readFile: ReleaseSource['read'] = async (path, maxBytes, onPiece) => {
-  const handle = await open(path).catch((error: NodeJS.ErrnoException) => {
+  const handle = await open(path, OPEN_FLAGS).catch((error: NodeJS.ErrnoException) => {
     throw new Error(error.code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be opened (${error.code})`);
   });
   try {
-    const { size } = await handle.stat();
-    if (size > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
+    const found = await handle.stat();
+    if (!found.isFile()) throw new Error(`${path} is not a file`);
+    if (found.size > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
     const piece = Buffer.allocUnsafe(PIECE_BYTES);
     let bytes = 0;
     for (;;) {
