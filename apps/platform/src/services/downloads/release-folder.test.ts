@@ -3,10 +3,10 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, utimesSync, w
 import { join } from 'node:path';
 import { createLogger } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeRelease } from './release.fixture.ts';
 import type { ReleaseFile } from './release.rules.ts';
-import { ReleaseFolder } from './release-folder.ts';
+import { ReleaseFolder, readRelease } from './release-folder.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let temporary: TemporaryDirectory;
@@ -32,6 +32,21 @@ describe('the release of a folder', () => {
     expect(await folderOf().read()).toBeNull();
     writeFileSync(join(dir, 'manifest.json'), '{');
     expect(await folderOf().read()).toBeNull();
+  });
+
+  it('is read again after an error of the machine, such as too many open files, with one line in the log', async () => {
+    writeRelease(dir);
+    const warn = vi.fn();
+    let error: Error | null = Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+    const read = async (path: string) => {
+      if (error !== null) throw error;
+      return readRelease(path);
+    };
+    const folder = new ReleaseFolder({ dir, logger: { ...logger, warn }, read });
+    expect([await folder.read(), await folder.read()]).toEqual([null, null]);
+    expect(warn).toHaveBeenCalledTimes(1);
+    error = null;
+    expect((await folder.read())?.version).toBe('1.2.3');
   });
 
   it('follows the folder while the server runs', async () => {

@@ -6,32 +6,51 @@ import { Fault } from '@tunnel/errors';
 import { type Logger, readBounded, sha256Hex } from '@tunnel/runtime';
 import { MANIFEST, parseManifest, RELEASE_LIST_MAX_BYTES, type Release, type ReleaseFile } from './release.rules.ts';
 
+export interface ReleaseFolderOptions {
+  /** Empty: the operator has no such folder. */
+  readonly dir: string;
+  readonly logger: Logger;
+  readonly read?: typeof readRelease;
+}
+
+/** The release of the last call. */
+interface KnownRelease {
+  /** State of the manifest.json that described the release. */
+  readonly manifest: string;
+  readonly release: Release | null;
+  /** Whether the same manifest.json has the same result the next time. */
+  readonly isFinal: boolean;
+}
+
 export class ReleaseFolder {
   readonly #dir: string;
   readonly #logger: Logger;
-  /** The release of the last call, and the manifest.json that described it. */
-  #known: { readonly manifest: string; readonly release: Release | null } = { manifest: '', release: null };
+  readonly #read: typeof readRelease;
+  #known: KnownRelease = { manifest: '', release: null, isFinal: true };
 
-  /** `dir` empty: the operator has no such folder. */
-  constructor({ dir, logger }: { readonly dir: string; readonly logger: Logger }) {
+  constructor({ dir, logger, read = readRelease }: ReleaseFolderOptions) {
     this.#dir = dir;
     this.#logger = logger;
+    this.#read = read;
   }
 
   /** Null if there is no release, or none that can be read; the log has the reason, once for each state of manifest.json. */
   async read(): Promise<Release | null> {
     if (this.#dir === '') return null;
     const manifest = await stateOf(join(this.#dir, MANIFEST));
-    if (manifest !== this.#known.manifest) this.#known = { manifest, release: await this.#parse() };
+    const known = this.#known;
+    if (manifest !== known.manifest || !known.isFinal) this.#known = await this.#parse(manifest);
     return this.#known.release;
   }
 
-  async #parse(): Promise<Release | null> {
+  async #parse(manifest: string): Promise<KnownRelease> {
     try {
-      return await readRelease(this.#dir);
+      return { manifest, release: await this.#read(this.#dir), isFinal: true };
     } catch (error) {
-      this.#logger.warn({ dir: this.#dir, err: error }, 'the downloads folder cannot be used');
-      return null;
+      if (manifest !== this.#known.manifest)
+        this.#logger.warn({ dir: this.#dir, err: error }, 'the downloads folder cannot be used');
+      // An error of the machine, such as too many open files, passes without a change of manifest.json.
+      return { manifest, release: null, isFinal: (error as NodeJS.ErrnoException).code === undefined };
     }
   }
 
