@@ -139,6 +139,14 @@ describe('downloads fetch', () => {
     },
   );
 
+  it('refuses a release without files for the client, which would remove those of the previous release', async () => {
+    await fetchTo();
+    rmSync(from, { recursive: true });
+    writeRelease(from, { version: '1.3.0', files: { 'container/server-amd64.tar': 'image' } });
+    await expect(fetchTo()).rejects.toThrow('lists no file for the client');
+    expect(filesIn(dir)).toEqual(OFFERED);
+  });
+
   it('refuses a folder in place of a file', async () => {
     rmSync(join(from, 'npm/hatchway-1.2.3.tgz'));
     mkdirSync(join(from, 'npm/hatchway-1.2.3.tgz'));

@@ -73,6 +73,7 @@ class ReleaseFetch {
     const manifest = await this.#readList(source, MANIFEST);
     const sums = await this.#readList(source, SUMS);
     const release = await this.#attempt(MANIFEST, async () => parseManifest(manifest.toString('utf8')));
+    if (release.files.length === 0) throw this.#failed(MANIFEST, 'it lists no file for the client');
     const problem = problemOfSums(release, parseSums(sums.toString('utf8')), sha256(manifest));
     if (problem !== null) throw this.#failed(SUMS, problem);
     await inFolder(dir, () => checkPlaces(dir, [MANIFEST, SUMS, ...release.files.map(({ path }) => path)]));
