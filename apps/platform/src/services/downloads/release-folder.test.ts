@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { createLogger } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -76,6 +77,26 @@ describe('a file of the folder', () => {
     await opened.handle.close();
     const again = await folder.open(file);
     expect(again.etag).not.toBe(opened.etag);
+    await again.handle.close();
+  });
+
+  it('has changed and gets another ETag after a write that kept the time of last change, as of rsync --inplace', async () => {
+    writeRelease(dir);
+    const folder = folderOf();
+    const file = await first(folder);
+    const path = join(dir, file.path);
+    utimesSync(path, 1, 1);
+    const opened = await folder.open(file);
+    // The clock of a file system can have steps of several milliseconds.
+    await setTimeout(50);
+    writeFileSync(path, 'x'.repeat(file.bytes));
+    utimesSync(path, 1, 1);
+    expect(await opened.isUnchanged()).toBe(false);
+    await opened.handle.close();
+    const again = await folder.open(file);
+    expect(again.etag).not.toBe(opened.etag);
+    rmSync(path);
+    expect(await again.isUnchanged()).toBe(true);
     await again.handle.close();
   });
 

@@ -85,7 +85,7 @@ export interface OpenedFile {
   readonly handle: FileHandle;
   /** Differs for every content and every write to the file. */
   readonly etag: string;
-  /** Whether the file has the size and the time of last change that it had when it was opened. */
+  /** Whether nobody has written to the file since it was opened. A file that was replaced or deleted keeps its content. */
   isUnchanged(): Promise<boolean>;
 }
 
@@ -102,10 +102,12 @@ export const openReleaseFile = async (dir: string, { path, bytes, sha256 }: Rele
     const opened = await handle.stat();
     if (!opened.isFile()) throw new Error(`${path} is not a file`);
     if (opened.size !== bytes) throw new Error(`${path} has ${opened.size} bytes instead of ${bytes}`);
-    const etag = `"${sha256Hex(`${sha256} ${opened.mtimeMs}`).slice(0, 32)}"`;
+    const etag = `"${sha256Hex(`${sha256} ${opened.mtimeMs} ${opened.ctimeMs}`).slice(0, 32)}"`;
     const isUnchanged = async (): Promise<boolean> => {
       const now = await handle.stat();
-      return now.size === opened.size && now.mtimeMs === opened.mtimeMs;
+      if (now.size !== opened.size || now.mtimeMs !== opened.mtimeMs) return false;
+      // A program can set mtime back after a write, but not ctime, which changes with the number of links too.
+      return now.ctimeMs === opened.ctimeMs || now.nlink < opened.nlink;
     };
     return { handle, etag, isUnchanged };
   } catch (error) {
