@@ -13,10 +13,11 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
-import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fetchRelease, listRelease } from './fetch-release.ts';
 import { releaseFiles, writeRelease } from './release.fixture.ts';
+import { openSource } from './release-source.ts';
 
 let temporary: TemporaryDirectory;
 let from: string;
@@ -179,6 +180,19 @@ describe('downloads fetch', () => {
     await expect(fetchTo(endless)).rejects.toThrow('sent more than 1048576 bytes');
     const broken = await serve((request) => void request.socket.destroy());
     await expect(fetchTo(broken)).rejects.toThrow('could not be reached');
+  });
+
+  it('waits for a short list a minute or two, not as long as for an executable', async () => {
+    const clock = new FakeClock();
+    let hasAsked = false;
+    const silent = await serve(() => {
+      hasAsked = true;
+    });
+    const reading = openSource(silent, clock).read('manifest.json', 1024 * 1024, async () => {});
+    const reason = reading.catch((error: Error) => error.message);
+    await eventually(() => expect(hasAsked).toBe(true));
+    await clock.advance(120_000);
+    expect(await reason).toContain('did not respond within 77 s');
   });
 
   it.each([

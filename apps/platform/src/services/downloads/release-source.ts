@@ -5,8 +5,10 @@ import { join, resolve } from 'node:path';
 import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
 import { type Clock, createGuardedFetch } from '@tunnel/runtime';
 
-/** Time for one file from a URL: 150 MB in this time need 1 Mbit/s. */
-const FILE_TIMEOUT_MS = 30 * 60_000;
+/** Time for one file from a URL, besides the time for its bytes. */
+const ANSWER_SECS = 60;
+/** The slowest connection on which a file arrives in time: 0.5 Mbit/s. */
+const BYTES_PER_SEC = 62_500;
 const PIECE_BYTES = 1024 * 1024;
 
 export interface ReleaseSource {
@@ -67,7 +69,8 @@ const urlSource = (from: string, clock: Clock): ReleaseSource => {
   });
   return {
     read: async (path, maxBytes, onPiece) => {
-      const answer = await fetch(new URL(path, base).href, { maxBytes, timeoutMs: FILE_TIMEOUT_MS, onPiece });
+      const timeoutMs = (ANSWER_SECS + Math.ceil(maxBytes / BYTES_PER_SEC)) * 1000;
+      const answer = await fetch(new URL(path, base).href, { maxBytes, timeoutMs, onPiece });
       if (answer.kind !== 'answer') throw new Error(answer.reason);
       const { status } = answer;
       if (status >= 300 && status < 400) throw new Error('the server responds with a redirect; use the final URL');
