@@ -46,6 +46,17 @@ export const serviceUrl = () => {
   return z.string({ error }).refine((value) => isHttpUrl(value) && isServiceUrl(new URL(value)), { error });
 };
 
+/**
+ * URL that appears in commands for people to paste, so it has no character with a meaning for a shell. Other paths are appended, so it has no
+ * query.
+ */
+export const plainUrl = () => {
+  const error = 'an http or https URL of letters, digits and . _ ~ % + - /, without a user name or a query';
+  return z.string({ error }).refine((value) => isHttpUrl(value) && PLAIN_URL.test(value), { error });
+};
+
+const PLAIN_URL = /^https?:\/\/[\p{L}\p{N}._:[\]-]+(?:\/[\p{L}\p{N}._~%+/-]*)?$/iu;
+
 const isServiceUrl = ({ protocol, hostname, href, origin }: URL): boolean =>
   href === `${origin}/` && (protocol === 'https:' || isLoopbackHost(hostname));
 

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import {
   addressList,
   type DeepReadonly,
+  plainUrl,
   portRange,
   printableName,
   secretText,
@@ -304,7 +305,7 @@ const platformSchema = section({
   port: listenPort().default(8080),
   /** Whether `port` uses HTTPS, with the certificate for the host of public_url. For a platform without an edge. */
   tls: flag().default(false),
-  public_url: url({ orEmpty: false }).default('http://localhost:8080'),
+  public_url: plainUrl().default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
   /** Folder with the files of a release, which /install and /downloads/ hand out. Empty: the server has no files. */

@@ -1,12 +1,23 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
-import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fetchRelease, listRelease } from './fetch-release.ts';
 import { releaseFiles, writeRelease } from './release.fixture.ts';
+import { openSource } from './release-source.ts';
 
 let temporary: TemporaryDirectory;
 let from: string;
@@ -117,6 +128,47 @@ describe('downloads fetch', () => {
     expect(filesIn(dir)).toEqual([]);
   });
 
+  it.each(['npm/hatchway-1.2.3.tgz', 'manifest.json'])(
+    'refuses a pipe at %s, and does not wait for a writer',
+    async (path) => {
+      rmSync(join(from, path));
+      execFileSync('mkfifo', [join(from, path)]);
+      await expect(fetchTo()).rejects.toMatchObject({
+        code: 'DOWNLOADS_FETCH',
+        message: expect.stringContaining('is not a file') as string,
+      });
+    },
+  );
+
+  it('refuses a release without files for the client, which would remove those of the previous release', async () => {
+    await fetchTo();
+    rmSync(from, { recursive: true });
+    writeRelease(from, { version: '1.3.0', files: { 'container/server-amd64.tar': 'image' } });
+    await expect(fetchTo()).rejects.toThrow('lists no file for the client');
+    expect(filesIn(dir)).toEqual(OFFERED);
+  });
+
+  it('refuses a folder in place of a file', async () => {
+    rmSync(join(from, 'npm/hatchway-1.2.3.tgz'));
+    mkdirSync(join(from, 'npm/hatchway-1.2.3.tgz'));
+    await expect(fetchTo()).rejects.toThrow('is not a file');
+  });
+
+  it.each([
+    ['a link in place of a folder', () => symlinkSync(temporary.path, join(dir, 'npm'))],
+    ['a file in place of a folder', () => writeFileSync(join(dir, 'npm'), 'mine')],
+    ['a folder in place of a file', () => mkdirSync(join(dir, 'npm/hatchway-client-1.2.3.tgz'), { recursive: true })],
+  ])('refuses a downloads folder with %s, before any file is replaced', async (_, make) => {
+    mkdirSync(dir);
+    make();
+    await expect(fetchTo()).rejects.toMatchObject({
+      code: 'DOWNLOADS_DIR',
+      message: expect.stringContaining('npm') as string,
+    });
+    expect(existsSync(join(dir, 'THIRD_PARTY_NOTICES.txt'))).toBe(false);
+    expect(readdirSync(dir)).toEqual(['npm']);
+  });
+
   it('reports a source without a release', async () => {
     const nowhere = join(temporary.path, 'nowhere');
     await expect(fetchTo(nowhere)).rejects.toThrow(`there is no file ${nowhere}/manifest.json`);
@@ -128,6 +180,19 @@ describe('downloads fetch', () => {
     await expect(fetchTo(endless)).rejects.toThrow('sent more than 1048576 bytes');
     const broken = await serve((request) => void request.socket.destroy());
     await expect(fetchTo(broken)).rejects.toThrow('could not be reached');
+  });
+
+  it('waits for a short list a minute or two, not as long as for an executable', async () => {
+    const clock = new FakeClock();
+    let hasAsked = false;
+    const silent = await serve(() => {
+      hasAsked = true;
+    });
+    const reading = openSource(silent, clock).read('manifest.json', 1024 * 1024, async () => {});
+    const reason = reading.catch((error: Error) => error.message);
+    await eventually(() => expect(hasAsked).toBe(true));
+    await clock.advance(120_000);
+    expect(await reason).toContain('did not respond within 77 s');
   });
 
   it.each([

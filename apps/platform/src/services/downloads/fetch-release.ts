@@ -1,7 +1,8 @@
 // Fills the downloads folder with the files of a release. Every file is written aside and checked against SHA256SUMS first; only when all files
 // are right do they replace the previous release.
 import { createHash } from 'node:crypto';
-import { chmod, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { chmod, type FileHandle, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type Clock, syncFolder, takeLock } from '@tunnel/runtime';
@@ -72,8 +73,10 @@ class ReleaseFetch {
     const manifest = await this.#readList(source, MANIFEST);
     const sums = await this.#readList(source, SUMS);
     const release = await this.#attempt(MANIFEST, async () => parseManifest(manifest.toString('utf8')));
+    if (release.files.length === 0) throw this.#failed(MANIFEST, 'it lists no file for the client');
     const problem = problemOfSums(release, parseSums(sums.toString('utf8')), sha256(manifest));
     if (problem !== null) throw this.#failed(SUMS, problem);
+    await inFolder(dir, () => checkPlaces(dir, [MANIFEST, SUMS, ...release.files.map(({ path }) => path)]));
     for (const [index, file] of release.files.entries()) {
       const isThere = await this.#hasAlready(file);
       if (!isThere) await this.#bring(source, file);
@@ -187,6 +190,35 @@ const sha256 = (content: Buffer): string => createHash('sha256').update(content)
 const makeFolder = async (folder: string): Promise<void> => {
   const made = await mkdir(folder, { recursive: true });
   if (made !== undefined) await chmod(folder, FOLDER_MODE);
+};
+
+/**
+ * Checks that every file can be put in place, because a failure halfway leaves a mix of two releases. The server does not follow links inside
+ * the folder, so a folder behind a link is refused too.
+ */
+const checkPlaces = async (dir: string, paths: readonly string[]): Promise<void> => {
+  for (const path of paths) {
+    const parts = path.split('/');
+    for (const [index] of parts.entries()) {
+      const place = parts.slice(0, index + 1).join('/');
+      const found = await lstatIfThere(join(dir, ...parts.slice(0, index + 1)));
+      if (found === null) break;
+      const isLast = index === parts.length - 1;
+      if (isLast && found.isDirectory())
+        throw new Error(`${place} is a folder, and the release has a file of this name`);
+      if (!isLast && !found.isDirectory())
+        throw new Error(`${place} is a link or a file, and the release has a folder of this name`);
+    }
+  }
+};
+
+const lstatIfThere = async (path: string): Promise<Stats | null> => {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return null;
+  }
 };
 
 /** A file without a new copy was right already. */

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { createLogger } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeRelease } from './release.fixture.ts';
 import type { ReleaseFile } from './release.rules.ts';
-import { ReleaseFolder } from './release-folder.ts';
+import { ReleaseFolder, readRelease } from './release-folder.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let temporary: TemporaryDirectory;
@@ -32,6 +33,21 @@ describe('the release of a folder', () => {
     expect(await folderOf().read()).toBeNull();
     writeFileSync(join(dir, 'manifest.json'), '{');
     expect(await folderOf().read()).toBeNull();
+  });
+
+  it('is read again after an error of the machine, such as too many open files, with one line in the log', async () => {
+    writeRelease(dir);
+    const warn = vi.fn();
+    let error: Error | null = Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+    const read = async (path: string) => {
+      if (error !== null) throw error;
+      return readRelease(path);
+    };
+    const folder = new ReleaseFolder({ dir, logger: { ...logger, warn }, read });
+    expect([await folder.read(), await folder.read()]).toEqual([null, null]);
+    expect(warn).toHaveBeenCalledTimes(1);
+    error = null;
+    expect((await folder.read())?.version).toBe('1.2.3');
   });
 
   it('follows the folder while the server runs', async () => {
@@ -61,6 +77,26 @@ describe('a file of the folder', () => {
     await opened.handle.close();
     const again = await folder.open(file);
     expect(again.etag).not.toBe(opened.etag);
+    await again.handle.close();
+  });
+
+  it('has changed and gets another ETag after a write that kept the time of last change, as of rsync --inplace', async () => {
+    writeRelease(dir);
+    const folder = folderOf();
+    const file = await first(folder);
+    const path = join(dir, file.path);
+    utimesSync(path, 1, 1);
+    const opened = await folder.open(file);
+    // The clock of a file system can have steps of several milliseconds.
+    await setTimeout(50);
+    writeFileSync(path, 'x'.repeat(file.bytes));
+    utimesSync(path, 1, 1);
+    expect(await opened.isUnchanged()).toBe(false);
+    await opened.handle.close();
+    const again = await folder.open(file);
+    expect(again.etag).not.toBe(opened.etag);
+    rmSync(path);
+    expect(await again.isUnchanged()).toBe(true);
     await again.handle.close();
   });
 

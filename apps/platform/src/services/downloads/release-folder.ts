@@ -6,32 +6,51 @@ import { Fault } from '@tunnel/errors';
 import { type Logger, readBounded, sha256Hex } from '@tunnel/runtime';
 import { MANIFEST, parseManifest, RELEASE_LIST_MAX_BYTES, type Release, type ReleaseFile } from './release.rules.ts';
 
+export interface ReleaseFolderOptions {
+  /** Empty: the operator has no such folder. */
+  readonly dir: string;
+  readonly logger: Logger;
+  readonly read?: typeof readRelease;
+}
+
+/** The release of the last call. */
+interface KnownRelease {
+  /** State of the manifest.json that described the release. */
+  readonly manifest: string;
+  readonly release: Release | null;
+  /** Whether the same manifest.json has the same result the next time. */
+  readonly isFinal: boolean;
+}
+
 export class ReleaseFolder {
   readonly #dir: string;
   readonly #logger: Logger;
-  /** The release of the last call, and the manifest.json that described it. */
-  #known: { readonly manifest: string; readonly release: Release | null } = { manifest: '', release: null };
+  readonly #read: typeof readRelease;
+  #known: KnownRelease = { manifest: '', release: null, isFinal: true };
 
-  /** `dir` empty: the operator has no such folder. */
-  constructor({ dir, logger }: { readonly dir: string; readonly logger: Logger }) {
+  constructor({ dir, logger, read = readRelease }: ReleaseFolderOptions) {
     this.#dir = dir;
     this.#logger = logger;
+    this.#read = read;
   }
 
   /** Null if there is no release, or none that can be read; the log has the reason, once for each state of manifest.json. */
   async read(): Promise<Release | null> {
     if (this.#dir === '') return null;
     const manifest = await stateOf(join(this.#dir, MANIFEST));
-    if (manifest !== this.#known.manifest) this.#known = { manifest, release: await this.#parse() };
+    const known = this.#known;
+    if (manifest !== known.manifest || !known.isFinal) this.#known = await this.#parse(manifest);
     return this.#known.release;
   }
 
-  async #parse(): Promise<Release | null> {
+  async #parse(manifest: string): Promise<KnownRelease> {
     try {
-      return await readRelease(this.#dir);
+      return { manifest, release: await this.#read(this.#dir), isFinal: true };
     } catch (error) {
-      this.#logger.warn({ dir: this.#dir, err: error }, 'the downloads folder cannot be used');
-      return null;
+      if (manifest !== this.#known.manifest)
+        this.#logger.warn({ dir: this.#dir, err: error }, 'the downloads folder cannot be used');
+      // An error of the machine, such as too many open files, passes without a change of manifest.json.
+      return { manifest, release: null, isFinal: (error as NodeJS.ErrnoException).code === undefined };
     }
   }
 
@@ -66,7 +85,7 @@ export interface OpenedFile {
   readonly handle: FileHandle;
   /** Differs for every content and every write to the file. */
   readonly etag: string;
-  /** Whether the file has the size and the time of last change that it had when it was opened. */
+  /** Whether nobody has written to the file since it was opened. A file that was replaced or deleted keeps its content. */
   isUnchanged(): Promise<boolean>;
 }
 
@@ -83,10 +102,12 @@ export const openReleaseFile = async (dir: string, { path, bytes, sha256 }: Rele
     const opened = await handle.stat();
     if (!opened.isFile()) throw new Error(`${path} is not a file`);
     if (opened.size !== bytes) throw new Error(`${path} has ${opened.size} bytes instead of ${bytes}`);
-    const etag = `"${sha256Hex(`${sha256} ${opened.mtimeMs}`).slice(0, 32)}"`;
+    const etag = `"${sha256Hex(`${sha256} ${opened.mtimeMs} ${opened.ctimeMs}`).slice(0, 32)}"`;
     const isUnchanged = async (): Promise<boolean> => {
       const now = await handle.stat();
-      return now.size === opened.size && now.mtimeMs === opened.mtimeMs;
+      if (now.size !== opened.size || now.mtimeMs !== opened.mtimeMs) return false;
+      // A program can set mtime back after a write, but not ctime, which changes with the number of links too.
+      return now.ctimeMs === opened.ctimeMs || now.nlink < opened.nlink;
     };
     return { handle, etag, isUnchanged };
   } catch (error) {

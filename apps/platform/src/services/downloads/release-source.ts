@@ -1,11 +1,14 @@
 // Where `tunnel-server downloads fetch` reads a release: a folder, or the same files below a URL.
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
 import { type Clock, createGuardedFetch } from '@tunnel/runtime';
 
-/** Time for one file from a URL: 150 MB in this time need 1 Mbit/s. */
-const FILE_TIMEOUT_MS = 30 * 60_000;
+/** Time for one file from a URL, besides the time for its bytes. */
+const ANSWER_SECS = 60;
+/** The slowest connection on which a file arrives in time: 0.5 Mbit/s. */
+const BYTES_PER_SEC = 62_500;
 const PIECE_BYTES = 1024 * 1024;
 
 export interface ReleaseSource {
@@ -20,13 +23,17 @@ export const openSource = (from: string, clock: Clock): ReleaseSource => {
   return { read: (path, maxBytes, onPiece) => readFile(join(folder, ...path.split('/')), maxBytes, onPiece) };
 };
 
+/** A pipe without a writer does not block. Windows has no such flag. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
 const readFile: ReleaseSource['read'] = async (path, maxBytes, onPiece) => {
-  const handle = await open(path).catch((error: NodeJS.ErrnoException) => {
+  const handle = await open(path, OPEN_FLAGS).catch((error: NodeJS.ErrnoException) => {
     throw new Error(error.code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be opened (${error.code})`);
   });
   try {
-    const { size } = await handle.stat();
-    if (size > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
+    const found = await handle.stat();
+    if (!found.isFile()) throw new Error(`${path} is not a file`);
+    if (found.size > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
     const piece = Buffer.allocUnsafe(PIECE_BYTES);
     let bytes = 0;
     for (;;) {
@@ -62,7 +69,8 @@ const urlSource = (from: string, clock: Clock): ReleaseSource => {
   });
   return {
     read: async (path, maxBytes, onPiece) => {
-      const answer = await fetch(new URL(path, base).href, { maxBytes, timeoutMs: FILE_TIMEOUT_MS, onPiece });
+      const timeoutMs = (ANSWER_SECS + Math.ceil(maxBytes / BYTES_PER_SEC)) * 1000;
+      const answer = await fetch(new URL(path, base).href, { maxBytes, timeoutMs, onPiece });
       if (answer.kind !== 'answer') throw new Error(answer.reason);
       const { status } = answer;
       if (status >= 300 && status < 400) throw new Error('the server responds with a redirect; use the final URL');

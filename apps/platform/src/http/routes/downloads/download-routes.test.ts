@@ -266,6 +266,20 @@ describe('a file that changes during a download', () => {
   });
 });
 
+it('callers that leave before the response begins give their slots back at once', async () => {
+  writeLarge();
+  for (let left = 0; left < DOWNLOADS_AT_ONCE; left += 1) {
+    const socket = connect(server.address.port, '127.0.0.1');
+    await new Promise<void>((resolve) =>
+      socket.write(`GET ${LINK} HTTP/1.1\r\nHost: localhost\r\n\r\n`, () => resolve()),
+    );
+    socket.destroy();
+  }
+  await eventually(async () => expect((await ask(LINK, { range: 'bytes=0-0' })).status).toBe(206));
+  // Nothing waits for the time limits of those downloads.
+  await eventually(() => expect(clock.pendingTimers).toBe(0));
+});
+
 describe('callers that read slowly', () => {
   it('take at most 32 slots, and slow down nothing else', async () => {
     writeLarge();

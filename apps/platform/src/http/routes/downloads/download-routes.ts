@@ -131,6 +131,9 @@ const fileSender = ({ folder, clock, log }: SenderDeps): SendFile => {
       onCut: (reason) => log.log('warn', reason, { file: name, network, reason }, 'a download was cut off'),
       onEnd: free,
     });
+    // The body of a response to a caller that is gone is never read nor cancelled.
+    if (outgoing?.destroyed === true) made.leave();
+    else outgoing?.once('close', () => made.leave());
     return made;
   };
   return async (context, file) => {

@@ -55,6 +55,11 @@ export class FileStream {
     );
   }
 
+  /** Ends the response to a caller that has disconnected, even if nobody reads the body. */
+  leave(): void {
+    this.#end();
+  }
+
   /** Ends the response before the last byte. */
   cut(reason: string): void {
     if (this.#hasEnded) return;

@@ -43,6 +43,12 @@ it('a URL cannot leave its quotes', () => {
   expect(powershellScript({ ...offer, platform })).toContain("'https://tunnels.example.com/''$(touch x)'''");
 });
 
+it("the line for Path quotes a folder such as the home of O'Brien", () => {
+  const script = powershellScript(offer);
+  expect(script).toContain(`$quoted = $folder -replace "'", "''"\n`);
+  expect(script).toContain("+ ';$quoted', 'User')");
+});
+
 it('the client signs in over plain http only if told, or on this machine', () => {
   expect(loginCommand('http://localhost:8080')).toBe('tunnel login --platform http://localhost:8080');
   expect(loginCommand('http://192.0.2.1')).toBe('tunnel login --platform http://192.0.2.1 --no-tls');

@@ -222,8 +222,9 @@ const POWERSHELL_STEPS = `  $file = 'tunnel-win-x64.exe'
 
   Write-Output "install: installed tunnel $version in $folder"
   if (($env:Path -split ';') -notcontains $folder) {
+    $quoted = $folder -replace "'", "''"
     Write-Output "install: $folder is not in Path; to add the folder for new windows:"
-    Write-Output "  [Environment]::SetEnvironmentVariable('Path', [Environment]::GetEnvironmentVariable('Path', 'User') + ';$folder', 'User')"
+    Write-Output "  [Environment]::SetEnvironmentVariable('Path', [Environment]::GetEnvironmentVariable('Path', 'User') + ';$quoted', 'User')"
   }
   Write-Output "install: to sign in: $login"
 `;
