@@ -29,7 +29,7 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(400, 'test')],
-    [stage(185, 'run test:slow')],
+    [stage(215, 'run test:slow')],
     [stage(165, 'run test:browser')],
     // Load tests run without parallel stages, because they measure memory and the restart time of a killed program.
     [stage(190, 'run test:load')],

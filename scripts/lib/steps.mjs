@@ -100,7 +100,7 @@ export const RUNS = {
     ],
   },
   // Slow tests mostly wait for databases, certificate authorities and starting programs, so more workers run in parallel.
-  slow: { groups: [[tests('slow tests', 155, SLOW, '--maxWorkers=4')]] },
+  slow: { groups: [[tests('slow tests', 185, SLOW, '--maxWorkers=4')]] },
   browser: { groups: [[browserTests('browser tests', 160, 'browser')]] },
   load: { groups: [[tests('load tests', 185, ['load'], THREE)]] },
 };
