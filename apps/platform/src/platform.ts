@@ -175,7 +175,7 @@ class ComposedPlatform implements Platform {
     this.#changes = new ChangeFeed({ db: this.#linkDatabase.db, pool, clock, logger });
     this.#billing = this.#makeBilling();
     this.#certificates = this.#makeCertificates();
-    this.#domainVerifier = this.#makeDomainLooks();
+    this.#domainVerifier = this.#makeDomainVerifier();
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
@@ -286,7 +286,7 @@ class ComposedPlatform implements Platform {
     });
   }
 
-  #makeDomainLooks(): DomainVerifier {
+  #makeDomainVerifier(): DomainVerifier {
     const { clock, logger } = this.#options;
     const settings = domainSettings(this.#config);
     const onNews = (news: DomainNews): void => this.#domainNews(news);

@@ -53,7 +53,7 @@ export class Flow<C> implements Ranked {
   // Rank of the flow among the account's confirmed flows: the idle time when last computed.
   rank = 0;
   heapIndex = NOT_RANKED;
-  /** Ends this flow in its table. */
+  /** Removes this flow from the flow table and frees its place. */
   readonly evict: (flow: Flow<C>, end: FlowEnd) => void;
 
   constructor(address: string, port: number, now: number, evict: (flow: Flow<C>, end: FlowEnd) => void) {

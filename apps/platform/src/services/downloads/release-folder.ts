@@ -85,7 +85,7 @@ export interface OpenedFile {
   readonly handle: FileHandle;
   /** Differs for every content and every write to the file. */
   readonly etag: string;
-  /** Whether nobody has written to the file since it was opened. A file that was replaced or deleted keeps its content. */
+  /** Returns true if the file has not been written to since it was opened. A file that was replaced or deleted keeps its content. */
   isUnchanged(): Promise<boolean>;
 }
 

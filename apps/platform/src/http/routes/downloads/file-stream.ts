@@ -55,7 +55,7 @@ export class FileStream {
     );
   }
 
-  /** Ends the response to a caller that has disconnected, even if nobody reads the body. */
+  /** Ends the response to a caller that has disconnected, even while no reader takes the body. */
   leave(): void {
     this.#end();
   }

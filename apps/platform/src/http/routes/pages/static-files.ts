@@ -80,7 +80,7 @@ export const sendFile = (context: Context<PlatformEnv>, file: StaticFile): Respo
   return context.body(bytes, 200);
 };
 
-/** Whether If-None-Match names this ETag. */
+/** Returns true if the If-None-Match header of the request names this ETag. */
 export const isKnown = (header: string | undefined, etag: string): boolean =>
   header !== undefined && header.split(',').some((part) => [etag, '*'].includes(part.trim().replace(/^W\//, '')));
 
