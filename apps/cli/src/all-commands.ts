@@ -202,7 +202,7 @@ const isNamed = ([term]: Row, word: string | undefined): boolean =>
 const groupsFor = (isLoaded: (row: Row) => boolean): Promise<CommandGroups> =>
   Promise.all(
     TABLE.map(async ([heading, rows]) => {
-      const commands = rows.map((row) => (isLoaded(row) ? row[2]() : () => outline(row)));
+      const commands = rows.map(async (row) => (isLoaded(row) ? row[2]() : () => outline(row)));
       return [heading, await Promise.all(commands)] as const;
     }),
   );
