@@ -98,8 +98,6 @@ server:
   domain: {{ .Values.domain | quote }}
   http_port: {{ include "hatchway.httpPort" . }}
   https_port: {{ include "hatchway.httpsPort" . }}
-  public_http_port: {{ int .Values.edge.ports.http }}
-  public_https_port: {{ int .Values.edge.ports.https }}
 {{- end }}
 
 {{- define "hatchway.platformConfig" -}}
@@ -148,12 +146,16 @@ server:
 {{- include "hatchway.toml" (mergeOverwrite (omit (deepCopy .Values.config) "platform") $own) -}}
 {{- end }}
 
-{{/* Settings that the image overrides by variables. */}}
-{{- define "hatchway.listenEnv" -}}
+{{/* Settings that the image overrides by variables, and the ports in public URLs. */}}
+{{- define "hatchway.commonEnv" -}}
 - name: TUNNEL_SERVER__HOST
   value: {{ .Values.listen | quote }}
 - name: TUNNEL_PLATFORM__HOST
   value: {{ .Values.listen | quote }}
+- name: TUNNEL_SERVER__PUBLIC_HTTP_PORT
+  value: {{ int .Values.edge.ports.http | quote }}
+- name: TUNNEL_SERVER__PUBLIC_HTTPS_PORT
+  value: {{ int .Values.edge.ports.https | quote }}
 {{- end }}
 
 {{/* An environment variable from a Secret: (list "NAME" "secret" "key"). */}}

@@ -61,7 +61,7 @@ const ask = ({ url, method = 'GET', body, token, ca }) =>
   });
 
 /** Forwards the ports of Services to other ports of their pods. */
-async function openServices(cluster, objects) {
+async function openServices(objects) {
   const workloads = objects.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
   const servers = [];
   for (const { spec } of objects.filter(({ kind }) => kind === 'Service')) {
@@ -86,7 +86,7 @@ async function openServices(cluster, objects) {
 /** The program in a sandbox: bubblewrap passes no signal on. */
 const insidePid = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
-async function main({ say, check }) {
+async function main({ check }) {
   must('ip', ['link', 'set', 'lo', 'up']);
   const runs = JSON.parse(readFileSync(process.env.HELM_MANIFESTS, 'utf8'));
   const { startDatabase } = await loadBundled(new URL('external-database.mjs', import.meta.url), 'external-database');
@@ -99,7 +99,8 @@ async function main({ say, check }) {
     for (const [name, objects] of Object.entries(runs)) {
       const folder = mkdtempSync(join(tmpdir(), 'tunnel-helm-'));
       try {
-        await install({ name, objects, folder, url: await database.makeUrl(), say, check });
+        const right = (isRight, what) => check(isRight, `${name}: ${what}`);
+        await install({ objects, folder, url: await database.makeUrl(), check: right });
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
@@ -111,150 +112,160 @@ async function main({ say, check }) {
   return Object.keys(runs).join(', ');
 }
 
-/** Installs a release like an operator: Secrets, migrate Job, platform, credential, edge, account, client. */
-async function install({ name, objects, folder, url, say, check }) {
-  const cluster = new Cluster(join(folder, 'cluster'), { hosts: HOSTS, bwrap: process.env.HELM_BWRAP });
-  cluster.apply(objects);
+/** The Secrets that an operator creates before an installation. */
+function secretsOf(folder) {
   const edgeTls = certificateFor(folder, 'edge', ['tunnels.test', '*.tunnels.test']);
-  const platformTls = certificateFor(folder, 'platform', ['console.test', `hatchway-platform.${NAMESPACE}.svc`]);
-  const random = () =>
-    must('openssl', ['rand', '-base64', '32']).replaceAll('+', '-').replaceAll('/', '_').replace(/=*\n/, '\n');
-  cluster.secrets = {
+  const random = () => Buffer.from(must('openssl', ['rand', '-hex', '32']).trim(), 'hex').toString('base64url');
+  return {
     'hatchway-database': { url: '' },
-    'hatchway-keys': { 'master-key': random(), 'certificate-key': random() },
+    'hatchway-keys': { 'master-key': `${random()}\n`, 'certificate-key': `${random()}\n` },
     'hatchway-tls': edgeTls,
     'hatchway-edge-ca': { 'ca.crt': edgeTls['ca.crt'] },
-    'hatchway-platform-tls': platformTls,
+    'hatchway-platform-tls': certificateFor(folder, 'platform', ['console.test', `hatchway-platform.${NAMESPACE}.svc`]),
     'hatchway-mail': { 'smtp-url': 'smtp://127.0.0.1:2525' },
     'hatchway-stripe': { 'secret-key': 'sk_test_x', 'webhook-secret': 'whsec_x' },
     'hatchway-admin': { 'admin-token': 'an-admin-token-of-the-test' },
   };
+}
+
+const CONFIG = ['--config', '/etc/tunnel/server.toml'];
+const HELLO = 'hello web.tunnels.test';
+const ready = (text) => (text === null ? 'ok' : text);
+const lastLine = (text) => text.trim().split('\n').at(-1);
+
+/** An installation: starts and stops its containers, and calls their probes. */
+class Installation {
+  #cluster;
+  #check;
+  #running = [];
+
+  constructor(cluster, check) {
+    this.#cluster = cluster;
+    this.#check = check;
+  }
+
+  /** Runs a container to its end. */
+  async run(workload) {
+    const { child } = this.#cluster.start(workload);
+    return { exit: await child.exited, said: child.output };
+  }
+
+  async start(workload) {
+    const began = performance.now();
+    const started = this.#cluster.start(workload);
+    this.#running.push(started);
+    const { name, startupProbe, readinessProbe, livenessProbe } = started.container;
+    let problem = 'no answer yet';
+    while (problem !== null && started.child.exit === null && performance.now() - began < READY_MS) {
+      await delay(200);
+      problem = await probe(this.#cluster, workload, startupProbe ?? readinessProbe);
+    }
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    const output = problem === null ? '' : `: ${problem}\n${started.child.output}`;
+    this.#check(problem === null, `${name} ready after ${seconds} s${output}`);
+    for (const one of [livenessProbe, readinessProbe].filter(Boolean)) {
+      const answer = await probe(this.#cluster, workload, one);
+      this.#check(answer === null, `${name}: ${one.httpGet?.path ?? one.exec.command.join(' ')} (${ready(answer)})`);
+    }
+    return started;
+  }
+
+  /** Stops a container like Kubernetes: SIGTERM, and the grace period. */
+  async stop({ child, pod, container }) {
+    const began = performance.now();
+    const graceSecs = pod.terminationGracePeriodSeconds;
+    process.kill(insidePid(child.pid), 'SIGTERM');
+    const exit = await Promise.race([child.exited, delay(graceSecs * 1000, 'still running')]);
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    this.#check(exit === 'exit code 0', `${container.name} after SIGTERM: ${exit} in ${seconds} s of ${graceSecs} s`);
+  }
+
+  exec(workload, args, input) {
+    const { status, stdout, stderr } = this.#cluster.exec(workload, args, input);
+    this.#check(status === 0, `${args.slice(0, 3).join(' ')}${status === 0 ? '' : `: ${stderr}`}`);
+    return stdout.trim();
+  }
+
+  end() {
+    for (const { child } of this.#running.filter((one) => one.child.exit === null)) process.kill(child.pid, 'SIGKILL');
+  }
+}
+
+/** Installs a release like an operator: Secrets, migrate Job, platform, credential, edge, account, client. */
+async function install({ objects, folder, url, check }) {
+  const cluster = new Cluster(join(folder, 'cluster'), { hosts: HOSTS, bwrap: process.env.HELM_BWRAP });
+  cluster.apply(objects);
+  cluster.secrets = secretsOf(folder);
+  const installation = new Installation(cluster, check);
   const job = cluster.get('Job', 'hatchway-migrate');
+  const empty = await installation.run(job);
+  check(empty.exit === 'exit code 1', `an empty URL of the database: ${empty.exit}: ${lastLine(empty.said)}`);
+  cluster.secrets['hatchway-database'] = { url, 'direct-url': url };
+  const migrated = await installation.run(job);
+  check(migrated.exit === 'exit code 0', `migrate Job: ${migrated.exit}: ${lastLine(migrated.said)}`);
+
+  const closeServices = await openServices(objects);
+  try {
+    await useTunnel({ cluster, installation, check });
+  } finally {
+    closeServices();
+    installation.end();
+  }
+}
+
+async function useTunnel({ cluster, installation, check }) {
   const platform = cluster.get('Deployment', 'hatchway-platform');
   const edge = cluster.get('StatefulSet', 'hatchway-edge');
   const client = cluster.get('Deployment', 'hatchway-client');
-  const ofEdge = edge.spec.template.spec.containers[0];
-  const isSecure = ofEdge.livenessProbe.httpGet.scheme === 'HTTPS';
-  const platformUrl = /public_url = "(.*)"/.exec(cluster.get('ConfigMap', 'hatchway-platform').data['server.toml'])[1];
-  const right = (isRight, what) => check(isRight, `${name}: ${what}`);
+  const startedPlatform = await installation.start(platform);
+  const credential = installation.exec(platform, ['tunnel-server', 'edge-credential', 'create', 'hatchway', ...CONFIG]);
+  cluster.secrets['hatchway-edge-credential'] = { credential };
+  const firstEdge = await installation.start(edge);
 
-  const failed = cluster.start(job);
-  const failure = await failed.exited;
-  right(
-    failure === 'exit code 1',
-    `a Secret with an empty URL fails the migrate Job (${failure}: ${failed.child.output.trim().split('\n')[0]})`,
-  );
-  cluster.secrets['hatchway-database'] = { url, 'direct-url': url };
+  const createUser = ['tunnel-server', 'admin', 'create-user', ACCOUNT.email, '--password-stdin', ...CONFIG];
+  installation.exec(platform, createUser, `${ACCOUNT.password}\n`);
+  const call = await signIn(cluster);
+  const { key } = await call('/keys', { method: 'POST', body: { name: 'chart' } });
+  cluster.secrets['hatchway-client'] = { 'api-key': key };
+  const startedClient = await installation.start(client);
 
-  const migrated = cluster.start(job);
-  const exit = await migrated.exited;
-  right(exit === 'exit code 0', `migrate Job (${exit}: ${migrated.child.output.trim().split('\n').at(-1)})`);
+  const isSecure = edge.spec.template.spec.containers[0].livenessProbe.httpGet.scheme === 'HTTPS';
+  const publicUrl = `${isSecure ? 'https' : 'http'}://web.tunnels.test`;
+  const [status] = JSON.parse(installation.exec(client, ['tunnel', 'status', '--json']));
+  check(status?.tunnels[0].public_url === publicUrl, `public URL ${status?.tunnels[0].public_url}`);
+  const visit = () => ask({ url: `${publicUrl}/`, ca: cluster.secrets['hatchway-tls']['ca.crt'] });
+  const { text } = await visit();
+  check(text === HELLO, `a request through the tunnel: ${text.slice(0, 80)}`);
+  const pools = JSON.stringify(await call('/pools'));
+  check(/^\{"pools"|^\[/.test(pools) && !pools.includes('"message"'), `the platform calls the edge: ${pools}`);
 
-  const closeServices = await openServices(cluster, objects);
-  const running = [];
-  const start = async (workload) => {
-    const began = performance.now();
-    const started = cluster.start(workload);
-    running.push(started);
-    const { startupProbe, readinessProbe, livenessProbe } = started.container;
-    let problem = 'not asked';
-    while (problem !== null && started.child.exit === null && performance.now() - began < READY_MS) {
-      await delay(200);
-      problem = await probe(cluster, workload, startupProbe ?? readinessProbe);
-    }
-    const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    right(
-      problem === null,
-      `${started.container.name} ready after ${seconds} s${problem === null ? '' : `: ${problem}\n${started.child.output}`}`,
+  // The same volume, a new pod.
+  await installation.stop(firstEdge);
+  const secondEdge = await installation.start(edge);
+  let again = '';
+  for (let round = 0; round < 150 && again !== HELLO; round += 1) {
+    await delay(200);
+    again = await visit().then(
+      (answer) => answer.text,
+      (error) => error.message,
     );
-    for (const one of [livenessProbe, readinessProbe].filter(Boolean)) {
-      const answer = await probe(cluster, workload, one);
-      right(
-        answer === null,
-        `${started.container.name}: ${one.httpGet?.path ?? one.exec.command.join(' ')} (${answer ?? 'ok'})`,
-      );
-    }
-    return started;
-  };
-  const stop = async ({ child, pod, container }) => {
-    const began = performance.now();
-    process.kill(insidePid(child.pid), 'SIGTERM');
-    const exitOf = await Promise.race([child.exited, delay(pod.terminationGracePeriodSeconds * 1000, 'still running')]);
-    const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    right(
-      exitOf === 'exit code 0',
-      `${container.name} after SIGTERM: ${exitOf} in ${seconds} s of ${pod.terminationGracePeriodSeconds} s`,
-    );
-  };
-  try {
-    const startedPlatform = await start(platform);
-    const created = cluster.exec(platform, [
-      'tunnel-server',
-      'edge-credential',
-      'create',
-      'hatchway',
-      '--config',
-      '/etc/tunnel/server.toml',
-    ]);
-    right(created.status === 0, `edge-credential create ${created.status === 0 ? '' : created.stderr}`);
-    cluster.secrets['hatchway-edge-credential'] = { credential: created.stdout.trim() };
-    const firstEdge = await start(edge);
-
-    const user = cluster.exec(
-      platform,
-      [
-        'tunnel-server',
-        'admin',
-        'create-user',
-        ACCOUNT.email,
-        '--password-stdin',
-        '--config',
-        '/etc/tunnel/server.toml',
-      ],
-      `${ACCOUNT.password}\n`,
-    );
-    right(user.status === 0, `admin create-user ${user.status === 0 ? '' : user.stderr}`);
-    const ca = isSecure ? platformTls['ca.crt'] : undefined;
-    const call = async (path, more = {}) => JSON.parse((await ask({ url: `${platformUrl}${path}`, ca, ...more })).text);
-    const { access_token: token } = await call('/auth/login', { method: 'POST', body: ACCOUNT });
-    const { key } = await call('/keys', { method: 'POST', body: { name: 'chart' }, token });
-    cluster.secrets['hatchway-client'] = { 'api-key': key };
-    const startedClient = await start(client);
-
-    const [status] = JSON.parse(cluster.exec(client, ['tunnel', 'status', '--json']).stdout);
-    const publicUrl = `${isSecure ? 'https' : 'http'}://web.tunnels.test`;
-    right(status?.tunnels[0].public_url === publicUrl, `public URL ${status?.tunnels[0].public_url}`);
-    const visit = () => ask({ url: `${publicUrl}/`, ca: edgeTls['ca.crt'] });
-    const visited = await visit();
-    right(
-      visited.text === 'hello web.tunnels.test',
-      `a request through the tunnel: ${visited.status} ${visited.text.slice(0, 80)}`,
-    );
-    const pools = await call('/pools', { token });
-    right(
-      Array.isArray(pools.pools ?? pools) && !JSON.stringify(pools).includes('warning'),
-      `the platform calls the edge: ${JSON.stringify(pools).slice(0, 120)}`,
-    );
-
-    // The same volume, a new pod.
-    await stop(firstEdge);
-    const secondEdge = await start(edge);
-    let again = { status: 0, text: '' };
-    for (let round = 0; round < 150 && again.text !== 'hello web.tunnels.test'; round += 1) {
-      await delay(200);
-      again = await visit().catch((error) => ({ status: 0, text: error.message }));
-    }
-    right(
-      again.text === 'hello web.tunnels.test',
-      `the tunnel works after a restart of the edge: ${again.text.slice(0, 80)}`,
-    );
-
-    for (const one of [startedClient, secondEdge, startedPlatform]) await stop(one);
-    say(`${name}: done`);
-  } finally {
-    closeServices();
-    for (const { child } of running.filter((one) => one.child.exit === null)) process.kill(child.pid, 'SIGKILL');
   }
+  check(again === HELLO, `the tunnel works after a restart of the edge: ${again.slice(0, 80)}`);
+  for (const one of [startedClient, secondEdge, startedPlatform]) await installation.stop(one);
+}
+
+/** Signs in at the platform. Returns a function that calls its API. */
+async function signIn(cluster) {
+  const { data } = cluster.get('ConfigMap', 'hatchway-platform');
+  const [, url] = /public_url = "(.*)"/.exec(data['server.toml']);
+  const ca = url.startsWith('https:') ? cluster.secrets['hatchway-platform-tls']['ca.crt'] : undefined;
+  const call = async (path, more) => {
+    const { status, text } = await ask({ url: `${url.replace(/\/$/, '')}${path}`, ca, ...more });
+    if (status >= 400) throw new Error(`${path}: ${status} ${text}`);
+    return JSON.parse(text);
+  };
+  const { access_token: token } = await call('/auth/login', { method: 'POST', body: ACCOUNT });
+  return (path, more) => call(path, { token, ...more });
 }
 
 await runScript({ name: 'containers', usage: '', options: {}, limitSecs: () => 400, needsBuild: false }, main);
