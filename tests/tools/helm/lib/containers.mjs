@@ -140,7 +140,7 @@ export class Cluster {
       const { secretName, items, defaultMode = 0o644 } = volume.secret;
       const secret = this.secrets[secretName];
       if (secret === undefined) throw new Error(`no Secret ${secretName}`);
-      for (const { key, path } of items ?? Object.keys(secret).map((key) => ({ key, path: key }))) {
+      for (const { key, path } of items ?? Object.keys(secret).map((name) => ({ key: name, path: name }))) {
         if (secret[key] === undefined) throw new Error(`no key ${key} in Secret ${secretName}`);
         this.#write(join(own, path), secret[key], defaultMode | 0o040, group);
       }
