@@ -55,7 +55,7 @@ const makeCluster = async (files: PostgresFiles, programs: Programs, password: S
   const run = (args: readonly string[]): Promise<void> =>
     runProgram(programs, initdb, args, { input: '', timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
   await run([...at, ...INIT_ARGS]);
-  await runStatements(programs, unfinished, firstStatements(password), ['fsync=off']);
+  await runStatements(programs, unfinished, { statements: firstStatements(password), settings: ['fsync=off'] });
   markPassword(join(unfinished, PASSWORD_MARK), programs, password);
   // A single sync at the end replaces a sync per file, which would take up to a minute on a busy disk.
   await run([...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);

@@ -1,7 +1,7 @@
 // Merges server.toml, the environment and flags over the defaults into one checked and frozen value.
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { join } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { envLayer } from '../layers/env-layer.ts';
 import { tomlLayer } from '../layers/file-layers.ts';
@@ -84,6 +84,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...domainFindings(config),
   ...loginFindings(config),
   ...clearTextFindings(config),
+  ...backupFindings(config),
 ];
 
 const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
@@ -193,3 +194,17 @@ const loginFindings = ({ policy }: ServerConfig): Finding[] =>
       },
     ];
   });
+
+/** Checks `backup.dir`. Only the embedded database is backed up, and never into the data directory. */
+const backupFindings = ({ backup, data_dir, database }: ServerConfig): Finding[] => {
+  if (backup.dir === '') return [];
+  const path = ['backup', 'dir'];
+  if (database.url.reveal() !== '') {
+    const expected = 'empty when `database.url` is set: only the embedded database is backed up (docs/backup.md)';
+    return [{ path, expected }];
+  }
+  const below = relative(resolve(data_dir), resolve(backup.dir));
+  const isInside = below === '' || !(below === '..' || below.startsWith(`..${sep}`));
+  if (!isInside) return [];
+  return [{ path, expected: 'outside of `data_dir`, because a backup has to survive the loss of that folder' }];
+};
