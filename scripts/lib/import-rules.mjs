@@ -151,6 +151,7 @@ export const FOLDER_MAY_IMPORT = {
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
     parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
     stack: ['embedded-postgres', 'data-dir'],
+    backup: [],
     console: ['data-dir'],
     'embedded-postgres': [],
     'data-dir': [],
