@@ -80,7 +80,7 @@ const failed = (error: unknown): Fault =>
   error instanceof Fault ? error : new Fault('BACKUP_FAILED', { reason: reasonOf(error) }, { cause: error });
 
 const reasonOf = (error: unknown): string => {
-  const { code, message = String(error) } = error as NodeJS.ErrnoException;
+  const { code, message } = error as NodeJS.ErrnoException;
   return code === 'ENOSPC' ? `the disk is full (${message})` : message;
 };
 
@@ -253,7 +253,10 @@ const one = async <Row extends object>(
 };
 
 const majorVersion = async (connection: BackupConnection): Promise<number> => {
-  const { version } = await one<{ version: string }>(connection, "select current_setting('server_version_num') as version");
+  const { version } = await one<{ version: string }>(
+    connection,
+    "select current_setting('server_version_num') as version",
+  );
   return Math.floor(Number(version) / 10_000);
 };
 

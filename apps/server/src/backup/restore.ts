@@ -133,7 +133,8 @@ class RestoreRun {
     const folder = join(to, 'postgres', UNPACKED);
     await this.#copier.folder(folder);
     // All histories are unpacked, not only those on the way: PostgreSQL chooses a number for the new timeline that has no history yet.
-    for (const [name, path] of wal.historyFiles) await writeFile(join(folder, name), await readPacked(path), { mode: 0o600 });
+    for (const [name, path] of wal.historyFiles)
+      await writeFile(join(folder, name), await readPacked(path), { mode: 0o600 });
     const { segments } = target.range;
     for (const [index, segment] of segments.entries()) {
       await writeSparse(join(folder, segmentName(segment)), await wal.read(segment));
@@ -160,7 +161,8 @@ class RestoreRun {
       restore_command: RESTORE_COMMAND,
       recovery_target_timeline: String(range.timeline),
       recovery_target_action: 'promote',
-      ...(at === null ? {} : { recovery_target_time: timeText(at) }),
+      // PostgreSQL accepts the setting only with a space between date and time.
+      ...(at === null ? {} : { recovery_target_time: timeText(at).replace('T', ' ').replace('Z', '+00') }),
     };
     await this.#withDatabase({ settings, recovery: { timeoutMs: RECOVERY_MS, onLine } }, async () => {});
     return reached;
