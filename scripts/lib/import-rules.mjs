@@ -141,7 +141,8 @@ export const FOLDER_MAY_IMPORT = {
     // The program around the commands, loaded by the two entry files.
     'program.ts': ['process'],
     commands: [
-      ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process'],
+      ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'backup', 'embedded-postgres', 'data-dir'],
+      'process',
       'bundle.ts',
     ],
     setup: ['run'],
@@ -151,7 +152,7 @@ export const FOLDER_MAY_IMPORT = {
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
     parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
     stack: ['embedded-postgres', 'data-dir'],
-    backup: [],
+    backup: ['embedded-postgres', 'data-dir'],
     console: ['data-dir'],
     'embedded-postgres': [],
     'data-dir': [],

@@ -149,5 +149,5 @@ const newestDescendant = (start: Segment, histories: ReadonlyMap<number, readonl
 };
 
 /** Returns the timeline whose file has a segment number. The segment in which a timeline ended is complete in the next timeline. */
-const ownerOf = (number: number, path: readonly Ancestor[], newest: number): number =>
+export const ownerOf = (number: number, path: readonly Ancestor[], newest: number): number =>
   path.find(({ timeline, endedAt }) => number < segmentAt(endedAt, timeline).number)?.timeline ?? newest;

@@ -9,7 +9,7 @@ import { type Programs, runProgram } from './programs.ts';
 import { giveTo } from './run-as.ts';
 
 /** Major version of the included PostgreSQL packages, which cannot open a cluster of a different major version. */
-const MAJOR_VERSION = '18';
+export const MAJOR_VERSION = '18';
 
 // The built-in locale provider sorts the same way on every system, regardless of the installed locales.
 const INIT_ARGS = [
