@@ -27,7 +27,7 @@ export const SWITCHED_OFF = 'switched-off';
 const SEGMENT_SECS = 55;
 
 /** Log kept for a backup in progress if there is no archive from which the backup could take the log. */
-const KEPT_LOG = '1GB';
+const KEPT_LOG = '256MB';
 
 /**
  * Copies a finished segment to the spool; run by a shell as the user of the database server, in the folder of the cluster. The copy gets

@@ -27,6 +27,8 @@ export interface ServerConfigSources {
   readonly defaults?: object;
   /** Config values above all other layers: the flags of the command line. */
   readonly overrides?: object;
+  /** Additional checks, for example of folders that a command is going to use. */
+  readonly findings?: (config: ServerConfig) => readonly Finding[];
 }
 
 /** Loads and checks the configuration of a server. Throws a `ConfigProblem` for the first mistake. */
@@ -42,7 +44,7 @@ export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => 
   const parsed = serverFileSchema.safeParse(source.merged);
   if (!parsed.success) throw refuseIssues(source, parsed.error.issues);
   const config = deepFreeze(withDefaults(parsed.data));
-  const [finding] = serverFindings(config);
+  const [finding] = [...serverFindings(config), ...(sources.findings?.(config) ?? [])];
   if (finding !== undefined) throw refuseFinding(source, finding);
   return config;
 };
