@@ -40,6 +40,8 @@ export interface Restored {
   readonly at: number;
   /** True if the backup contains no keys, so that the operator has to put them in place. */
   readonly lacksKeys: boolean;
+  /** Version of the server that took the backup. */
+  readonly version: string;
 }
 
 /** Restores a backup. Throws a fault with the reason; then nothing is left in the new data directory. */
@@ -79,7 +81,7 @@ class RestoreRun {
       lock.release();
       await rm(join(to, UNFINISHED_RESTORE));
       await syncFolder(to);
-      return { name: backup.name, at, lacksKeys: !manifest.keys };
+      return { name: backup.name, at, lacksKeys: !manifest.keys, version: manifest.version };
     } catch (error) {
       lock?.release();
       await this.#cleanUp();

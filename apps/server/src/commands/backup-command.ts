@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { Database, markRestored, pendingMigrations } from '@tunnel/platform';
+import { checkSchema, Database, markRestored } from '@tunnel/platform';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
 import { Command, InvalidArgumentError } from 'commander';
 import { type Connect, connectTo } from '../backup/connect.ts';
@@ -208,7 +208,7 @@ const restoreCommand = (finish: Finish): Command =>
     .action(async (flags: RestoreFlags) => {
       loadBackupConfig(flags);
       const { from, to, time: at = null, revokeSessions = false } = flags;
-      let pending: readonly string[] = [];
+      let pending: readonly string[] | null = [];
       const restored = await restoreBackup({
         ...{ from, to, at, clock: systemClock, logger, onProgress },
         finish: async (url, reached) => {
@@ -219,12 +219,19 @@ const restoreCommand = (finish: Finish): Command =>
       sayTo(finish)(flags, restoredText(restored, { to: resolve(to), pending, revokeSessions }), json);
     });
 
-/** Marks the restored database, and returns the migrations that the next start of this version will run. */
-const markInDatabase = async (url: Secret, at: number, revokeSessions: boolean): Promise<string[]> => {
+/**
+ * Marks the restored database. Returns the migrations that the next start of this version will run, or null if only a newer version can
+ * run on the database.
+ */
+const markInDatabase = async (url: Secret, at: number, revokeSessions: boolean): Promise<string[] | null> => {
   const database = new Database({ url, logger, connections: 2, patient: true });
   try {
     await markRestored(database.db, consoleOperator(), { at, now: systemClock.now(), revokeSessions });
-    return await pendingMigrations(database.db);
+    const { pending } = await checkSchema(database.db, { version: VERSION });
+    return pending.map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'CONFIG_DATABASE_NEWER') return null;
+    throw error;
   } finally {
     await database.close();
   }
@@ -232,20 +239,26 @@ const markInDatabase = async (url: Secret, at: number, revokeSessions: boolean):
 
 interface Told {
   readonly to: string;
-  readonly pending: readonly string[];
+  readonly pending: readonly string[] | null;
   readonly revokeSessions: boolean;
 }
 
-const restoredText = ({ at, lacksKeys }: Restored, { to, pending, revokeSessions }: Told): string => {
+const restoredText = ({ at, lacksKeys, version }: Restored, { to, pending, revokeSessions }: Told): string => {
   const time = timeText(at);
   const steps = [
     ...(lacksKeys ? [`put your copies of ${KEY_FILES.join(', ')} into ${to}: the backup was taken without keys`] : []),
     'put key files and certificates that server.toml names outside of the data directory back in place',
-    ...(pending.length === 0 ? [] : [`${pending.length} migrations will run at the next start`]),
-    `start the server with --data-dir ${to}`,
+    startText(to, pending, version),
   ];
   const sessions = revokeSessions
     ? `All sessions have ended. API keys that were revoked after ${time} are valid again: revoke them once more.`
     : `Sessions and API keys that were revoked after ${time} are valid again. To end all sessions, restore with --revoke-sessions.`;
   return [`restored to ${time}`, '', 'Next:', ...steps.map((step) => `  - ${step}`), '', sessions].join('\n');
+};
+
+const startText = (to: string, pending: readonly string[] | null, version: string): string => {
+  const start = `start the server with --data-dir ${to}`;
+  if (pending === null)
+    return `${start}, in version ${version} or newer: the database is too new for version ${VERSION}`;
+  return pending.length === 0 ? start : `${start}; the start runs ${pending.length} migrations`;
 };
