@@ -150,8 +150,8 @@ export const FOLDER_MAY_IMPORT = {
     health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
-    parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
-    stack: ['embedded-postgres', 'data-dir'],
+    parts: ['stack', 'backup', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
+    stack: ['backup', 'embedded-postgres', 'data-dir'],
     backup: ['embedded-postgres', 'data-dir'],
     console: ['data-dir'],
     'embedded-postgres': [],

@@ -253,7 +253,10 @@ const one = async <Row extends object>(
 };
 
 const majorVersion = async (connection: BackupConnection): Promise<number> => {
-  const { version } = await one<{ version: string }>(connection, "select current_setting('server_version_num') as version");
+  const { version } = await one<{ version: string }>(
+    connection,
+    "select current_setting('server_version_num') as version",
+  );
   return Math.floor(Number(version) / 10_000);
 };
 

@@ -56,9 +56,12 @@ export type ReadManifest = { readonly manifest: Manifest } | { readonly problem:
 export const readManifest = (text: string): ReadManifest => {
   const value = parsed(text);
   if (value === null) return { problem: 'it is not valid JSON' };
-  if (value['format'] !== FORMAT) return { problem: `it has format ${String(value['format'])}, and this version reads format ${FORMAT}` };
+  if (value['format'] !== FORMAT)
+    return { problem: `it has format ${String(value['format'])}, and this version reads format ${FORMAT}` };
   const bad = Object.entries(CHECKS).find(([key, isValid]) => !isValid(value[key]));
-  return bad === undefined ? { manifest: value as unknown as Manifest } : { problem: `its value \`${bad[0]}\` is missing or invalid` };
+  return bad === undefined
+    ? { manifest: value as unknown as Manifest }
+    : { problem: `its value \`${bad[0]}\` is missing or invalid` };
 };
 
 const parsed = (text: string): Readonly<Record<string, unknown>> | null => {
@@ -87,12 +90,21 @@ const isPosition = (value: unknown): boolean => {
 const isFile = (value: unknown): boolean => {
   if (!isRecord(value)) return false;
   const { path, bytes, sha256 } = value;
-  return typeof path === 'string' && isPathInside(path) && isCount(bytes) && typeof sha256 === 'string' && /^[\da-f]{64}$/.test(sha256);
+  return (
+    typeof path === 'string' &&
+    isPathInside(path) &&
+    isCount(bytes) &&
+    typeof sha256 === 'string' &&
+    /^[\da-f]{64}$/.test(sha256)
+  );
 };
 
 /** Returns whether a path stays below its folder. A changed manifest must not make a restore write anywhere else. */
 const isPathInside = (path: string): boolean =>
-  path !== '' && !path.includes('\\') && !path.includes('\0') && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  path !== '' &&
+  !path.includes('\\') &&
+  !path.includes('\0') &&
+  path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
 
 const CHECKS: Readonly<Record<keyof NewManifest, (value: unknown) => boolean>> = {
   version: (value) => typeof value === 'string',
@@ -102,7 +114,8 @@ const CHECKS: Readonly<Record<keyof NewManifest, (value: unknown) => boolean>> =
   finished_at: isTime,
   wal_start: isPosition,
   wal_end: isPosition,
-  files: (value) => Array.isArray(value) && value.every(isFile) && new Set(value.map(({ path }) => path)).size === value.length,
+  files: (value) =>
+    Array.isArray(value) && value.every(isFile) && new Set(value.map(({ path }) => path)).size === value.length,
   keys: (value) => typeof value === 'boolean',
 };
 

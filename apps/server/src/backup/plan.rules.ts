@@ -83,7 +83,10 @@ const isInCopy = (path: string): boolean => {
 export const planCluster = (entries: readonly Entry[]): Plan => {
   const inCopy = entries.filter(({ path }) => isInCopy(path));
   const paths = inCopy.filter(({ kind }) => kind === 'file').map(({ path }) => path);
-  const ordered = [...paths.filter((path) => path !== CONTROL_FILE).sort(), ...paths.filter((path) => path === CONTROL_FILE)];
+  const ordered = [
+    ...paths.filter((path) => path !== CONTROL_FILE).sort(),
+    ...paths.filter((path) => path === CONTROL_FILE),
+  ];
   return {
     files: ordered.map((from) => ({ from, to: `${IN_BACKUP.cluster}/${from}` })),
     refused: inCopy.filter(({ kind }) => kind === 'link').map(({ path }) => path),

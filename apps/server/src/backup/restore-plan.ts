@@ -62,7 +62,9 @@ const refuseUsed = async (to: string): Promise<void> => {
   if (existsSync(join(to, UNFINISHED_RESTORE))) throw new Fault('CONFIG_RESTORE_UNFINISHED', { dir: to });
   const pid = readRunFile(to)?.pid;
   if (pid !== undefined) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: to, pid });
-  throw refuse(`${to} is not empty: a restore writes only into a new data directory, so choose a path that does not exist`);
+  throw refuse(
+    `${to} is not empty: a restore writes only into a new data directory, so choose a path that does not exist`,
+  );
 };
 
 // ---- which backup ----
@@ -86,13 +88,19 @@ const findBackups = async (from: string): Promise<Found> => {
     const isInBase = basename(dirname(folder)) === BASE_FOLDER;
     return { backupDir: isInBase ? dirname(dirname(folder)) : null, backups: [await readBackup(folder, name)] };
   }
-  throw refuse(`${from} contains no backup: use the folder of \`[backup] dir\`, or that folder with the name of a backup`);
+  throw refuse(
+    `${from} contains no backup: use the folder of \`[backup] dir\`, or that folder with the name of a backup`,
+  );
 };
 
 type Chosen = Omit<RestorePlan, 'to'>;
 
 /** Chooses the backup from which the time can be reached: the newest that can, or without a time, the one that reaches furthest. */
-const choose = async (backupDir: string | null, backups: readonly StoredBackup[], at: number | null): Promise<Chosen> => {
+const choose = async (
+  backupDir: string | null,
+  backups: readonly StoredBackup[],
+  at: number | null,
+): Promise<Chosen> => {
   const times = new Map<string, readonly TransactionEnd[]>();
   const ranges: RestoreRange[] = [];
   let best: Chosen | null = null;
@@ -108,7 +116,8 @@ const choose = async (backupDir: string | null, backups: readonly StoredBackup[]
   }
   if (best !== null) return best;
   const [problem] = backups.flatMap((backup) => backup.problem ?? []);
-  if (ranges.length === 0) throw refuse(problem ?? 'no backup has all the segments of the write-ahead log that it needs');
+  if (ranges.length === 0)
+    throw refuse(problem ?? 'no backup has all the segments of the write-ahead log that it needs');
   throw refuse(`${timeText(at ?? 0)} cannot be restored. Possible: ${rangesText(merged(ranges))}`);
 };
 

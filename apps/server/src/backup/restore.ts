@@ -133,7 +133,8 @@ class RestoreRun {
     const folder = join(to, 'postgres', UNPACKED);
     await this.#copier.folder(folder);
     // All histories are unpacked, not only those on the way: PostgreSQL chooses a number for the new timeline that has no history yet.
-    for (const [name, path] of wal.historyFiles) await writeFile(join(folder, name), await readPacked(path), { mode: 0o600 });
+    for (const [name, path] of wal.historyFiles)
+      await writeFile(join(folder, name), await readPacked(path), { mode: 0o600 });
     const { segments } = target.range;
     for (const [index, segment] of segments.entries()) {
       await writeSparse(join(folder, segmentName(segment)), await wal.read(segment));

@@ -132,7 +132,9 @@ class Server {
 }
 
 const neededBy = ({ start }: Backup, archive: ReadonlySet<string>): string[] =>
-  [...archive].filter((name) => (parseArchivedName(name) as { segment: Segment }).segment.number >= start.number).sort();
+  [...archive]
+    .filter((name) => (parseArchivedName(name) as { segment: Segment }).segment.number >= start.number)
+    .sort();
 
 it('a backup that is left always has its log, at most `keep` backups are left, and a working server takes one each day', () => {
   fc.assert(

@@ -18,7 +18,7 @@ import { VERSION } from '../bundle.ts';
 import { lockDataDir, openDataDir } from '../data-dir/data-dir.ts';
 import { embeddedUrl } from '../embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { lastLogMode, type LogMode } from '../embedded-postgres/log-mode.ts';
+import { type LogMode, lastLogMode } from '../embedded-postgres/log-mode.ts';
 import { postgresFiles } from '../embedded-postgres/postgres-files.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
 import { consoleOperator, sayTo, subcommand } from './database-commands.ts';
@@ -94,7 +94,12 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
   if (running !== null) return create(await backupConnection(running, dataDir));
   // The lock keeps a server from starting meanwhile.
   const lock = lockDataDir(dataDir);
-  const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, log: logModeFor(config, lastLogMode(files)) });
+  const postgres = new EmbeddedPostgres({
+    dataDir,
+    logger,
+    clock: systemClock,
+    log: logModeFor(config, lastLogMode(files)),
+  });
   try {
     const { url } = await postgres.start();
     return await create(connectTo(url));

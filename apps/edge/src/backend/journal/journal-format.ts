@@ -42,7 +42,8 @@ export function* linesOfBatch({ journalId, first, records }: Batch): Generator<s
 }
 
 /** Parses the first line of a batch. Null for any other line. */
-export const batchIn = (text: string): z.infer<typeof batchLine> | null => batchLine.safeParse(jsonOf(text)).data ?? null;
+export const batchIn = (text: string): z.infer<typeof batchLine> | null =>
+  batchLine.safeParse(jsonOf(text)).data ?? null;
 
 /** Parses the line of a record. Null for any other line. */
 export const recordIn = (text: string): JournalRecord | null => journalRecord.safeParse(jsonOf(text)).data ?? null;

@@ -4,10 +4,11 @@
 // A single file contains all records: first numbered batches, then records without a number. Compaction writes a new file and deletes the
 // old file. If the disk fails, the journal continues in memory under another journal id. Records in the file keep their numbers, so that
 // the next run can send the records again without being counted twice.
-import type { JournalRecord } from '@tunnel/contract';
+
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { JournalRecord } from '@tunnel/contract';
 import { GrowingFile, type Logger, SerialQueue, syncFolder } from '@tunnel/runtime';
 import { journalPath, recoverJournal, removeFound } from './journal-file.ts';
 import { acknowledgedLine, endsOfLastRun, linesOf } from './journal-format.ts';
