@@ -76,7 +76,13 @@ export class BackupStage {
   async run(...args: string[]): Promise<{ code: number; stdout: readonly string[]; stderr: readonly string[] }> {
     const { wal = true, keys = true } = this.#options;
     const file = this.folder('server.toml');
-    const lines = [`data_dir = "${this.dataDir}"`, '[backup]', `dir = "${this.backupDir}"`, `wal = ${wal}`, `keys = ${keys}`];
+    const lines = [
+      `data_dir = "${this.dataDir}"`,
+      '[backup]',
+      `dir = "${this.backupDir}"`,
+      `wal = ${wal}`,
+      `keys = ${keys}`,
+    ];
     writeFileSync(file, `${lines.join('\n')}\n`);
     return runServerCommand(['backup', ...args, '--config', file]);
   }

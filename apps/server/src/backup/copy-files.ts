@@ -16,7 +16,7 @@ const PIECE_BYTES = 1024 * 1024;
 const FLUSH_EVERY_BYTES = 32 * PIECE_BYTES;
 /**
  * Maximum rate of copying, so that a backup leaves the disk to the database.
- * @limit operator: Backup, copying | 200 MB/s
+ * @limit operator: Copying of a backup, in kB per second | copying pauses
  */
 const COPY_KB_PER_SECOND = 200_000;
 const COPY_BURST_KB = 20_000;

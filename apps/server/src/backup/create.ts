@@ -80,7 +80,7 @@ const failed = (error: unknown): Fault =>
   error instanceof Fault ? error : new Fault('BACKUP_FAILED', { reason: reasonOf(error) }, { cause: error });
 
 const reasonOf = (error: unknown): string => {
-  const { code, message = String(error) } = error as NodeJS.ErrnoException;
+  const { code, message } = error as NodeJS.ErrnoException;
   return code === 'ENOSPC' ? `the disk is full (${message})` : message;
 };
 

@@ -87,7 +87,7 @@ const isPosition = (value: unknown): boolean => {
   return parseSegment(segment)?.timeline === timeline && parseLsn(lsn) !== null;
 };
 
-const isFile = (value: unknown): boolean => {
+const isFile = (value: unknown): value is ManifestFile => {
   if (!isRecord(value)) return false;
   const { path, bytes, sha256 } = value;
   return (
@@ -98,6 +98,8 @@ const isFile = (value: unknown): boolean => {
     /^[\da-f]{64}$/.test(sha256)
   );
 };
+
+const hasNoDuplicate = (paths: readonly string[]): boolean => new Set(paths).size === paths.length;
 
 /** Returns whether a path stays below its folder. A changed manifest must not make a restore write anywhere else. */
 const isPathInside = (path: string): boolean =>
@@ -114,8 +116,7 @@ const CHECKS: Readonly<Record<keyof NewManifest, (value: unknown) => boolean>> =
   finished_at: isTime,
   wal_start: isPosition,
   wal_end: isPosition,
-  files: (value) =>
-    Array.isArray(value) && value.every(isFile) && new Set(value.map(({ path }) => path)).size === value.length,
+  files: (value) => Array.isArray(value) && value.every(isFile) && hasNoDuplicate(value.map(({ path }) => path)),
   keys: (value) => typeof value === 'boolean',
 };
 

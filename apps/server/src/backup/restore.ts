@@ -161,7 +161,8 @@ class RestoreRun {
       restore_command: RESTORE_COMMAND,
       recovery_target_timeline: String(range.timeline),
       recovery_target_action: 'promote',
-      ...(at === null ? {} : { recovery_target_time: timeText(at) }),
+      // PostgreSQL accepts the setting only with a space between date and time.
+      ...(at === null ? {} : { recovery_target_time: timeText(at).replace('T', ' ').replace('Z', '+00') }),
     };
     await this.#withDatabase({ settings, recovery: { timeoutMs: RECOVERY_MS, onLine } }, async () => {});
     return reached;

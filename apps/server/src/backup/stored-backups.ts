@@ -82,7 +82,11 @@ export class StoredWal implements WalStock {
   }
 
   /** Lists the files of a backup and of the archive. A file of the backup is preferred, because the manifest has its hash. */
-  static async open(backupDir: string | null, backup: string | null, times = new Map()): Promise<StoredWal> {
+  static async open(
+    backupDir: string | null,
+    backup: string | null,
+    times = new Map<string, readonly TransactionEnd[]>(),
+  ): Promise<StoredWal> {
     const folders = [
       ...(backupDir === null ? [] : [join(backupDir, WAL_FOLDER)]),
       ...(backup === null ? [] : [join(backup, IN_BACKUP.wal)]),
