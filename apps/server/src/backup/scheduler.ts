@@ -8,6 +8,8 @@ import { backupDue, type DueReason, lastFinished } from './schedule.rules.ts';
 const SCHEDULER_BOUNDS = {
   /** Interval of looking at the folder. */
   LOOK_MS: 30_000,
+  /** Interval of looking while a due backup waits for the archive of the log to begin. */
+  WAIT_MS: 1000,
   /** Interval of deleting old backups, which can also come from a command. */
   RETENTION_MS: 3_600_000,
 } as const;
@@ -84,16 +86,19 @@ export class Scheduler {
   #nextIn(ms: number): void {
     if (this.#aborted.signal.aborted) return;
     this.#timer = this.#options.clock.setTimeout(() => {
-      this.#work = this.#run().then(() => this.#nextIn(SCHEDULER_BOUNDS.LOOK_MS));
+      this.#work = this.#run().then((nextMs) => this.#nextIn(nextMs));
     }, ms);
   }
 
-  async #run(): Promise<void> {
+  /** Does what is due. Resolves with the time until the next look. Never rejects. */
+  async #run(): Promise<number> {
     const { isReady, clock } = this.#options;
     await this.#look();
     const reason = this.#due();
-    if (reason !== null && isReady()) await this.#backUp(reason);
+    if (reason !== null && !isReady()) return SCHEDULER_BOUNDS.WAIT_MS;
+    if (reason !== null) await this.#backUp(reason);
     if (clock.monotonic() - this.#retainedAt >= SCHEDULER_BOUNDS.RETENTION_MS) await this.#retain();
+    return SCHEDULER_BOUNDS.LOOK_MS;
   }
 
   #due(): DueReason | null {

@@ -65,7 +65,8 @@ export class Spool {
 
   /** Tells PostgreSQL to hand over the segments after `last`. */
   async switchOn(last: Segment): Promise<void> {
-    const options = { flush: true, soleWriter: true };
+    // Readable for a server that is later started as another user. The folder itself is closed to other users.
+    const options = { flush: true, soleWriter: true, mode: 0o644 };
     await writeAtomic(this.pathOf(BEGINS_AFTER), `${segmentName(last)}\n`, options);
     await rename(this.pathOf(SWITCHED_OFF), this.pathOf(SWITCHED_ON));
     await syncFolder(this.#folder);
