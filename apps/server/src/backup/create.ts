@@ -21,12 +21,9 @@ import {
   planData,
   unfinishedName,
 } from './plan.rules.ts';
+import { backupFolders } from './settings.ts';
 import { WalCollection } from './wal-collection.ts';
 import { parseLsn, parseSegment, segmentAt, segmentBefore, segmentName } from './wal-names.rules.ts';
-
-/** Folder of the finished backups below the folder of all backups. */
-export const BASE_FOLDER = 'base';
-export const LOCK_FILE = 'backup.lock';
 
 /** Interval at which finished segments of the log are collected. Far shorter than PostgreSQL's time between two checkpoints. */
 const COLLECT_EVERY_MS = 1000;
@@ -59,14 +56,15 @@ export interface CreatedBackup {
 
 /** Takes a backup of a running database. Throws a fault with the reason; then nothing is left behind. */
 export const createBackup = async (options: CreateBackupOptions): Promise<CreatedBackup> => {
-  const base = join(options.backupDir, BASE_FOLDER);
+  const { dir, base, lock: lockPath } = backupFolders(options.backupDir);
   try {
-    await mkdir(base, { recursive: true, mode: 0o700 });
+    // The folder above must exist: if the disk of the backups is not mounted, a new folder would be on the wrong disk.
+    for (const folder of [dir, base]) await mkdir(folder, { mode: 0o700 }).catch(ifThere);
   } catch (error) {
     throw failed(error);
   }
-  const lock = takeLock(join(options.backupDir, LOCK_FILE));
-  if (lock === null) throw new Fault('BACKUP_RUNNING', { pid: lockHolder(join(options.backupDir, LOCK_FILE)) ?? 0 });
+  const lock = takeLock(lockPath);
+  if (lock === null) throw new Fault('BACKUP_RUNNING', { pid: lockHolder(lockPath) ?? 0 });
   try {
     return await new BackupRun(options, base).run();
   } catch (error) {
@@ -74,6 +72,10 @@ export const createBackup = async (options: CreateBackupOptions): Promise<Create
   } finally {
     lock.release();
   }
+};
+
+const ifThere = (error: NodeJS.ErrnoException): void => {
+  if (error.code !== 'EEXIST') throw error;
 };
 
 const failed = (error: unknown): Fault =>

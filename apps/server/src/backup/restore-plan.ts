@@ -7,9 +7,9 @@ import { Fault } from '@tunnel/errors';
 import { readRunFile, UNFINISHED_RESTORE } from '../data-dir/data-dir.ts';
 import { MAJOR_VERSION } from '../embedded-postgres/cluster.ts';
 import { isAbsentOrEmpty } from './copy-files.ts';
-import { BASE_FOLDER } from './create.ts';
 import { bytesOf, MANIFEST_FILE, type Manifest } from './manifest.rules.ts';
 import { chooseTarget, type RecoveryTarget, type RestoreRange, rangesText, timeText } from './ranges.rules.ts';
+import { backupFolders } from './settings.ts';
 import { findMissingFile, readBackup, readBackups, type StoredBackup, StoredWal } from './stored-backups.ts';
 import { SEGMENT_BYTES } from './wal-names.rules.ts';
 import type { TransactionEnd } from './wal-records.rules.ts';
@@ -77,16 +77,17 @@ interface Found {
 
 /** Finds backups: all backups of a folder, one backup by its folder, or one backup by its name behind the folder. */
 const findBackups = async (from: string): Promise<Found> => {
-  if (existsSync(join(from, BASE_FOLDER))) {
+  if (existsSync(backupFolders(from).base)) {
     const backups = await readBackups(from);
     if (backups.length === 0) throw refuse(`${from} contains no finished backup`);
     return { backupDir: from, backups };
   }
   const name = basename(from);
-  for (const folder of [from, join(dirname(from), BASE_FOLDER, name)]) {
+  for (const folder of [from, join(backupFolders(dirname(from)).base, name)]) {
     if (!existsSync(join(folder, MANIFEST_FILE))) continue;
-    const isInBase = basename(dirname(folder)) === BASE_FOLDER;
-    return { backupDir: isInBase ? dirname(dirname(folder)) : null, backups: [await readBackup(folder, name)] };
+    const above = dirname(dirname(folder));
+    const isInFolder = dirname(folder) === backupFolders(above).base;
+    return { backupDir: isInFolder ? above : null, backups: [await readBackup(folder, name)] };
   }
   throw refuse(
     `${from} contains no backup: use the folder of \`[backup] dir\`, or that folder with the name of a backup`,

@@ -1,10 +1,10 @@
 // Reads a folder of backups: finished backups with their manifests, the archived log, and the times to which a backup can be restored.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BASE_FOLDER } from './create.ts';
 import { MANIFEST_FILE, type Manifest, readManifest } from './manifest.rules.ts';
 import { compareBackupNames, IN_BACKUP, isBackupName } from './plan.rules.ts';
 import { type RecoveryPath, type RestoreRange, recoveryPaths, type WalStock } from './ranges.rules.ts';
+import { backupFolders } from './settings.ts';
 import { readPacked } from './wal-files.ts';
 import {
   type Ancestor,
@@ -16,9 +16,6 @@ import {
 } from './wal-names.rules.ts';
 import { isSegment, type TransactionEnd, transactionEnds } from './wal-records.rules.ts';
 
-/** Folder of the archived log below the folder of all backups. */
-export const WAL_FOLDER = 'wal';
-
 export interface StoredBackup {
   readonly name: string;
   readonly folder: string;
@@ -29,7 +26,7 @@ export interface StoredBackup {
 
 /** Reads all finished backups, newest first. */
 export const readBackups = async (backupDir: string): Promise<StoredBackup[]> => {
-  const base = join(backupDir, BASE_FOLDER);
+  const { base } = backupFolders(backupDir);
   const names = (await namesIn(base)).filter(isBackupName).sort(compareBackupNames).reverse();
   return Promise.all(names.map((name) => readBackup(join(base, name), name)));
 };
@@ -88,7 +85,7 @@ export class StoredWal implements WalStock {
     times = new Map<string, readonly TransactionEnd[]>(),
   ): Promise<StoredWal> {
     const folders = [
-      ...(backupDir === null ? [] : [join(backupDir, WAL_FOLDER)]),
+      ...(backupDir === null ? [] : [backupFolders(backupDir).wal]),
       ...(backup === null ? [] : [join(backup, IN_BACKUP.wal)]),
     ];
     const paths = new Map<string, string>();

@@ -6,7 +6,8 @@ import type { Clock } from '@tunnel/runtime';
 import { Copier } from './copy-files.ts';
 import { bytesOf, type Manifest } from './manifest.rules.ts';
 import { timeText } from './ranges.rules.ts';
-import { readBackups, type StoredBackup, StoredWal, WAL_FOLDER } from './stored-backups.ts';
+import { backupFolders } from './settings.ts';
+import { readBackups, type StoredBackup, StoredWal } from './stored-backups.ts';
 import { ARCHIVED, type Segment, segmentName } from './wal-names.rules.ts';
 
 export interface Verified {
@@ -71,7 +72,7 @@ const verifyOne = async ({ backupDir, backup, copier, checked }: Check): Promise
   }
   for (const { gap, to } of ranges) {
     if (gap === null) continue;
-    const path = join(backupDir, WAL_FOLDER, gap + ARCHIVED);
+    const path = join(backupFolders(backupDir).wal, gap + ARCHIVED);
     problems.push(`${path} is missing: the log can be restored only up to ${timeText(to)}`);
   }
   if (ranges.length === 0 && problems.length === 0) problems.push(`${folder} lacks segments of its write-ahead log`);

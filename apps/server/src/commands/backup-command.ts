@@ -12,7 +12,8 @@ import { type ListedBackup, listBackups } from '../backup/list.ts';
 import { KEY_FILES } from '../backup/plan.rules.ts';
 import { timeText } from '../backup/ranges.rules.ts';
 import { type Restored, restoreBackup } from '../backup/restore.ts';
-import { WAL_FOLDER } from '../backup/stored-backups.ts';
+import { applyRetention } from '../backup/retention.ts';
+import { backupFolders, logModeOf } from '../backup/settings.ts';
 import { type Verified, verifyBackups } from '../backup/verify.ts';
 import { VERSION } from '../bundle.ts';
 import { lockDataDir, openDataDir } from '../data-dir/data-dir.ts';
@@ -46,6 +47,8 @@ const loadBackupConfig = (flags: JsonFlags): ServerConfig => {
     'this server uses an external PostgreSQL (`[database] url`), and tunnel-server backs up only its embedded database: docs/backup.md lists the tools for an external one',
   );
 };
+
+const folderIfSet = ({ backup: { dir } }: ServerConfig): string | null => (dir === '' ? null : resolve(dir));
 
 const folderOf = ({ backup: { dir } }: ServerConfig): string => {
   if (dir !== '') return resolve(dir);
@@ -85,7 +88,7 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
       connect,
       clock: systemClock,
       keys: settings.keys,
-      walDir: settings.dir !== '' && settings.wal ? join(resolve(settings.dir), WAL_FOLDER) : null,
+      walDir: settings.dir !== '' && settings.wal ? backupFolders(settings.dir).wal : null,
       version: VERSION,
       logger,
       onProgress,
@@ -102,7 +105,10 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
   });
   try {
     const { url } = await postgres.start();
-    return await create(connectTo(url));
+    const made = await create(connectTo(url));
+    // A running server applies the retention itself.
+    if (dir === folderIfSet(config)) await applyRetention({ backupDir: dir, keep: settings.keep, logger });
+    return made;
   } finally {
     await postgres.stop();
     lock.release();
@@ -110,8 +116,8 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
 };
 
 /** Returns the log mode for a backup of a stopped server: the mode of its settings, or else at least a mode that allows backups. */
-const logModeFor = ({ backup: { dir, wal } }: ServerConfig, last: LogMode): LogMode => {
-  if (dir !== '') return wal ? 'archive' : 'replica';
+const logModeFor = ({ backup: settings }: ServerConfig, last: LogMode): LogMode => {
+  if (settings.dir !== '') return logModeOf(settings);
   return last === 'minimal' ? 'replica' : last;
 };
 
