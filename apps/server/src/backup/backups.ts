@@ -125,6 +125,7 @@ export class Backups {
     const { settings, clock, logger, version } = this.#options;
     const { dir, base, wal } = this.#folders;
     const { keep, keys } = settings;
+    const { cluster: clusterDir } = postgresFiles(dataDir);
     return new Scheduler({
       everyMs: this.#everyMs,
       base,
@@ -132,12 +133,11 @@ export class Backups {
       isReady: () => this.#archiver?.isOn !== false || clock.monotonic() - this.#startedAt >= ARCHIVE_WAIT_MS,
       createBackup: async (signal) => {
         const { createBackup } = await import('./create.ts');
-        const { cluster: clusterDir } = postgresFiles(dataDir);
         const walDir = settings.wal ? wal : null;
         const from = { clusterDir, dataDir, backupDir: dir, walDir };
         return createBackup({ ...from, connect, clock, keys, version, signal, logger });
       },
-      applyRetention: () => applyRetention({ backupDir: dir, keep, logger }),
+      applyRetention: () => applyRetention({ backupDir: dir, clusterDir, keep, logger }),
       clock,
       logger,
       onChange: () => this.#tell(),
@@ -148,15 +148,23 @@ export class Backups {
     const { dir } = this.#folders;
     const { readBackups, StoredWal } = await import('./stored-backups.ts');
     const { recoveryPaths } = await import('./ranges.rules.ts');
-    const backups = (await readBackups(dir)).flatMap(({ folder, manifest }) =>
-      manifest === null ? [] : [{ folder, manifest, at: Date.parse(manifest.finished_at) }],
-    );
+    const { backupsOfOthers } = await import('./same-database.ts');
+    const stored = await readBackups(dir);
+    // With backups of another database only, a first backup is due, which fails and says so at once.
+    const others = await backupsOfOthers(stored, postgresFiles(this.#options.dataDir).cluster);
+    const backups = stored.flatMap((backup) => {
+      const { folder, manifest } = backup;
+      return manifest === null || others.has(backup)
+        ? []
+        : [{ folder, manifest, at: Date.parse(manifest.finished_at) }];
+    });
     const newest = backups.toSorted((a, b) => a.at - b.at).at(-1);
     const finishedAt = backups.map(({ at }) => at);
     if (newest === undefined || !this.#options.settings.wal) return { finishedAt, hasGap: false };
     const paths = recoveryPaths(newest.manifest, await StoredWal.open(dir, newest.folder));
-    // The last path is the newest timeline, on which the database is running. Without any path, the newest backup is incomplete.
-    return { finishedAt, hasGap: paths.at(-1)?.gap !== null };
+    // The database is running on one of the paths. A gap on any path ends with the next backup. Without any path, the newest backup is
+    // incomplete.
+    return { finishedAt, hasGap: paths.length === 0 || paths.some(({ gap }) => gap !== null) };
   }
 
   #tell(): void {

@@ -107,7 +107,10 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
     const { url } = await postgres.start();
     const made = await create(connectTo(url));
     // A running server applies the retention itself.
-    if (dir === folderIfSet(config)) await applyRetention({ backupDir: dir, keep: settings.keep, logger });
+    if (dir === folderIfSet(config)) {
+      const { cluster: clusterDir } = files;
+      await applyRetention({ backupDir: dir, clusterDir, keep: settings.keep, logger });
+    }
     return made;
   } finally {
     await postgres.stop();
