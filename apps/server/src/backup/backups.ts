@@ -62,7 +62,7 @@ export class Backups {
     ];
   }
 
-  /** Begins to archive and to take backups, after the database has started. Problems are logged and never prevent the server's start. */
+  /** Begins to archive, after the database has started. Problems are logged and never prevent the server's start. */
   async start(url: Secret): Promise<void> {
     const { settings, clock, logger, dataDir } = this.#options;
     if (settings.dir === '') return;
@@ -78,6 +78,14 @@ export class Backups {
       await this.#archiver.start();
     }
     this.#scheduler = this.#makeScheduler(connect, dataDir);
+  }
+
+  /**
+   * Begins to take backups, after the parts of the server have started: a first start creates keys and tables, and a backup without them
+   * could not be used.
+   */
+  async startSchedule(): Promise<void> {
+    if (this.#scheduler === null) return;
     await this.#scheduler.start();
     this.#tell();
   }

@@ -199,7 +199,9 @@ interface RestoreFlags extends JsonFlags {
 const ISO_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/;
 
 const timeIn = (text: string): number => {
-  const at = ISO_TIME.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  // Date.parse takes a day that does not exist, such as February 30, for a day of the next month.
+  const isDay = new Date(`${text.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(text.slice(8, 10));
+  const at = ISO_TIME.test(text) && isDay ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('Use a time with its zone, such as 2026-11-19T08:30:00Z.');
   return at;
 };
