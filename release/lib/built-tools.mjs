@@ -15,7 +15,11 @@ const TOOLS = {
     version: '0.29.0',
     builder: 'cargo',
     program: 'bin/rcodesign',
-    build: (version, folder) => [['install', 'apple-codesign', '--locked', '--version', version, '--root', folder], {}],
+    // Without the functions that send a file to Apple, and with few optimizations, which halves the time to build.
+    build: (version, folder) => [
+      ['install', 'apple-codesign', '--locked', '--version', version, '--no-default-features', '--root', folder],
+      { CARGO_PROFILE_RELEASE_OPT_LEVEL: '1' },
+    ],
   },
 };
 
