@@ -72,10 +72,10 @@ export class Spool {
     await syncFolder(this.#folder);
   }
 
-  /** Number of the last segment before archiving was switched on. Null if all segments belong to the archive. */
-  async floor(): Promise<number | null> {
+  /** The last segment before archiving was switched on. Null if all segments belong to the archive. */
+  async beginsAfter(): Promise<Segment | null> {
     const text = await readFile(this.pathOf(BEGINS_AFTER), 'utf8').catch(() => '');
-    return parseSegment(text.trim())?.number ?? null;
+    return parseSegment(text.trim());
   }
 
   /** The folder belongs to the user of the database server, and must not be replaced by a link to another folder. */
