@@ -144,8 +144,8 @@ export const FOLDER_MAY_IMPORT = {
       ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process'],
       'bundle.ts',
     ],
-    setup: ['run'],
-    service: [],
+    setup: ['run', 'data-dir'],
+    service: ['data-dir'],
     health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
