@@ -3,7 +3,7 @@
 // server has systemd as its first process. Needs root, Linux, and Debian packages and pebble, which are kept in .cache.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 import { install as installPrograms } from '../acme/lib/install.mjs';
@@ -151,6 +151,7 @@ class Walk {
     const machine = this.machineOf(block.heading);
     const cd = /^cd (\S+)$/.exec(command);
     if (cd !== null) return void this.directories.set(machine, cd[1]);
+    special?.before?.(this, command, machine);
     const script = this.scriptOf(machine, special?.as?.(this, command) ?? command);
     // A person answers questions with yes.
     const options = { user: 'ann', env: this.env(machine), input: 'y\ny\n', timeoutMs: SLOW_MS };
@@ -193,6 +194,15 @@ class Walk {
 
 /** Commands of the page with more to it than an exit code of 0. */
 const SPECIAL = [
+  {
+    match: /\.deb\b/,
+    before: (walk, command, machine) => {
+      const [, name = ''] = /(\S+\.deb)\b/.exec(command) ?? [];
+      const file = walk.packages.find((path) => basename(path) === basename(name));
+      if (file === undefined) throw new Error(`${name} is not among ${walk.packages.map((path) => basename(path)).join(', ')}`);
+      cpSync(file, machine.path(join('/home/ann', name)));
+    },
+  },
   {
     match: /tunnel-server setup\b/,
     after: async (walk, output) => {
