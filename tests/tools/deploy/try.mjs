@@ -2,7 +2,7 @@
 // The commands come from the page, so a changed page is tried as it is. Two machines run in network namespaces that nothing can leave; the
 // server has systemd as its first process. Needs root, Linux, and Debian packages and pebble, which are kept in .cache.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
@@ -13,8 +13,9 @@ import { commandsOf, readBlocks, recordsOf } from './lib/page.mjs';
 import { startRemote } from './lib/remote.mjs';
 import { baseRoot, fetchPackages, missingTools } from './lib/root-files.mjs';
 
-const USAGE = `usage: npm run try:deploy [-- --keep]
-Follows docs/deploy.md word by word. --keep: keep the two machines for ten minutes after a failure. Ten minutes on two cores, then three.`;
+const USAGE = `usage: npm run try:deploy [-- --keep] [--reuse]
+Follows docs/deploy.md word by word. --keep: keep the two machines for ten minutes after a failure. --reuse: do not make the packages again.
+Ten minutes on two cores; three with --reuse.`;
 
 /**
  * Everything that differs from the page. The rest is the page to the letter: its domain, addresses, mail server, user names and sudo.
@@ -75,10 +76,10 @@ const packagesIn = (commands) =>
     .filter((word) => /^[a-z0-9][a-z0-9+.-]*$/.test(word));
 
 /** The package files that the commands of the page name, made from this checkout. */
-function releasePackages() {
-  const args = ['release/release.mjs', '--only', 'packages', '--targets', 'linux-x64', '--out', RELEASE];
-  must(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 2, 2] });
+function releasePackages(isReused) {
   const folder = join(RELEASE, 'packages');
+  const args = ['release/release.mjs', '--only', 'packages', '--targets', 'linux-x64', '--out', RELEASE];
+  if (!isReused || !existsSync(folder)) must(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 2, 2] });
   return readdirSync(folder)
     .filter((name) => name.endsWith('_amd64.deb'))
     .map((name) => join(folder, name));
@@ -334,7 +335,7 @@ async function main({ values, say, check }) {
   const address = blocks.flatMap(recordsOf).find(({ type }) => type === 'A')?.value;
   if (address === undefined) throw new Error('docs/deploy.md names no A record');
   say(`docs/deploy.md: ${commands.length} commands in ${new Set(blocks.map(({ heading }) => heading)).size} steps`);
-  const packages = commands.some((line) => line.includes('.deb')) ? releasePackages() : [];
+  const packages = commands.some((line) => line.includes('.deb')) ? releasePackages(values.reuse) : [];
   const base = baseRoot();
   fetchPackages(base, [...new Set([...packagesIn(commands), ...packages.flatMap(dependenciesOf)])]);
   say(`root file system and packages: ${base}`);
@@ -396,7 +397,7 @@ function missing() {
 const reason = missing();
 if (reason === null) {
   await runScript(
-    { name: 'docs/deploy.md', usage: USAGE, options: { keep: false }, limitSecs: () => 2400, needsBuild: false },
+    { name: 'docs/deploy.md', usage: USAGE, options: { keep: false, reuse: false }, limitSecs: () => 2400, needsBuild: false },
     main,
   );
 } else console.log(`skipped: ${reason}`);
