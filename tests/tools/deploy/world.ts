@@ -63,7 +63,10 @@ interface AuthorityOptions {
 /** The certificate authority, in the namespace of the server because its directory listens on loopback. */
 export const startAuthority = async ({ dns, folder }: AuthorityOptions): Promise<Calls> => {
   const programs: Program[] = [];
-  const pebble = await startPebble({ dnsServer: `${dns}:53`, noncesRefused: 5, folder, programs });
+  // This module is a bundle in another folder, where the testkit does not find its files. The working directory is the repository.
+  const read = (name: string): string => readFileSync(`packages/testkit/fixtures/tls/${name}.pem`, 'utf8');
+  const certificate = { cert: read('cert'), key: read('key') };
+  const pebble = await startPebble({ dnsServer: `${dns}:53`, noncesRefused: 5, certificate, folder, programs });
   writeFileSync(join(folder, 'directory-ca.pem'), pebble.ca);
   writeFileSync(join(folder, 'root.pem'), await pebble.root());
   return { directory: () => pebble.directory };
