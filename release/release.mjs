@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join, resolve } from 'node:path';
 import { ROOT } from '../scripts/lib/paths.mjs';
 import { makeExecutables } from './lib/executables.mjs';
+import { makeChart } from './lib/helm.mjs';
 import { noticesText } from './lib/notices.mjs';
 import { makeNpmPackages } from './lib/npm-packages.mjs';
 import { readOptions, USAGE, UsageError } from './lib/options.mjs';
@@ -31,7 +32,7 @@ const PARTS = {
   executables: makeExecutables,
   packages: makeSystemPackages,
   image: notAvailable,
-  helm: notAvailable,
+  helm: makeChart,
   sbom: makeSboms,
 };
 
