@@ -121,7 +121,7 @@ describe('the archive of the log', () => {
     expect(readdirSync(spool()).length).toBeGreaterThanOrEqual(3);
     renameSync(`${wal()}.away`, wal());
 
-    const second = await start();
+    const second = await start({}, new FastClock(1));
     expect(second.backups.startLines[0]).toBe('backup: last 0 min ago');
     await ask(second.url, 'insert into filler values (md5($$last$$))');
     await second.stop();
