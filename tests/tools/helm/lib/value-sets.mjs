@@ -27,7 +27,7 @@ export const merged = (below, above) => {
 };
 
 /** Text with every character that a template could break. */
-export const ODD_TEXT = `quote " and ' backslash \\ {{ .Values }} <&> \u007f newline\nand: # ${'$'}{HOME} [x]`;
+export const ODD_TEXT = `quote " and ' backslash \\ {{ .Values }} <&> newline\nand: # ${'$'}{HOME} [x]`;
 
 export const VALUE_SETS = {
   defaults: REQUIRED,
@@ -97,7 +97,7 @@ export const VALUE_SETS = {
       metricsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
     },
     config: {
-      region: { name: ODD_TEXT.replaceAll(/[\n\u007f]/g, ' ') },
+      region: { name: ODD_TEXT.replaceAll(/\n/g, ' ') },
       capture: { bodies: false },
       limits: { account_share: 0.5, connections_total: 1_000_000 },
       auth: { keys: [] },
