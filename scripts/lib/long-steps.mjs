@@ -78,6 +78,7 @@ export const LONG_STEPS = [
   tool('caddy', 'acme/try-caddy.mjs'),
   tool('openapi', 'openapi/try.mjs'),
   tool('executables', 'executables/try.mjs'),
+  tool('image', 'image/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),

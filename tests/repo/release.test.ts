@@ -267,7 +267,8 @@ describe('a new version', () => {
     }) as Record<string, string>;
     const manifests = files.filter((file) => /^(?:(?:packages|apps)\/[^/]+|release|\.)?\/?package\.json$/.test(file));
     const others = ['package-lock.json', 'release/package-lock.json', 'packages/client/src/options.ts', 'CHANGELOG.md'];
-    expect(Object.keys(changes).sort()).toEqual([...manifests, ...others, 'release/previous.json'].sort());
+    const images = 'deploy/compose/.env.example';
+    expect(Object.keys(changes).sort()).toEqual([...manifests, ...others, images, 'release/previous.json'].sort());
     expect(JSON.parse(changes['release/previous.json'] ?? '')).toEqual({ version: current, commit: 'c0ffee' });
     for (const file of [...manifests, 'package-lock.json', 'release/package-lock.json']) {
       const before = read(file).split('\n');
