@@ -1,12 +1,11 @@
 // Makes the files of a release in a folder, and publishes nothing: `npm run release`. CONTRIBUTING.md describes the command.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { ROOT } from '../scripts/lib/paths.mjs';
-import { canBuildExecutables, executableName, makeExecutables } from './lib/executables.mjs';
+import { makeExecutables } from './lib/executables.mjs';
 import { noticesText } from './lib/notices.mjs';
-import { makePackages } from './lib/npm-packages.mjs';
+import { makeNpmPackages } from './lib/npm-packages.mjs';
 import { readOptions, USAGE, UsageError } from './lib/options.mjs';
-import { formulaOf, scoopManifestOf } from './lib/package-managers.mjs';
 import { installTools, run } from './lib/programs.mjs';
 import { checksumsOf, jsonText, listFiles, manifestOf, provenanceOf } from './lib/records.mjs';
 import { makeSboms } from './lib/sbom.mjs';
@@ -18,15 +17,31 @@ function say(line) {
   process.stdout.write(`${String(seconds).padStart(4)} s  ${line}\n`);
 }
 
-/** Parts that a later version makes. */
-const NOT_AVAILABLE = ['packages', 'image', 'helm'];
+const notAvailable = () => ({ missing: 'because it is not available yet' });
 
-/** The commit of the checkout. Local changes are marked: the commit alone would not give the same files. */
+/**
+ * The makers of the parts, in the order of KINDS in lib/options.mjs. A maker receives { out, version, commitSecs, targets, scope, baseUrl,
+ * say }, writes files below `out`, and returns the notices of the packages inside and the versions of Node.js by target, as
+ * { notices, nodes }. If this machine cannot make the part, the maker returns the reason as { missing }.
+ */
+const PARTS = {
+  npm: makeNpmPackages,
+  executables: makeExecutables,
+  packages: notAvailable,
+  image: notAvailable,
+  helm: notAvailable,
+  sbom: makeSboms,
+};
+
+/**
+ * The commit of the checkout, and its time in seconds, which every file inside a package gets. Local changes are marked: the commit alone
+ * would not give the same files.
+ */
 async function currentCommit() {
-  const head = (await run('git', ['rev-parse', 'HEAD'])).trim();
+  const [head, seconds] = (await run('git', ['log', '-1', '--format=%H %ct'])).trim().split(' ');
   const isClean = (await run('git', ['status', '--porcelain'])) === '';
   if (!isClean) say('the checkout has local changes: manifest.json marks the commit as dirty');
-  return isClean ? head : `${head}-dirty`;
+  return { commit: isClean ? head : `${head}-dirty`, commitSecs: Number(seconds) };
 }
 
 /** Only a folder that does not exist, is empty or holds a release is replaced. */
@@ -37,47 +52,20 @@ function checkOut(out) {
   if (!isRelease) throw new UsageError(`${out} exists and holds no release: choose another --out`);
 }
 
-async function makeAll({ out, options, version }) {
-  const { kinds, targets, scope, baseUrl } = options;
+async function makeAll({ kinds, ...context }) {
   const notices = [];
+  const nodes = {};
   const missing = [];
-  let nodes = {};
-  if (kinds.includes('npm')) notices.push(...(await makePackages({ out, version, scope, say })));
-  if (kinds.includes('executables')) {
-    if (canBuildExecutables) {
-      const made = await makeExecutables({ out, targets, say });
-      notices.push(...made.notices);
-      nodes = made.nodes;
-      if (baseUrl !== undefined) writePackageManagers({ out, version, baseUrl, targets });
-    } else {
-      say('executables: not made, this needs Linux on an x64 processor');
-      missing.push('executables');
-    }
-  }
-  if (kinds.includes('sbom')) await makeSboms({ out, say });
-  for (const kind of NOT_AVAILABLE.filter((one) => kinds.includes(one))) {
-    say(`${kind}: not available yet`);
+  for (const kind of kinds) {
+    const made = await PARTS[kind](context);
+    notices.push(...(made.notices ?? []));
+    Object.assign(nodes, made.nodes);
+    if (made.missing === undefined) continue;
+    say(`${kind}: not made, ${made.missing}`);
     missing.push(kind);
   }
-  if (notices.length > 0) writeFileSync(join(out, 'THIRD_PARTY_NOTICES.txt'), noticesText(notices));
+  if (notices.length > 0) writeFileSync(join(context.out, 'THIRD_PARTY_NOTICES.txt'), noticesText(notices));
   return { nodes, missing };
-}
-
-function writePackageManagers({ out, version, baseUrl, targets }) {
-  const sums = new Map(listFiles(join(out, 'executables')).map(({ path, sha256 }) => [path, sha256]));
-  const files = targets.map((target) => {
-    const name = executableName(target);
-    return { target, name, sha256: sums.get(name) };
-  });
-  const formula = formulaOf({ version, baseUrl, files });
-  const scoop = scoopManifestOf({ version, baseUrl, files });
-  const write = (path, text) => {
-    mkdirSync(dirname(join(out, path)), { recursive: true });
-    writeFileSync(join(out, path), text);
-    say(path);
-  };
-  if (formula !== null) write('homebrew/hatchway.rb', formula);
-  if (scoop !== null) write('scoop/hatchway.json', jsonText(scoop));
 }
 
 /** Describes the files of the release. */
@@ -103,12 +91,12 @@ async function release(options) {
   );
   checkOut(out);
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const commit = await currentCommit();
+  const { commit, commitSecs } = await currentCommit();
   const unfinished = `${out}.${process.pid}.tmp`;
   mkdirSync(unfinished, { recursive: true });
   try {
     await installTools(say);
-    const { nodes, missing } = await makeAll({ out: unfinished, options, version });
+    const { nodes, missing } = await makeAll({ ...options, out: unfinished, version, commitSecs, say });
     const isEmpty = readdirSync(unfinished).length === 0;
     if (!isEmpty) {
       writeRecords({ out: unfinished, options, version, commit, nodes });

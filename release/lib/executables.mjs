@@ -1,7 +1,7 @@
 // The single executables of the client: Node.js and the bundled program in one file. Linux gets Node.js 24, because newer versions need
 // libatomic, which many systems lack. For all other systems the builder inside Node.js 26 makes the file.
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 import { bundleExecutable } from './bundles.mjs';
 import { complaintsAbout, pathsOfMachine } from './contents.mjs';
@@ -9,15 +9,18 @@ import { formComplaints, isSignedAdHoc } from './executable-form.mjs';
 import { withFolder } from './folders.mjs';
 import { fetchNode } from './node-binaries.mjs';
 import { checkLicenses } from './notices.mjs';
+import { formulaOf, scoopManifestOf } from './package-managers.mjs';
 import { RELEASE, run, node as runNode } from './programs.mjs';
+import { jsonText, listFiles } from './records.mjs';
 
 export const executableName = (target) => `tunnel-${target}${target.startsWith('win') ? '.exe' : ''}`;
 
 /** The pinned builders are programs for this system. */
-export const canBuildExecutables = process.platform === 'linux' && process.arch === 'x64';
+const canBuildExecutables = process.platform === 'linux' && process.arch === 'x64';
 
 /** Makes an executable per target in `<out>/executables`. Returns the notices of all packages inside, and the version of Node.js by target. */
-export async function makeExecutables({ out, targets, say }) {
+export async function makeExecutables({ out, version, targets, baseUrl, say }) {
+  if (!canBuildExecutables) return { missing: 'because this needs Linux on an x64 processor' };
   const folder = join(out, 'executables');
   mkdirSync(folder, { recursive: true });
   return withFolder(async (work) => {
@@ -36,8 +39,27 @@ export async function makeExecutables({ out, targets, say }) {
       notices.push(nodeNotice(node));
       say(`executables/${executableName(target)} with Node.js ${node.version}`);
     }
+    if (baseUrl !== undefined) writePackageManagers({ out, version, targets, baseUrl, say });
     return { notices, nodes };
   });
+}
+
+/** Writes the files for package managers that download an executable. */
+function writePackageManagers({ out, version, targets, baseUrl, say }) {
+  const sums = new Map(listFiles(join(out, 'executables')).map(({ path, sha256 }) => [path, sha256]));
+  const files = targets.map((target) => {
+    const name = executableName(target);
+    return { target, name, sha256: sums.get(name) };
+  });
+  const formula = formulaOf({ version, baseUrl, files });
+  const scoop = scoopManifestOf({ version, baseUrl, files });
+  const write = (path, text) => {
+    mkdirSync(dirname(join(out, path)), { recursive: true });
+    writeFileSync(join(out, path), text);
+    say(path);
+  };
+  if (formula !== null) write('homebrew/hatchway.rb', formula);
+  if (scoop !== null) write('scoop/hatchway.json', jsonText(scoop));
 }
 
 const addonOf = (target) =>

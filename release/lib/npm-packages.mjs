@@ -46,7 +46,7 @@ const README = {
 };
 
 /** Makes the three tarballs in `<out>/npm`. Returns the notices of all packages inside. */
-export async function makePackages({ out, version, scope, say }) {
+export async function makeNpmPackages({ out, version, scope, say }) {
   const manifests = Object.fromEntries(
     ['.', ...workspaceDirs()].map((dir) => [dir, JSON.parse(read(`${dir}/package.json`))]),
   );
@@ -68,7 +68,7 @@ export async function makePackages({ out, version, scope, say }) {
       say(`npm/${tarball}`);
     });
   }
-  return notices;
+  return { notices };
 }
 
 function writeTexts(folder, { name, manifest, inside, scope }) {

@@ -19,4 +19,5 @@ export async function makeSboms({ out, say }) {
     writeFileSync(join(out, 'sbom', `${name}.cdx.json`), jsonText(JSON.parse(printed)));
     say(`sbom/${name}.cdx.json`);
   }
+  return {};
 }

@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
+import { missingPrograms, unpackPrograms, unpackRoot } from '../lib/debian.mjs';
 import { runScript } from '../lib/script.mjs';
-import { fetchDebianFiles, missingPrograms } from './lib/debian.mjs';
 import { writeWrapper } from './lib/wrapper.mjs';
 
 const USAGE = `usage: npm run try:executables [-- --quick]
@@ -13,6 +13,7 @@ Makes the executables for linux-x64 and linux-arm64. Runs every command of the f
 tests with real executables; a few commands of the second under qemu. --quick: only the commands. Ten minutes on two cores.`;
 
 const OUT = join(CACHE_DIR, 'executables', 'release');
+const LIBRARIES = ['libc6', 'libgcc-s1', 'libstdc++6'];
 
 /** System tests that start real clients: exit codes, signals, kills, service managers, MCP hosts. */
 const PROGRAM_TESTS = [
@@ -59,14 +60,10 @@ async function main({ values, say, check }) {
   const single = versionSeconds(file('linux-x64'), []);
   check(single < 2 * bundle, `--version: ${single.toFixed(3)} s, of the bundle ${bundle.toFixed(3)} s`);
 
-  const x64 = fetchDebianFiles('amd64');
-  say(`root file system: ${x64.root}`);
-  const boxed = writeWrapper({
-    kind: 'bwrap',
-    program: x64.programs.bwrap,
-    root: x64.root,
-    executable: file('linux-x64'),
-  });
+  const bwrap = join(unpackPrograms('bubblewrap'), 'usr/bin/bwrap');
+  const root = unpackRoot('amd64', ...LIBRARIES);
+  say(`root file system: ${root}`);
+  const boxed = writeWrapper({ kind: 'bwrap', program: bwrap, root, executable: file('linux-x64') });
   check(vitest(['tests/system/commands.long.test.ts'], boxed), 'linux-x64: every command in an empty root file system');
 
   const arm64 = fetchDebianFiles('arm64');
