@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join, resolve } from 'node:path';
 import { ROOT } from '../scripts/lib/paths.mjs';
 import { makeExecutables } from './lib/executables.mjs';
+import { makeImages } from './lib/image.mjs';
 import { noticesText } from './lib/notices.mjs';
 import { makeNpmPackages } from './lib/npm-packages.mjs';
 import { readOptions, USAGE, UsageError } from './lib/options.mjs';
@@ -28,7 +29,7 @@ const PARTS = {
   npm: makeNpmPackages,
   executables: makeExecutables,
   packages: notAvailable,
-  image: notAvailable,
+  image: makeImages,
   helm: notAvailable,
   sbom: makeSboms,
 };

@@ -73,11 +73,13 @@ async function findBuilder() {
 
 /** Makes an OCI archive per image in `<out>/container`. */
 export async function makeImages({ out, version, commitSecs, say }) {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return { missing: 'because this needs Linux on an x64 processor' };
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return { missing: 'because this needs Linux on an x64 processor' };
   const builder = await findBuilder();
   if (builder === null) return { missing: 'because buildah, podman and a running docker are missing' };
   const isThere = (await succeeds(builder.name, builder.has)) || (await succeeds(builder.name, builder.pull));
-  if (!isThere) return { missing: `because ${builder.name} cannot get the image ${BASE}; TUNNEL_IMAGE_BASE names another base` };
+  if (!isThere)
+    return { missing: `because ${builder.name} cannot get the image ${BASE}; TUNNEL_IMAGE_BASE names another base` };
   mkdirSync(join(out, 'container'), { recursive: true });
   return withFolder(async (work) => {
     const context = join(work, 'context');
@@ -134,12 +136,14 @@ async function tarballOf({ image, out, work, version, say }) {
   const name = tarballName(image.from, version);
   const folders = [out, work];
   const found = () => folders.map((folder) => join(folder, 'npm', name)).find((file) => existsSync(file));
-  if (found() === undefined) await makeNpmPackages({ out: work, version, say: (line) => say(`${line}, for the images`) });
+  if (found() === undefined)
+    await makeNpmPackages({ out: work, version, say: (line) => say(`${line} for the images`) });
   return found();
 }
 
 /** Files of native packages that run nowhere: libraries for linking, headers, types, and code for other systems. */
-const UNUSED = /\.(?:a|map|d\.ts|bare|cc|pc)$|\/(?:README\.md|CMakeLists\.txt)$|\/pgxs(?:\/|$)|\/prebuilds\/(?!linux-x64(?:\/|$))/;
+const UNUSED =
+  /\.(?:a|map|d\.ts|bare|cc|pc)$|\/(?:README\.md|CMakeLists\.txt)$|\/pgxs(?:\/|$)|\/prebuilds\/(?!linux-x64(?:\/|$))/;
 
 async function stageProgram(context, { target, native }, tarball) {
   const folder = join(context, target);

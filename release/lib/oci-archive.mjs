@@ -29,7 +29,8 @@ export async function writeOciArchive({ saved, tag, file, work, commitSecs }) {
     layers.push(add(TYPES.layer, isCompressed ? bytes : await promisify(gzip)(bytes)));
   }
   const checked = layers.map(({ digest }, at) => hasDiffId(layout, digest, config.rootfs.diff_ids[at]));
-  if (checked.includes(false) || layers.length !== config.rootfs.diff_ids.length) throw new Error('the layers do not match the image');
+  if (checked.includes(false) || layers.length !== config.rootfs.diff_ids.length)
+    throw new Error('the layers do not match the image');
   const configBlob = add(TYPES.config, jsonBytes(config));
   const manifest = add(
     TYPES.manifest,
@@ -41,7 +42,14 @@ export async function writeOciArchive({ saved, tag, file, work, commitSecs }) {
   const named = { ...manifest, annotations: { 'org.opencontainers.image.ref.name': tag } };
   write('index.json', { schemaVersion: 2, manifests: [named] });
   write('manifest.json', [{ Config: pathOf(configBlob), RepoTags: [tag], Layers: layers.map(pathOf) }]);
-  const time = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mode=u=rwX,go=rX', `--mtime=@${commitSecs}`];
+  const time = [
+    '--sort=name',
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--mode=u=rwX,go=rX',
+    `--mtime=@${commitSecs}`,
+  ];
   await run('tar', [...time, '-cf', file, '-C', layout, 'oci-layout', 'index.json', 'manifest.json', 'blobs']);
 }
 

@@ -36,7 +36,8 @@ function prepare({ values, say, check }) {
   const areThere = Object.values(images).every((image) => podman.run(['image', 'exists', image]).status === 0);
   if (!values.quick || !areThere) {
     makeReleaseImages(env);
-    for (const name of Object.keys(images)) podman.must(['load', '--input', join(RELEASE, `container/${name}-amd64.tar`)]);
+    for (const name of Object.keys(images))
+      podman.must(['load', '--input', join(RELEASE, `container/${name}-amd64.tar`)]);
   }
   makePostgresImage(env);
   fetchPodmanCompose(env);

@@ -1,7 +1,7 @@
 // The files in deploy/container and deploy/compose agree with the configuration: keys, ports, secrets and time limits.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { temporaryDirectory } from '@tunnel/testkit';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { valueKeys } from '../layers/schema-walk.ts';
@@ -53,20 +53,31 @@ const imageEnv = (): Record<string, string> => {
 
 /** The configuration in a container of the image, with a file for each secret. */
 const configOf = (environment: Readonly<Record<string, string>> = {}): ServerConfig => {
-  const folder = temporaryDirectory();
-  const secrets: Record<string, string> = { 'database-url': 'postgres://tunnel:x@postgres/tunnel', 'smtp-url': 'smtp://mail' };
+  const folder = mkdtempSync(join(tmpdir(), 'hatchway-secrets-'));
+  const secrets: Record<string, string> = {
+    'database-url': 'postgres://tunnel:x@postgres/tunnel',
+    'smtp-url': 'smtp://mail',
+  };
   const given = Object.entries({ ...imageEnv(), ...environment }).map(([name, value]) => {
     const secret = /^\/run\/secrets\/([\w-]+)$/.exec(value)?.[1];
     if (secret === undefined) return [name, value];
     writeFileSync(join(folder, secret), `${secrets[secret]}\n`);
     return [name, join(folder, secret)];
   });
-  return loadServerConfig({ env: Object.fromEntries(given) as Record<string, string> });
+  try {
+    return loadServerConfig({ env: Object.fromEntries(given) as Record<string, string> });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 };
 
 const rangeOf = ([from, to]: readonly [number, number]): string => `${from}-${to}`;
 
-const keyOf = (variable: string): string => variable.replace(/^TUNNEL_/, '').toLowerCase().replaceAll('__', '.');
+const keyOf = (variable: string): string =>
+  variable
+    .replace(/^TUNNEL_/, '')
+    .toLowerCase()
+    .replaceAll('__', '.');
 
 test('every TUNNEL_ variable of the image and the compose file sets a key of server.toml', () => {
   const keys = new Set([...valueKeys(serverFileSchema), 'platform.plans.free.tunnel_limit']);
@@ -143,7 +154,7 @@ describe.each([
 
   test('defines exactly the secrets and volumes that its services use', () => {
     const used = (list: readonly (readonly string[] | undefined)[]) =>
-      list.flatMap((names) => (names ?? []).map((name) => name.split(':')[0])).sort();
+      list.flatMap((names) => (names ?? []).map((name) => name.split(':')[0] ?? '')).sort();
     expect(used(services.map(({ secrets }) => secrets))).toEqual(Object.keys(compose.secrets).sort());
     expect(used(services.map(({ volumes }) => volumes))).toEqual(Object.keys(compose.volumes).sort());
     for (const { file } of Object.values(compose.secrets)) expect(file).toMatch(/^\.\/secrets\//);
@@ -159,7 +170,7 @@ describe.each([
 });
 
 test('.env.example has exactly the values that the compose files need', () => {
-  const needed = new Set(TEXTS.flatMap((text) => [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name)));
+  const needed = new Set(TEXTS.flatMap((text) => [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)));
   expect([...VALUES.keys()].sort()).toEqual([...needed].sort());
   expect(VALUES.size).toBe(6);
   expect([...VALUES.values()].filter((value) => value === '')).toEqual([]);

@@ -41,7 +41,13 @@ const OVERRIDES = {
         network_mode: 'host',
         ulimits: LIMITS,
         extra_hosts: ['app:127.0.0.1'],
-        command: ['http', 'app:3000', '--subdomain=shop', '--server=localhost:4040', '--token-file=/run/secrets/api-key'],
+        command: [
+          'http',
+          'app:3000',
+          '--subdomain=shop',
+          '--server=localhost:4040',
+          '--token-file=/run/secrets/api-key',
+        ],
       },
       app: { network_mode: 'host', ulimits: LIMITS },
     },
@@ -79,7 +85,10 @@ export async function tryCompose({ podman, env, version, check }) {
   const compose = (args) => spawnSync(join(VENV, 'bin/podman-compose'), args, { cwd: PROJECT, env, encoding: 'utf8' });
   for (const file of ['compose.yml', 'compose.client.yml']) {
     const shown = compose(['-f', file, 'config']);
-    check(shown.status === 0 && shown.stdout.includes('hatchway-'), `podman-compose config accepts ${file}${problemOf(shown)}`);
+    check(
+      shown.status === 0 && shown.stdout.includes('hatchway-'),
+      `podman-compose config accepts ${file}${problemOf(shown)}`,
+    );
   }
   // A machine without systemd runs no health checks of podman on a schedule.
   const checks = setInterval(() => void checkAll(podman), 2000);
@@ -91,14 +100,20 @@ export async function tryCompose({ podman, env, version, check }) {
       timeoutMs: 60_000,
     });
     const logs = podman.logs(name('server'));
-    check(logs.includes(`http://<name>.${DOMAIN}`) && !logs.includes(`.${DOMAIN}:8000`), 'URLs of tunnels have the published port');
+    check(
+      logs.includes(`http://<name>.${DOMAIN}`) && !logs.includes(`.${DOMAIN}:8000`),
+      'URLs of tunnels have the published port',
+    );
     const person = new Person({ port: 8000, host: DOMAIN });
     await person.signUp(podman.exec(name('server'), ['cat', '/data/first-account-link']).stdout.trim());
     check(true, 'the edge serves the platform, and a person signs up');
     const { token } = await person.call('POST', '/keys', { label: 'app' });
     writeSecret('api-key', token);
     const client = await later(env, [...FILES.client, 'up', '--detach']);
-    check(client.code === 0, `the client and the app start from compose.client.yml${client.code === 0 ? '' : `: ${client.output.slice(-600)}`}`);
+    check(
+      client.code === 0,
+      `the client and the app start from compose.client.yml${client.code === 0 ? '' : `: ${client.output.slice(-600)}`}`,
+    );
     const isServed = async () => (await ask({ port: 8000, host: `shop.${DOMAIN}` })).text === 'Hello from the app\n';
     await until('the app is reachable', isServed, { timeoutMs: 60_000 });
     check(true, 'a visitor gets the response of the app');
@@ -114,7 +129,10 @@ export async function tryCompose({ podman, env, version, check }) {
 const problemOf = ({ status, stderr }) => (status === 0 ? '' : `: ${stderr.trim().split('\n').at(-1)}`);
 
 const checkAll = async (podman) => {
-  const ids = podman.run(['ps', '--quiet']).stdout.split('\n').filter((id) => id !== '');
+  const ids = podman
+    .run(['ps', '--quiet'])
+    .stdout.split('\n')
+    .filter((id) => id !== '');
   for (const id of ids) await podman.later(['healthcheck', 'run', id]);
 };
 

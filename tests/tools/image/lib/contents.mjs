@@ -27,7 +27,10 @@ export function tryContents({ podman, images, say, check }) {
     });
     podman.must(['image', 'unmount', image]);
     say(`${name}: ${files.length} files, ${ours.length} of Hatchway`);
-    check(complaints.length === 0 && ours.length > 10, `${name}: no secret, test, map or path of this machine${listOf(complaints)}`);
+    check(
+      complaints.length === 0 && ours.length > 10,
+      `${name}: no secret, test, map or path of this machine${listOf(complaints)}`,
+    );
     const config = JSON.parse(podman.must(['image', 'inspect', image]))[0];
     const variables = config.Config.Env.filter((one) => !OWN_VARIABLES.test(one));
     check(variables.length === 0, `${name}: no variable of the build${listOf(variables)}`);

@@ -1,19 +1,18 @@
 // The images of a run: a Debian base made from packages, the images of a release, and a stand-in for postgres:18.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { makeDebianRoot } from '../../lib/debian.mjs';
 import { FOLDER, must } from './programs.mjs';
 
 const BASE = 'localhost/hatchway-base:bookworm';
 export const POSTGRES = 'postgres:18';
 export const RELEASE = join(FOLDER, 'release');
 
-/** Files that the slim image of Debian leaves out. */
-const LEFT_OUT = ['doc', 'groff', 'info', 'lintian', 'locale', 'man'].map(
-  (name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`,
-);
-const KEPT = '--dpkgopt=path-include=/usr/share/doc/*/copyright';
+/** Folders that Debian's own slim image leaves out. */
+const LEFT_OUT = ['doc', 'groff', 'info', 'lintian', 'locale', 'man'].map((name) => `usr/share/${name}`);
 
 /** Builds an image from a folder with a Containerfile. */
 function build(env, tag, folder, text) {
@@ -21,29 +20,34 @@ function build(env, tag, folder, text) {
   must('buildah', ['build', '--quiet', '--format', 'docker', '--tag', tag, folder], { env });
 }
 
-const hasImage = (env, tag) => spawnSync('buildah', ['inspect', '--type', 'image', tag], { env, stdio: 'ignore' }).status === 0;
+const hasImage = (env, tag) =>
+  spawnSync('buildah', ['inspect', '--type', 'image', tag], { env, stdio: 'ignore' }).status === 0;
 
-/** A registry is not needed: mmdebstrap makes the base from Debian packages. */
+/** Makes the base from Debian packages, because a registry may be out of reach. */
 export function makeBase(env) {
+  if (hasImage(env, BASE)) return;
   const folder = join(FOLDER, 'base');
-  const file = join(folder, 'base.tar');
-  mkdirSync(folder, { recursive: true });
-  if (!existsSync(file)) {
-    const unfinished = join(folder, 'unfinished.tar');
-    const packages = '--include=ca-certificates,libatomic1,tini';
-    must('mmdebstrap', ['--variant=minbase', '--mode=root', packages, ...LEFT_OUT, KEPT, 'bookworm', unfinished], { env });
-    renameSync(unfinished, file);
-  }
-  if (!hasImage(env, BASE)) build(env, BASE, folder, 'FROM scratch\nADD base.tar /\n');
+  const root = join(folder, 'root');
+  makeDebianRoot(root, ['ca-certificates', 'libatomic1', 'tini']);
+  for (const path of LEFT_OUT) rmSync(join(root, path), { recursive: true, force: true });
+  must('tar', ['--numeric-owner', '-cf', join(folder, 'base.tar'), '-C', root, '.']);
+  rmSync(root, { recursive: true });
+  build(env, BASE, folder, 'FROM scratch\nADD base.tar /\n');
+  rmSync(folder, { recursive: true });
 }
 
 /** Makes the images as a release does. */
 export function makeReleaseImages(env) {
   rmSync(RELEASE, { recursive: true, force: true });
   const args = ['release/release.mjs', '--only', 'image', '--out', RELEASE];
+  // The home folder of the builder has no settings of npm.
+  const npm = {
+    npm_config_cache: must('npm', ['config', 'get', 'cache']).trim(),
+    npm_config_userconfig: join(homedir(), '.npmrc'),
+  };
   const made = spawnSync(process.execPath, args, {
     cwd: ROOT,
-    env: { ...env, TUNNEL_IMAGE_BASE: BASE, LD_LIBRARY_PATH: env.LD_LIBRARY_PATH ?? '' },
+    env: { ...env, ...npm, TUNNEL_IMAGE_BASE: BASE },
     stdio: ['ignore', 1, 2],
   });
   if (made.status !== 0) throw new Error('the release has made no images');

@@ -7,7 +7,15 @@ const PASSWORD = 'correct horse battery';
 /** Sends a request to a port of this machine. Resolves with { status, text }. */
 export const ask = ({ port, host = 'localhost', path = '/', method = 'GET', headers = {}, body }) =>
   new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path, method, headers: { host, ...headers }, agent: false, timeout: 20_000 };
+    const options = {
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      headers: { host, ...headers },
+      agent: false,
+      timeout: 20_000,
+    };
     const sent = request(options, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (part) => {

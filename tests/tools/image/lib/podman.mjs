@@ -63,7 +63,9 @@ export class Podman {
   /** Runs a container to its end. */
   once({ image, args = [], env = {}, volumes = {}, flags = [], isHardened = true, input }) {
     const stdin = input === undefined ? [] : ['--interactive'];
-    return this.run(['run', '--rm', ...stdin, ...this.#flags({ env, volumes, flags, isHardened }), image, ...args], { input });
+    return this.run(['run', '--rm', ...stdin, ...this.#flags({ env, volumes, flags, isHardened }), image, ...args], {
+      input,
+    });
   }
 
   #flags({ env, volumes, flags, isHardened }) {

@@ -13,7 +13,9 @@ const REQUESTS = 20;
 const health = (podman, name) => podman.exec(name, ['tunnel-server', 'health', '--timeout', '3']);
 
 export const isHealthy = (podman, name) =>
-  until(`${name} is healthy`, () => health(podman, name).status === 0 || stopped(podman, name), { timeoutMs: START_MS });
+  until(`${name} is healthy`, () => health(podman, name).status === 0 || stopped(podman, name), {
+    timeoutMs: START_MS,
+  });
 
 /** Throws an error with the last line if a container has ended. */
 function stopped(podman, name) {
@@ -36,7 +38,10 @@ export async function tryServer({ podman, images, say, check }) {
   const client = { image: images.client, volumes: { [home]: '/data' } };
   const login = ['login', '--platform', 'http://localhost:8080', '--email', person.email, '--password-stdin'];
   const signedIn = podman.once({ ...client, args: login, input: person.password });
-  check(signedIn.status === 0, `the client image signs in${signedIn.status === 0 ? '' : `: ${signedIn.stderr.trim()}`}`);
+  check(
+    signedIn.status === 0,
+    `the client image signs in${signedIn.status === 0 ? '' : `: ${signedIn.stderr.trim()}`}`,
+  );
   check(podman.once({ ...client, args: ['reserve', 'shop'] }).status === 0, 'the client image reserves a name');
 
   podman.start('client', { ...client, args: ['http', '3000', '--subdomain', 'shop'] });
@@ -45,7 +50,10 @@ export async function tryServer({ podman, images, say, check }) {
   const visit = () => ask({ port: 8000, host: 'shop.localhost' });
   const answers = [];
   for (let sent = 0; sent < REQUESTS; sent += 1) answers.push((await visit()).text);
-  check(answers.every((text) => text === APP_ANSWER), `${REQUESTS} requests through the tunnel`);
+  check(
+    answers.every((text) => text === APP_ANSWER),
+    `${REQUESTS} requests through the tunnel`,
+  );
 
   await checkHealth({ podman, check });
   const before = await person.usageOf(REQUESTS);
@@ -55,11 +63,17 @@ export async function tryServer({ podman, images, say, check }) {
   podman.start('server', server);
   await isHealthy(podman, 'server');
   await person.signIn();
-  check((await person.reserved()).includes('shop'), 'after a new start on the volume, the account signs in and has its name');
+  check(
+    (await person.reserved()).includes('shop'),
+    'after a new start on the volume, the account signs in and has its name',
+  );
   const { total_requests_30d: requests, total_bytes_30d: bytes } = await person.usage();
   // The request during the stop is counted too.
   const isKept = requests === before.total_requests_30d + 1 && bytes > before.total_bytes_30d;
-  check(isKept, `no usage is lost: ${requests} requests, ${before.total_requests_30d} before the stop and one during the stop`);
+  check(
+    isKept,
+    `no usage is lost: ${requests} requests, ${before.total_requests_30d} before the stop and one during the stop`,
+  );
   const isServed = async () => (await visit()).text === APP_ANSWER;
   await until('the client has reconnected', isServed, { timeoutMs: START_MS });
   check(true, 'the running client reconnects with its name');
@@ -116,7 +130,10 @@ function checkMemory({ podman, say, check }) {
 async function checkStop({ podman, check }) {
   const slow = ask({ port: 8000, host: 'shop.localhost', path: '/slow' });
   // The request must be at the app before the stop.
-  await until('the slow request is at the app', async () => (await ask({ port: 3000, path: '/slow-requests' })).text === '1');
+  await until(
+    'the slow request is at the app',
+    async () => (await ask({ port: 3000, path: '/slow-requests' })).text === '1',
+  );
   const { code, seconds } = await podman.stop('server', DRAIN_SECS + 15);
   check((await slow).text === APP_ANSWER, 'an open request gets its response during the stop');
   check(code === 0 && seconds < DRAIN_SECS + 5, `the server stops with exit code ${code} in ${seconds.toFixed(1)} s`);
