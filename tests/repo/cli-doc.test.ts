@@ -16,7 +16,7 @@ const INTRODUCTION = `${HEADING}
 The \`--help\` of every command. \`-h\` shows only the common options. To regenerate this section: \`${UPDATE}\`.
 `;
 
-type Command = ReturnType<typeof buildProgram>;
+type Command = Awaited<ReturnType<typeof buildProgram>>;
 
 interface Listed {
   readonly words: readonly string[];
@@ -32,7 +32,7 @@ const commandsBelow = (command: Command, words: readonly string[]): Listed[] =>
     return [{ words: path, group: below.helpGroup() }, ...commandsBelow(below, path)];
   });
 
-const program = buildProgram(helpIo(), () => {});
+const program = await buildProgram(helpIo(), () => {});
 const LISTED: readonly Listed[] = [{ words: [], group: '' }, ...commandsBelow(program, [])];
 
 /** Help texts by command. Each command prints its help once for all tests, because a run builds the whole program. */

@@ -111,7 +111,7 @@ describe('a tunnel option that is added as a row of the option table', () => {
       await run([command, '--help'], shown);
       expect(shown.out().includes('--trial-mode <mode>')).toBe(isThere);
     }
-    const words = commandWords(buildProgram(io, () => {}));
+    const words = commandWords(await buildProgram(io, () => {}));
     for (const path of ['http', 'add http']) {
       const flags = words.find((word) => word.path === path)?.flags;
       expect(flags).toContainEqual(expect.objectContaining({ text: '--trial-mode', values: ['careful', 'bold'] }));

@@ -54,19 +54,13 @@ const succeeds = async (args: readonly string[], input = ''): Promise<string> =>
   return out;
 };
 
-type Command = ReturnType<typeof buildProgram>;
+type Command = Awaited<ReturnType<typeof buildProgram>>;
 const pathsBelow = (command: Command, words: readonly string[]): string[][] =>
   command.commands.flatMap((below) => {
     const path = [...words, below.name()];
     return [path, ...pathsBelow(below, path)];
   });
-const COMMANDS = [
-  [],
-  ...pathsBelow(
-    buildProgram(makeTestIo({ home: '/nowhere' }), () => {}),
-    [],
-  ),
-];
+const COMMANDS = [[], ...pathsBelow(await buildProgram(makeTestIo({ home: '/nowhere' }), () => {}), [])];
 
 it('prints the version', async () => {
   expect(await succeeds(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/);

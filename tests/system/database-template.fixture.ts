@@ -42,7 +42,7 @@ export const makeDatabaseTemplate = async (): Promise<void> => {
   });
   try {
     const { url } = await postgres.start();
-    await migratePatiently({ url, logger });
+    await migratePatiently({ url, logger }, { version: '0.0.0-dev' });
     await postgres.stop();
     renameSync(unfinished, dir);
   } catch (error) {

@@ -1,10 +1,10 @@
 // Runs commands of tunnel-server beside a running server.
 import { join } from 'node:path';
 import { OutputLines, type Program, spawnProgram } from '@tunnel/testkit';
-import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
+import { cleanEnv, ROOT } from '../repo/checkout.fixture.ts';
 import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
 
-type Beside = Pick<Stack, 'flags' | 'isInProcess'>;
+type Beside = Pick<Stack, 'flags' | 'isInProcess' | 'bin'>;
 
 /**
  * Runs a command beside a running server, and returns its output after success. The command runs as a process if the server does, and
@@ -17,7 +17,7 @@ export const serverCommand = (stack: Beside, ...args: string[]): Promise<readonl
 export const spawnedServerCommand = async (stack: Beside, ...args: string[]): Promise<readonly string[]> => {
   const program: Program = await spawnProgram({
     command: process.execPath,
-    args: [SERVER_BIN, ...args, ...stack.flags],
+    args: [stack.bin, ...args, ...stack.flags],
     env: { ...withoutOurEnvironment(), ...cleanEnv() },
     cwd: join(ROOT, 'tests'),
   });

@@ -40,6 +40,8 @@ export interface StackOptions {
   readonly terminal?: 'plain' | 'verbose';
   /** Variables added to the environment of the process. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Path of another build of tunnel-server, which runs as an executable and creates its own database. */
+  readonly bin?: string;
 }
 
 export interface TunnelRow {
@@ -90,6 +92,9 @@ export class Stack {
   readonly #clock: Clock | undefined;
   readonly #databaseUrl: string | undefined;
   readonly #terminal: StackOptions['terminal'];
+  readonly #hasTemplate: boolean;
+  /** Path of tunnel-server. A change takes effect at the next start, as in an upgrade. */
+  bin: string;
   #program: Program | undefined;
 
   /** Creates the config file in `dir`, an empty folder used by no other stack. */
@@ -106,6 +111,8 @@ export class Stack {
     this.#terminal = options.terminal;
     this.#descriptors = options.descriptors;
     this.#env = options.env ?? {};
+    this.#hasTemplate = options.bin === undefined && this.#command !== 'edge';
+    this.bin = options.bin ?? SERVER_BIN;
   }
 
   get dataDir(): string {
@@ -143,8 +150,8 @@ export class Stack {
   }
 
   async #spawn(): Promise<Program> {
-    if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
-    const args = [SERVER_BIN, this.#command, ...this.#flags];
+    if (this.#program === undefined && this.#hasTemplate) await copyDatabase(this.dataDir);
+    const args = [this.bin, this.#command, ...this.#flags];
     // The shell replaces itself by the server, so that the server keeps the pid of the shell.
     const limited = ['-c', `ulimit -n ${this.#descriptors}; exec "$0" "$@"`, process.execPath, ...args];
     return spawnProgram({

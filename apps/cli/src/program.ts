@@ -28,7 +28,8 @@ Environment:
 /** Commands listed by `tunnel -h`. The list must fit on a screen. */
 const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'requests', 'status', 'doctor', 'login'];
 
-type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
+/** Makes a command of the program. `finish` reports the exit code of a finished run. */
+export type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
 /** Commands of `tunnel`, grouped under the headings of the help. */
 export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];

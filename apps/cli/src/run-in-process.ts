@@ -40,9 +40,5 @@ const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Pr
       return client;
     },
   };
-  if (args[0] !== 'mcp') return (await import('./all-commands.ts')).run(args, io);
-  // An MCP host waits for the list of tools before it shows anything. Loading all commands would take longer than the response may take,
-  // so only the `mcp` command is loaded.
-  const [{ runProgram }, { mcpCommand }] = await Promise.all([import('./program.ts'), import('./commands/mcp.ts')]);
-  return runProgram(args, io, [['Models:', [mcpCommand]]]);
+  return (await import('./all-commands.ts')).run(args, io);
 };

@@ -1,7 +1,7 @@
 export type { ProcessorAccess } from './billing/billing.ts';
 export { Database } from './db/database.ts';
 export { masterKeySource } from './db/master-key.ts';
-export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
+export { checkSchema, migrate, migratePatiently, type SchemaCheck } from './db/migrate.ts';
 export { type MailNotice, SmtpTransport } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
 export { type ListedUser, listUsers, restore, setPlan, suspend } from './services/accounts/account-standing.ts';

@@ -127,6 +127,9 @@ const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '
 const LOOPBACK = '127.0.0.1';
 const LOOPBACKS = ['127.0.0.0/8', '::1'];
 
+const NEWER_SCHEMA =
+  'a newer version has added migrations to the database, and they allow this version: docs/upgrades.md';
+
 /** Time limit for stopping the platform with all its parts. */
 const STOP_MS = 10_000;
 
@@ -308,11 +311,11 @@ class ComposedPlatform implements Platform {
 
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
-    const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#options;
+    const { clock, logger, version, localEdge, dataDir, databaseUrl: url } = this.#options;
     const settings = this.#config.platform;
     return new DatabaseWatch({
       prepare: async () => {
-        const applied = await migratePatiently({ url, logger });
+        const { applied, newer } = await migratePatiently({ url, logger }, { version });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the database schema is up to date');
         this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
         const { file, isOpenToAll } = this.#masterKey;
@@ -322,6 +325,7 @@ class ComposedPlatform implements Platform {
         await this.#firstAccount.prepare(db, this.#masterKey, clock.now());
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
         if (this.#database.isPooled) await this.#tellOfPooler();
+        if (newer.length > 0) logger.warn({ migrations: newer }, NEWER_SCHEMA);
       },
       onPrepared: () => this.#startBackground(),
       probe: async () => {

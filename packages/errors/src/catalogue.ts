@@ -31,7 +31,7 @@ export const CATALOGUE = {
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir` to another directory.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop the running server, or start with a different --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot start in {dir}: {reason}', 'Choose another directory with --data-dir, or set `[database] url` to a PostgreSQL server.'),
-  CONFIG_DATABASE_NEWER: entry(500, false, 'the database belongs to a newer version of the server: migration {migration} is unknown to this version', 'Run the newer version. To stay on the older version, restore a database backup made before the upgrade.'),
+  CONFIG_DATABASE_NEWER: entry(500, false, 'the database belongs to a newer version of the server: migration {migration} is unknown to version {version}{needs}', 'Run the newer version. To stay on the older version, restore a database backup made before the upgrade.'),
   CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Restore the file, or set `[platform] secret_key_file` to the right path. Platforms that share a database need the same key file. If the key is lost, run `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'cannot load the TLS certificate from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
   CONFIG_NO_ALERT_URL: entry(500, false, '`load_balancing.alert_webhook_url` is not set', 'Set the key to the URL that receives your alerts.'),

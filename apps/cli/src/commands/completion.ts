@@ -18,16 +18,22 @@ Examples:
   $ source <(tunnel completion zsh)           # in ~/.zshrc, after compinit
   $ tunnel completion fish > ~/.config/fish/completions/tunnel.fish`;
 
-export const completionCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  new Command('completion')
-    .description('Print a shell completion script')
-    .addArgument(new Argument('<shell>', 'Shell to complete commands in').choices(Object.keys(SCRIPTS)))
-    .addHelpText('after', EXAMPLES)
-    .action(async (shell: Shell, _flags: object, command: Command) => {
-      const [{ commandWords }, script] = await Promise.all([
-        import('../completion/command-words.ts'),
-        SCRIPTS[shell](),
-      ]);
-      io.stdout.write(script(commandWords(command.parent ?? command)));
-      finish(EXIT.endedAsAsked);
-    });
+/** Makes the program with every command, because the command that runs has only its own code loaded. */
+type BuildProgram = (io: Io, finish: (code: ExitCode) => void) => Promise<Command>;
+
+export const completionCommand =
+  (buildProgram: BuildProgram) =>
+  (io: Io, finish: (code: ExitCode) => void): Command =>
+    new Command('completion')
+      .description('Print a shell completion script')
+      .addArgument(new Argument('<shell>', 'Shell to complete commands in').choices(Object.keys(SCRIPTS)))
+      .addHelpText('after', EXAMPLES)
+      .action(async (shell: Shell) => {
+        const [{ commandWords }, script, program] = await Promise.all([
+          import('../completion/command-words.ts'),
+          SCRIPTS[shell](),
+          buildProgram(io, finish),
+        ]);
+        io.stdout.write(script(commandWords(program)));
+        finish(EXIT.endedAsAsked);
+      });

@@ -58,9 +58,6 @@ const watchStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
   }
 };
 
-/** Returns true for `tunnel` without arguments at a terminal. Without a terminal, the help is more useful than a suggestion. */
-export const isAlone = (args: readonly string[], io: Io): boolean => args.length === 0 && io.stdout.isTTY === true;
-
 const nextOf = (io: Io): string => {
   const config = loadConfig(undefined, io);
   const isEmpty = Object.keys(config?.values.tunnels ?? {}).length === 0;

@@ -62,8 +62,8 @@ describe('words for shell completion', () => {
     expect(io.out()).not.toContain('--supervised');
   });
 
-  it('include every flag of every command, also for `tunnel add`, with their values', () => {
-    const tree = buildProgram(makeTestIo({ home: home.path }), () => {});
+  it('include every flag of every command, also for `tunnel add`, with their values', async () => {
+    const tree = await buildProgram(makeTestIo({ home: home.path }), () => {});
     const words = commandWords(tree);
     const commandOf = (path: string): Command | undefined =>
       path

@@ -19,7 +19,7 @@ const below = (command: Command, words: readonly string[]): (readonly [string[],
   });
 
 const COMMANDS = below(
-  buildProgram(makeTestIo({ home: '/nowhere' }), () => {}),
+  await buildProgram(makeTestIo({ home: '/nowhere' }), () => {}),
   [],
 );
 const PAGES = COMMANDS.filter(([, command]) => command.summary() !== '').map(([words]) => words);

@@ -1,95 +1,184 @@
-// Migrates the tables to the latest version. Forward only, and one process at a time (kysely takes an advisory lock in PostgreSQL).
+// Migrates the tables to the latest version. Forward only, and one process at a time, even behind a pooler.
 import { Fault } from '@tunnel/errors';
-import { type Migration, Migrator, sql } from 'kysely';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import { Database, type DatabaseOptions, type Db } from './database.ts';
-import { up as accounts } from './migrations/0001-accounts.ts';
-import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
-import { up as signingKeys } from './migrations/0003-signing-keys.ts';
-import { up as billing } from './migrations/0004-billing.ts';
-import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.ts';
-import { up as retentionAndEntitlement } from './migrations/0006-retention-and-entitlement.ts';
-import { up as encryptedSigningKeys } from './migrations/0007-encrypted-signing-keys.ts';
-import { up as keysByAccount } from './migrations/0008-keys-by-account.ts';
-import { up as tunnelAddresses } from './migrations/0009-tunnel-addresses.ts';
-import { up as ownAccounts } from './migrations/0010-own-accounts.ts';
-import { up as cards } from './migrations/0011-cards.ts';
-import { up as changeEpochs } from './migrations/0012-change-epochs.ts';
-import { up as oauth } from './migrations/0013-oauth.ts';
-import { up as names } from './migrations/0014-names.ts';
-import { up as servedEndpoints } from './migrations/0015-served-endpoints.ts';
-import { up as domains } from './migrations/0016-domains.ts';
-import { up as certificates } from './migrations/0017-certificates.ts';
-import { up as p2pNames } from './migrations/0018-p2p-names.ts';
-import { up as creations } from './migrations/0019-creations.ts';
-import { up as assignedNames } from './migrations/0020-assigned-names.ts';
-import { up as firstAccount } from './migrations/0021-first-account.ts';
+import { DatabaseAway } from './database-away.ts';
+import { ALL_MIGRATIONS } from './migrations/all-migrations.ts';
+import type { SchemaMigration } from './migrations/schema-migration.ts';
+import type { Schema } from './schema.ts';
+import { judgeSchema, type SchemaHistory } from './schema-history.rules.ts';
 
-/** All migrations, applied in this order. The name of a released migration never changes. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = {
-  '0001-accounts': { up: accounts },
-  '0002-keys-and-usage': { up: keysAndUsage },
-  '0003-signing-keys': { up: signingKeys },
-  '0004-billing': { up: billing },
-  '0005-regions-and-filters': { up: regionsAndFilters },
-  '0006-retention-and-entitlement': { up: retentionAndEntitlement },
-  '0007-encrypted-signing-keys': { up: encryptedSigningKeys },
-  '0008-keys-by-account': { up: keysByAccount },
-  '0009-tunnel-addresses': { up: tunnelAddresses },
-  '0010-own-accounts': { up: ownAccounts },
-  '0011-cards': { up: cards },
-  '0012-change-epochs': { up: changeEpochs },
-  '0013-oauth': { up: oauth },
-  '0014-names': { up: names },
-  '0015-served-endpoints': { up: servedEndpoints },
-  '0016-domains': { up: domains },
-  '0017-certificates': { up: certificates },
-  '0018-p2p-names': { up: p2pNames },
-  '0019-creations': { up: creations },
-  '0020-assigned-names': { up: assignedNames },
-  '0021-first-account': { up: firstAccount },
-};
+export interface MigrateOptions {
+  /** Version of the product. Decides whether the product can run on a database with unknown migrations. */
+  readonly version: string;
+  /** Only for tests. */
+  readonly migrations?: Readonly<Record<string, SchemaMigration>>;
+}
 
-const migratorOf = (db: Db): Migrator =>
-  new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+export interface SchemaResult {
+  /** Migrations applied by this call, in order. */
+  readonly applied: readonly string[];
+  /** Migrations of a newer version, which allow this version. */
+  readonly newer: readonly string[];
+}
+
+export interface SchemaCheck {
+  /** Migrations that are not applied yet, in order. */
+  readonly pending: readonly PendingMigration[];
+  /** Migrations of a newer version, which allow this version. */
+  readonly newer: readonly string[];
+}
+
+export interface PendingMigration {
+  readonly name: string;
+  /** Tables that the migration locks for a time that grows with their number of rows. */
+  readonly longLocks: readonly string[];
+  /** Oldest version of the product that can run on the database afterwards. */
+  readonly oldestVersion: string;
+}
 
 /**
- * Applies the missing migrations and returns their names. Throws the error of a failed migration; the migrations before it stay applied.
+ * Applies the missing migrations. Throws the error of a failed migration; the migrations before it stay applied, because each migration is
+ * a separate transaction and holds its locks no longer than necessary. Throws CONFIG_DATABASE_NEWER before writing anything if a newer
+ * version has changed the database in a way that this version cannot handle.
  */
-export const migrate = async (db: Db): Promise<string[]> => {
-  const { error, results = [] } = await migratorOf(db).migrateToLatest();
-  const migration = error === undefined ? undefined : await unknownMigration(db);
-  if (migration !== undefined) throw new Fault('CONFIG_DATABASE_NEWER', { migration }, { cause: error });
-  if (error !== undefined)
-    throw error instanceof Error ? error : new Error('database migration failed', { cause: error });
-  return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
+export const migrate = async (db: Db, options: MigrateOptions): Promise<SchemaResult> => {
+  // Without missing migrations no lock is taken. A crashed server then also restarts while a newer server is migrating.
+  const { pending, newer } = await checkSchema(db, options);
+  if (pending.length === 0) return { applied: [], newer };
+  const applied: string[] = [];
+  for (;;) {
+    // With a stricter isolation level, the transaction would not see the migrations that other servers applied while it waited for the lock.
+    const transaction = db.transaction().setIsolationLevel('read committed');
+    const step = await transaction.execute((trx) => applyNext(trx, options));
+    if (step.name === undefined) return { applied, newer: step.newer };
+    applied.push(step.name);
+  }
+};
+
+/** Reads which migrations are missing. Writes nothing. Throws CONFIG_DATABASE_NEWER like `migrate`. */
+export const checkSchema = async (
+  db: Db,
+  { version, migrations = ALL_MIGRATIONS }: MigrateOptions,
+): Promise<SchemaCheck> => {
+  const { pending, newer } = usable(await readHistory(db), migrations, version);
+  const steps = Object.entries(migrations).map(([name, { longLocks = [], oldestVersion }]) => ({
+    name,
+    longLocks,
+    oldestVersion,
+  }));
+  return { pending: steps.filter(({ name }) => pending.includes(name)), newer };
 };
 
 /**
- * Finds an applied migration that this version does not know. After a downgrade, the error then states that the database is newer,
- * instead of a corrupt migration history.
+ * Applies the next missing migration, and returns its name. The history is read under the lock of all migrations, so that every decision
+ * takes the migrations of other servers into account.
  */
-const unknownMigration = async (db: Db): Promise<string | undefined> => {
-  const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
-  // The table or the whole database may not exist yet. The original error is thrown in that case.
-  const { rows } = await applied.execute(db).catch(() => ({ rows: [] }));
-  return rows.find(({ name }) => !Object.hasOwn(MIGRATIONS, name))?.name;
+const applyNext = async (
+  trx: Transaction<Schema>,
+  { version, migrations = ALL_MIGRATIONS }: MigrateOptions,
+): Promise<{ name?: string; newer: readonly string[] }> => {
+  await takeLock(trx);
+  const { pending, newer } = usable(await readHistory(trx), migrations, version);
+  const [name] = pending;
+  const migration = name === undefined ? undefined : migrations[name];
+  if (name === undefined || migration === undefined) return { newer };
+  await createHistory(trx);
+  try {
+    // A migration must not depend on the types of today's tables.
+    await migration.up(trx as unknown as Kysely<unknown>);
+  } catch (error) {
+    if (error instanceof DatabaseAway) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`migration ${name} failed: ${reason}`, { cause: error });
+  }
+  await writeHistory(trx, name, migration.oldestVersion);
+  return { name, newer };
+};
+
+/** Time limit for the lock of all migrations, and for the locks of a migration. */
+const LOCK_TIMEOUT = '1h';
+
+/**
+ * Takes the lock that migrations of all versions take. The lock ends with the transaction: behind a pooler, a lock of the session could
+ * stay on a connection that is later used by others.
+ */
+const takeLock = async (trx: Transaction<Schema>): Promise<void> => {
+  await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`.execute(trx);
+  await sql`select pg_advisory_xact_lock(3853314791062309107)`.execute(trx);
+};
+
+/** Creates the tables of the migration history, in the form known to version 0.1.0. */
+const createHistory = async (trx: Transaction<Schema>): Promise<void> => {
+  if (await exists(trx, 'kysely_migration')) return;
+  await sql`
+    create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(trx);
+  await sql`
+    create table kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0)`.execute(
+    trx,
+  );
+  await sql`insert into kysely_migration_lock (id) values ('migration_lock')`.execute(trx);
+};
+
+const writeHistory = async (trx: Transaction<Schema>, name: string, oldestVersion: string): Promise<void> => {
+  await sql`
+    insert into kysely_migration (name, timestamp)
+    values (${name}, to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`.execute(trx);
+  // The migration that creates the notes also writes notes for the migrations before it.
+  if (!(await exists(trx, 'schema_notes'))) return;
+  await trx
+    .insertInto('schema_notes')
+    .values({ migration: name, oldest_version: oldestVersion })
+    .onConflict((conflict) => conflict.column('migration').doUpdateSet({ oldest_version: oldestVersion }))
+    .execute();
+};
+
+/** Queries the catalog, because functions such as to_regclass can miss a table that another connection has just created. */
+const exists = async (db: Db, table: string): Promise<boolean> => {
+  const { rows } = await sql<{ found: boolean }>`
+    select exists (select from pg_class where relname = ${table} and relnamespace = current_schema()::regnamespace) as found
+  `.execute(db);
+  return rows[0]?.found === true;
+};
+
+/**
+ * Reads the history. Notes are read last, so that every applied migration in the result has its note even if a newer server is migrating
+ * at the same time.
+ */
+const readHistory = async (db: Db): Promise<SchemaHistory> => {
+  if (!(await exists(db, 'kysely_migration'))) return { applied: [], notes: new Map() };
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  const notes = (await exists(db, 'schema_notes')) ? await db.selectFrom('schema_notes').selectAll().execute() : [];
+  return {
+    applied: rows.map(({ name }) => name),
+    notes: new Map(notes.map(({ migration, oldest_version }) => [migration, oldest_version])),
+  };
+};
+
+const usable = (
+  history: SchemaHistory,
+  migrations: Readonly<Record<string, SchemaMigration>>,
+  version: string,
+): { pending: readonly string[]; newer: readonly string[] } => {
+  const verdict = judgeSchema(history, Object.keys(migrations).toSorted(), version);
+  if (verdict.kind === 'usable') return verdict;
+  const { migration, oldestVersion } = verdict;
+  const needs = oldestVersion === null ? '' : ` and requires version ${oldestVersion} or newer`;
+  throw new Fault('CONFIG_DATABASE_NEWER', { migration, version, needs });
 };
 
 /**
  * Migrates over separate connections without a statement timeout. Creating an index on a long log takes time, and so does waiting for
  * another process that creates it.
  */
-export const migratePatiently = async (options: Pick<DatabaseOptions, 'url' | 'logger'>): Promise<string[]> => {
-  const database = new Database({ ...options, connections: 2, patient: true });
+export const migratePatiently = async (
+  connection: Pick<DatabaseOptions, 'url' | 'logger'>,
+  options: MigrateOptions,
+): Promise<SchemaResult> => {
+  const database = new Database({ ...connection, connections: 1, patient: true });
   try {
-    return await migrate(database.db);
+    return await migrate(database.db, options);
   } finally {
     await database.close();
   }
-};
-
-/** Returns the names of migrations not applied yet. */
-export const pendingMigrations = async (db: Db): Promise<string[]> => {
-  const all = await migratorOf(db).getMigrations();
-  return all.filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name);
 };

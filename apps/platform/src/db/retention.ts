@@ -210,6 +210,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   acme_budgets: { forEver: 'no time limit: few rows, with the times of recent certificate orders' },
   acme_authority: { forEver: 'no time limit: a single row, the certificate authority in use' },
+  schema_notes: { forEver: 'no time limit: one row for each migration of the tables' },
 };
 
 /** Returns the time before which rows are old. Null if rows are kept without a limit. */

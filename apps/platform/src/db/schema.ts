@@ -342,6 +342,11 @@ export interface IdempotencyKeysTable {
   body: string | null;
 }
 
+export interface SchemaNotesTable {
+  migration: string;
+  oldest_version: string;
+}
+
 export interface Schema {
   plans: PlansTable;
   users: UsersTable;
@@ -379,6 +384,7 @@ export interface Schema {
   acme_challenges: AcmeChallengesTable;
   acme_budgets: AcmeBudgetsTable;
   acme_authority: AcmeAuthorityTable;
+  schema_notes: SchemaNotesTable;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -103,6 +103,9 @@ export const onServer = async (server: Secret, statement: string): Promise<void>
   }
 };
 
+/** Version of the product in tests. No migration of a test database is unknown to it. */
+export const TEST_VERSION = '0.0.0-dev';
+
 /** Creates the migrated template of all test databases, once per test run. */
 export const makeTemplate = async (server: Secret): Promise<string> => {
   const template = `tunnel_test_${randomBytes(8).toString('hex')}`;
@@ -110,7 +113,7 @@ export const makeTemplate = async (server: Secret): Promise<string> => {
   const logger = createLogger({ format: 'human', level: 'silent' });
   const database = new Database({ url: urlOf(server, template), logger, connections: 2 });
   try {
-    await migrate(database.db);
+    await migrate(database.db, { version: TEST_VERSION });
   } finally {
     await database.close();
   }

@@ -32,6 +32,7 @@ it.each([
   'alter table audit_log disable trigger all',
   'create table extra (id int)',
   `delete from kysely_migration where name like '0001%'`,
+  `update schema_notes set oldest_version = '9.0.0'`,
 ])('a test database is not reused after: %s', (statement) =>
   withDatabase(async (database, print) => {
     await database.pool.query(statement);

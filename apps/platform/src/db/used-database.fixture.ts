@@ -3,7 +3,7 @@ import type { Secret } from '@tunnel/runtime';
 import pg from 'pg';
 
 /** Tables with rows written by the migrations. Add every further table that a migration fills, or tests would miss its rows. */
-const KEPT = `('kysely_migration', 'kysely_migration_lock')`;
+const KEPT = `('kysely_migration', 'kysely_migration_lock', 'schema_notes')`;
 
 /**
  * Size from which a table's database is dropped instead of reused, in bytes. Deleted rows stay in the files until the next vacuum and
@@ -24,7 +24,8 @@ const FINGERPRINT = `
     (select string_agg(concat_ws(':', oid, tgenabled), ',' order by oid) from pg_trigger),
     (select string_agg(concat_ws(':', oid, md5(prosrc)), ',' order by oid) from pg_proc where pronamespace = 'public'::regnamespace),
     (select count(*) from pg_db_role_setting where setdatabase = (select oid from pg_database where datname = current_database())),
-    (select string_agg(name, ',' order by name) from kysely_migration))) as print`;
+    (select string_agg(name, ',' order by name) from kysely_migration),
+    (select string_agg(concat_ws(':', migration, oldest_version), ',' order by migration) from schema_notes))) as print`;
 
 const CUT_OTHERS = `
   select bool_and(pg_terminate_backend(pid, 5000)) as done from pg_stat_activity

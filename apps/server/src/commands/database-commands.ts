@@ -4,17 +4,19 @@ import { userInfo } from 'node:os';
 import { type ServerConfig } from '@tunnel/config/server';
 import {
   migrate as applyMigrations,
+  checkSchema,
   createCredential,
   Database,
   type ListedEdge,
   listCredentials,
   migratePatiently,
   type OperatorActor,
-  pendingMigrations,
   revokeCredential,
+  type SchemaCheck,
 } from '@tunnel/platform';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
+import { VERSION } from '../bundle.ts';
 import { openDataDir } from '../data-dir/data-dir.ts';
 import { embeddedUrl } from '../embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
@@ -31,20 +33,47 @@ export const migrate = (finish: (code: number) => void): Command =>
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample:\n  $ tunnel-server migrate --config server.toml --check')
     .action(async (flags: MigrateFlags) => {
-      const isCheck = flags.check === true;
       const config = loadConfig(flags, process.env);
-      const steps = await withDatabase(config, { prepared: false, patient: true }, ({ db }) =>
-        isCheck ? pendingMigrations(db) : applyMigrations(db),
-      );
-      const text = isCheck ? checkText(steps) : appliedText(steps);
-      process.stdout.write(
-        `${flags.json === true ? JSON.stringify(isCheck ? { missing: steps } : { applied: steps }) : text}\n`,
-      );
-      finish(isCheck && steps.length > 0 ? EXIT_UNEXPECTED : EXIT_OK);
+      const say = sayTo(finish);
+      const version = { version: VERSION };
+      const access = { prepared: false, patient: true };
+      if (flags.check === true) {
+        const check = await withDatabase(config, access, ({ db }) => checkSchema(db, version));
+        say(flags, checkText(check), checkJson(check));
+        if (check.pending.length > 0) finish(EXIT_UNEXPECTED);
+      } else {
+        const { applied } = await withDatabase(config, access, ({ db }) => applyMigrations(db, version));
+        say(flags, appliedText(applied), { applied });
+      }
     });
 
-const checkText = (missing: readonly string[]): string =>
-  missing.length === 0 ? 'ok: the database is up to date' : `pending: ${missing.join(', ')}`;
+const checkText = ({ pending, newer }: SchemaCheck): string => {
+  if (pending.length > 0)
+    return [
+      `pending: ${pending.length}`,
+      tableText(
+        ['MIGRATION', 'LONG LOCKS', 'ALLOWS'],
+        pending.map(({ name, longLocks, oldestVersion }) => [
+          name,
+          longLocks.length === 0 ? 'none' : longLocks.join(' '),
+          `${oldestVersion} and newer`,
+        ]),
+      ),
+    ].join('\n');
+  const beyond =
+    newer.length === 0 ? '' : `; migrations of a newer version allow version ${VERSION}: ${newer.join(', ')}`;
+  return `ok: the database is up to date${beyond}`;
+};
+
+const checkJson = ({ pending, newer }: SchemaCheck): object => ({
+  missing: pending.map(({ name }) => name),
+  pending: pending.map(({ name, longLocks, oldestVersion }) => ({
+    name,
+    long_locks: longLocks,
+    oldest_version: oldestVersion,
+  })),
+  newer,
+});
 
 const appliedText = (applied: readonly string[]): string =>
   applied.length === 0 ? 'ok: the database was already up to date' : `applied: ${applied.join(', ')}`;
@@ -142,8 +171,8 @@ const logger = createLogger({ level: 'warn', format: 'human', stream: process.st
 /**
  * Opens the database for a command: the configured database, the embedded database of a running server, or the embedded database started
  * for the duration of the command.
- * With `prepared`, pending migrations run first. With `patient`, statements have no time limit. Throws a fault if no database is
- * available.
+ * With `prepared`, pending migrations run first, and a database that a newer version has made unusable is rejected. With `patient`,
+ * statements have no time limit. Throws a fault if no database is available.
  */
 export const withDatabase = async <T>(
   config: ServerConfig,
@@ -153,7 +182,9 @@ export const withDatabase = async <T>(
   const { url, stop } = await findDatabase(config);
   const database = new Database({ url, logger, connections: 2, patient });
   try {
-    if (prepared && (await pendingMigrations(database.db)).length > 0) await migratePatiently({ url, logger });
+    const version = { version: VERSION };
+    if (prepared && (await checkSchema(database.db, version)).pending.length > 0)
+      await migratePatiently({ url, logger }, version);
     return await act(database);
   } finally {
     await database.close();

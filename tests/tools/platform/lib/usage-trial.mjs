@@ -52,7 +52,7 @@ async function withDatabase(work) {
     const database = new Database({ url: urlOf(server.url, name), logger, connections: 2 });
     try {
       await database.pool.query('select 1');
-      await migrate(database.db);
+      await migrate(database.db, { version: '0.0.0-dev' });
       return await work(database);
     } finally {
       await database.close();

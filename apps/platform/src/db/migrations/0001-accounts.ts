@@ -1,6 +1,8 @@
 // Creates plans, users, sessions, tokens sent by mail, and the outbox of waiting mails.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table plans (

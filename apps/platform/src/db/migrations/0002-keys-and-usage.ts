@@ -1,6 +1,8 @@
 // Creates API keys, edges and their journals, the tunnel log with daily sums, the changes announced to edges, and the audit log.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table api_keys (

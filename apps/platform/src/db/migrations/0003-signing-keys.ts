@@ -2,6 +2,8 @@
 // the tokens of the other processes.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table signing_keys (

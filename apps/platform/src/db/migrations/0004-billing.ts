@@ -2,6 +2,8 @@
 // request is executed only once.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await accounts(db);
   await metering(db);

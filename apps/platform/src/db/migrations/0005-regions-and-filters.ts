@@ -1,6 +1,10 @@
 // Adds the addresses at which clients and visitors reach an edge, and an index of the tunnel log by protocol.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['tunnel_log'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     alter table edges

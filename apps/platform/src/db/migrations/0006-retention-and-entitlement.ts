@@ -2,6 +2,10 @@
 // closing accounts that are past due or over their plan.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['audit_log', 'billing_accounts', 'cap_notices', 'refresh_families', 'tunnel_log', 'users'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await retention(db);
   await mails(db);

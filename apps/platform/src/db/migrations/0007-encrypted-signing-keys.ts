@@ -2,6 +2,13 @@
 // unencrypted keys at its next start, because the master key is not in the database.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['signing_keys'];
+
+/** Version 0.1.0 was the first release, so no earlier release reads unencrypted keys. */
+export const unusedSince = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     alter table signing_keys

@@ -1,6 +1,10 @@
 // Adds invitations, changes of the email address, and account deletions by the owner.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['mail_outbox', 'mail_requests', 'mail_tokens'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await invites(db);
   await mails(db);

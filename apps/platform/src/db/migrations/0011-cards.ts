@@ -1,6 +1,10 @@
 // Adds the payment card of an account as shown to people: brand and last four digits, both or neither.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['billing_accounts'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     alter table billing_accounts

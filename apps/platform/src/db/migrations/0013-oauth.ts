@@ -2,6 +2,8 @@
 // with codes and refresh tokens.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await clients(db);
   await requests(db);

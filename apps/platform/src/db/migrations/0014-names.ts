@@ -1,6 +1,10 @@
 // Adds names and ports owned by accounts, the plan's limit for reserved names, the port ranges of edges, and announced changes of names.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['tunnel_log'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table names (

@@ -2,6 +2,10 @@
 // until the edge reports it, and for a tls tunnel it is a host.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
+export const longLocks = ['tunnel_log'];
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   // Endpoint as kind/region/label of the decisive name. Null if the tunnel has no endpoint, or an endpoint not known yet.
   await sql`alter table tunnel_log add column endpoint text`.execute(db);

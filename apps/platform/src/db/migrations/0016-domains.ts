@@ -1,6 +1,8 @@
 // Adds own domains: host names proven by accounts through DNS, the plan's limit of domains, and announced changes of domains.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table own_domains (

@@ -2,6 +2,8 @@
 // budgets at certificate authorities. Rows belong to an authority's directory URL, because authorities share no state.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table certificates (

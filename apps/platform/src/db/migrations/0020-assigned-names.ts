@@ -2,6 +2,8 @@
 // account.
 import { type Kysely, sql } from 'kysely';
 
+export const oldestVersion = '0.1.0';
+
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   // Existing names count as chosen by their account, because the database does not record which names an edge chose.
   await sql`alter table names add column assigned boolean not null default false`.execute(db);
