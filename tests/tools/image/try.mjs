@@ -11,7 +11,7 @@ import { fetchPodmanCompose, tryCompose } from './lib/compose-trial.mjs';
 import { tryContents } from './lib/contents.mjs';
 import { makeBase, makePostgresImage, makeReleaseImages, RELEASE } from './lib/images.mjs';
 import { Podman } from './lib/podman.mjs';
-import { fetchPrograms, missingPrograms } from './lib/programs.mjs';
+import { missingPrograms, programsEnv, withPrograms } from './lib/programs.mjs';
 import { answerApp, tryServer } from './lib/server-trial.mjs';
 import { tryOtherUser } from './lib/user-trial.mjs';
 
@@ -20,7 +20,7 @@ Makes a base image with mmdebstrap and the images with buildah, and runs them wi
 capabilities, with 512 MB of memory. Then the compose files with podman-compose, and a stand-in for postgres:18, which is in a registry only.
 --quick: no images are made if they are there. Root; five minutes on two cores.`;
 
-/** Set in the process that runs inside the network namespace. */
+/** Set in processes inside the namespaces: `programs` with the programs, `network` also without a network. */
 const INSIDE = 'TRY_IMAGE_INSIDE';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -28,8 +28,7 @@ const images = { server: `localhost/hatchway-server:${version}`, client: `localh
 
 /** Everything that needs the package registries. */
 function prepare({ values, say, check }) {
-  const env = fetchPrograms();
-  say('programs are there');
+  const env = programsEnv();
   makeBase(env);
   say('the base image is there');
   const podman = new Podman(env);
@@ -46,7 +45,7 @@ function prepare({ values, say, check }) {
 }
 
 async function tryAll({ say, check }) {
-  const env = fetchPrograms();
+  const env = programsEnv();
   const podman = new Podman(env);
   const app = createServer(answerApp).listen(3000, '127.0.0.1');
   try {
@@ -62,19 +61,26 @@ async function tryAll({ say, check }) {
   return 'server, other user, compose';
 }
 
+/** Runs this script again inside a namespace. Returns the exit code. */
+function runInside(place, wrap) {
+  const [command, ...args] = wrap([process.execPath, ...process.argv.slice(1)]);
+  return spawnSync(command, args, { env: { ...process.env, [INSIDE]: place }, stdio: ['ignore', 1, 2] }).status ?? 1;
+}
+
+const withoutNetwork = (command) => ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$0" "$@"', ...command];
+
 async function main(tools) {
-  if (process.env[INSIDE] !== undefined) return tryAll(tools);
+  if (process.env[INSIDE] === 'network') return tryAll(tools);
   prepare(tools);
-  const script = 'ip link set lo up && exec "$0" "$@"';
-  const args = ['--net', 'sh', '-c', script, process.execPath, ...process.argv.slice(1)];
-  const { status } = spawnSync('unshare', args, { env: { ...process.env, [INSIDE]: '1' }, stdio: ['ignore', 1, 2] });
-  tools.check(status === 0, 'the images run');
+  tools.check(runInside('network', withoutNetwork) === 0, 'the images run');
   return images.server;
 }
 
 const reason = missingPrograms();
-if (reason === null) {
-  const name = process.env[INSIDE] === undefined ? 'the images' : 'the images in a network namespace';
+if (reason !== null) console.log(`skipped: ${reason}`);
+else if (process.env[INSIDE] === undefined) process.exitCode = runInside('programs', withPrograms);
+else {
+  const name = process.env[INSIDE] === 'network' ? 'the images in a network namespace' : 'the images';
   const options = { quick: false };
   await runScript({ name, usage: USAGE, options, limitSecs: () => 3600, needsBuild: false }, main);
-} else console.log(`skipped: ${reason}`);
+}

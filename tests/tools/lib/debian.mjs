@@ -74,18 +74,24 @@ function unpack(name, architecture, packages, prepare = () => {}) {
   const downloads = `${folder}-packages`;
   mkdirSync(downloads, { recursive: true });
   apt(architecture, ['download', ...packages], downloads);
-  mkdirSync(folder);
-  // A root file system without merged folders would hide the dynamic linker from its usual path.
-  for (const merged of ['lib', 'lib64', 'bin']) {
-    mkdirSync(join(folder, 'usr', merged), { recursive: true });
-    symlinkSync(`usr/${merged}`, join(folder, merged));
-  }
-  const command = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"';
-  for (const file of readdirSync(downloads)) must('sh', ['-c', command, join(downloads, file), folder]);
+  extract(downloads, folder);
   rmSync(downloads, { recursive: true });
   prepare(folder);
   writeFileSync(join(folder, 'complete'), '');
   return folder;
+}
+
+/** Extracts the packages of a folder into a new folder. */
+function extract(downloads, folder) {
+  mkdirSync(folder);
+  // A root file system without merged folders would hide the dynamic linker from its usual path.
+  for (const merged of ['lib', 'lib64', 'bin', 'sbin']) {
+    mkdirSync(join(folder, 'usr', merged), { recursive: true });
+    symlinkSync(`usr/${merged}`, join(folder, merged));
+  }
+  const command = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"';
+  for (const file of readdirSync(downloads).filter((name) => name.endsWith('.deb')))
+    must('sh', ['-c', command, join(downloads, file), folder]);
 }
 
 /** The folder with the files of packages for this machine, such as `usr/bin/bwrap` of bubblewrap. */
@@ -96,14 +102,12 @@ export function unpackWithDependencies(...packages) {
   const folder = join(FOLDER, `with-dependencies-${packages.join('-')}`);
   if (existsSync(join(folder, 'complete'))) return folder;
   rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
   const archives = join(stateOf('amd64'), 'archives');
   const onMachine = (...args) => apt('amd64', args, FOLDER, '/var/lib/dpkg/status');
   onMachine('update');
   onMachine('clean');
   onMachine('--yes', '--no-install-recommends', '--download-only', 'install', ...packages);
-  for (const file of readdirSync(archives).filter((name) => name.endsWith('.deb')))
-    must('dpkg-deb', ['--extract', join(archives, file), folder]);
+  extract(archives, folder);
   onMachine('clean');
   writeFileSync(join(folder, 'complete'), '');
   return folder;

@@ -38,6 +38,7 @@ function build(env) {
   const go = (...args) => must('go', args, { cwd: SOURCES, env });
   if (!existsSync(join(SOURCES, 'go.mod'))) go('mod', 'init', 'check');
   go('get', MODULE);
+  go('mod', 'tidy');
   go('build', '-o', PROGRAM, '.');
 }
 

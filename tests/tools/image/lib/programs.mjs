@@ -32,7 +32,7 @@ export function must(command, args, { env = process.env, cwd = FOLDER, input } =
 }
 
 /** Settings of buildah and podman: a storage in .cache, no registry, and runc, which also works with hybrid control groups. */
-function writeSettings(pathOf) {
+function writeSettings() {
   mkdirSync(join(SETTINGS, '.config/containers'), { recursive: true });
   const write = (name, text) => writeFileSync(join(SETTINGS, name), text);
   const storage = join(FOLDER, 'storage');
@@ -43,30 +43,33 @@ function writeSettings(pathOf) {
     'runtime = "runc"',
     'cgroup_manager = "cgroupfs"',
     'events_logger = "file"',
-    `conmon_path = ["${pathOf('conmon')}"]`,
     `static_dir = "${storage}/static"`,
     `tmp_dir = "${storage}/tmp"`,
     `volume_path = "${storage}/volumes"`,
-    `[engine.runtimes]\nrunc = ["${pathOf('runc')}"]`,
   ];
   write('containers.conf', `[containers]\nlog_driver = "k8s-file"\n[engine]\n${engine.join('\n')}\n`);
 }
 
-const findIn = (folders, name) => folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
+const isInstalled = (name) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, name)));
 
-/** Makes the programs available. Returns the environment in which they run. */
-export function fetchPrograms() {
-  const installed = (process.env.PATH ?? '').split(delimiter);
-  const missing = PROGRAMS.filter((name) => findIn(installed, name) === undefined);
-  const unpacked = missing.length === 0 ? null : unpackWithDependencies(...missing);
-  const below = (...paths) => (unpacked === null ? [] : paths.map((path) => join(unpacked, path)));
-  const searched = [...installed, ...below('usr/bin', 'usr/sbin', 'sbin')];
-  const libraries = below('usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu');
-  writeSettings((name) => findIn(searched, name));
+/**
+ * The command that starts a program with buildah and podman available. Missing programs are laid over /usr in a mount namespace, because
+ * the programs start each other with an empty environment, in which they would not find libraries elsewhere.
+ */
+export function withPrograms(command) {
+  const missing = PROGRAMS.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return command;
+  const mount = 'mount -t overlay overlay -o "lowerdir=$0/usr:/usr" /usr && exec "$@"';
+  return ['unshare', '--mount', 'sh', '-c', mount, unpackWithDependencies(...missing), ...command];
+}
+
+/** The environment of buildah and podman. */
+export function programsEnv() {
+  mkdirSync(FOLDER, { recursive: true });
+  writeSettings();
   return {
     ...process.env,
-    PATH: searched.join(delimiter),
-    ...(libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(delimiter) }),
     // For policy.json, which has no variable.
     HOME: SETTINGS,
     BUILDAH_ISOLATION: 'chroot',
