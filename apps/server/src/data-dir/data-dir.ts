@@ -48,11 +48,15 @@ export const openDataDir = async (
   try {
     makeDirectory(dir);
     accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
-    return dir;
   } catch (error) {
     throw dataDirFault(dir, error);
   }
+  if (existsSync(join(dir, UNFINISHED_RESTORE))) throw new Fault('CONFIG_RESTORE_UNFINISHED', { dir });
+  return dir;
 };
+
+/** File that marks a data directory while a restore writes to it. A killed restore leaves the file, and no server starts beside it. */
+export const UNFINISHED_RESTORE = 'restore-unfinished';
 
 /**
  * Accesses the directory in a child process, because Node.js cannot cancel a file system call and waits for pending calls at exit. The

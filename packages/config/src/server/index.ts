@@ -1,6 +1,7 @@
 export { restListenerOf } from './clear-text.ts';
 export { hasHttpsPort, platformHostAtEdge } from './platform-host.ts';
-export { publicPorts } from './public-ports.ts';
 export { findServerFile, loadServerConfig, SERVER_FILE } from './server-config.ts';
+export { findServerFile, loadServerConfig, SERVER_FILE, type ServerConfigSources } from './server-config.ts';
+export { publicPorts } from './public-ports.ts';
 export type { ServerConfig } from './server-schema.ts';
 export { type ConfiguredParts, type ConfigWarning, configWarnings, likelyParts } from './server-warnings.ts';
