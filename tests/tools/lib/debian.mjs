@@ -140,16 +140,17 @@ function distribution() {
 
 /**
  * Makes a root file system with the smallest Debian and some packages, as after an installation. The folder is replaced. mmdebstrap takes
- * a minute the first time; later calls unpack the archive in the cache. Requires root.
+ * a minute the first time; later calls unpack the archive in the cache. `isSlim`: without recommended packages. Requires root.
  */
-export function makeDebianRoot(folder, packages) {
-  const archive = join(FOLDER, `root-${packages.join('-')}.tar`);
+export function makeDebianRoot(folder, packages, { isSlim = false } = {}) {
+  const archive = join(FOLDER, `root-${packages.join('-')}${isSlim ? '-slim' : ''}.tar`);
   if (!existsSync(archive)) {
     const program = join(unpackPrograms('mmdebstrap'), 'usr/bin/mmdebstrap');
     const { suite, sources } = distribution();
     const unfinished = `${archive}.${process.pid}.tmp`;
     const args = ['--mode=root', '--variant=minbase', '--format=tar', `--include=${packages.join(',')}`];
-    must(program, ['--quiet', ...args, suite, unfinished, sources]);
+    const slim = isSlim ? ['--aptopt=APT::Install-Recommends "false"'] : [];
+    must(program, ['--quiet', ...args, ...slim, suite, unfinished, sources]);
     renameSync(unfinished, archive);
   }
   rmSync(folder, { recursive: true, force: true });

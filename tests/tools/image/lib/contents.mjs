@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { complaintsAbout, pathsOfMachine } from '../../../../release/lib/contents.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
 
+/** The folder of Hatchway in the images. All other files come from Debian. */
+const OURS = 'usr/lib/tunnel/';
+
 /** Sizes of the unpacked images in MB. */
 const SIZE_MAX_MB = { server: 330, client: 250 };
 
@@ -17,13 +20,16 @@ export function tryContents({ podman, images, say, check }) {
     const files = filesBelow(folder);
     const mb = files.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6;
     check(mb < SIZE_MAX_MB[name], `${name}: ${mb.toFixed(0)} MB unpacked, at most ${SIZE_MAX_MB[name]} MB`);
-    const ours = files.filter(({ path }) => path.startsWith('usr/lib/tunnel/'));
+    const ours = files.filter(({ path }) => path.startsWith(OURS));
     const complaints = files.flatMap(({ path }) => {
       const bytes = readFileSync(join(folder, path));
-      const isOurs = path.startsWith('usr/lib/tunnel/');
-      const inside = isOurs ? complaintsAbout({ path: path.slice('usr/lib/tunnel/'.length), bytes }, machine) : [];
-      const paths = isOurs ? [] : machine.filter((one) => bytes.includes(one)).map((one) => `${path}: the path ${one}`);
-      return [...inside, ...paths, ...(SECRET.test(bytes.toString('latin1')) ? [`${path}: a secret`] : [])];
+      const isOurs = path.startsWith(OURS);
+      if (!isOurs) return machine.filter((one) => bytes.includes(one)).map((one) => `${path}: the path ${one}`);
+      const inside = complaintsAbout(
+        { path: path.slice(OURS.length), bytes, isText: path !== `${OURS}bin/node` },
+        machine,
+      );
+      return [...inside, ...(SECRET.test(bytes.toString('latin1')) ? [`${path}: a secret`] : [])];
     });
     podman.must(['image', 'unmount', image]);
     say(`${name}: ${files.length} files, ${ours.length} of Hatchway`);

@@ -28,7 +28,7 @@ export function makeBase(env) {
   if (hasImage(env, BASE)) return;
   const folder = join(FOLDER, 'base');
   const root = join(folder, 'root');
-  makeDebianRoot(root, ['ca-certificates', 'libatomic1', 'tini']);
+  makeDebianRoot(root, ['ca-certificates', 'libatomic1', 'tini'], { isSlim: true });
   for (const path of LEFT_OUT) rmSync(join(root, path), { recursive: true, force: true });
   must('tar', ['--numeric-owner', '-cf', join(folder, 'base.tar'), '-C', root, '.']);
   rmSync(root, { recursive: true });

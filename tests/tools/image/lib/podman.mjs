@@ -82,6 +82,11 @@ export class Podman {
     return this.run(['exec', name, ...args]);
   }
 
+  /** Returns a function that reads files in the data directory of a server. */
+  dataOf(name) {
+    return (path) => this.exec(name, ['sh', '-c', `cat /data/${path}`]).stdout;
+  }
+
   inspect(name, format) {
     return this.must(['inspect', '--format', `{{${format}}}`, name]);
   }

@@ -33,8 +33,8 @@ export async function tryServer({ podman, images, say, check }) {
   say(`healthy after ${((performance.now() - began) / 1000).toFixed(1)} s`);
   checkRights({ podman, check });
 
-  const person = new Person({ port: 8080 });
-  await person.signUp(podman.exec('server', ['cat', '/data/first-account-link']).stdout.trim());
+  const person = new Person({ port: 8080, host: 'localhost:8080' });
+  await person.signUp(podman.dataOf('server'));
   const client = { image: images.client, volumes: { [home]: '/data' } };
   const login = ['login', '--platform', 'http://localhost:8080', '--email', person.email, '--password-stdin'];
   const signedIn = podman.once({ ...client, args: login, input: person.password });

@@ -37,8 +37,8 @@ export async function tryOtherUser({ podman, images, check }) {
   await isHealthy(podman, 'server');
   const id = podman.exec('server', ['sh', '-c', 'echo $(id -u):$(id -g)']).stdout.trim();
   check(id === USER, `the server runs as ${id}, with an external PostgreSQL`);
-  const person = new Person({ port: 8080 });
-  await person.signUp(podman.exec('server', ['cat', '/data/first-account-link']).stdout.trim());
+  const person = new Person({ port: 8080, host: 'localhost:8080' });
+  await person.signUp(podman.dataOf('server'));
   check((await person.usage()).active_tunnels === 0, 'a person signs up and signs in');
   const { code, seconds } = await podman.stop('server', 45);
   check(code === 0, `the server stops with exit code ${code} in ${seconds.toFixed(1)} s`);
