@@ -80,6 +80,7 @@ export const LONG_STEPS = [
   tool('executables', 'executables/try.mjs'),
   tool('image', 'image/try.mjs'),
   tool('packages', 'packages/try.mjs'),
+  tool('helm', 'helm/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),
