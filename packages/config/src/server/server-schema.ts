@@ -7,6 +7,7 @@ import * as z from 'zod';
 import {
   addressList,
   type DeepReadonly,
+  hasIntendedHost,
   plainUrl,
   portRange,
   printableName,
@@ -341,7 +342,11 @@ const platformSchema = section({
   sign_up: oneOf(['open', 'invite', 'closed']).optional(),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
-    smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
+    smtp_url: secretUrl(
+      /^smtps?:\/\//i,
+      'smtp://user:password@host:587, with % @ / ? # in user and password written as %25 %40 %2F %3F %23',
+      hasIntendedHost,
+    ).prefault(''),
     from: filledText().default('Hatchway <no-reply@localhost>'),
   }),
   billing: section({
