@@ -225,6 +225,7 @@ async function useTunnel({ cluster, installation, check }) {
   const edge = cluster.get('StatefulSet', 'hatchway-edge');
   const client = cluster.get('Deployment', 'hatchway-client');
   const startedPlatform = await installation.start(platform);
+  check(startedPlatform.child.output.includes('first account: http'), 'the log has the link for the first account');
   const credential = installation.exec(platform, ['tunnel-server', 'edge-credential', 'create', 'hatchway', ...CONFIG]);
   cluster.secrets['hatchway-edge-credential'] = { credential };
   const firstEdge = await installation.start(edge);

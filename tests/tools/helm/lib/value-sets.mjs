@@ -44,6 +44,16 @@ export const VALUE_SETS = {
     adminToken: { secretName: 'hatchway-admin' },
     config: { platform: { plans: { free: { tunnel_limit: 100 } }, sign_up: 'invite' } },
   }),
+  'certificates by the server': merged(REQUIRED, {
+    listen: '::',
+    platform: {
+      replicas: 1,
+      publicUrl: 'https://console.test:8080',
+      tls: { secretName: 'hatchway-platform-tls', caKey: '' },
+    },
+    config: { acme: { enabled: true, email: 'admin@tunnels.test', dns: 'builtin' } },
+    podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },
+  }),
   'edge alone': {
     image: REQUIRED.image,
     domain: 'fra.tunnels.test',
