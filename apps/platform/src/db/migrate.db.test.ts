@@ -137,6 +137,28 @@ describe('migrate', () => {
     expect(await waiting).toEqual({ applied: ['9002-b'], newer: [] });
   });
 
+  it('repeats a migration that PostgreSQL has undone because of a deadlock with a running server', async () => {
+    const first = await open();
+    const running = openAgain(first);
+    let tries = 0;
+    const alters: Up = async (trx) => {
+      tries += 1;
+      await sql`alter table users add column made_up text`.execute(trx);
+      await sql`alter table usage_daily add column made_up text`.execute(trx);
+    };
+    const isWaiting = sql<{ waiting: boolean }>`
+      select exists (select from pg_locks where relation = 'usage_daily'::regclass and not granted) as waiting`;
+    let migrating: Promise<unknown> = Promise.resolve();
+    await running.db.transaction().execute(async (trx) => {
+      await sql`lock table usage_daily in row exclusive mode`.execute(trx);
+      migrating = migrate(first.db, newer(['9001-a', '0.2.0', alters]));
+      await eventually(async () => expect((await isWaiting.execute(trx)).rows).toEqual([{ waiting: true }]));
+      await sql`select from users`.execute(trx);
+    });
+    expect(await migrating).toEqual({ applied: ['9001-a'], newer: [] });
+    expect(tries).toBe(2);
+  });
+
   it('takes over the history of version 0.1.0', async () => {
     const { db } = await open({ empty: true });
     const old = await versionWithoutNotes(db).migrateToLatest();
