@@ -79,6 +79,7 @@ export const LONG_STEPS = [
   tool('openapi', 'openapi/try.mjs'),
   tool('executables', 'executables/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
+  tool('skew', 'skew/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),
   tool('tools/mcp', 'mcp/try.sh'),

@@ -62,10 +62,11 @@ const NOTES = Object.fromEntries(
   Object.entries(ALL_MIGRATIONS).map(([name, { oldestVersion }]) => [name, oldestVersion]),
 );
 
+const nameOf = ({ directUrl }: TestDatabase): string => new URL(directUrl.reveal()).pathname.slice(1);
+
 /** A connection to the same database on which every write fails. */
 const openReadOnly = async (database: TestDatabase): Promise<Db> => {
-  const name = new URL(database.directUrl.reveal()).pathname.slice(1);
-  await sql`alter database ${sql.id(name)} set default_transaction_read_only = on`.execute(database.db);
+  await sql`alter database ${sql.id(nameOf(database))} set default_transaction_read_only = on`.execute(database.db);
   return openAgain(database).db;
 };
 
@@ -87,8 +88,9 @@ describe('migrate', () => {
 
   it('runs each migration once even if the database defaults to a stricter isolation level', async () => {
     const first = await open({ empty: true });
-    const name = new URL(first.directUrl.reveal()).pathname.slice(1);
-    await sql`alter database ${sql.id(name)} set default_transaction_isolation = 'serializable'`.execute(first.db);
+    await sql`alter database ${sql.id(nameOf(first))} set default_transaction_isolation = 'serializable'`.execute(
+      first.db,
+    );
     const results = await Promise.all([openAgain(first), openAgain(first)].map(({ db }) => migrate(db, OWN)));
     expect(results.flatMap(({ applied }) => applied).toSorted()).toEqual(NAMES);
   });
@@ -157,6 +159,13 @@ describe('migrate', () => {
     });
     expect(await migrating).toEqual({ applied: ['9001-a'], newer: [] });
     expect(tries).toBe(2);
+  });
+
+  it('finds its tables behind a schema that was created in front of them', async () => {
+    const first = await open();
+    await sql`create schema ahead`.execute(first.db);
+    await sql`alter database ${sql.id(nameOf(first))} set search_path = ahead, public`.execute(first.db);
+    expect(await migrate(openAgain(first).db, OWN)).toEqual({ applied: [], newer: [] });
   });
 
   it('takes over the history of version 0.1.0', async () => {

@@ -153,8 +153,10 @@ const writeHistory = async (trx: Transaction<Schema>, name: string, oldestVersio
 /** Queries the catalog, because functions such as to_regclass can miss a table that another connection has just created. */
 const exists = async (db: Db, table: string): Promise<boolean> => {
   const { rows } = await sql<{ found: boolean }>`
-    select exists (select from pg_class where relname = ${table} and relnamespace = current_schema()::regnamespace) as found
-  `.execute(db);
+    select exists (
+      select from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where relname = ${table} and nspname = any (current_schemas(false))
+    ) as found`.execute(db);
   return rows[0]?.found === true;
 };
 
