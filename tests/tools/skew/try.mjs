@@ -52,6 +52,11 @@ async function main({ values, say, check }) {
     allowing: await makeNewer({ name: 'allowing', version: after, oldestVersion: own.version }),
     excluding: await makeNewer({ name: 'excluding', version: after, oldestVersion: after }),
   };
+  const programs = Object.values(builds).map(({ version, server }) => [version, server]);
+  for (const [version, program] of [...programs, [previous.version, previous.client], [own.version, own.client]]) {
+    const said = spawnSync(process.execPath, [program, '--version'], { encoding: 'utf8' }).stdout.trim();
+    if (said !== version) throw new Error(`${program} has version ${said} instead of ${version}`);
+  }
   say(`${previous.version} beside ${own.version}, and ${after} with made-up migrations`);
   const rows = runSuites(
     (chosen.length === 0 ? PARTS : chosen).map((part) => `${part}-suite`),

@@ -22,12 +22,19 @@ import { ask } from '../../../system/visitor.fixture.ts';
 import { BUILDS, type Build, SHOP, SOON, World } from './world.ts';
 
 const TWO: readonly Build[] = [BUILDS.previous, BUILDS.current];
-const SERVERS = TWO.flatMap((edge) => TWO.map((platform) => ({ edge, platform })));
+const SERVERS = TWO.flatMap((edge) =>
+  TWO.map((platform) => [edge.version, platform.version, { edge, platform }] as const),
+);
+const CLIENTS = TWO.map((client) => [client.version, client] as const);
+const PEERS = TWO.map((publisher) => {
+  const subscriber = publisher === BUILDS.previous ? BUILDS.current : BUILDS.previous;
+  return [publisher.version, subscriber.version, { publisher, subscriber }] as const;
+});
 const BYTES = deterministicBytes(2_000_000, 3);
 const GROUP_KEY = 'the key of the group';
 const SECRET = 'what both ends share, and no other program';
 
-describe.each(SERVERS)('edge $edge.version with platform $platform.version', ({ edge, platform }) => {
+describe.each(SERVERS)('edge %s with platform %s', (_edge, _platform, { edge, platform }) => {
   let world: World;
   /** Requests that reached a local service, by tunnel. */
   const served = new Map<string, number>();
@@ -49,7 +56,7 @@ describe.each(SERVERS)('edge $edge.version with platform $platform.version', ({ 
 
   const count = (tunnelId: string, requests: number): void => void served.set(tunnelId, requests);
 
-  describe.each(TWO)('client $version', (client) => {
+  describe.each(CLIENTS)('client %s', (_, client) => {
     it('http: requests, a body of 2 MB both ways, a WebSocket', async () => {
       const web = await service('hello');
       echoSockets(web).on('connection', () => void (web.requests += 1));
@@ -100,7 +107,11 @@ describe.each(SERVERS)('edge $edge.version with platform $platform.version', ({ 
       const { assigned_port: port } = await (await world.run(client, ['udp', server.port])).ready();
       const visitor = world.harness.use(await UdpVisitor.of(port));
       expect(String(await visitor.askUntilAnswered('hello'))).toBe('hello');
-      expect(String(await visitor.askUntilAnswered('again'))).toBe('again');
+      // The first datagram may have been sent more than once, so its echoes can come before the next one.
+      await eventually(() => {
+        visitor.say('again');
+        expect(visitor.heard.map(String)).toContain('again');
+      }, SOON);
     });
 
     it('captures: the platform shows the request, with its header', async () => {
@@ -142,24 +153,21 @@ describe.each(SERVERS)('edge $edge.version with platform $platform.version', ({ 
     });
   });
 
-  it.each(TWO.map((publisher) => ({ publisher, subscriber: publisher === TWO[0] ? TWO[1] : TWO[0] })))(
-    'p2p: publisher $publisher.version, subscriber $subscriber.version',
-    async ({ publisher, subscriber }) => {
-      const server = world.harness.use(await startEchoServer());
-      const name = `peer-${publisher.version.replaceAll('.', '-')}`;
-      const files = { secret: `${SECRET}\n` };
-      const flags = ['--secret-file', 'secret'];
-      await (await world.run(publisher, ['p2p', 'publish', name, server.port, ...flags], files)).ready();
-      const args = ['p2p', 'connect', name, '--listen', 0, ...flags];
-      const program = await world.run(subscriber as Build, args, files);
-      const { listen } = await program.ready();
-      const socket = connect({ host: '127.0.0.1', port: Number(String(listen).split(':').at(-1)) });
-      expect(await ask(socket, 'between peers')).toBe('between peers');
-      await eventually(() => expect(program.events('path').at(-1)).toMatchObject({ path: 'direct' }), SOON);
-      expect(await ask(socket, 'directly')).toBe('directly');
-      socket.destroy();
-    },
-  );
+  it.each(PEERS)('p2p: publisher %s, subscriber %s', async (_publisher, _subscriber, { publisher, subscriber }) => {
+    const server = world.harness.use(await startEchoServer());
+    const name = `peer-${publisher.version.replaceAll('.', '-')}`;
+    const files = { secret: `${SECRET}\n` };
+    const flags = ['--secret-file', 'secret'];
+    await (await world.run(publisher, ['p2p', 'publish', name, server.port, ...flags], files)).ready();
+    const args = ['p2p', 'connect', name, '--listen', 0, ...flags];
+    const program = await world.run(subscriber, args, files);
+    const { listen } = await program.ready();
+    const socket = connect({ host: '127.0.0.1', port: Number(String(listen).split(':').at(-1)) });
+    expect(await ask(socket, 'between peers')).toBe('between peers');
+    await eventually(() => expect(program.events('path').at(-1)).toMatchObject({ path: 'direct' }), SOON);
+    expect(await ask(socket, 'directly')).toBe('directly');
+    socket.destroy();
+  });
 
   it('groups: an old and a new member share visitors, and the second member serves after a kill of the first', async () => {
     const members = await Promise.all(
