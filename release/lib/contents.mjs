@@ -32,8 +32,9 @@ export function complaintsAbout({ path, bytes, isText = true }, machinePaths) {
 
 /** Throws an error that names every forbidden file of a folder, and every file with a forbidden text. */
 export function checkFolder(folder, machinePaths) {
-  const complaints = filesIn(folder).flatMap((path) =>
-    complaintsAbout({ path, bytes: readFileSync(join(folder, path)) }, machinePaths),
-  );
+  const complaints = filesIn(folder).flatMap((path) => {
+    const bytes = readFileSync(join(folder, path));
+    return complaintsAbout({ path, bytes, isText: !bytes.subarray(0, 4096).includes(0) }, machinePaths);
+  });
   if (complaints.length > 0) throw new Error(`must not be in a package:\n  ${complaints.join('\n  ')}`);
 }

@@ -3,11 +3,12 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
+import { builtTool, isInstalled } from './built-tools.mjs';
 import { bundleExecutable } from './bundles.mjs';
 import { complaintsAbout, pathsOfMachine } from './contents.mjs';
 import { formComplaints, isSignedAdHoc } from './executable-form.mjs';
 import { withFolder } from './folders.mjs';
-import { fetchNode } from './node-binaries.mjs';
+import { fetchNode, nodeNotice } from './node-binaries.mjs';
 import { checkLicenses } from './notices.mjs';
 import { formulaOf, scoopManifestOf } from './package-managers.mjs';
 import { RELEASE, run, node as runNode } from './programs.mjs';
@@ -16,7 +17,7 @@ import { jsonText, listFiles } from './records.mjs';
 export const executableName = (target) => `tunnel-${target}${target.startsWith('win') ? '.exe' : ''}`;
 
 /** The pinned builders are programs for this system. */
-const canBuildExecutables = process.platform === 'linux' && process.arch === 'x64';
+export const canBuildExecutables = process.platform === 'linux' && process.arch === 'x64';
 
 /** Makes an executable per target in `<out>/executables`. Returns the notices of all packages inside, and the version of Node.js by target. */
 export async function makeExecutables({ out, version, targets, baseUrl, say }) {
@@ -27,22 +28,32 @@ export async function makeExecutables({ out, version, targets, baseUrl, say }) {
     const notices = await bundleExecutable(join(work, MAIN));
     await checkLicenses(notices);
     const nodes = {};
+    const signer = targets.some(isForMac) ? await findSigner(say) : {};
+    let isPartial = false;
     for (const target of targets) {
+      if (target === 'darwin-arm64' && signer.missing !== undefined) {
+        // macOS starts no unsigned file on an Apple processor, so that such a file would be of no use.
+        say(`executables/${executableName(target)}: cannot be signed and is not made, ${signer.missing}`);
+        isPartial = true;
+        continue;
+      }
       const node = await fetchNode(target);
       const file = join(folder, executableName(target));
       const build = target.startsWith('linux') ? injectProgram : buildWithNode;
       await build({ work, target, node, file });
       chmodSync(file, 0o755);
-      if (target.startsWith('darwin')) await sign(target, file, say);
+      if (isForMac(target) && signer.path !== undefined) await sign(signer.path, target, file);
       check(target, file);
       nodes[target] = node.version;
       notices.push(nodeNotice(node));
       say(`executables/${executableName(target)} with Node.js ${node.version}`);
     }
-    if (baseUrl !== undefined) writePackageManagers({ out, version, targets, baseUrl, say });
-    return { notices, nodes };
+    if (baseUrl !== undefined) writePackageManagers({ out, version, targets: Object.keys(nodes), baseUrl, say });
+    return { notices, nodes, isPartial };
   });
 }
+
+const isForMac = (target) => target.startsWith('darwin');
 
 /** Writes the files for package managers that download an executable. */
 function writePackageManagers({ out, version, targets, baseUrl, say }) {
@@ -102,15 +113,13 @@ async function buildWithNode({ work, target, node, file }) {
   await run((await fetchNode('builder')).binary, ['--build-sea', config], { cwd: work });
 }
 
-/** macOS does not start an unsigned file on an Apple processor. */
-async function sign(target, file, say) {
-  try {
-    await run(process.env.RCODESIGN_BIN ?? 'rcodesign', ['sign', file]);
-  } catch (error) {
-    if (error.cause?.code !== 'ENOENT') throw error;
-    say(`${executableName(target)} is not signed, because rcodesign is missing. Sign on a Mac: codesign --sign - FILE`);
-    return;
-  }
+/** The program that signs files for macOS: from the PATH, or built with Cargo. */
+const findSigner = async (say) =>
+  (await isInstalled('rcodesign')) ? { path: 'rcodesign' } : builtTool('rcodesign', say);
+
+/** Adds an ad-hoc signature, which names no person or company. */
+async function sign(signer, target, file) {
+  await run(signer, ['sign', file]);
   if (!isSignedAdHoc(readFileSync(file))) throw new Error(`${executableName(target)} has no ad-hoc signature`);
 }
 
@@ -121,11 +130,3 @@ function check(target, file) {
   const complaints = [...formComplaints(target, bytes).map((complaint) => `${path}: ${complaint}`), ...contents];
   if (complaints.length > 0) throw new Error(complaints.join('\n'));
 }
-
-/** The license of Node.js also has the licenses of the libraries inside Node.js. */
-const nodeNotice = ({ license, version }) => ({
-  name: 'Node.js',
-  version,
-  license: 'MIT',
-  texts: [readFileSync(license, 'utf8').trim()],
-});

@@ -1,27 +1,22 @@
 // Node.js for each target, from the npm registry: the versions are in release/package.json, the hashes in release/package-lock.json.
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CACHE_DIR } from '../../scripts/lib/paths.mjs';
-import { npm, RELEASE, run } from './programs.mjs';
+import { RELEASE } from './programs.mjs';
+import { fetchPackage, lockedPackage } from './registry.mjs';
 
-const FOLDER = join(CACHE_DIR, 'release', 'node');
-
-const readJson = (name) => JSON.parse(readFileSync(join(RELEASE, name), 'utf8'));
-
-/** The pinned package of a target: { name, version, integrity }. `builder` is the Node.js that makes executables for other systems. */
+/**
+ * The pinned package of a target: { name, version, integrity }. `builder` is the Node.js that makes executables for other systems, and
+ * `server-<target>` the Node.js of an installed server.
+ */
 export function pinnedNode(target) {
-  const alias = readJson('node-versions.json')[target];
-  const entry = readJson('package-lock.json').packages[`node_modules/${alias}`];
-  if (!entry?.integrity) throw new Error(`release/package-lock.json has no hash for ${alias}`);
-  return { name: entry.name, version: entry.version, integrity: entry.integrity };
+  const alias = JSON.parse(readFileSync(join(RELEASE, 'node-versions.json'), 'utf8'))[target];
+  return lockedPackage(join(RELEASE, 'package-lock.json'), alias);
 }
 
 /** Downloads the Node.js of a target if the cache does not have it. Returns the paths of its binary and license, and its version. */
 export async function fetchNode(target) {
   const pinned = pinnedNode(target);
-  const folder = join(FOLDER, `${pinned.name}@${pinned.version}`);
-  if (!existsSync(folder)) await download(pinned, folder);
+  const folder = await fetchPackage(pinned);
   const binary = join(folder, 'bin', target.startsWith('win') ? 'node.exe' : 'node');
   return { binary, license: await licenseOf(folder, target), version: pinned.version };
 }
@@ -35,20 +30,10 @@ async function licenseOf(folder, target) {
   return (await fetchNode('builder')).license;
 }
 
-async function download({ name, version, integrity }, folder) {
-  mkdirSync(FOLDER, { recursive: true });
-  const unfinished = mkdtempSync(join(FOLDER, '.download-'));
-  try {
-    await npm(['pack', `${name}@${version}`, '--pack-destination', unfinished, '--prefer-offline'], {
-      cwd: unfinished,
-    });
-    const [file] = readdirSync(unfinished);
-    const tarball = join(unfinished, file);
-    const hash = createHash('sha512').update(readFileSync(tarball)).digest('base64');
-    if (`sha512-${hash}` !== integrity) throw new Error(`${name}@${version} does not match release/package-lock.json`);
-    await run('tar', ['-xzf', tarball, '-C', unfinished, '--exclude', 'package/include']);
-    if (!existsSync(folder)) renameSync(join(unfinished, 'package'), folder);
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true });
-  }
-}
+/** The license of Node.js also has the licenses of the libraries inside Node.js. */
+export const nodeNotice = ({ license, version }) => ({
+  name: 'Node.js',
+  version,
+  license: 'MIT',
+  texts: [readFileSync(license, 'utf8').trim()],
+});

@@ -1,6 +1,6 @@
 // Third-party notices: the packages whose code is in a bundle, the text of their licenses, and the licenses that we may ship.
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 
 /** A package under any other license fails the release: a person has to read that license first. */
@@ -27,15 +27,15 @@ const byText = (a, b) => (a < b ? -1 : 1);
 
 const LICENSE_FILE = /^(?:licen[cs]e|notice|copying)(?:[.-]|$)/i;
 
-/** Name, version, license and texts of the package in a folder. `more` are further files with license texts. */
+/** Name, version, license and texts of the package in a folder of the checkout or of the cache. `more` are further files with license texts. */
 export function readNotice(folder, more = []) {
-  const path = join(ROOT, folder);
-  const { name, version, license, author } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+  const path = resolve(ROOT, folder);
+  const { name, version, license, author } = JSON.parse(readFileSync(resolve(path, 'package.json'), 'utf8'));
   const files = [...readdirSync(path).filter((file) => LICENSE_FILE.test(file)), ...more];
   return {
     ...{ name, version, license },
     author: typeof author === 'object' ? author.name : author,
-    texts: files.sort(byText).map((file) => readFileSync(join(path, file), 'utf8').trim()),
+    texts: files.sort(byText).map((file) => readFileSync(resolve(path, file), 'utf8').trim()),
   };
 }
 

@@ -45,25 +45,34 @@ const README = {
   'hatchway-server': () => ({ path: 'README.md', text: read('release/readme/hatchway-server.md') }),
 };
 
-/** Makes the three tarballs in `<out>/npm`. Returns the notices of all packages inside. */
-export async function makeNpmPackages({ out, version, scope, say }) {
+/** Writes the files of a package into a folder, as an installation would. Returns its package.json and the notices of the packages inside. */
+export async function stagePackage(name, folder, scope) {
+  const inside = await CONTENTS[name](folder);
+  await checkLicenses(inside);
   const manifests = Object.fromEntries(
     ['.', ...workspaceDirs()].map((dir) => [dir, JSON.parse(read(`${dir}/package.json`))]),
   );
+  const manifest = manifestOf(name, { scope, manifests });
+  writeTexts(folder, { name, manifest, inside, scope });
+  // The mode of a file must not depend on the umask of the checkout.
+  for (const path of filesIn(folder)) chmodSync(join(folder, path), /(?:^|\/)bin\//.test(path) ? 0o755 : 0o644);
+  return { manifest, notices: inside };
+}
+
+/** Makes the three tarballs in `<out>/npm`. Returns the notices of all packages inside. */
+export async function makeNpmPackages({ out, version, scope, say }) {
   mkdirSync(join(out, 'npm'), { recursive: true });
   const notices = [];
   for (const { name } of PACKAGES) {
     await withFolder(async (work) => {
       const folder = join(work, 'staged');
       mkdirSync(folder);
-      const inside = await CONTENTS[name](folder);
-      await checkLicenses(inside);
-      notices.push(...inside);
-      const manifest = manifestOf(name, { scope, manifests });
-      writeTexts(folder, { name, manifest, inside, scope });
+      const staged = await stagePackage(name, folder, scope);
+      notices.push(...staged.notices);
       const tarball = await pack(folder, work);
-      if (tarball !== tarballName(manifest.name, version)) throw new Error(`npm has named the tarball ${tarball}`);
-      await checkTarball(work, { tarball, manifest });
+      if (tarball !== tarballName(staged.manifest.name, version))
+        throw new Error(`npm has named the tarball ${tarball}`);
+      await checkTarball(work, { tarball, manifest: staged.manifest });
       renameSync(join(work, tarball), join(out, 'npm', tarball));
       say(`npm/${tarball}`);
     });
@@ -86,8 +95,6 @@ function writeTexts(folder, { name, manifest, inside, scope }) {
 }
 
 async function pack(folder, destination) {
-  // The mode of a file in the tarball must not depend on the umask of the checkout.
-  for (const path of filesIn(folder)) chmodSync(join(folder, path), /(?:^|\/)bin\//.test(path) ? 0o755 : 0o644);
   const printed = await npm(['pack', folder, '--json', '--ignore-scripts', '--pack-destination', destination], {
     cwd: destination,
   });

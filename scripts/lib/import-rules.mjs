@@ -141,16 +141,18 @@ export const FOLDER_MAY_IMPORT = {
     // The program around the commands, loaded by the two entry files.
     'program.ts': ['process'],
     commands: [
-      ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process'],
+      ...['health', 'service', 'setup', 'run', 'parts', 'stack', 'console', 'backup', 'embedded-postgres', 'data-dir'],
+      'process',
       'bundle.ts',
     ],
-    setup: ['run'],
-    service: [],
+    setup: ['run', 'data-dir'],
+    service: ['data-dir'],
     health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
-    parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
-    stack: ['embedded-postgres', 'data-dir'],
+    parts: ['stack', 'backup', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
+    stack: ['backup', 'embedded-postgres', 'data-dir'],
+    backup: ['embedded-postgres', 'data-dir'],
     console: ['data-dir'],
     'embedded-postgres': [],
     'data-dir': [],

@@ -50,6 +50,7 @@ const caught = async (args: readonly string[]): Promise<Ended> => {
   const [
     { runCommand },
     { admin },
+    { backup },
     { certificates },
     { downloads },
     { edgeCredential },
@@ -58,6 +59,7 @@ const caught = async (args: readonly string[]): Promise<Ended> => {
   ] = await Promise.all([
     import('../../apps/server/src/program.ts'),
     import('../../apps/server/src/commands/admin.ts'),
+    import('../../apps/server/src/commands/backup-command.ts'),
     import('../../apps/server/src/commands/certificates.ts'),
     import('../../apps/server/src/commands/downloads.ts'),
     import('../../apps/server/src/commands/database-commands.ts'),
@@ -72,7 +74,7 @@ const caught = async (args: readonly string[]): Promise<Ended> => {
     return () => void (process[name].write = write);
   });
   try {
-    const commands = [admin, certificates, downloads, edgeCredential, oauthClient, signingKeys];
+    const commands = [admin, backup, certificates, downloads, edgeCredential, oauthClient, signingKeys];
     const code = await runCommand(commands, args);
     return { code, stdout: lines.stdout, stderr: lines.stderr };
   } finally {

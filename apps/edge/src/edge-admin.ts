@@ -70,6 +70,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
     journalQueue: () => backend.journalQueue,
     reserved: backend.reserved,
     restarts: deps.restarts ?? null,
+    backups: deps.backups ?? (() => null),
     platformSeries: platform === undefined ? null : platformSeriesReader(platform),
     sseConsumers: () => parts.feed.consumers,
     policy: policies.figures,

@@ -1,5 +1,6 @@
 // Interface of an edge: its dependencies and its public methods.
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
+import type { BackupFigures } from './admin/metrics-server.ts';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
 import type { StackPlatform } from './backend/choose-backend.ts';
@@ -31,6 +32,8 @@ export interface EdgeDeps {
   readonly platformAt?: PlatformAddress;
   /** Number of restarts per part of the stack. Undefined if the edge runs without a supervisor. */
   readonly restarts?: () => Readonly<Record<string, number>>;
+  /** Figures of the stack's backups. Null while backups are off. Undefined if the edge runs without a supervisor. */
+  readonly backups?: () => BackupFigures | null;
   /** Backend for tests. If undefined, the configuration and the `platform` field determine the backend. */
   readonly backend?: Backend;
   /** Alert rates that replace the default limits, for tests with more alerts or lower limits. */

@@ -5,6 +5,7 @@ export { checkSchema, migrate, migratePatiently, type SchemaCheck } from './db/m
 export { type MailNotice, SmtpTransport } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
 export { type ListedUser, listUsers, restore, setPlan, suspend } from './services/accounts/account-standing.ts';
+export { markRestored } from './services/accounts/mark-restored.ts';
 export { createUser, deleteUser, invite, sendPasswordReset } from './services/accounts/operator-accounts.ts';
 export { PasswordHasher } from './services/auth/password-hasher.ts';
 export { type ListedSigningKey, listSigningKeys, rotateSigningKeys } from './services/auth/signing-key-store.ts';

@@ -17,6 +17,7 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { edgeCredential, migrate } = await import('./commands/database-commands.ts');
   const { oauthClient } = await import('./commands/oauth-client.ts');
   const { signingKeys } = await import('./commands/signing-keys.ts');
+  const { backup } = await import('./commands/backup-command.ts');
   const { alert } = await import('./commands/alert-command.ts');
   const { certificates } = await import('./commands/certificates.ts');
   const { downloads } = await import('./commands/downloads.ts');
@@ -27,7 +28,7 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
     ['Run:', [stack, edge, platform, simulator]],
     ['Install:', [setup, service, health]],
     ['Accounts and apps:', [admin, oauthClient]],
-    ['Maintain:', [checkConfig, certificates, downloads, edgeCredential, signingKeys, migrate, alert]],
+    ['Maintain:', [checkConfig, backup, certificates, downloads, edgeCredential, signingKeys, migrate, alert]],
   ];
   return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };

@@ -36,6 +36,11 @@ export const CATALOGUE = {
   CONFIG_TLS_FILES: entry(500, false, 'cannot load the TLS certificate from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
   CONFIG_NO_ALERT_URL: entry(500, false, '`load_balancing.alert_webhook_url` is not set', 'Set the key to the URL that receives your alerts.'),
   CONFIG_API_URL_HOST: entry(500, false, "the certificate {file} does not cover {host}, the host in the URL of the edge's REST API (covered: {names})", 'Set `[server] api_url` to a host that the certificate covers, or use a certificate for {host}.'),
+  CONFIG_BACKUP: entry(500, false, '{reason}', 'Nothing was written.'),
+  CONFIG_RESTORE_UNFINISHED: entry(500, false, 'data directory {dir} holds an unfinished restore', 'Delete the directory, and run `tunnel-server backup restore` again.'),
+  BACKUP_RUNNING: entry(503, true, 'another backup is being taken (pid {pid})', 'Wait until the other backup has finished.'),
+  BACKUP_FAILED: entry(500, false, '{reason}', 'Fix the problem reported above. Earlier backups are unchanged.'),
+  RESTORE_FAILED: entry(500, false, '{reason}', 'The new data directory is empty again. Fix the problem reported above, and run the restore again.'),
 
   // --- authentication at the control plane and the REST API of the edge ---
   AUTH_TOKEN_INVALID: entry(401, false, 'invalid API key', 'Check the API key in --token-file, TUNNEL_API_KEY or `auth_token`. If the key was revoked, create a new one.'),

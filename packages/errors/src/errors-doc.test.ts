@@ -7,7 +7,7 @@ const FILE = new URL('../../../docs/errors.md', import.meta.url);
 
 /** Headings in the order of the catalogue. A code belongs to the first family with a matching prefix. */
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
-  { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER'] },
+  { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER', 'BACKUP', 'RESTORE'] },
   { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE', 'CERTIFICATES', 'LOCAL_CA'] },
   { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT', 'SIGN_UP', 'PASSWORD'] },
   { title: 'Control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },

@@ -1,4 +1,5 @@
-// The single executables for Linux, in a root file system with nothing but glibc and the C++ library: npm run try:executables
+// What people install, where nothing else is installed: the single executables for Linux in a root file system with glibc and the C++ library,
+// and the npm tarball in one that also has Node.js: npm run try:executables
 // The files and helper programs come from Debian packages, unpacked into .cache and not installed. Where a helper is missing, one line says so.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -6,11 +7,13 @@ import { join } from 'node:path';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 import { missingPrograms, unpackPrograms, unpackRoot } from '../lib/debian.mjs';
 import { runScript } from '../lib/script.mjs';
+import { tryTarball } from './lib/tarball.mjs';
 import { writeWrapper } from './lib/wrapper.mjs';
 
 const USAGE = `usage: npm run try:executables [-- --quick]
 Makes the executables for linux-x64 and linux-arm64. Runs every command of the first in an empty root file system (bubblewrap), and the system
-tests with real executables; a few commands of the second under qemu. --quick: only the commands. Ten minutes on two cores.`;
+tests with real executables; a few commands of the second under qemu. Installs the npm tarball from a server in a root file system with
+Node.js, and opens a tunnel. --quick: without the system tests. Ten minutes on two cores.`;
 
 const OUT = join(CACHE_DIR, 'executables', 'release');
 const LIBRARIES = ['libc6', 'libgcc-s1', 'libstdc++6'];
@@ -45,16 +48,17 @@ async function main({ values, say, check }) {
   const made = run(process.execPath, [
     'release/release.mjs',
     '--only',
-    'executables',
+    'npm,executables',
     '--targets',
     targets,
     '--out',
     OUT,
   ]);
-  if (!made) throw new Error('the executables could not be made');
+  if (!made) throw new Error('the release could not be made');
   const file = (target) => join(OUT, 'executables', `tunnel-${target}`);
   const { files } = JSON.parse(readFileSync(join(OUT, 'manifest.json'), 'utf8'));
-  for (const { path, bytes } of files.slice(1)) say(`${path}: ${Math.round(bytes / 1e6)} MB`);
+  for (const { path, bytes } of files.filter((one) => one.path.startsWith('executables/')))
+    say(`${path}: ${Math.round(bytes / 1e6)} MB`);
 
   const bundle = versionSeconds(process.execPath, [join(ROOT, 'apps/cli/dist/tunnel.js')]);
   const single = versionSeconds(file('linux-x64'), []);
@@ -75,6 +79,8 @@ async function main({ values, say, check }) {
   });
   const some = ['tests/system/commands.long.test.ts', '-t', 'prints the version|> http$|doctor'];
   check(vitest(some, emulated), 'linux-arm64: version, http and doctor under qemu');
+
+  await tryTarball({ release: OUT, libraries: LIBRARIES, say, check });
 
   if (!values.quick) check(vitest(PROGRAM_TESTS, file('linux-x64')), 'linux-x64: system tests with real executables');
   return `${single.toFixed(3)} s for --version`;

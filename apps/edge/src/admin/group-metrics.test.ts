@@ -39,6 +39,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     journalQueue: () => undefined,
     reserved: { countOf: () => 0 },
     restarts: null,
+    backups: () => null,
     platformSeries: null,
     certificates: { acmeCertificates: null, files: () => null, now: () => 0 },
     sseConsumers: () => 0,

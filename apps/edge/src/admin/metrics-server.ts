@@ -99,6 +99,8 @@ export interface EdgeFigures {
   readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** Returns the number of restarts per part of the stack. Null if the edge runs without a supervisor. */
   readonly restarts: (() => Readonly<Record<string, number>>) | null;
+  /** Returns figures of the stack's backups. Null while backups are off; the metrics then have no values. */
+  readonly backups: () => BackupFigures | null;
   /** Fetches the metrics text of the platform in the same stack; empty if the platform does not respond. Null without such a platform. */
   readonly platformSeries: (() => Promise<string>) | null;
   readonly policy: PolicyFigures;
@@ -110,6 +112,16 @@ export interface EdgeFigures {
     /** Number of alerts not sent, by reason. */
     readonly droppedAlerts: Readonly<Record<string, number>>;
   } | null;
+}
+
+/** Figures of the backups that the parent process of a stack takes. */
+export interface BackupFigures {
+  /** Unix time in seconds at which the newest backup was finished; 0 if there is none. */
+  readonly lastSuccessSecs: number;
+  /** Number of failed backups. */
+  readonly failures: number;
+  /** Number of failed attempts to archive a segment of the database's log. */
+  readonly archiveFailures: number;
 }
 
 /** Number of alerts, by destination and outcome. */
@@ -142,6 +154,7 @@ export class EdgeMetrics {
     const build = { labels: { version: figures.version, node: process.versions.node }, value: 1 };
     metrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
     addRestartSeries(metrics, figures);
+    addBackupSeries(metrics, figures);
     this.#readCertificates = addCertificateSeries(metrics, figures.certificates);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
@@ -266,6 +279,31 @@ const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
 };
 
 /** Adds restart counts. The supervisor provides the counts, because the supervisor survives the crash of a part. */
+const addBackupSeries = (metrics: Metrics, { backups }: EdgeFigures): void => {
+  const series = (pick: (figures: BackupFigures) => number) => () => {
+    const figures = backups();
+    return figures === null ? [] : [{ labels: {}, value: pick(figures) }];
+  };
+  metrics.seriesOf(
+    'tunnel_backup_last_success_timestamp_seconds',
+    'Unix time at which the newest backup was finished; 0 if there is none',
+    'gauge',
+    series(({ lastSuccessSecs }) => lastSuccessSecs),
+  );
+  metrics.seriesOf(
+    'tunnel_backup_failures_total',
+    'Scheduled backups that failed',
+    'counter',
+    series(({ failures }) => failures),
+  );
+  metrics.seriesOf(
+    'tunnel_wal_archive_failures_total',
+    "Failed attempts to archive a segment of the database's log",
+    'counter',
+    series(({ archiveFailures }) => archiveFailures),
+  );
+};
+
 const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
   if (restarts === null) return;
   metrics.seriesOf('tunnel_restarts_total', 'Restarts of server processes after a crash', 'counter', () =>

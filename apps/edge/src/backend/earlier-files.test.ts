@@ -33,7 +33,7 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
       const name = 'journal-000000000002.jsonl';
       writeFileSync(join(path, name), EARLIER.JOURNAL + half);
       const options = { folder: path, logger: quiet, newId: () => 'jrn_new', batch: { records: 100, bytes: 1 << 20 } };
-      const journal = new Journal({ ...options, tailBytes: 1 << 20, queueBytes: 1 << 20 });
+      const journal = new Journal({ ...options, tailBytes: 1 << 20, queueBytes: 1 << 20, sentBytes: 1 << 20 });
       await journal.start();
       await journal.seal();
       expect(journal.batch).toMatchObject({

@@ -80,7 +80,9 @@ export class JournalDelivery {
     const { journalId, first } = batch;
     const fields = { journal_id: journalId, first, last_record: last };
     if (last < first - 1) {
-      logger.error(fields, 'the platform lost records; remaining records are sent under a new journal id');
+      const missing = await journal.sendAgain(journalId, last + 1, first - 1);
+      if (missing === 0) return logger.warn(fields, 'the platform lost records; sending them again');
+      logger.error({ ...fields, missing }, 'the platform lost records; the rest is sent under a new journal id');
       return journal.renumber(journalId);
     }
     if (last < first) throw new LinkFailure('refused', 'the platform stored no record of a batch and reported no gap');

@@ -34,6 +34,11 @@ const JOURNAL_QUEUE_BYTES = 8 * 1024 * 1024;
  * @limit operator: Usage records waiting for the platform | new tunnels are rejected until the platform is back
  */
 export const JOURNAL_RECORDS_MAX = 100_000;
+/**
+ * Maximum bytes of delivered usage records that are kept for a platform that was restored from a backup: about 100,000 records.
+ * @limit operator: Delivered usage records kept by an edge, in bytes | after a restore of the platform, usage from before the oldest kept record is missing
+ */
+const JOURNAL_SENT_BYTES = 16 * 1024 * 1024;
 /** Minimum time for which the counters of a closed tunnel are watched. Watching continues until the last connection has closed. */
 const USAGE_AFTER_END_MS = 60_000;
 
@@ -73,6 +78,7 @@ export class UsageLog {
       batch: { records: JOURNAL_BATCH_RECORDS, bytes: JOURNAL_BATCH_BYTES },
       tailBytes: JOURNAL_TAIL_BYTES,
       queueBytes: JOURNAL_QUEUE_BYTES,
+      sentBytes: JOURNAL_SENT_BYTES,
     });
     const everyMs = JOURNAL_DELIVER_MS;
     this.#delivery = new JournalDelivery({ clock, logger, journal: this.#journal, link, runId, everyMs });

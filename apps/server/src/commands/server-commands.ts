@@ -14,6 +14,7 @@ import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../process/problem-re
 import { checkAcmeSettings } from '../run/acme-settings.ts';
 import { type RunDeps, runServer } from '../run/run-server.ts';
 import {
+  backupFindings,
   configFileOf,
   JSON_OPTION,
   type JsonFlags,
@@ -31,7 +32,7 @@ interface PartFlags extends ServerFlags {
 const supervised = (): Option => new Option('--supervised', 'Run as a part of a stack').hideHelp();
 
 const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
-  const config = loadConfig(flags, process.env);
+  const config = loadConfig(flags, process.env, part === 'platform' ? { findings: backupFindings } : {});
   return runServer(part, config, thisProcess(), { make: (deps) => new ServerParts(part, config, deps) });
 };
 

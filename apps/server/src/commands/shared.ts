@@ -1,6 +1,7 @@
 // Code shared by the commands of tunnel-server: common flags, loading of the configuration, and tables for terminal output.
-import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/config/server';
+import { findServerFile, loadServerConfig, type ServerConfig, type ServerConfigSources } from '@tunnel/config/server';
 import { Command } from 'commander';
+import { backupDirProblem } from '../backup/settings.ts';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
 
 export interface ServerFlags {
@@ -34,18 +35,27 @@ export const configFileOf = ({ config, dataDir }: ServerFlags, env: NodeJS.Proce
 export const loadConfig = (
   flags: ServerFlags,
   env: NodeJS.ProcessEnv,
-  { defaults = {}, overrides = {} }: { readonly defaults?: object; readonly overrides?: object } = {},
+  { defaults = {}, overrides = {}, ...checks }: Omit<ServerConfigSources, 'env' | 'file'> = {},
 ): ServerConfig =>
   loadServerConfig({
     env,
     defaults,
+    ...checks,
     file: configFileOf(flags, env),
     overrides: { ...overrides, ...(flags.dataDir === undefined ? {} : { data_dir: flags.dataDir }) },
   });
 
 /** Loads the configuration of `tunnel-server stack`, which has additional defaults if there is no config file. */
-export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv, overrides: object = {}): ServerConfig =>
-  loadConfig(flags, env, { defaults: configFileOf(flags, env) === undefined ? STACK_DEFAULTS : {}, overrides });
+export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv, overrides: object = {}): ServerConfig => {
+  const defaults = configFileOf(flags, env) === undefined ? STACK_DEFAULTS : {};
+  return loadConfig(flags, env, { defaults, overrides, findings: backupFindings });
+};
+
+/** Checks the folder of the backups, for servers that run the database. Other commands work without the folder. */
+export const backupFindings = (config: ServerConfig) => {
+  const expected = backupDirProblem(config);
+  return expected === null ? [] : [{ path: ['backup', 'dir'], expected }];
+};
 
 /** Formats rows as a text table with aligned columns. */
 export const tableText = (head: readonly string[], rows: readonly (readonly string[])[]): string => {

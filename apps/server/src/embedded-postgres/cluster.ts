@@ -9,7 +9,7 @@ import { type Programs, runProgram } from './programs.ts';
 import { giveTo } from './run-as.ts';
 
 /** Major version of the included PostgreSQL packages, which cannot open a cluster of a different major version. */
-const MAJOR_VERSION = '18';
+export const MAJOR_VERSION = '18';
 
 // The built-in locale provider sorts the same way on every system, regardless of the installed locales.
 const INIT_ARGS = [
@@ -55,7 +55,7 @@ const makeCluster = async (files: PostgresFiles, programs: Programs, password: S
   const run = (args: readonly string[]): Promise<void> =>
     runProgram(programs, initdb, args, { input: '', timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
   await run([...at, ...INIT_ARGS]);
-  await runStatements(programs, unfinished, firstStatements(password), ['fsync=off']);
+  await runStatements(programs, unfinished, { statements: firstStatements(password), settings: ['fsync=off'] });
   markPassword(join(unfinished, PASSWORD_MARK), programs, password);
   // A single sync at the end replaces a sync per file, which would take up to a minute on a busy disk.
   await run([...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);

@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
-import { givePassword } from './access.ts';
+import { givePassword, grantBackups } from './access.ts';
 import { removeSocketLock, writeConnection } from './connection.ts';
 import { closeInstallation, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
+import { prepareLogMode } from './log-mode.ts';
 import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
 import { ServerProcess, stopOrphan } from './server-process.ts';
 
@@ -13,6 +14,15 @@ export interface EmbeddedPostgresOptions extends InstallationOptions {
   readonly clock: Clock;
   /** Called when the database server ended unexpectedly. The server is restarted automatically. */
   readonly onDied?: () => void;
+  /** Recovers a restored cluster. Password and permissions are set at the next start, because they need a cluster without a recovery. */
+  readonly recovery?: Recovery;
+}
+
+export interface Recovery {
+  /** Time limit for the recovery, which can replay days of log. */
+  readonly timeoutMs: number;
+  /** Called with each line of PostgreSQL's log. */
+  readonly onLine: (line: string) => void;
 }
 
 // States: idle -> starting -> running <-> restarting. From each of them, stop() leads over stopping to idle.
@@ -112,14 +122,19 @@ export class EmbeddedPostgres {
     }
   }
 
-  async #launch({ programs, args, files, socketFolder, password, url }: Installation): Promise<void> {
+  async #launch({ programs, args, files, socketFolder, password, log, url }: Installation): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
     if (this.#isStopping()) throw new Error('stopped during startup');
-    // The password is set only now, because single-user mode needs exclusive access to the cluster.
-    await givePassword(files, programs, password);
+    prepareLogMode(files, log, programs.user);
+    const { recovery } = this.#options;
+    // The password and the permissions are set only now, because single-user mode needs exclusive access to the cluster.
+    if (recovery === undefined) {
+      await givePassword(files, programs, password, log);
+      await grantBackups(files, programs, log);
+    }
     if (this.#isStopping()) throw new Error('stopped during startup');
     removeSocketLock(socketFolder);
-    const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock });
+    const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock, ...recovery });
     this.#server = server;
     this.#watchdog?.dismiss();
     this.#watchdog = server.pid === undefined ? undefined : watchOver(server.pid, files.cluster);

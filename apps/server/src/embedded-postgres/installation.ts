@@ -7,6 +7,7 @@ import { type FileLock, lockHolder, type Secret, takeLock } from '@tunnel/runtim
 import { ensurePassword, writeAccessRules } from './access.ts';
 import { openCluster } from './cluster.ts';
 import { closeSocketFolder, openSocketFolder, removeConnection, socketUrl } from './connection.ts';
+import { type LogMode, lastLogMode, logSettings } from './log-mode.ts';
 import { type PostgresFiles, postgresFiles } from './postgres-files.ts';
 import { findPackage, openBinaries, type Programs } from './programs.ts';
 import { chooseRunAs, giveTo } from './run-as.ts';
@@ -21,6 +22,8 @@ export interface InstallationOptions {
   readonly packageDir?: string;
   /** PostgreSQL settings that override the built-in settings. */
   readonly settings?: PostgresSettings;
+  /** How the log is written. Default: as since the last start, for programs that only visit the database. */
+  readonly log?: LogMode;
 }
 
 export interface Installation {
@@ -31,6 +34,7 @@ export interface Installation {
   /** Command-line arguments of the database server. */
   readonly args: readonly string[];
   readonly socketFolder: string;
+  readonly log: LogMode;
   /** Password of the database role in `url`. */
   readonly password: Secret;
   readonly url: Secret;
@@ -56,8 +60,9 @@ export const openInstallation = async (options: InstallationOptions): Promise<In
     giveTo(files.cluster, programs.user);
     const socketFolder = openSocketFolder(files.run, programs.user);
     // The cluster comes first in the arguments, because a running server is recognized by it in the list of processes.
-    const args = ['-D', files.cluster, ...settingArgs(files, socketFolder, settings)];
-    return { lock, files, programs, args, socketFolder, password, url: socketUrl(socketFolder, password) };
+    const log = options.log ?? lastLogMode(files);
+    const args = ['-D', files.cluster, ...settingArgs(files, socketFolder, { ...logSettings(log), ...settings })];
+    return { lock, files, programs, args, socketFolder, log, password, url: socketUrl(socketFolder, password) };
   } catch (error) {
     lock.release();
     throw error;
@@ -105,7 +110,6 @@ const SETTINGS: PostgresSettings = {
   jit: 'off',
   // Replication is not used, so its processes are turned off.
   max_wal_senders: '0',
-  wal_level: 'minimal',
   max_logical_replication_workers: '0',
   timezone: 'UTC',
   log_timezone: 'UTC',

@@ -21,9 +21,18 @@ export interface PostgresFiles {
   readonly passwordMark: string;
   /** File with the access rules (pg_hba.conf). */
   readonly access: string;
+  /** Folder with finished segments of the log on their way to the archive. Exists only while the log is archived. */
+  readonly spool: string;
+  /** File with the way in which the log was written since the last start. Stored in the cluster. */
+  readonly logMode: string;
+  /** File with the functions that the role can call for backups. Stored in the cluster. */
+  readonly grantsMark: string;
 }
 
 export const PASSWORD_MARK = 'tunnel-password.sha256';
+export const LOG_MODE_MARK = 'tunnel-log-mode';
+/** Folder in the cluster for finished segments of the log on their way to the archive. */
+export const SPOOL = 'tunnel-spool';
 
 export const postgresFiles = (dataDir: string): PostgresFiles => {
   const cluster = join(dataDir, 'postgres');
@@ -39,6 +48,9 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
     password: join(support, 'password'),
     passwordMark: join(cluster, PASSWORD_MARK),
     access: join(support, 'pg_hba.conf'),
+    spool: join(cluster, SPOOL),
+    logMode: join(cluster, LOG_MODE_MARK),
+    grantsMark: join(cluster, 'tunnel-backup-grants'),
   };
 };
 

@@ -25,6 +25,10 @@ interface ServerProcessOptions {
   readonly args: readonly string[];
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Time limit for the start. */
+  readonly timeoutMs?: number;
+  /** Called with each line of the server's log. */
+  readonly onLine?: (line: string) => void;
 }
 
 export class ServerProcess {
@@ -34,13 +38,17 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #timeoutMs: number;
+  readonly #onLine: (line: string) => void;
   readonly #lines: string[] = [];
   /** Resolves when the server's output has been read completely. */
   readonly #saidAll: Promise<void>;
   #onReady: () => void = () => {};
   #stopping = false;
 
-  constructor({ programs, args, logger, clock }: ServerProcessOptions) {
+  constructor({ programs, args, logger, clock, ...more }: ServerProcessOptions) {
+    this.#timeoutMs = more.timeoutMs ?? POSTGRES_BOUNDS.START_TIMEOUT_MS;
+    this.#onLine = more.onLine ?? (() => {});
     this.#clock = clock;
     this.#logger = logger;
     this.#child = spawnAs(programs, programs.binaries.postgres, args, ['ignore', 'ignore', 'pipe']);
@@ -69,7 +77,7 @@ export class ServerProcess {
       this.#onReady = () => resolve('ready');
     });
     const ended = this.ended.then(() => 'ended' as const);
-    const outcome = await this.#within(Promise.race([ready, ended]), POSTGRES_BOUNDS.START_TIMEOUT_MS);
+    const outcome = await this.#within(Promise.race([ready, ended]), this.#timeoutMs);
     if (outcome === 'ready') return;
     if (outcome === 'late') await this.stop();
     // The exit event can arrive before the last lines of output. The wait is limited, because a child process of the server can keep the
@@ -95,6 +103,7 @@ export class ServerProcess {
     // A different program has sent SIGTERM. A server without new connections is worse than a server that ends now and is restarted.
     if (line.includes(WAITS_FOR_US) && !this.#stopping) this.#child.kill('SIGINT');
     const short = line.slice(0, POSTGRES_BOUNDS.LOG_LINE_CHARS);
+    this.#onLine(short);
     this.#lines.push(short);
     if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
     // While stopping, the server reports every closed connection, so these lines are not warnings.

@@ -3,6 +3,7 @@
 // process of the group and only the parent handles them.
 import { join } from 'node:path';
 import { loadServerConfig } from '@tunnel/config/server';
+import type { BackupFigures } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
 import { type Clock, createLogger, type FileLock, type Logger, lockHolder, Secret, takeLock } from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
@@ -37,9 +38,11 @@ export const runPart = async (part: PartName, host: ServerHost): Promise<number>
   const start = await parent.start;
   let edgeUrl: string | null = null;
   let restarts: Readonly<Record<string, number>> = {};
+  let backups: BackupFigures | null = null;
   parent.onMessage = (message) => {
     if (message.kind === 'edge-at') edgeUrl = message.url;
     if (message.kind === 'restarts') restarts = message.restarts;
+    if (message.kind === 'backups') backups = message.figures;
   };
   const config = loadServerConfig({ env: {}, overrides: start.settings });
   const parts = new ServerParts(part, config, {
@@ -59,6 +62,7 @@ export const runPart = async (part: PartName, host: ServerHost): Promise<number>
       platformAt: start.platformAt,
       edgeUrl: () => edgeUrl,
       restarts: () => restarts,
+      backups: () => backups,
     },
   });
   const counters = (): Record<string, number> => ({ ...processCounters(), ...parts.counters });

@@ -3,10 +3,11 @@
 // process runs the part.
 import { join } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
-import type { Edge, EdgeDeps } from '@tunnel/edge';
+import type { BackupFigures, Edge, EdgeDeps } from '@tunnel/edge';
 import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunnel/platform';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
+import type { Backups } from '../backup/backups.ts';
 import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
@@ -25,6 +26,8 @@ export interface StackLinks {
   readonly platformAt: { readonly host: string; readonly port: number } | null;
   readonly edgeUrl: () => string | null;
   readonly restarts: () => Readonly<Record<string, number>>;
+  /** Figures of the backups. Null while backups are off. */
+  readonly backups: () => BackupFigures | null;
 }
 
 export interface PartsOptions {
@@ -53,6 +56,8 @@ export class ServerParts {
   readonly #options: PartsOptions;
   readonly #kind: ServerKind;
   #postgres: EmbeddedPostgres | null = null;
+  /** Backups of the embedded database, if this process runs the database. */
+  #backups: Backups | null = null;
   #simulator: Simulator | null = null;
   #platform: Platform | null = null;
   #edge: Edge | null = null;
@@ -86,6 +91,11 @@ export class ServerParts {
     };
   }
 
+  /** Lines about backups for the operator, when the parts have started. */
+  get backupLines(): readonly string[] {
+    return this.#backups?.startLines ?? [];
+  }
+
   /** Load figures of the edge, read after a crash. Empty if a broken edge cannot report the figures. */
   get counters(): Readonly<Record<string, number>> {
     try {
@@ -112,7 +122,9 @@ export class ServerParts {
     await this.#edge?.stop({ drainMs });
     await this.#platform?.stop();
     await this.#simulator?.stop();
+    await this.#backups?.stopSchedule();
     await this.#postgres?.stop();
+    await this.#backups?.stopArchive();
   }
 
   /** Stops the parts without a drain. The database receives a stop request and shuts down in the background. */
@@ -124,15 +136,20 @@ export class ServerParts {
   }
 
   async #findDatabase(): Promise<Secret> {
-    const { database } = this.#config;
-    const { dataDir, logger, clock, onMakingDatabase, stack } = this.#options;
+    const { database, backup: settings } = this.#config;
+    const { dataDir, logger, clock, version, onMakingDatabase, stack } = this.#options;
     if (stack !== undefined) return stack.databaseUrl;
     if (database.url.reveal() !== '') return database.url;
     const { EmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.ts');
-    const postgres = new EmbeddedPostgres({ dataDir, logger, clock });
+    const { Backups } = await import('../backup/backups.ts');
+    const backups = new Backups({ settings, dataDir, version, clock, logger, onFigures: () => {} });
+    const postgres = new EmbeddedPostgres({ dataDir, logger, clock, log: backups.logMode });
     this.#postgres = postgres;
     onMakingDatabase();
-    return (await postgres.start()).url;
+    const { url } = await postgres.start();
+    this.#backups = backups;
+    await backups.start(url);
+    return url;
   }
 
   /** Starts the payment simulator, before the platform, because the platform calls the simulator and receives webhooks from it. */
@@ -193,6 +210,7 @@ export class ServerParts {
         : {
             platform: { url: stack.platformUrl, credential: stack.edgeCredential },
             restarts: stack.restarts,
+            backups: stack.backups,
             ...platformAtOf(stack),
           }),
     });

@@ -64,6 +64,8 @@ interface Running {
   stop(options: { readonly drainMs: number }): Promise<void>;
   stopNow(): void;
   readonly reach: Reach;
+  /** Lines about backups for the operator. */
+  readonly backupLines: readonly string[];
   readonly simulator?: ServerParts['simulator'];
   readonly counters?: Readonly<Record<string, number>>;
 }
@@ -107,7 +109,7 @@ export const runServer = async (
     if (!(await startParts(running, stop))) return EXIT_OK;
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
-    const facts = readyFacts(kind, config, { run, dataDir, host, notes });
+    const facts = readyFacts(kind, config, { run, dataDir, host, notes: [...notes, ...running.backupLines] });
     const ready = brief ? briefText(facts) : readyText(facts);
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : ready);
     isStarting = false;

@@ -1,6 +1,7 @@
 // Messages between the stack's parent process and its parts, sent over the IPC channel.
 
 import { type ServerConfig } from '@tunnel/config/server';
+import type { BackupFigures } from '@tunnel/edge';
 import type { FaultValues } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import type { CrashError } from '../data-dir/crash-reports.ts';
@@ -43,7 +44,9 @@ export type ToPart =
   /** To the platform: URL of the edge's REST API. Null if the edge is not running. */
   | { readonly kind: 'edge-at'; readonly url: string | null }
   /** To the edge: number of restarts per part, for the edge's metrics. */
-  | { readonly kind: 'restarts'; readonly restarts: Readonly<Record<string, number>> };
+  | { readonly kind: 'restarts'; readonly restarts: Readonly<Record<string, number>> }
+  /** To the edge: figures of the backups, for the edge's metrics. Not sent while backups are off. */
+  | { readonly kind: 'backups'; readonly figures: BackupFigures };
 
 /** Addresses of a running part. A value is null if the part has no such address. */
 export interface PartReady {

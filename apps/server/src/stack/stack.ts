@@ -2,7 +2,9 @@
 // loads no code of the parts, so that it stays small and a crash of a part cannot affect it.
 
 import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
+import type { BackupFigures } from '@tunnel/edge';
 import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
+import { Backups } from '../backup/backups.ts';
 import { writeCrash } from '../data-dir/crash-reports.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
@@ -38,6 +40,9 @@ export class Stack {
   readonly #edge: SupervisedPart;
   readonly #restarts: Record<PartName | 'database', number> = { edge: 0, platform: 0, database: 0 };
   #postgres: EmbeddedPostgres | null = null;
+  /** Backups of the embedded database. Null with an external database. */
+  #backups: Backups | null = null;
+  #backupFigures: BackupFigures | null = null;
   #databaseUrl = new Secret('');
   #databaseSince = 0;
   /** Addresses of the parts when they last became ready. A restarted part uses the same addresses. */
@@ -55,6 +60,7 @@ export class Stack {
       this.#edgeAt = edge;
       this.#tellWhereEdgeIs();
       this.#tellRestarts();
+      this.#tellBackups();
     });
   }
 
@@ -62,6 +68,11 @@ export class Stack {
   get reach(): Reach {
     const { api = null, simulatorUrl = null, dns = null } = this.#platformAt ?? {};
     return { platform: api, edge: this.#edgeAt, simulatorUrl, dns };
+  }
+
+  /** Lines about backups for the operator, when the stack has started. */
+  get backupLines(): readonly string[] {
+    return this.#backups?.startLines ?? [];
   }
 
   /** Starts the stack. Rejects with a single fault, after stopping every part that has started. */
@@ -80,13 +91,15 @@ export class Stack {
   }
 
   /**
-   * Stops the stack. The edge drains while the platform is still running to receive its reports. The database stops last, after the final
-   * flush.
+   * Stops the stack. The edge drains while the platform is still running to receive its reports. The database stops after the final
+   * flush, and hands over the last segment of its log, which is archived at the very end.
    */
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     await this.#edge.stop({ drainMs });
     await this.#platform.stop({ drainMs: 0 });
+    await this.#backups?.stopSchedule();
     await this.#postgres?.stop();
+    await this.#backups?.stopArchive();
   }
 
   /** Stops the stack without a drain. The database receives a stop request and shuts down in the background. */
@@ -131,11 +144,21 @@ export class Stack {
   async #findDatabase(): Promise<Secret> {
     const { url } = this.#config.database;
     if (url.reveal() !== '') return url;
-    const { dataDir, logger, clock, onMakingDatabase } = this.#options;
-    this.#postgres = new EmbeddedPostgres({ dataDir, logger, clock, onDied: () => this.#databaseDied() });
+    const { dataDir, logger, clock, version, onMakingDatabase } = this.#options;
+    const backups = new Backups({
+      ...{ settings: this.#config.backup, dataDir, version, clock, logger },
+      onFigures: (figures) => {
+        this.#backupFigures = figures;
+        this.#tellBackups();
+      },
+    });
+    const log = backups.logMode;
+    this.#postgres = new EmbeddedPostgres({ dataDir, logger, clock, log, onDied: () => this.#databaseDied() });
     onMakingDatabase();
     const started = await this.#postgres.start();
     this.#databaseSince = clock.monotonic();
+    this.#backups = backups;
+    await backups.start(started.url);
     return started.url;
   }
 
@@ -166,6 +189,10 @@ export class Stack {
 
   #tellRestarts(): void {
     this.#edge.tell({ kind: 'restarts', restarts: this.#restarts });
+  }
+
+  #tellBackups(): void {
+    if (this.#backupFigures !== null) this.#edge.tell({ kind: 'backups', figures: this.#backupFigures });
   }
 }
 

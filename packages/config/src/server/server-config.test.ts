@@ -108,6 +108,34 @@ describe('the loaded server config', () => {
   });
 });
 
+describe('the URL of the mail server', () => {
+  const load = (smtp_url: string) => loadServerConfig({ env: {}, overrides: { platform: { mail: { smtp_url } } } });
+
+  test.each([
+    'smtp://mail.test',
+    'smtps://mail.test:465/',
+    'smtp://[::1]:25',
+    'smtp://user:p%40ss%2F%23@mail.test:587?tls.servername=mx.test',
+    'smtp://user:p@ss:100%@mail.test:587',
+    '',
+  ])('is accepted: %s', (url) => {
+    expect(load(url).platform.mail.smtp_url.reveal()).toBe(url);
+  });
+
+  test.each([
+    ...['http://mail.test', 'smtp://', 'smtp://?x', 'smtp://user@', 'smtp://mail.test:99999', 'smtp://:587'],
+    ...['smtp://user:12/34@mail.test', 'smtp://user:12?34@mail.test', 'smtp://user:12#34@mail.test'],
+    ...[
+      'smtp://user:a/b@mail.test',
+      'smtp://user:a#b@mail.test',
+      'smtp://us\ner:pw@mail.test',
+      'smtp://u:p\u007f@m.test',
+    ],
+  ])('is refused if it names no host, or if the password would end the host: %j', (url) => {
+    expect(() => load(url)).toThrow(/must be empty or a URL such as smtp:.*%2F.*, got a string/);
+  });
+});
+
 describe('an invalid source', () => {
   test('is named with the reason if its file cannot be read', async () => {
     const directory = await temporaryDirectory();

@@ -1,7 +1,7 @@
 // Merges server.toml, the environment and flags over the defaults into one checked and frozen value.
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { join } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { envLayer } from '../layers/env-layer.ts';
 import { tomlLayer } from '../layers/file-layers.ts';
@@ -27,6 +27,8 @@ export interface ServerConfigSources {
   readonly defaults?: object;
   /** Config values above all other layers: the flags of the command line. */
   readonly overrides?: object;
+  /** Additional checks, for example of folders that a command is going to use. */
+  readonly findings?: (config: ServerConfig) => readonly Finding[];
 }
 
 /** Loads and checks the configuration of a server. Throws a `ConfigProblem` for the first mistake. */
@@ -42,7 +44,7 @@ export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => 
   const parsed = serverFileSchema.safeParse(source.merged);
   if (!parsed.success) throw refuseIssues(source, parsed.error.issues);
   const config = deepFreeze(withDefaults(parsed.data));
-  const [finding] = serverFindings(config);
+  const [finding] = [...serverFindings(config), ...(sources.findings?.(config) ?? [])];
   if (finding !== undefined) throw refuseFinding(source, finding);
   return config;
 };
@@ -84,6 +86,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...domainFindings(config),
   ...loginFindings(config),
   ...clearTextFindings(config),
+  ...backupFindings(config),
 ];
 
 const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
@@ -193,3 +196,17 @@ const loginFindings = ({ policy }: ServerConfig): Finding[] =>
       },
     ];
   });
+
+/** Checks `backup.dir`. Only the embedded database is backed up, and never into the data directory. */
+const backupFindings = ({ backup, data_dir, database }: ServerConfig): Finding[] => {
+  if (backup.dir === '') return [];
+  const path = ['backup', 'dir'];
+  if (database.url.reveal() !== '') {
+    const expected = 'empty when `database.url` is set: only the embedded database is backed up (docs/backup.md)';
+    return [{ path, expected }];
+  }
+  const below = relative(resolve(data_dir), resolve(backup.dir));
+  const isInside = below === '' || !(below === '..' || below.startsWith(`..${sep}`));
+  if (!isInside) return [];
+  return [{ path, expected: 'outside of `data_dir`, because a backup has to survive the loss of that folder' }];
+};

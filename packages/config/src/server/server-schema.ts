@@ -7,6 +7,7 @@ import * as z from 'zod';
 import {
   addressList,
   type DeepReadonly,
+  hasIntendedHost,
   plainUrl,
   portRange,
   printableName,
@@ -258,6 +259,27 @@ const policySchema = section({
     .default([]),
 });
 
+// [backup]: backups of the embedded database and of the data directory.
+
+const MOST_BACKUPS = 10_000;
+/** Smallest limit on the unarchived log: two segments of 16 MiB, because a single one is usually waiting. */
+const LEAST_WAL_BYTES = 32 * 1024 * 1024;
+const MOST_WAL_BYTES = 2 ** 50;
+
+const backupSchema = section({
+  /** Folder of the backups. Empty: no backups. */
+  dir: text().default(''),
+  every_hours: wholeNumber(0, MOST_HOURS).default(24),
+  /** @limit operator: Backups kept | the oldest backup is deleted, and the log that only that backup needs */
+  keep: wholeNumber(1, MOST_BACKUPS).default(7),
+  /** Whether the write-ahead log is archived, so that any moment can be restored. */
+  wal: flag().default(true),
+  /** @limit operator: Log of the embedded database that waits for its archive, in bytes | archiving is switched off until the backlog is archived, then a new backup begins */
+  wal_max_bytes: wholeNumber(LEAST_WAL_BYTES, MOST_WAL_BYTES).default(4 * 1024 ** 3),
+  /** Whether backups contain the key files. Without them, a backup is useless unless the keys are stored elsewhere. */
+  keys: flag().default(true),
+});
+
 // [platform] and its tables: API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
@@ -317,7 +339,11 @@ const platformSchema = section({
   sign_up: oneOf(['open', 'invite', 'closed']).optional(),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
-    smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
+    smtp_url: secretUrl(
+      /^smtps?:\/\//i,
+      'smtp://user:password@host:587, with % @ / ? # in user and password written as %25 %40 %2F %3F %23',
+      hasIntendedHost,
+    ).prefault(''),
     from: filledText().default('Hatchway <no-reply@localhost>'),
   }),
   billing: section({
@@ -385,6 +411,7 @@ export const serverFileSchema = table({
     /** URL of a direct database connection for LISTEN, needed if `url` is a connection pooler. */
     direct_url: databaseUrl(),
   }),
+  backup: backupSchema,
   platform: platformSchema,
   server: serverSchema,
   region: regionSchema,

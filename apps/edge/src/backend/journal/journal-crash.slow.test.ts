@@ -29,7 +29,7 @@ const SOURCE = `
   let ids = 0;
   const newId = () => run + '-' + (ids += 1);
   const batch = { records: 3, bytes: 1 << 20 };
-  const journal = new Journal({ folder, logger, newId, batch, tailBytes: 2000, queueBytes: 1 << 20 });
+  const journal = new Journal({ folder, logger, newId, batch, tailBytes: 2000, queueBytes: 1 << 20, sentBytes: 1 << 20 });
   const delivery = new JournalDelivery({ clock: systemClock, logger, journal, link, runId: run, everyMs: 7 });
   const main = async () => {
     await journal.start();

@@ -20,8 +20,9 @@ export interface RecoveredJournal extends JournalState {
 
 const number = z.int().min(1);
 const head = z.object({ kind: z.literal('journal'), journal_id: z.string().min(1), next: number });
+const batchLine = z.object({ kind: z.literal('batch'), journal_id: z.string().min(1), first: number, records: number });
 const note = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('batch'), journal_id: z.string().min(1), first: number, records: number }),
+  batchLine,
   z.object({ kind: z.literal('acknowledged'), journal_id: z.string().min(1), last: z.int().min(0) }),
 ]);
 const line = z.union([note, journalRecord]);
@@ -31,13 +32,21 @@ export const acknowledgedLine = (journalId: string, last: number): string =>
 
 export function* linesOf({ journalId, next, batches, pending }: JournalState): Generator<string> {
   yield lineOf({ kind: 'journal', journal_id: journalId, next });
-  for (const batch of batches) {
-    const { journalId: id, first, records } = batch;
-    yield lineOf({ kind: 'batch', journal_id: id, first, records: records.length });
-    for (const record of records) yield lineOf(record);
-  }
+  for (const batch of batches) yield* linesOfBatch(batch);
   for (const record of pending) yield lineOf(record);
 }
+
+export function* linesOfBatch({ journalId, first, records }: Batch): Generator<string> {
+  yield lineOf({ kind: 'batch', journal_id: journalId, first, records: records.length });
+  for (const record of records) yield lineOf(record);
+}
+
+/** Parses the first line of a batch. Null for any other line. */
+export const batchIn = (text: string): z.infer<typeof batchLine> | null =>
+  batchLine.safeParse(jsonOf(text)).data ?? null;
+
+/** Parses the line of a record. Null for any other line. */
+export const recordIn = (text: string): JournalRecord | null => journalRecord.safeParse(jsonOf(text)).data ?? null;
 
 /** Parses the text of a journal file. Returns null if the text does not start like a journal. */
 export const readJournal = (text: string): RecoveredJournal | null => {

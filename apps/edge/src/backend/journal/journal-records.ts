@@ -97,3 +97,10 @@ export const withoutStored = (batches: readonly Batch[], journalId: string, last
     const records = batch.records.slice(last - batch.first + 1);
     return records.length === 0 ? [] : [{ journalId, first: last + 1, records }];
   });
+
+/** Returns the records up to number `last` of a journal, which the platform has stored. */
+export const onlyStored = (batches: readonly Batch[], journalId: string, last: number): Batch[] =>
+  batches.flatMap((batch) => {
+    if (batch.journalId !== journalId || last < batch.first) return [];
+    return [{ ...batch, records: batch.records.slice(0, last - batch.first + 1) }];
+  });

@@ -47,6 +47,7 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
     batch,
     tailBytes: 400,
     queueBytes: 300,
+    sentBytes: 1 << 20,
   };
   let journal = new Journal(options);
   await journal.start();

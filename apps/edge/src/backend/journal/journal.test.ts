@@ -65,7 +65,7 @@ const opened = (tunnel_id: string): JournalRecord => ({
 });
 
 const startJournal = async (
-  given: { tailBytes?: number; records?: number; queueBytes?: number } = {},
+  given: { tailBytes?: number; records?: number; queueBytes?: number; sentBytes?: number } = {},
 ): Promise<Journal> => {
   const journal = new Journal({
     folder,
@@ -77,6 +77,7 @@ const startJournal = async (
     batch: { records: given.records ?? 1000, bytes: 1 << 20 },
     tailBytes: given.tailBytes ?? 1 << 20,
     queueBytes: given.queueBytes ?? 1 << 20,
+    sentBytes: given.sentBytes ?? 1 << 20,
   });
   open.push(journal);
   await journal.start();
@@ -95,7 +96,7 @@ const drain = async (journal: Journal) => {
 };
 
 const onlyFile = (): string => {
-  const names = readdirSync(folder);
+  const names = readdirSync(folder).filter((name) => name.startsWith('journal-'));
   expect(names).toHaveLength(1);
   return join(folder, names[0] as string);
 };
@@ -239,6 +240,50 @@ describe('a journal', () => {
     const records = batches.flatMap((batch) => batch.records);
     expect(records.at(-1)).toEqual({ kind: 'closed', tunnel_id: 'a', at: DAY + 500, abandoned: false });
     expect(records.filter(({ kind }) => kind === 'closed')).toHaveLength(2);
+  });
+
+  it('finds stored records again, also after a restart, for a platform that has lost them', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1), usage('b', 2), usage('c', 3)]);
+    const [sent] = await drain(journal);
+    journal.append([usage('d', 4)]);
+    await journal.close();
+    const next = await startJournal();
+    await next.seal();
+    expect(await next.sendAgain('jrn_1', 2, 3)).toBe(0);
+    expect(await drain(next)).toEqual([
+      { journalId: 'jrn_1', first: 2, records: sent?.records.slice(1) },
+      { journalId: 'jrn_1', first: 4, records: [usage('d', 4)] },
+    ]);
+  });
+
+  it('tells how many stored records are no longer kept, and sends the rest under a new id', async () => {
+    const journal = await startJournal({ sentBytes: 600 });
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
+      journal.append([usage(name, 1)]);
+      await drain(journal);
+    }
+    const missing = await journal.sendAgain('jrn_1', 1, 8);
+    expect(missing).toBeGreaterThan(0);
+    expect(missing).toBeLessThan(8);
+    await journal.renumber('jrn_1');
+    const records = (await drain(journal)).flatMap((batch) => (batch.journalId === 'jrn_2' ? batch.records : []));
+    expect(records.map((record) => record.tunnel_id)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].slice(missing));
+  });
+
+  it('restored from a backup keeps the numbers of its records, and numbers later records under a new id', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await journal.close();
+    writeFileSync(join(folder, 'restored'), '');
+    const next = await startJournal();
+    next.append([usage('a', 2)]);
+    const batches = await drain(next);
+    expect(batches).toEqual([
+      { journalId: 'jrn_1', first: 1, records: [usage('a', 1)] },
+      { journalId: expect.not.stringMatching(/^jrn_1$/), first: 1, records: [usage('a', 2)] },
+    ]);
+    expect(readdirSync(folder)).not.toContain('restored');
   });
 
   it('continues under a new id if the platform has lost the previous records', async () => {

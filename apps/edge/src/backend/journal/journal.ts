@@ -4,6 +4,10 @@
 // A single file contains all records: first numbered batches, then records without a number. Compaction writes a new file and deletes the
 // old file. If the disk fails, the journal continues in memory under another journal id. Records in the file keep their numbers, so that
 // the next run can send the records again without being counted twice.
+
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { JournalRecord } from '@tunnel/contract';
 import { GrowingFile, type Logger, SerialQueue, syncFolder } from '@tunnel/runtime';
 import { journalPath, recoverJournal, removeFound } from './journal-file.ts';
@@ -13,9 +17,11 @@ import {
   type BatchBounds,
   lastRecordNumber,
   numberRecords,
+  onlyStored,
   PendingRecords,
   withoutStored,
 } from './journal-records.ts';
+import { SentRecords } from './sent-records.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface JournalOptions {
@@ -27,7 +33,12 @@ export interface JournalOptions {
   readonly tailBytes: number;
   /** Maximum bytes waiting for the disk. Above the limit, the journal reports itself as full. */
   readonly queueBytes: number;
+  /** Maximum bytes of stored records that are kept on disk, to be sent again to a platform that was restored from a backup. */
+  readonly sentBytes: number;
 }
+
+/** File in the folder of a journal that was restored from a backup. The platform may have stored later records under the same numbers. */
+const RESTORED = 'restored';
 
 /** Maximum waiting operations on the whole journal file. Only compaction and delivery start such operations, so a longer queue is a bug. */
 const TURNS_MAX = 8;
@@ -40,6 +51,7 @@ export class Journal {
   /** Records without a number: in the file, or only in memory if there is no file. */
   #pending = new PendingRecords();
   readonly #queue: WriteQueue;
+  readonly #sent: SentRecords;
   #timesFull = 0;
   #sequence = 0;
   /** Current file of the usage journal. Null if the disk cannot be written. */
@@ -58,6 +70,7 @@ export class Journal {
   constructor(options: JournalOptions) {
     this.#options = options;
     this.#journalId = options.newId();
+    this.#sent = new SentRecords({ folder: options.folder, maxBytes: options.sentBytes });
     this.#queue = new WriteQueue({
       maxBytes: options.queueBytes,
       write: (text, records) => this.#write(text, records),
@@ -90,10 +103,12 @@ export class Journal {
         // The recovered records are numbered before any other record is added. Even if the disk fails now, the next run gives the same
         // numbers to the same lines.
         this.#number();
+        if (existsSync(join(folder, RESTORED))) this.#beginAgain();
         for (const end of ends) this.#pending.add(end);
       }
       await this.#writeFile();
       for (const file of files) await removeFound(folder, file).catch(() => undefined);
+      await rm(join(folder, RESTORED), { force: true });
     } catch (error) {
       await this.#loseDisk(error);
     } finally {
@@ -142,11 +157,26 @@ export class Journal {
 
   /** Removes all records up to number `last`, which the platform has stored. */
   acknowledged(journalId: string, last: number): void {
-    if (this.#file !== null) this.#queue.note(acknowledgedLine(journalId, last));
+    if (this.#file !== null) {
+      void this.#sent.keep(onlyStored(this.#batches, journalId, last));
+      this.#queue.note(acknowledgedLine(journalId, last));
+    }
     this.#batches = withoutStored(this.#batches, journalId, last);
     // Another edge has sent records under the same journal id. Numbering continues after these records, so that the platform does not
     // mistake new records for known records.
     if (journalId === this.#journalId && last >= this.#next) this.#next = last + 1;
+  }
+
+  /**
+   * Puts stored records back into the journal, because the platform has lost the records from number `first` to number `last`. Returns the
+   * number of records that are no longer kept. If there are any, the remaining records need a new journal id.
+   */
+  async sendAgain(journalId: string, first: number, last: number): Promise<number> {
+    const found = await this.#sent.find(journalId, first, last);
+    if (found === null) return last - first + 1;
+    const again = numberRecords(journalId, found.first, found.records, this.#options.batch);
+    await this.#inTurn(async () => void this.#batches.unshift(...again));
+    return found.first - first;
   }
 
   /**
@@ -175,6 +205,7 @@ export class Journal {
     this.#isClosed = true;
     await this.#turns.settled();
     await this.#queue.written();
+    await this.#sent.settled();
     const file = this.#file;
     this.#file = null;
     await file?.close();
@@ -185,6 +216,12 @@ export class Journal {
     this.#batches.push(...batches);
     const last = batches.at(-1);
     if (last !== undefined) this.#next = lastRecordNumber(last) + 1;
+  }
+
+  /** Numbers later records from 1 under a new id. */
+  #beginAgain(): void {
+    this.#journalId = this.#options.newId();
+    this.#next = 1;
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
@@ -295,13 +332,12 @@ export class Journal {
    * assign the same numbers. `late` has the records of the failed write.
    */
   async #loseDisk(error: unknown, late: readonly JournalRecord[] = []): Promise<void> {
-    const { folder, logger, newId } = this.#options;
+    const { folder, logger } = this.#options;
     const file = this.#file;
     const sealedBytes = this.#sealedBytes;
     this.#file = null;
     if (file !== null && sealedBytes === null) this.#number();
-    this.#journalId = newId();
-    this.#next = 1;
+    this.#beginAgain();
     // The records are added before the first await, so that records arriving while the file is closed come later.
     for (const record of late) this.#pending.add(record);
     // Lines after this position were appended after the numbering, so the file is cut there.

@@ -40,7 +40,15 @@ const startJournal = async (queueBytes = 1 << 20): Promise<Journal> => {
   let ids = 0;
   const newId = () => `jrn_${(ids += 1)}`;
   const batch = { records: 1000, bytes: 1 << 20 };
-  const journal = new Journal({ folder: root.path, logger, newId, batch, tailBytes: 1 << 20, queueBytes });
+  const journal = new Journal({
+    folder: root.path,
+    logger,
+    newId,
+    batch,
+    tailBytes: 1 << 20,
+    queueBytes,
+    sentBytes: 1 << 20,
+  });
   await journal.start();
   return journal;
 };

@@ -1,0 +1,74 @@
+// Files of PostgreSQL's write-ahead log: packs segments for a backup, reads packed segments, and unpacks them for a restore.
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { type FileHandle, open, readFile, stat, writeFile } from 'node:fs/promises';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { createGzip, gunzip } from 'node:zlib';
+import type { Copied } from './copy-files.ts';
+import { SEGMENT_BYTES } from './wal-names.rules.ts';
+
+/** Fast compression: most of a segment is empty. */
+const LEVEL = 1;
+/** Bytes of a segment that are left out of an unpacked file if all of them are zero. */
+const HOLE_BYTES = 64 * 1024;
+const HOLE = Buffer.alloc(HOLE_BYTES);
+
+/**
+ * Compresses a file of the log into a new file. Returns null if the file is missing, or if PostgreSQL has renamed it meanwhile to use it
+ * for a later segment, so that the content may be of that segment.
+ */
+export const packWalFile = async (from: string, to: string): Promise<Copied | null> => {
+  const source = await open(from, 'r').catch(() => null);
+  if (source === null) return null;
+  try {
+    const copied = await packHandle(source, to);
+    const [opened, named] = await Promise.all([source.stat(), stat(from).catch(() => null)]);
+    return named?.ino === opened.ino ? copied : null;
+  } finally {
+    await source.close();
+  }
+};
+
+const packHandle = async (source: FileHandle, to: string): Promise<Copied> => {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const count = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      hash.update(chunk);
+      bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  const target = createWriteStream(to, { mode: 0o600, flags: 'w', flush: true });
+  await pipeline(source.createReadStream({ autoClose: false }), createGzip({ level: LEVEL }), count, target);
+  return { bytes, sha256: hash.digest('hex') };
+};
+
+/** Copies a packed file of the log to a new file. */
+export const copyPacked = async (from: string, to: string): Promise<Copied> => {
+  const packed = await readFile(from);
+  await writeFile(to, packed, { mode: 0o600, flush: true });
+  return { bytes: packed.length, sha256: createHash('sha256').update(packed).digest('hex') };
+};
+
+const unzip = promisify(gunzip);
+
+/** Returns the content of a packed file of the log. Rejects if the file is corrupt, or larger than a segment. */
+export const readPacked = async (path: string): Promise<Buffer> =>
+  unzip(await readFile(path), { maxOutputLength: SEGMENT_BYTES });
+
+/** Writes a file of the log without its empty parts, so that a day of small segments does not take 16 MB of disk each. */
+export const writeSparse = async (path: string, content: Buffer): Promise<void> => {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    for (let at = 0; at < content.length; at += HOLE_BYTES) {
+      const piece = content.subarray(at, at + HOLE_BYTES);
+      if (!piece.equals(HOLE.subarray(0, piece.length))) await file.write(piece, 0, piece.length, at);
+    }
+    await file.truncate(content.length);
+  } finally {
+    await file.close();
+  }
+};
