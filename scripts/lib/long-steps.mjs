@@ -78,6 +78,7 @@ export const LONG_STEPS = [
   tool('caddy', 'acme/try-caddy.mjs'),
   tool('openapi', 'openapi/try.mjs'),
   tool('executables', 'executables/try.mjs'),
+  tool('image', 'image/try.mjs'),
   tool('deploy', 'deploy/try.mjs'),
   tool('packages', 'packages/try.mjs'),
   tool('helm', 'helm/try.mjs'),

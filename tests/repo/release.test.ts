@@ -298,8 +298,10 @@ describe('a new version', () => {
     const manifests = files.filter((file) => /^(?:(?:packages|apps)\/[^/]+|release|\.)?\/?package\.json$/.test(file));
     const locks = ['package-lock.json', 'release/package-lock.json', 'release/previous.json'];
     const chart = 'deploy/helm/hatchway/Chart.yaml';
-    const others = [...locks, 'packages/client/src/options.ts', 'CHANGELOG.md', chart];
+    const images = 'deploy/compose/.env.example';
+    const others = [...locks, 'packages/client/src/options.ts', 'CHANGELOG.md', chart, images];
     expect(Object.keys(changes).sort()).toEqual([...manifests, ...others].sort());
+    expect(changes[images]).toContain('\nHATCHWAY_VERSION=9.8.7\n');
     expect(changes[chart]?.match(/^(?:v|appV)ersion.*$/gm)).toEqual(['version: 9.8.7', 'appVersion: "9.8.7"']);
     expect(JSON.parse(changes['release/previous.json'] ?? '')).toEqual({ version: current, commit: 'c0ffee' });
     for (const file of [...manifests, 'package-lock.json', 'release/package-lock.json']) {

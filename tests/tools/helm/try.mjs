@@ -103,6 +103,13 @@ function checkValueSets(chart, check) {
   }
 }
 
+/** kubeconform must find an unknown field, or its verdicts mean nothing. */
+function checkJudge(chart, check) {
+  const { stdout } = chart.render(VALUE_SETS.defaults);
+  const wrong = kubeconform(stdout.replace('containerPort: 8080', 'containerPrt: 8080'));
+  check(wrong.status !== 0 && / Invalid: 1/.test(wrong.stdout), 'kubeconform finds an unknown field');
+}
+
 function checkRefused(chart, check) {
   for (const [values, message] of REFUSED) {
     const { status, stderr } = chart.render(values);
@@ -285,6 +292,7 @@ async function main({ values, say, check }) {
     const file = makeChart(folder, check);
     const chart = new Chart(file, folder);
     checkValueSets(chart, check);
+    checkJudge(chart, check);
     checkRefused(chart, check);
     checkNames(chart, check);
     checkRestarts(chart, check);

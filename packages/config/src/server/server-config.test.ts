@@ -1,7 +1,11 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { temporaryDirectory } from '@tunnel/testkit';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { valueKeys } from '../layers/schema-walk.ts';
 import { loadServerConfig, type ServerConfigSources } from './server-config.ts';
+import { serverFileSchema } from './server-schema.ts';
 
 const refusal = (sources: Partial<ServerConfigSources>): string => {
   try {
@@ -75,6 +79,36 @@ describe('environment variables', () => {
     expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN: '12345678' } })).toBe(
       'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be a string, got a number',
     );
+  });
+
+  test('with _FILE name a file with a secret, taken as plain text without the line break at its end', async () => {
+    const directory = await temporaryDirectory();
+    onTestFinished(() => directory.close());
+    const file = join(directory.path, 'secret');
+    writeFileSync(file, '12345678\n');
+    const config = loadServerConfig({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file, TUNNEL_DATABASE__URL_FILE: '' } });
+    expect([config.auth.admin_token.reveal(), config.database.url.reveal()]).toEqual(['12345678', '']);
+    expect(refusal({ env: { TUNNEL_DATABASE__URL_FILE: file } })).toBe(
+      'TUNNEL_DATABASE__URL_FILE: `database.url` must be empty or a URL such as postgres://user:password@host/name, got a string',
+    );
+  });
+
+  test('with _FILE are refused if the file cannot be read, or if the secret is also set directly', () => {
+    const file = '/missing/secret';
+    expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file } })).toBe(
+      `TUNNEL_AUTH__ADMIN_TOKEN_FILE: \`auth.admin_token\` must be in a readable file, got "${file}": no such file`,
+    );
+    expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file, TUNNEL_AUTH__ADMIN_TOKEN: 'x' } })).toBe(
+      'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be unset while TUNNEL_AUTH__ADMIN_TOKEN_FILE is set, got a value',
+    );
+  });
+
+  test('with _FILE exist only for secret keys', () => {
+    const file = '/missing/secret';
+    const env = { TUNNEL_SERVER__DOMAIN_FILE: file, TUNNEL_NOPE_FILE: file };
+    expect(loadServerConfig({ env })).toEqual(loadServerConfig({ env: {} }));
+    const keys = valueKeys(serverFileSchema);
+    expect(keys.filter((key) => key.endsWith('_file') && keys.includes(key.slice(0, -'_file'.length)))).toEqual([]);
   });
 });
 

@@ -45,6 +45,9 @@ const serverSchema = section({
   domain: domain.default('localhost'),
   http_port: listenPort().default(8000),
   https_port: listenPort().default(8443),
+  /** Ports in public URLs, if a container or a load balancer publishes the ports under other numbers. 0: the ports themselves. */
+  public_http_port: listenPort().default(0),
+  public_https_port: listenPort().default(0),
   plain_http: oneOf(['redirect', 'proxy']).default('redirect'),
   control_port: listenPort().default(4040),
   control_on_public: flag().default(true),

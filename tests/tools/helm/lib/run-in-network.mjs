@@ -87,6 +87,8 @@ async function openServices(objects) {
 const insidePid = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
 async function main({ check }) {
+  // The user of the containers enters the folders.
+  process.umask(0o022);
   must('ip', ['link', 'set', 'lo', 'up']);
   const runs = JSON.parse(readFileSync(process.env.HELM_MANIFESTS, 'utf8'));
   const { startDatabase } = await loadBundled(new URL('external-database.mjs', import.meta.url), 'external-database');
@@ -100,7 +102,12 @@ async function main({ check }) {
       const folder = mkdtempSync(join(tmpdir(), 'tunnel-helm-'));
       try {
         const right = (isRight, what) => check(isRight, `${name}: ${what}`);
-        await install({ objects, folder, url: await database.makeUrl(), check: right });
+        await install({
+          objects,
+          folder,
+          url: await database.makeUrl(`chart_${Object.keys(runs).indexOf(name)}`),
+          check: right,
+        });
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
@@ -199,7 +206,7 @@ async function install({ objects, folder, url, check }) {
   const installation = new Installation(cluster, check);
   const job = cluster.get('Job', 'hatchway-migrate');
   const empty = await installation.run(job);
-  check(empty.exit === 'exit code 1', `an empty URL of the database: ${empty.exit}: ${lastLine(empty.said)}`);
+  check(empty.exit === 'exit code 2', `an empty URL of the database: ${empty.exit}: ${lastLine(empty.said)}`);
   cluster.secrets['hatchway-database'] = { url, 'direct-url': url };
   const migrated = await installation.run(job);
   check(migrated.exit === 'exit code 0', `migrate Job: ${migrated.exit}: ${lastLine(migrated.said)}`);
@@ -218,6 +225,7 @@ async function useTunnel({ cluster, installation, check }) {
   const edge = cluster.get('StatefulSet', 'hatchway-edge');
   const client = cluster.get('Deployment', 'hatchway-client');
   const startedPlatform = await installation.start(platform);
+  check(startedPlatform.child.output.includes('first account: http'), 'the log has the link for the first account');
   const credential = installation.exec(platform, ['tunnel-server', 'edge-credential', 'create', 'hatchway', ...CONFIG]);
   cluster.secrets['hatchway-edge-credential'] = { credential };
   const firstEdge = await installation.start(edge);
@@ -225,8 +233,8 @@ async function useTunnel({ cluster, installation, check }) {
   const createUser = ['tunnel-server', 'admin', 'create-user', ACCOUNT.email, '--password-stdin', ...CONFIG];
   installation.exec(platform, createUser, `${ACCOUNT.password}\n`);
   const call = await signIn(cluster);
-  const { key } = await call('/keys', { method: 'POST', body: { name: 'chart' } });
-  cluster.secrets['hatchway-client'] = { 'api-key': key };
+  const { token } = await call('/keys', { method: 'POST', body: { label: 'chart' } });
+  cluster.secrets['hatchway-client'] = { 'api-key': token };
   const startedClient = await installation.start(client);
 
   const isSecure = edge.spec.template.spec.containers[0].livenessProbe.httpGet.scheme === 'HTTPS';
@@ -236,8 +244,8 @@ async function useTunnel({ cluster, installation, check }) {
   const visit = () => ask({ url: `${publicUrl}/`, ca: cluster.secrets['hatchway-tls']['ca.crt'] });
   const { text } = await visit();
   check(text === HELLO, `a request through the tunnel: ${text.slice(0, 80)}`);
-  const pools = JSON.stringify(await call('/pools'));
-  check(/^\{"pools"|^\[/.test(pools) && !pools.includes('"message"'), `the platform calls the edge: ${pools}`);
+  const captured = JSON.stringify(await call(`/usage/tunnels/${status.tunnels[0].tunnel_id}/requests`));
+  check(captured.includes('"method":"GET"'), `the platform calls the edge: ${captured.slice(0, 120)}`);
 
   // The same volume, a new pod.
   await installation.stop(firstEdge);
