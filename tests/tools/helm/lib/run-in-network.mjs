@@ -1,6 +1,5 @@
 // Starts the containers of rendered manifests in the order of an installation, in a network namespace of their own, and sends a request
 // through a tunnel. try.mjs calls this program with the manifests in a file.
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -10,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadBundled } from '../../lib/load-bundled.mjs';
 import { runScript } from '../../lib/script.mjs';
+import { certificateFor, must } from './certificates.mjs';
 import { Cluster, probe } from './containers.mjs';
 
 const NAMESPACE = 'hatchway';
@@ -19,26 +19,6 @@ const HOSTS = [
 ];
 const READY_MS = 60_000;
 const ACCOUNT = { email: 'ci@example.com', password: 'correct horse battery' };
-
-const must = (command, args) => {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
-  return stdout;
-};
-
-/** A certificate of a new authority for the names. */
-function certificateFor(folder, name, names) {
-  const file = (ending) => join(folder, `${name}.${ending}`);
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  const ca = ['-keyout', file('ca.key'), '-out', file('ca.crt'), '-subj', '/CN=test CA'];
-  must('openssl', ['req', '-x509', ...key, ...ca]);
-  const signed = ['-CA', file('ca.crt'), '-CAkey', file('ca.key'), '-addext', 'basicConstraints=CA:FALSE'];
-  const alternatives = ['-addext', `subjectAltName=${names.map((one) => `DNS:${one}`).join(',')}`];
-  const own = ['-keyout', file('key'), '-out', file('crt'), '-subj', `/CN=${names[0]}`];
-  must('openssl', ['req', '-x509', ...key, ...own, ...signed, ...alternatives]);
-  const read = (ending) => readFileSync(file(ending), 'utf8');
-  return { 'tls.crt': read('crt'), 'tls.key': read('key'), 'ca.crt': read('ca.crt') };
-}
 
 /** Sends a request to this machine for a host name. */
 const ask = ({ url, method = 'GET', body, token, ca }) =>
