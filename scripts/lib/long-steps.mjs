@@ -83,6 +83,7 @@ export const LONG_STEPS = [
   tool('packages', 'packages/try.mjs'),
   tool('helm', 'helm/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
+  tool('skew', 'skew/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),
   tool('tools/mcp', 'mcp/try.sh'),
