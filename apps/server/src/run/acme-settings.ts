@@ -2,7 +2,7 @@
 // without the check, the first certificate order would fail instead.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
-import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/config/server';
+import { type ConfiguredParts, hasHttpsPort, publicPorts, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 
 /** Checks the ACME and TLS settings. Throws a fault that names the wrong key. */
@@ -76,7 +76,7 @@ const checkProgram = (program: string): void => {
 const checkPlatformPort = ({ platform, server, acme, tls }: ServerConfig): void => {
   const { protocol, port } = new URL(platform.public_url);
   if (!platform.tls || protocol !== 'https:' || !hasHttpsPort({ acme, tls })) return;
-  if ((port === '' ? 443 : Number(port)) !== server.https_port) return;
+  if ((port === '' ? 443 : Number(port)) !== publicPorts(server).https) return;
   const reason = 'false if `platform.public_url` uses `server.https_port`, because the edge then serves the platform';
   throw wrong('platform.tls', reason, 'true');
 };
