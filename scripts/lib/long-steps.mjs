@@ -79,6 +79,7 @@ export const LONG_STEPS = [
   tool('openapi', 'openapi/try.mjs'),
   tool('executables', 'executables/try.mjs'),
   tool('packages', 'packages/try.mjs'),
+  tool('backup', 'backup/try.mjs', '--rounds', '20', '--megabytes', '2000'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../apps/platform/src/db/database.ts';
 import { BackupStage, type StageOptions } from './backup.fixture.ts';
 import { ask, quiet } from './embedded-database.fixture.ts';
@@ -108,7 +108,7 @@ describe('a backup taken while rows are written', () => {
 const flip = (path: string): void => {
   const bytes = readFileSync(path);
   // In the empty rest of a packed segment, a changed bit can mean the same content, so the bit is near the start.
-  const at = Math.min(2000, Math.floor(bytes.length / 2));
+  const at = Math.min(100, Math.floor(bytes.length / 2));
   bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(path, bytes);
 };
@@ -164,6 +164,26 @@ const pause = async (): Promise<void> => {
   const from = Date.now();
   await until(() => Date.now() > from + 20);
 };
+
+it('a backup is refused with one line beside a server without backups, without a database, and of an external PostgreSQL', async () => {
+  const stage = await open();
+  await stage.start(stage.dataDir, 'minimal');
+  const refused = async (text: string, ...args: string[]): Promise<void> => {
+    const { code, stderr } = await stage.run(...args);
+    expect([code, stderr]).toEqual([2, [expect.stringContaining(text)]]);
+  };
+  await refused('runs without `[backup] dir`', 'create');
+  await refused('contains no embedded database', 'create', '--data-dir', stage.folder('other'));
+  expect(readdirSync(stage.backupDir)).toEqual(['wal']);
+  vi.stubEnv('TUNNEL_DATABASE__URL', 'postgres://localhost/tunnel');
+  vi.stubEnv('TUNNEL_BACKUP__DIR', '');
+  try {
+    const restore = ['restore', '--from', stage.backupDir, '--to', stage.folder('restored')];
+    for (const args of [['create'], ['list'], ['verify'], restore]) await refused('external PostgreSQL', ...args);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
 
 describe('a restore', () => {
   it('is refused before a byte is written: no backup, used folder, impossible time, other PostgreSQL, damaged manifest', async () => {
@@ -232,7 +252,7 @@ describe('a restore', () => {
     await stage.succeed('restore', '--from', stage.backupDir, '--to', third);
     const onThird = await stage.start(third);
     expect(await ask(onThird, tables)).toBe('{first,NULL,NULL,repaired}');
-    await ask(onThird, 'select pg_switch_wal()');
+    await ask(onThird, 'create table again as select 1 as n');
     await stage.archive(onThird, third);
     await stage.stop();
     expect(readdirSync(join(stage.backupDir, 'wal'))).toContain('00000003.history.gz');
