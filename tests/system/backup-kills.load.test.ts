@@ -2,11 +2,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { BackupStage } from './backup.fixture.ts';
 import { ask, pidOf, processesOf } from './embedded-database.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
 
 const KILLS = 3;
 const stages: BackupStage[] = [];

@@ -85,4 +85,4 @@ it('a server restored to an earlier moment has the accounts of that moment, and 
   await eventually(async () => expect(await person.usage()).toMatchObject({ total_bytes_30d: sent }), SOON);
   expect((await person.entry(tunnel_id)).bytes_proxied).toBeGreaterThanOrEqual(before);
   await serverCommand(stack, 'backup', 'verify', name);
-});
+}, 400_000);

@@ -7,6 +7,9 @@ import { Database } from '../../apps/platform/src/db/database.ts';
 import { BackupStage, type StageOptions } from './backup.fixture.ts';
 import { ask, quiet } from './embedded-database.fixture.ts';
 
+/** Each restore copies and starts a whole cluster, which takes long on a busy disk. */
+vi.setConfig({ testTimeout: 300_000 });
+
 const stages: BackupStage[] = [];
 const open = async (options: StageOptions = {}): Promise<BackupStage> => {
   const stage = await BackupStage.open(options);
