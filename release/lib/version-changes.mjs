@@ -21,6 +21,9 @@ export function changedFiles({ files, read, current, version, commit, date }) {
     if (/(?:^|\/)package\.json$/.test(file)) changes[file] = manifestWith(read(file), { current, version });
     if (/(?:^|\/)package-lock\.json$/.test(file)) changes[file] = lockWith(read(file), { current, version });
     if (/^deploy\/helm\/[^/]+\/Chart\.yaml$/.test(file)) changes[file] = chartWith(read(file), version);
+    if (file === 'deploy/compose/.env.example') {
+      changes[file] = read(file).replace(`HATCHWAY_VERSION=${current}\n`, `HATCHWAY_VERSION=${version}\n`);
+    }
   }
   // The client names its version to the server.
   const agent = 'packages/client/src/options.ts';

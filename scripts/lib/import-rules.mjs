@@ -145,8 +145,8 @@ export const FOLDER_MAY_IMPORT = {
       'process',
       'bundle.ts',
     ],
-    setup: ['run'],
-    service: [],
+    setup: ['run', 'data-dir'],
+    service: ['data-dir'],
     health: ['data-dir'],
     // Imports only types from `parts` and `stack`, because the parent process must not load code of the parts.
     run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],

@@ -22,6 +22,7 @@ const { checksumsOf, provenanceOf } = await load('records');
 const { formulaOf, scoopManifestOf } = await load('package-managers');
 const { changedFiles, changelogWith, checkVersion } = await load('version-changes');
 const { pinnedNode } = await load('node-binaries');
+const { archiveOf } = await load('helm');
 
 describe('the command line', () => {
   it('makes everything for all systems by default', () => {
@@ -145,6 +146,35 @@ describe('the form of an executable', () => {
   });
 });
 
+describe('the file of the Helm chart', () => {
+  const chart = {
+    path: 'hatchway/Chart.yaml',
+    bytes: Buffer.from('name: hatchway\nversion: 1.2.3\nappVersion: "1.2.3"\n'),
+  };
+  const other = { path: 'hatchway/templates/edge.yaml', bytes: Buffer.alloc(512, 'a') };
+  const of = (files: readonly object[], version = '1.2.3') =>
+    archiveOf?.(files, { version, seconds: 1_700_000_000 }) as Buffer;
+
+  it('depends on the files and the time of the commit only', () => {
+    expect(of([other, chart]).equals(of([chart, other]))).toBe(true);
+  });
+
+  it('is an archive that tar reads', () => {
+    const { stdout } = spawnSync('tar', ['-tvzf', '-'], {
+      input: of([other, chart]),
+      env: { TZ: 'UTC', PATH: process.env['PATH'] },
+    });
+    const lines = stdout.toString().trimEnd().split('\n');
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^-rw-r--r-- .*root.* 50 .* hatchway\/Chart\.yaml$/);
+    expect(lines[1]).toMatch(/ 512 .* hatchway\/templates\/edge\.yaml$/);
+  });
+
+  it('is refused if the chart has another version than the release', () => {
+    expect(() => of([chart], '1.2.4')).toThrow('Chart.yaml has no line version: 1.2.4');
+  });
+});
+
 it('every target has a pinned Node.js with a hash', () => {
   for (const target of Object.keys(JSON.parse(read('release/node-versions.json')) as object)) {
     expect(pinnedNode?.(target)).toMatchObject({
@@ -251,7 +281,7 @@ describe('a new version', () => {
     expect(() => void changelogWith?.(empty, '0.2.0', '2026-11-18')).toThrow('no entries');
   });
 
-  it('reaches every package, the lock files and the client, and nothing else', async () => {
+  it('reaches every package, the lock files, the client and the chart, and nothing else', async () => {
     const files = (await run('git', ['ls-files'])).stdout.trim().split('\n');
     const { version: current } = JSON.parse(read('package.json')) as { version: string };
     // Right after a release the section [Unreleased] is empty.
@@ -266,8 +296,13 @@ describe('a new version', () => {
       date: '2026-11-18',
     }) as Record<string, string>;
     const manifests = files.filter((file) => /^(?:(?:packages|apps)\/[^/]+|release|\.)?\/?package\.json$/.test(file));
-    const others = ['package-lock.json', 'release/package-lock.json', 'packages/client/src/options.ts', 'CHANGELOG.md'];
-    expect(Object.keys(changes).sort()).toEqual([...manifests, ...others, 'release/previous.json'].sort());
+    const locks = ['package-lock.json', 'release/package-lock.json', 'release/previous.json'];
+    const chart = 'deploy/helm/hatchway/Chart.yaml';
+    const images = 'deploy/compose/.env.example';
+    const others = [...locks, 'packages/client/src/options.ts', 'CHANGELOG.md', chart, images];
+    expect(Object.keys(changes).sort()).toEqual([...manifests, ...others].sort());
+    expect(changes[images]).toContain('\nHATCHWAY_VERSION=9.8.7\n');
+    expect(changes[chart]?.match(/^(?:v|appV)ersion.*$/gm)).toEqual(['version: 9.8.7', 'appVersion: "9.8.7"']);
     expect(JSON.parse(changes['release/previous.json'] ?? '')).toEqual({ version: current, commit: 'c0ffee' });
     for (const file of [...manifests, 'package-lock.json', 'release/package-lock.json']) {
       const before = read(file).split('\n');

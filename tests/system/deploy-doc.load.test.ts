@@ -12,7 +12,6 @@ import {
   fileOfPage,
   hasNginx,
   type Loopback,
-  MailServer,
   makeLoopback,
   nginxAround,
   shellBlocksOfPage,
@@ -21,6 +20,7 @@ import {
 import { type Harness } from './harness.fixture.ts';
 import { endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { askSecurely, TRUST } from './https-visitor.fixture.ts';
+import { MailServer } from './mail-server.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from './stack.fixture.ts';
 import { it } from './system-test.fixture.ts';
 import { commandOf } from './tunnel-program.fixture.ts';

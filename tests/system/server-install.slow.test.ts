@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { claimPortBlock, spawnProgram, startDnsServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { SERVER_BIN } from '../repo/checkout.fixture.ts';
-import { MailServer } from './deploy-doc.fixture.ts';
 import type { Harness } from './harness.fixture.ts';
 import { pidOfPart } from './kill-trial.fixture.ts';
+import { MailServer } from './mail-server.fixture.ts';
 import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
 import { it } from './system-test.fixture.ts';
 
@@ -105,6 +105,35 @@ describe('tunnel-server setup', () => {
     expect(readFileSync(copy, 'utf8')).toContain('# mine');
     expect(forced.out.join('\n')).toMatch(/fix {3}mail server 127\.0\.0\.1:9: .*ECONNREFUSED/);
     expect(forced.out.join('\n')).not.toContain('wrong');
+
+    const before = readFileSync(file, 'utf8');
+    const checked = await server(harness, ['setup', '--recheck', '--out', file], env);
+    expect([checked.code, checked.err, readFileSync(file, 'utf8')]).toEqual([1, [], before]);
+    expect(checked.out.at(-1)).toBe(
+      `  ${process.getuid?.() === 0 ? 'sudo ' : ''}tunnel-server setup --recheck --out ${file}`,
+    );
+    dns.set('*.tunnel.test', 'A', '203.0.113.7');
+    dns.set('_acme-challenge.tunnel.test', 'SOA', 'tunnel.test');
+    const right = { ...env, TUNNEL_SERVER__API_PORT: '0', TUNNEL_PLATFORM__MAIL__SMTP_URL: smtp };
+    const fine = await server(harness, ['setup', '--recheck', '--out', file], right);
+    expect([fine.code, fine.err, fine.out.join('\n')]).toEqual([0, [], expect.not.stringContaining('--recheck')]);
+    expect((await server(harness, ['setup', '--recheck', '--force', '--out', file])).code).toBe(2);
+  });
+
+  it('--recheck beside the running server accepts the ports that the server has opened', async ({ harness }) => {
+    const stack = await harness.stack({ command: 'edge', fixedPorts: true });
+    const file = join(await harness.folder(), 'server.toml');
+    const { control = '', metrics_url: metrics = '' } = stack.run as { control?: string; metrics_url?: string };
+    const [controlPort = '', metricsPort = ''] = [control, metrics].map(
+      (text) => /:(\d+)(?:\/|$)/.exec(text)?.[1] ?? '',
+    );
+    const keys = `control_port = ${controlPort}\nmetrics_port = ${metricsPort}\nhttp_port = 0\napi_port = 0`;
+    writeFileSync(file, `data_dir = "${stack.dataDir}"\n[server]\n${keys}\n[platform]\nport = 0\n`);
+    const { code, out } = await server(harness, ['setup', '--recheck', '--out', file]);
+    expect([code, out.join('\n')]).toEqual([
+      0,
+      expect.stringContaining(`  ok    ports of the running server: ${controlPort}, ${metricsPort}\n`),
+    ]);
   });
 
   it('the written file starts an edge', async ({ harness }) => {

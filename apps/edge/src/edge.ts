@@ -248,7 +248,9 @@ class ComposedEdge implements Edge {
 
   #openPorts(): OpenPorts {
     const isCovered = this.#tls.certificates.covers(this.#config.server.domain);
-    return { ...this.addresses, isControlSecure: this.#tls.hasSecurePorts, isCovered };
+    const { http, https } = this.#ingress.httpListeners.publicPorts;
+    const ports = { http: { port: http }, https: https === null ? null : { port: https } };
+    return { control: this.addresses.control, ...ports, isControlSecure: this.#tls.hasSecurePorts, isCovered };
   }
 
   #makeIngress(): Ingress {

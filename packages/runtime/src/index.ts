@@ -6,6 +6,7 @@ export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts
 export {
   ASIDE,
   readBounded,
+  readBoundedSync,
   syncFolder,
   syncFolderSync,
   writeAtomic,

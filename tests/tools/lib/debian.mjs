@@ -10,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CACHE_DIR } from '../../../scripts/lib/paths.mjs';
 
 const FOLDER = join(CACHE_DIR, 'debian');
@@ -38,12 +38,10 @@ function must(command, args, cwd = FOLDER) {
   return stdout;
 }
 
-/** apt-get with separate lists, so that the lists of the machine and its architectures stay as they are. */
-function apt(architecture, args, cwd) {
-  const state = join(FOLDER, `lists-${architecture}`);
-  mkdirSync(join(state, 'lists/partial'), { recursive: true });
-  const status = join(state, 'status');
-  if (!existsSync(status)) writeFileSync(status, '');
+/** apt-get with separate lists, so that the lists of the machine and its architectures stay as they are. `status`: the installed packages. */
+function apt(architecture, args, cwd, status = noPackages(architecture)) {
+  const state = stateOf(architecture);
+  for (const name of ['lists/partial', 'archives/partial']) mkdirSync(join(state, name), { recursive: true });
   const settings = {
     'APT::Architecture': architecture,
     'APT::Architectures': architecture,
@@ -51,8 +49,19 @@ function apt(architecture, args, cwd) {
     'Dir::State::lists': join(state, 'lists'),
     'Dir::State::status': status,
     'Dir::Cache': state,
+    'Debug::NoLocking': 'true',
   };
   must('apt-get', [...Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`]), ...args], cwd);
+}
+
+const stateOf = (architecture) => join(FOLDER, `lists-${architecture}`);
+
+/** A list of installed packages without entries. */
+function noPackages(architecture) {
+  const file = join(stateOf(architecture), 'status');
+  mkdirSync(dirname(file), { recursive: true });
+  if (!existsSync(file)) writeFileSync(file, '');
+  return file;
 }
 
 /** Unpacks packages, without the packages that they depend on, into a folder of the cache. Returns the folder. */
@@ -65,22 +74,44 @@ function unpack(name, architecture, packages, prepare = () => {}) {
   const downloads = `${folder}-packages`;
   mkdirSync(downloads, { recursive: true });
   apt(architecture, ['download', ...packages], downloads);
-  mkdirSync(folder);
-  // A root file system without merged folders would hide the dynamic linker from its usual path.
-  for (const merged of ['lib', 'lib64', 'bin']) {
-    mkdirSync(join(folder, 'usr', merged), { recursive: true });
-    symlinkSync(`usr/${merged}`, join(folder, merged));
-  }
-  const command = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"';
-  for (const file of readdirSync(downloads)) must('sh', ['-c', command, join(downloads, file), folder]);
+  extract(downloads, folder);
   rmSync(downloads, { recursive: true });
   prepare(folder);
   writeFileSync(join(folder, 'complete'), '');
   return folder;
 }
 
+/** Extracts the packages of a folder into a new folder. */
+function extract(downloads, folder) {
+  mkdirSync(folder);
+  // A root file system without merged folders would hide the dynamic linker from its usual path.
+  for (const merged of ['lib', 'lib64', 'bin', 'sbin']) {
+    mkdirSync(join(folder, 'usr', merged), { recursive: true });
+    symlinkSync(`usr/${merged}`, join(folder, merged));
+  }
+  const command = 'dpkg-deb --fsys-tarfile "$0" | tar -x --keep-directory-symlink -C "$1"';
+  for (const file of readdirSync(downloads).filter((name) => name.endsWith('.deb')))
+    must('sh', ['-c', command, join(downloads, file), folder]);
+}
+
 /** The folder with the files of packages for this machine, such as `usr/bin/bwrap` of bubblewrap. */
 export const unpackPrograms = (...packages) => unpack(`programs-${packages.join('-')}`, 'amd64', packages);
+
+/** The folder with the files of packages for this machine, and of every package that they need and this machine lacks. */
+export function unpackWithDependencies(...packages) {
+  const folder = join(FOLDER, `with-dependencies-${packages.join('-')}`);
+  if (existsSync(join(folder, 'complete'))) return folder;
+  rmSync(folder, { recursive: true, force: true });
+  const archives = join(stateOf('amd64'), 'archives');
+  const onMachine = (...args) => apt('amd64', args, FOLDER, '/var/lib/dpkg/status');
+  onMachine('update');
+  onMachine('clean');
+  onMachine('--yes', '--no-install-recommends', '--download-only', 'install', ...packages);
+  extract(archives, folder);
+  onMachine('clean');
+  writeFileSync(join(folder, 'complete'), '');
+  return folder;
+}
 
 /** A root file system with nothing but the given packages, which are not configured. */
 export const unpackRoot = (architecture, ...packages) =>
@@ -109,16 +140,17 @@ function distribution() {
 
 /**
  * Makes a root file system with the smallest Debian and some packages, as after an installation. The folder is replaced. mmdebstrap takes
- * a minute the first time; later calls unpack the archive in the cache. Requires root.
+ * a minute the first time; later calls unpack the archive in the cache. `isSlim`: without recommended packages. Requires root.
  */
-export function makeDebianRoot(folder, packages) {
-  const archive = join(FOLDER, `root-${packages.join('-')}.tar`);
+export function makeDebianRoot(folder, packages, { isSlim = false } = {}) {
+  const archive = join(FOLDER, `root-${packages.join('-')}${isSlim ? '-slim' : ''}.tar`);
   if (!existsSync(archive)) {
     const program = join(unpackPrograms('mmdebstrap'), 'usr/bin/mmdebstrap');
     const { suite, sources } = distribution();
     const unfinished = `${archive}.${process.pid}.tmp`;
     const args = ['--mode=root', '--variant=minbase', '--format=tar', `--include=${packages.join(',')}`];
-    must(program, ['--quiet', ...args, suite, unfinished, sources]);
+    const slim = isSlim ? ['--aptopt=APT::Install-Recommends "false"'] : [];
+    must(program, ['--quiet', ...args, ...slim, suite, unfinished, sources]);
     renameSync(unfinished, archive);
   }
   rmSync(folder, { recursive: true, force: true });

@@ -3,9 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { checkFolder, pathsOfMachine } from '../../../release/lib/contents.mjs';
-import { makeSystemPackages } from '../../../release/lib/system-packages.mjs';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 import { missingForRoot, unpackPrograms, unpackRoot } from '../lib/debian.mjs';
 import { runScript } from '../lib/script.mjs';
@@ -19,7 +18,10 @@ root file systems of Debian, runs a server with its own database, upgrades, remo
 
 const FOLDER = join(CACHE_DIR, 'packages');
 const [NEW, AGAIN, OLD] = ['new', 'again', 'old'].map((name) => join(FOLDER, name));
+const NAMES = ['hatchway', 'hatchway-server'];
 const OLD_VERSION = '0.0.1';
+/** A file that only the older packages have. */
+const OBSOLETE = '/usr/lib/tunnel/server/dist/obsolete.js';
 const LISTS = join(ROOT, 'tests/tools/packages');
 /** The packages of this version and of an older one, as folders of a root file system. */
 const MOUNTS = { '/mnt/new': join(NEW, 'packages'), '/mnt/old': join(OLD, 'packages') };
@@ -35,9 +37,22 @@ const release = (out, targets) => {
   if (status !== 0) throw new Error('the packages could not be made');
 };
 
+/** Makes a package with an older version and one more file, from the package of this version. */
+function makeOlder(name, version) {
+  const folder = join(FOLDER, 'older', name);
+  mkdirSync(dirname(folder), { recursive: true });
+  output('dpkg-deb', ['-R', join(NEW, 'packages', `${name}_${version}_amd64.deb`), folder]);
+  const control = join(folder, 'DEBIAN/control');
+  writeFileSync(control, readFileSync(control, 'utf8').replace(`Version: ${version}`, `Version: ${OLD_VERSION}`));
+  if (existsSync(join(folder, dirname(OBSOLETE)))) writeFileSync(join(folder, OBSOLETE), '');
+  mkdirSync(join(OLD, 'packages'), { recursive: true });
+  const file = join(OLD, 'packages', `${name}_${OLD_VERSION}_amd64.deb`);
+  output('dpkg-deb', ['-Znone', '--root-owner-group', '-b', folder, file]);
+}
+
 /** Files, rights and contents of the packages of one architecture. */
 function tryContents({ check, say, box, version }, { deb, rpm }) {
-  for (const name of ['hatchway', 'hatchway-server']) {
+  for (const name of NAMES) {
     const list = join(LISTS, `${name}.txt`);
     const debFile = join(NEW, 'packages', `${name}_${version}_${deb}.deb`);
     const rpmName = `${name}-${version}-1.${rpm}.rpm`;
@@ -72,7 +87,7 @@ function hashOf(folder, path) {
 
 /** What a removal may leave: config, data, and the user that owns the data. dpkg and useradd keep records and backups of their own. */
 const LEFT = [
-  ...['/proc', '/dev', '/sys', '/tmp', '/mnt', '/run', '/var/lib/dpkg', '/var/log', '/var/cache', '/var/lib/rpm'],
+  ...['/proc', '/dev', '/sys', '/tmp', '/mnt', '/run', '/var/lib/dpkg', '/var/log', '/var/cache', '/root/.rpmdb'],
   ...['passwd', 'group', 'shadow', 'gshadow'].flatMap((name) => [`/etc/${name}`, `/etc/${name}-`]),
   ...['/etc/subuid', '/etc/subgid', '/etc/subuid-', '/etc/subgid-', '/etc/.pwd.lock', '/etc/tunnel', DATA],
 ];
@@ -83,7 +98,7 @@ const added = (before, after) => after.filter((line) => !before.includes(line));
 async function tryDebian({ check, say, version }) {
   const box = new Box(join(FOLDER, 'debian'), ['libatomic1', 'libstdc++6', 'passwd'], MOUNTS);
   const before = snapshot(box.root, LEFT);
-  const debs = (folder, of) => ['hatchway', 'hatchway-server'].map((name) => `/mnt/${folder}/${name}_${of}_amd64.deb`);
+  const debs = (folder, of) => NAMES.map((name) => `/mnt/${folder}/${name}_${of}_amd64.deb`);
   box.must('dpkg', '-i', ...debs('old', OLD_VERSION));
   check(box.must('stat', '-c', '%a %U %G', CONFIG) === '640 root tunnel', 'config file: 640 root tunnel');
   for (const program of ['tunnel', 'tunnel-server'])
@@ -105,14 +120,15 @@ async function tryDebian({ check, say, version }) {
   box.must('dpkg', '-i', ...debs('new', version));
   check(box.must('dpkg-query', '-W', '-f', '${Version}', 'hatchway-server') === version, `upgraded to ${version}`);
   check(box.read(CONFIG) === settings, 'the upgrade keeps the config file');
+  check(!box.has(OBSOLETE), 'the upgrade removes a file that is no longer in the package');
   await withServer(box, () => {
     const users = box.must(...admin('users', '--json'));
     check(users.includes('bob@localhost.test'), 'the upgraded server has the account');
   });
 
-  box.must('dpkg', '-r', 'hatchway', 'hatchway-server');
+  box.must('dpkg', '-r', ...NAMES);
   check(box.read(CONFIG) === settings && !box.has('/usr/lib/tunnel'), 'the removal keeps the config file');
-  box.must('dpkg', '-P', 'hatchway', 'hatchway-server');
+  box.must('dpkg', '-P', ...NAMES);
   const left = added(before, snapshot(box.root, LEFT));
   for (const line of left) say(`  ${line}`);
   check(left.length === 0, 'purged: no trace but /etc/tunnel, the data and their user');
@@ -124,7 +140,7 @@ function tryScripts({ check, say, version, box }) {
   const asked = recordSystemctl(box);
   const before = snapshot(box.root, LEFT);
   const deb = `/mnt/new/hatchway-server_${version}_amd64.deb`;
-  const rpm = (folder, of) => `/mnt/${folder}/hatchway-server-${of}-1.x86_64.rpm`;
+  const rpm = `/mnt/new/hatchway-server-${version}-1.x86_64.rpm`;
   const wants = '/etc/systemd/system/multi-user.target.wants';
   const enable = () => {
     box.must('mkdir', '-p', wants);
@@ -144,18 +160,19 @@ function tryScripts({ check, say, version, box }) {
   const verified = box.run('systemd-analyze', 'verify', ...units);
   check(verified.code === 0 && verified.out === '', `systemd-analyze verify: ${verified.out || 'no finding'}`);
   box.must('dpkg', '-i', deb);
-  expectAsked(['daemon-reload', restart], 'dpkg -i over an installed package');
+  // The old package asks too, after its files are replaced.
+  expectAsked(['daemon-reload', 'daemon-reload', restart], 'dpkg -i over an installed package');
   enable();
   box.must('dpkg', '-P', 'hatchway-server');
-  expectAsked([...stop, 'daemon-reload'], 'dpkg -P');
+  expectAsked([...stop, 'daemon-reload', 'daemon-reload'], 'dpkg -P: for the removal and for the purge');
   check(!box.has(`${wants}/tunnel-server.service`), 'dpkg -P: the unit is no longer enabled');
 
   const RPM = ['rpm', '--force-debian', '--nodeps'];
-  box.must(...RPM, '-i', rpm('old', OLD_VERSION));
+  box.must(...RPM, '-i', rpm);
   expectAsked(['daemon-reload'], 'rpm -i');
   check(box.must('tunnel-server', '--version') === version, 'tunnel-server --version from the .rpm');
   writeFileSync(join(box.root, CONFIG), 'data_dir = "/data"\n');
-  box.must(...RPM, '-U', rpm('new', version));
+  box.must(...RPM, '-U', '--force', rpm);
   expectAsked(['daemon-reload', restart, 'daemon-reload'], 'rpm -U');
   check(box.read(CONFIG) === 'data_dir = "/data"\n', 'rpm -U keeps the config file');
   enable();
@@ -179,6 +196,7 @@ function tryArm64({ check, version }) {
 }
 
 async function main({ values, say, check }) {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   rmSync(FOLDER, { recursive: true, force: true });
   const targets = values.quick ? ['linux-x64'] : ['linux-x64', 'linux-arm64'];
   release(NEW, targets);
@@ -188,10 +206,7 @@ async function main({ values, say, check }) {
     const other = files.filter((name) => hashOf(join(NEW, 'packages'), name) !== hashOf(join(AGAIN, 'packages'), name));
     check(other.length === 0, `made twice, the same bytes: ${files.length} packages ${other}`);
   }
-  await makeSystemPackages({
-    ...{ out: OLD, version: OLD_VERSION, commitSecs: 1_000_000_000, targets: ['linux-x64'], say: () => {} },
-  });
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  for (const name of NAMES) makeOlder(name, version);
   const box = new Box(join(FOLDER, 'debian-systemd'), ['libatomic1', 'libstdc++6', 'passwd', 'systemd', 'rpm'], MOUNTS);
   const context = { check, say, version, box };
   tryContents(context, { deb: 'amd64', rpm: 'x86_64' });

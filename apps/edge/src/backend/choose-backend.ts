@@ -128,6 +128,7 @@ const readCredential = (file: string): Secret => {
 
 export interface OpenPorts {
   readonly control: { readonly host: string; readonly port: number };
+  /** Ports that visitors use. */
   readonly http: { readonly port: number };
   readonly https: { readonly port: number } | null;
   /** Whether clients must use TLS. */

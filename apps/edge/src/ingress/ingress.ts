@@ -105,7 +105,7 @@ export class Ingress {
     this.publicAddress = {
       domain: server.domain,
       publicHttp: (host) => this.httpListeners.publicHttp(host),
-      httpsPort: () => this.httpListeners.https?.port ?? null,
+      httpsPort: () => this.httpListeners.publicPorts.https,
     };
   }
 

@@ -99,7 +99,17 @@ sign_up = "invite"
   });
 
   it('refuses an invalid email address, and flags that need --public or contradict it', () => {
-    for (const address of ['admin', 'admin@', 'a b@example.com', 'a@example.com, b@example.com', 'admin@localhost']) {
+    for (const address of [
+      'admin',
+      'admin@',
+      'a b@example.com',
+      'a@example.com, b@example.com',
+      'admin@localhost',
+      'a\u001b[2J@x.test',
+      'a@x.test\n',
+      'a@x.test?cc=b',
+      'é@x.test',
+    ]) {
       expect(read('--public', 'tunnels.example.com', '--acme-email', address)).toContain('admin@example.com');
     }
     expect(read('--acme-email', 'admin@example.com')).toBe('error: --acme-email needs --public DOMAIN');

@@ -22,8 +22,11 @@ export const hostName = (text: string): string => {
 
 const EMAIL = /^[^\s@<>(),;:"]+@[^\s@<>(),;:"]+\.[^\s@.<>(),;:"]+$/;
 
+/** Certificate authorities reject addresses with other characters, and with the parameters of a mailto URL after `?`. */
+const CONTACT_CHARACTERS = /^[!->@-~]{1,254}$/;
+
 export const emailAddress = (text: string): string => {
-  if (EMAIL.test(text)) return text;
+  if (EMAIL.test(text) && CONTACT_CHARACTERS.test(text)) return text;
   throw new InvalidArgumentError('Use one address, such as admin@example.com.');
 };
 

@@ -1,6 +1,6 @@
 // `tunnel-server service`: runs the server as a systemd service.
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { likelyParts } from '@tunnel/config/server';
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import {
@@ -35,6 +35,7 @@ const serviceName = (text: string): string => {
 };
 
 const userName = (text: string): string => {
+  if (text === 'root') throw new InvalidArgumentError('The server should not run as root.');
   if (/^[a-z_][a-z0-9_-]{0,31}$/.test(text)) return text;
   throw new InvalidArgumentError('Use a user name of this machine, such as tunnel.');
 };
@@ -76,7 +77,9 @@ export const factsOf = ({ config: file, user, name, print }: ServiceFlags, env: 
   const loaded = isForLater ? null : loadConfig({ config }, withoutSettings(env));
   const [, program = ''] = process.argv;
   const command = loaded !== null && likelyParts(loaded) === 'edge' ? 'edge' : 'stack';
-  const dataDir = loaded?.data_dir ?? SYSTEM_DATA_DIR;
+  const configured = loaded?.data_dir ?? SYSTEM_DATA_DIR;
+  // A relative path is refused later. Without `..`, the beginning of the path tells whether systemd creates the folder.
+  const dataDir = isAbsolute(configured) ? resolve(configured) : configured;
   return {
     name,
     user,

@@ -22,6 +22,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   signUp: 'open',
   firstAccount: null,
   tcpPortRange: [20000, 20099],
+  publishedPorts: { http: 0, https: 0 },
   tls,
   controlOnPublic: true,
   workingDir: '/home/a/checkout',
@@ -42,6 +43,13 @@ it('the start screen lists every address and ends with the next command', () => 
     expect(text).toContain(part);
   }
   expect(text).toContain('\n  npx hatchway http 3000 --token-file data/admin-token\n');
+});
+
+it('the start screen shows published ports in the URLs of tunnels and in the next command', () => {
+  const inside = facts({ https_url: 'https://127.0.0.1:8443' }, true);
+  const text = readyText({ ...inside, domain: 'tunnels.example.com', publishedPorts: { http: 80, https: 443 } });
+  expect(text).toContain('HTTP tunnels https://<name>.tunnels.example.com, http://<name>.tunnels.example.com\n');
+  expect(text).toContain('--server tunnels.example.com:443');
 });
 
 it('the start screen names the dashboard and its sign-up page', () => {

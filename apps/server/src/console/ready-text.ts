@@ -16,6 +16,8 @@ export interface ReadyFacts {
   /** Invitation link for the first account. Null once an account exists. */
   readonly firstAccount: string | null;
   readonly tcpPortRange: readonly [number, number];
+  /** Ports in public URLs: [server] public_http_port and public_https_port. 0 for the port of the server. */
+  readonly publishedPorts: { readonly http: number; readonly https: number };
   readonly tls: boolean;
   /** Whether clients can also connect on the visitors' ports: [server] control_on_public. */
   readonly controlOnPublic: boolean;
@@ -123,15 +125,24 @@ const keyLines = ({ run, dataDir, workingDir }: ReadyFacts): string[] => {
 };
 
 /** Returns the URLs of HTTP tunnels as visitors type them. */
-const httpTunnels = ({ run, domain }: ReadyFacts): string[] =>
-  [run.https_url, run.http_url]
+const httpTunnels = ({ run, domain, publishedPorts }: ReadyFacts): string[] =>
+  [publicUrlOf(run.https_url, publishedPorts.https), publicUrlOf(run.http_url, publishedPorts.http)]
     .filter((url) => url !== null)
-    .map((url) => new URL(url))
     .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`);
 
+/** Returns a URL of this machine with the published port. */
+const publicUrlOf = (url: string | null, published: number): URL | null => {
+  if (url === null) return null;
+  const at = new URL(url);
+  if (published !== 0) at.port = String(published);
+  return at;
+};
+
 /** Returns the address shared by visitors and clients, with the host name of the certificate. Null if clients use a separate port. */
-const onePort = ({ run, domain, controlOnPublic }: ReadyFacts): string | null =>
-  run.https_url === null || !controlOnPublic ? null : `${domain}:${new URL(run.https_url).port || '443'}`;
+const onePort = ({ run, domain, controlOnPublic, publishedPorts }: ReadyFacts): string | null => {
+  const url = publicUrlOf(run.https_url, publishedPorts.https);
+  return url === null || !controlOnPublic ? null : `${domain}:${url.port || '443'}`;
+};
 
 const alsoAt = (address: string | null): string => (address === null ? '' : `, and ${address}`);
 

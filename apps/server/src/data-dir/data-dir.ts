@@ -1,7 +1,7 @@
 // The data directory, created on first use with access for the current user only, and two files in it: the admin token, and run.json, by
 // which scripts find a running server and which prevents a second server.
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
@@ -11,6 +11,7 @@ import {
   type FileLock,
   isProcessAlive,
   lockHolder,
+  readBoundedSync,
   type Secret,
   systemClock,
   takeLock,
@@ -69,16 +70,23 @@ const probeInChild = (dir: string): Promise<void> =>
     child.once('error', () => done()).once('exit', () => done());
   });
 
-/** Creates a directory and its parents. Replaces the `recursive` option of Node.js, which loops forever below /proc. */
-const makeDirectory = (dir: string): void => {
+/**
+ * Creates a directory and its parents with exactly these permissions, whatever the umask. An existing directory stays as it is. Replaces
+ * the `recursive` option of Node.js, which loops forever below /proc, and gives the parents the same permissions.
+ */
+export const makeDirectory = (dir: string, mode = 0o700, parentMode = mode): void => {
+  const make = (): void => {
+    mkdirSync(dir, { mode });
+    chmodSync(dir, mode);
+  };
   try {
-    mkdirSync(dir, { mode: 0o700 });
+    make();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST' && statSync(dir).isDirectory()) return;
     if (code !== 'ENOENT' || existsSync(dirname(dir))) throw error;
-    makeDirectory(dirname(dir));
-    mkdirSync(dir, { mode: 0o700 });
+    makeDirectory(dirname(dir), parentMode);
+    make();
   }
 };
 
@@ -172,19 +180,19 @@ export const removeRunFile = (dataDir: string): void => {
 
 /** Reads the run.json of a running server. Returns null if no server is running. */
 export const readRunFile = (dataDir: string): RunFile | null => {
-  const pid = pidIn(dataDir);
-  if (pid === undefined || !isOurs(pid)) return null;
-  try {
-    return JSON.parse(readFileSync(pathIn(dataDir), 'utf8')) as RunFile;
-  } catch {
-    return null;
-  }
+  const run = parsedRunFile(dataDir);
+  return run !== undefined && isOurs(run.pid) ? run : null;
 };
 
-const pidIn = (dataDir: string): number | undefined => {
+const pidIn = (dataDir: string): number | undefined => parsedRunFile(dataDir)?.pid;
+
+/** Maximum size of run.json. Pipes and larger files are ignored like a missing file, because reading them could block. */
+const RUN_FILE_MAX_BYTES = 64 * 1024;
+
+const parsedRunFile = (dataDir: string): RunFile | undefined => {
   try {
-    const { pid } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8')) as { pid?: unknown };
-    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+    const run = JSON.parse(readBoundedSync(pathIn(dataDir), RUN_FILE_MAX_BYTES) ?? 'null') as RunFile | null;
+    return run !== null && Number.isSafeInteger(run.pid) && run.pid > 0 ? run : undefined;
   } catch {
     return undefined;
   }

@@ -18,8 +18,8 @@ interface PartUrls {
 
 /** Returns the probes for the parts of a running server. No probe queries the database: a database outage must not restart the parts. */
 export const probesOf = ({ platform_url, api_url }: PartUrls): Probe[] => [
-  ...(platform_url === null ? [] : [{ part: 'platform' as const, url: `${platform_url}/health` }]),
-  ...(api_url === null ? [] : [{ part: 'edge' as const, url: `${api_url}/api/status` }]),
+  ...(typeof platform_url !== 'string' ? [] : [{ part: 'platform' as const, url: `${platform_url}/health` }]),
+  ...(typeof api_url !== 'string' ? [] : [{ part: 'edge' as const, url: `${api_url}/api/status` }]),
 ];
 
 export interface HealthVerdict {

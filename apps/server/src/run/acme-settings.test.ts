@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadServerConfig } from '@tunnel/config/server';
 import { testCertificate } from '@tunnel/testkit';
 import { afterAll, expect, it } from 'vitest';
-import { checkAcmeSettings } from './acme-settings.ts';
+import { checkAcmeSettings, isPrivateFile } from './acme-settings.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'acme-settings-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -48,6 +48,19 @@ it('acme.storage_key_file must be readable only by its owner', () => {
       `\`acme.storage_key_file\` must be a file readable only by its owner (chmod 600), got ${dir}/key with mode`,
     );
   }
+});
+
+it.each([
+  // Columns: mode, owner, verdict for a server with user id 10001.
+  [0o600, 10_001, true],
+  [0o640, 10_001, false],
+  [0o604, 10_001, false],
+  // A file of root for the group of the server, as systemd and Kubernetes provide secrets.
+  [0o640, 0, true],
+  [0o440, 0, true],
+  [0o644, 0, false],
+])('a key file with mode %o of user %i is private: %s', (mode, uid, verdict) => {
+  expect(isPrivateFile({ mode: 0o100_000 | mode, uid }, 10_001)).toBe(verdict);
 });
 
 it('acme.dns_exec must be an executable program', () => {

@@ -2,7 +2,7 @@
 // without the check, the first certificate order would fail instead.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
-import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/config/server';
+import { type ConfiguredParts, hasHttpsPort, publicPorts, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 
 /** Checks the ACME and TLS settings. Throws a fault that names the wrong key. */
@@ -36,13 +36,22 @@ const checkAuthority = (file: string): void => {
   }
 };
 
-const OTHERS_READ = 0o044;
+const ALL_READ = 0o004;
+const GROUP_READS = 0o040;
+
+/**
+ * Whether only the server's user can read a file. A file of another user can also be readable for its group, because the group is then the
+ * server's only way to read the file: root:tunnel with mode 0640, or a Secret in Kubernetes.
+ */
+export const isPrivateFile = (file: { readonly mode: number; readonly uid: number }, ownUid: number): boolean =>
+  (file.mode & ALL_READ) === 0 && ((file.mode & GROUP_READS) === 0 || file.uid !== ownUid);
 
 /** Checks that other users cannot read the key file. Whether the file exists and contains a key is checked when the file is opened. */
 const checkKeyFile = (file: string): void => {
-  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
-  if (process.platform === 'win32' || (mode & OTHERS_READ) === 0) return;
-  const shown = (mode & 0o777).toString(8).padStart(3, '0');
+  const found = statSync(file, { throwIfNoEntry: false });
+  const ownUid = process.getuid?.();
+  if (found === undefined || ownUid === undefined || isPrivateFile(found, ownUid)) return;
+  const shown = (found.mode & 0o777).toString(8).padStart(3, '0');
   throw wrong('acme.storage_key_file', 'a file readable only by its owner (chmod 600)', `${file} with mode ${shown}`);
 };
 
@@ -67,7 +76,7 @@ const checkProgram = (program: string): void => {
 const checkPlatformPort = ({ platform, server, acme, tls }: ServerConfig): void => {
   const { protocol, port } = new URL(platform.public_url);
   if (!platform.tls || protocol !== 'https:' || !hasHttpsPort({ acme, tls })) return;
-  if ((port === '' ? 443 : Number(port)) !== server.https_port) return;
+  if ((port === '' ? 443 : Number(port)) !== publicPorts(server).https) return;
   const reason = 'false if `platform.public_url` uses `server.https_port`, because the edge then serves the platform';
   throw wrong('platform.tls', reason, 'true');
 };

@@ -163,6 +163,7 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
     run,
     domain: config.server.domain,
     tcpPortRange: config.limits.tcp_port_range,
+    publishedPorts: { http: config.server.public_http_port, https: config.server.public_https_port },
     signUp: config.platform.sign_up,
     firstAccount: run.platform_url === null ? null : readFirstAccountLink(dataDir),
     tls: config.tls.cert_path !== '' || config.acme.enabled,

@@ -109,6 +109,67 @@ describe('`tunnel-server service`', () => {
     expect(service('uninstall')).toMatchObject({ code: 0, out: 'tunnel-server.service is not installed.\n' });
   });
 
+  it('uninstall keeps the drop-in files of the operator and says so, and a new install uses them again', () => {
+    program('systemctl');
+    service('install');
+    mkdirSync(`${unit}.d`);
+    writeFileSync(`${unit}.d/override.conf`, '[Service]\nMemoryMax=1G\n');
+    expect(service('uninstall').out).toMatch(/\nYour drop-in files are kept, too: .*tunnel-server\.service\.d\n$/);
+    expect(existsSync(`${unit}.d/override.conf`)).toBe(true);
+    expect(service('install').code).toBe(0);
+  });
+
+  it('install creates a data directory whose parents the user can enter, and keeps an existing one', () => {
+    program('systemctl');
+    const dataDir = join(root.path, 'srv/hatchway/data');
+    writeFileSync(config, `data_dir = "${dataDir}/../data"\n`);
+    expect(service('install').code).toBe(0);
+    const modes = ['srv', 'srv/hatchway', 'srv/hatchway/data'].map(
+      (path) => statSync(join(root.path, path)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o755, 0o755, 0o700]);
+    expect(readFileSync(unit, 'utf8')).toContain(`\nReadWritePaths=${dataDir}\n`);
+    chmodSync(dataDir, 0o750);
+    service('install');
+    expect(statSync(dataDir).mode & 0o777).toBe(0o750);
+  });
+
+  it.each(['show', 'daemon-reload', 'enable', 'restart'])(
+    'install ends with one problem when `systemctl %s` fails, and a second install works',
+    (step) => {
+      program('systemctl', `[ "$1" != ${step} ] || { echo "Failed: $1" >&2; exit 1; }`);
+      const failed = service('install');
+      expect([failed.code, failed.err.split('\n')[0]]).toEqual(
+        step === 'restart'
+          ? [1, 'tunnel-server: tunnel-server.service did not start']
+          : [2, expect.stringMatching(`^tunnel-server: .*Failed: ${step}`)],
+      );
+      expect(failed.out).not.toContain('is running');
+      program('systemctl');
+      expect(service('install')).toMatchObject({ code: 0, err: '' });
+    },
+  );
+
+  it.each(['show', 'disable'])('uninstall keeps the unit when `systemctl %s` fails, and can be repeated', (step) => {
+    program('systemctl');
+    service('install');
+    program('systemctl', `[ "$1" != ${step} ] || { echo "Failed: $1" >&2; exit 1; }`);
+    expect(service('uninstall')).toMatchObject({ code: 2, out: '' });
+    expect(existsSync(unit)).toBe(true);
+    program('systemctl');
+    expect(service('uninstall').code).toBe(0);
+    expect(existsSync(unit)).toBe(false);
+  });
+
+  it('install ends with one problem when the user cannot be created, and changes nothing else', () => {
+    program('systemctl');
+    program('useradd', 'echo "useradd: group tunnel exists" >&2; exit 9');
+    const { code, err } = service('install');
+    expect([code, err.split('\n').length]).toEqual([2, 2]);
+    expect(err).toContain('failed: useradd: group tunnel exists');
+    expect(existsSync(unit)).toBe(false);
+  });
+
   it('an edge with a platform elsewhere is installed as an edge, beside another server under a name', () => {
     program('systemctl');
     writeFileSync(

@@ -1,9 +1,10 @@
 // The actions of `tunnel-server service`: creates the user and the systemd unit of a server, and controls the unit.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { readFirstAccountLink, writeAtomicSync } from '@tunnel/runtime';
+import { makeDirectory } from '../data-dir/data-dir.ts';
 import { UNIT_MARK, type UnitFacts, unitName, unitText } from './unit.rules.ts';
 import { unitTemplate } from './unit-template.ts';
 
@@ -90,14 +91,13 @@ const uninstall = (host: ServiceHost, unit: string, path: string): number => {
     return 0;
   }
   call(host, 'systemctl', 'disable', '--now', '--quiet', unit);
-  changing(path, () => {
-    rmSync(path, { force: true });
-    rmSync(`${path}.d`, { recursive: true, force: true });
-  });
+  changing(path, () => rmSync(path, { force: true }));
   call(host, 'systemctl', 'daemon-reload');
   // Fails for a unit that has not failed.
   run(host, 'systemctl', ['reset-failed', unit]);
   host.write(`Stopped and disabled ${unit}. The config file, the data directory and the user are kept.\n`);
+  // Drop-in files are written by the operator, and apply again after the next install.
+  if (existsSync(`${path}.d`)) host.write(`Your drop-in files are kept, too: ${path}.d\n`);
   return 0;
 };
 
@@ -128,11 +128,14 @@ const idsOf = (host: ServiceHost, user: string): { readonly uid: number; readonl
   gid: Number(call(host, 'id', '-g', user)),
 });
 
-/** systemd creates the data directory below /var/lib. Elsewhere the directory is created here, for the user only. */
+/**
+ * systemd creates the data directory below /var/lib. Elsewhere the directory is created here, for the user only. The user can enter the
+ * folders above.
+ */
 const makeDataDir = (dir: string, uid: number, gid: number): void =>
   changing(dir, () => {
     if (existsSync(dir)) return;
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeDirectory(dir, 0o700, 0o755);
     chownSync(dir, uid, gid);
   });
 

@@ -52,6 +52,7 @@ describe('the unit of `service install`', () => {
     for (const bad of ['/etc/my server.toml', '/etc/%i.toml', '/etc/a"b', '/etc/$HOME', '/etc/a\nUser=root']) {
       expect(textOf({ config: bad })).toBe(`refused: ${bad}`);
     }
+    expect(textOf({ dataDir: '/var/lib/a:b' })).toBe('refused: /var/lib/a:b');
   });
 
   it('has the name of the additional server', () => {

@@ -29,6 +29,8 @@ export const unitText = (
   const words = [...facts.program, facts.command, '--config', facts.config];
   const refused = [...words, facts.user, facts.dataDir].find((word) => !PLAIN.test(word));
   if (refused !== undefined) return { refused };
+  // A colon in StateDirectory creates a symbolic link.
+  if (isState(facts.dataDir) && facts.dataDir.includes(':')) return { refused: facts.dataDir };
   const lines = template.split('\n').flatMap((line) => {
     const [key = ''] = line.split('=', 1);
     if (key === 'ExecStart') return [`ExecStart=${words.join(' ')}`];

@@ -21,8 +21,18 @@ export interface RecordFinding {
     | { readonly kind: 'no-answer'; readonly reason: string };
 }
 
-/** Judges a DNS record. `own` has the public addresses of this machine, and is empty behind NAT. */
-export const recordVerdict = ({ name, type, target, answer }: RecordFinding, own: readonly string[]): Verdict => {
+export interface Reachability {
+  /** Public addresses of this machine. Empty behind NAT. */
+  readonly own: readonly string[];
+  /** Whether visitors can connect by IPv6. */
+  readonly listensOnIpv6: boolean;
+}
+
+/** Judges a DNS record. */
+export const recordVerdict = (
+  { name, type, target, answer }: RecordFinding,
+  { own, listensOnIpv6 }: Reachability,
+): Verdict => {
   const record = `DNS record ${name} ${type === 'A' ? 'A/AAAA' : 'NS'}`;
   if (answer.kind === 'absent') {
     const address = own.length === 0 ? 'the public address of this machine' : own.join(', ');
@@ -40,17 +50,29 @@ export const recordVerdict = ({ name, type, target, answer }: RecordFinding, own
   }
   const shown = answer.values.join(', ');
   const strays = answer.values.filter((value) => isElsewhere(value, own));
-  if (strays.length === 0) return ok(`${record} points to ${shown}`);
-  const rest = 'change the record, unless the address belongs to your router or load balancer';
-  return fix(`${record} points to ${strays.join(', ')}, but this machine has ${own.join(', ')}: ${rest}`);
+  if (strays.length > 0) {
+    const rest = 'change the record, unless the address belongs to your router or load balancer';
+    return fix(`${record} points to ${strays.join(', ')}, but this machine has ${own.join(', ')}: ${rest}`);
+  }
+  const unserved = listensOnIpv6 ? [] : answer.values.filter((value) => isIpv6(value) && own.includes(value));
+  if (unserved.length > 0) {
+    return fix(
+      `${record} points to ${unserved.join(', ')}, but the server accepts only IPv4: set [server] host = "::", or delete the AAAA record`,
+    );
+  }
+  return ok(`${record} points to ${shown}`);
 };
 
-const isV6 = (address: string): boolean => address.includes(':');
+export const isIpv6 = (address: string): boolean => address.includes(':');
 
-/** An address can be compared only with addresses of the same family: behind NAT, a machine often has a public IPv6 address only. */
+/**
+ * Whether an address belongs to a different machine. Without a public IPv4 address, the machine may be behind NAT, and any IPv4 address can
+ * be right. IPv6 has no such translation: with a public IPv4 address and no IPv6 address, an AAAA record leads visitors and the
+ * certificate authority elsewhere.
+ */
 const isElsewhere = (address: string, own: readonly string[]): boolean => {
-  const comparable = own.filter((one) => isV6(one) === isV6(address));
-  return comparable.length > 0 && !comparable.includes(address);
+  const hasSameFamily = own.some((one) => isIpv6(one) === isIpv6(address));
+  return (hasSameFamily || (isIpv6(address) && own.length > 0)) && !own.includes(address);
 };
 
 export interface PortFinding {
@@ -63,13 +85,27 @@ export interface PortFinding {
   readonly problem: string | null;
 }
 
-/** Judges the ports: a line for all free ports, a line for all ports that need a privilege, and a line for each other problem. */
-export const portVerdicts = (ports: readonly PortFinding[]): Verdict[] => {
+/** Ports of a running server, from the addresses in its run.json. */
+export const portsOfRun = (run: object): ReadonlySet<number> =>
+  new Set(
+    Object.values(run).flatMap((value) => {
+      const [, port] = typeof value === 'string' ? (/:(\d+)(?:\/|$)/.exec(value) ?? []) : [];
+      return port === undefined ? [] : [Number(port)];
+    }),
+  );
+
+/**
+ * Judges the ports: a line for all free ports, a line for all ports that need a privilege, and a line for each other problem. `inUse` has
+ * the ports of this server, if the server is running.
+ */
+export const portVerdicts = (ports: readonly PortFinding[], inUse: ReadonlySet<number>): Verdict[] => {
   const free = ports.filter(({ problem }) => problem === null);
+  const own = ports.filter(({ port, problem }) => problem === 'EADDRINUSE' && inUse.has(port));
   const denied = ports.filter(({ problem }) => problem === 'EACCES');
-  const wrong = ports.filter(({ problem }) => problem !== null && problem !== 'EACCES');
+  const wrong = ports.filter((port) => ![...free, ...own, ...denied].includes(port));
   return [
     ...(free.length === 0 ? [] : [ok(`free ports: ${portList(free)}`)]),
+    ...(own.length === 0 ? [] : [ok(`ports of the running server: ${portList(own)}`)]),
     ...(denied.length === 0
       ? []
       : [
@@ -115,16 +151,28 @@ export const verdictLines = (verdicts: readonly Verdict[]): string[] =>
 export interface NextFacts {
   readonly file: string;
   readonly isRoot: boolean;
-  /** Whether `tunnel-server service install` uses the file without --config. */
+  /** Whether the commands use the file without being told its path. */
   readonly isDefaultFile: boolean;
 }
 
+/** Quotes a word for a shell, in a command for the operator to copy. */
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 /** Returns the next commands for the operator. Only root can install a service. */
 export const nextLines = ({ file, isRoot, isDefaultFile }: NextFacts): string[] => {
-  if (!isRoot) return ['Next, start the server:', `  tunnel-server stack --config ${file}`];
+  const config = `--config ${shellWord(file)}`;
+  if (!isRoot) return ['Next, start the server:', `  tunnel-server stack ${config}`];
   return [
-    'Next, start the server as a service, then invite a teammate:',
-    `  sudo tunnel-server service install${isDefaultFile ? '' : ` --config ${file}`}`,
-    `  sudo -u tunnel tunnel-server admin invite teammate@example.com --config ${file}`,
+    'Next, start the server as a service, create your account with the printed link, then invite a teammate:',
+    `  sudo tunnel-server service install${isDefaultFile ? '' : ` ${config}`}`,
+    `  sudo -u tunnel tunnel-server admin invite teammate@example.com ${config}`,
   ];
+};
+
+/** Returns the command that repeats the checks, if a check needs a change. */
+export const againLines = (verdicts: readonly Verdict[], { file, isRoot, isDefaultFile }: NextFacts): string[] => {
+  if (verdicts.every(({ level }) => level !== 'fix')) return [];
+  const again = `tunnel-server setup --recheck${isDefaultFile ? '' : ` --out ${shellWord(file)}`}`;
+  return ['', 'After a change, check again:', `  ${isRoot ? 'sudo ' : ''}${again}`];
 };

@@ -2,21 +2,35 @@
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
+import { resolve } from 'node:path';
 import { addressesFor, DnsLookups } from '@tunnel/certificates/dns';
-import { hasHttpsPort, platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
+import { hasHttpsPort, likelyParts, platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
 import { shownText } from '@tunnel/rules/names';
-import { systemClock } from '@tunnel/runtime';
+import { systemClock, type Timer } from '@tunnel/runtime';
+import { readRunFile } from '../data-dir/data-dir.ts';
 import { wantedRecords } from '../run/dns-records.ts';
 import { publicAddresses } from '../run/records-watch.ts';
-import { mailVerdict, type PortFinding, portVerdicts, recordVerdict, type Verdict } from './checks.rules.ts';
+import {
+  isIpv6,
+  mailVerdict,
+  type PortFinding,
+  portsOfRun,
+  portVerdicts,
+  recordVerdict,
+  type Verdict,
+} from './checks.rules.ts';
 
 const REASON_MAX_CHARS = 200;
 
+/** Time limit for the whole conversation with the mail server. The limits of the transport start again with every line of the server. */
+const MAIL_TIMEOUT_MS = 20_000;
+
 /** Runs all checks. Every check has a time limit, so the result takes seconds even without a network. */
 export const runChecks = async (config: ServerConfig): Promise<Verdict[]> => {
-  const [records, ports, mail] = await Promise.all([checkRecords(config), checkPorts(config), checkMail(config)]);
-  return [...records, ...ports, mail];
+  return (await Promise.all([checkRecords(config), checkPorts(config), checkMail(config)])).flat();
 };
+
+const isEdgeOnly = (config: ServerConfig): boolean => likelyParts(config) === 'edge';
 
 /** Checks the DNS records of a public server. A server for this machine needs no records. */
 const checkRecords = async (config: ServerConfig): Promise<Verdict[]> => {
@@ -35,7 +49,7 @@ const checkRecords = async (config: ServerConfig): Promise<Verdict[]> => {
     return await Promise.all(
       records.map(async ({ name, type, value, askedAt }) => {
         const answer = await (type === 'NS' ? lookups.zone(askedAt) : lookups.addresses(askedAt));
-        return recordVerdict({ name, type, target: value, answer }, own);
+        return recordVerdict({ name, type, target: value, answer }, { own, listensOnIpv6: isIpv6(server.host) });
       }),
     );
   } finally {
@@ -60,40 +74,50 @@ export const wantedPorts = (config: ServerConfig): WantedPort[] => {
     tcp('[server] control_port', server.host, server.control_port),
     tcp('[server] api_port', server.api_host || server.host, server.api_port),
     tcp('[server] metrics_port', server.metrics_host, server.metrics_port),
-    tcp('[platform] port', platform.host, platform.port),
+    ...(isEdgeOnly(config) ? [] : [tcp('[platform] port', platform.host, platform.port)]),
   ].filter(({ port }) => port !== 0);
 };
 
-const checkPorts = async (config: ServerConfig): Promise<Verdict[]> =>
-  portVerdicts(
-    await Promise.all(wantedPorts(config).map(async (port) => ({ ...port, problem: await problemOfPort(port) }))),
-  );
+const checkPorts = async (config: ServerConfig): Promise<Verdict[]> => {
+  const ports = wantedPorts(config).map(async (port) => ({ ...port, problem: await problemOfPort(port) }));
+  // A server that is already running with this data directory has opened the ports itself.
+  const run = readRunFile(resolve(config.data_dir));
+  return portVerdicts(await Promise.all(ports), run === null ? new Set() : portsOfRun(run));
+};
 
 /** Opens and closes a port. Resolves with the error code, or with null if the port is free. */
 const problemOfPort = ({ host, port, transport }: WantedPort): Promise<string | null> =>
-  new Promise((resolve) => {
-    const onError = ({ code, message }: NodeJS.ErrnoException): void => resolve(code ?? message);
+  new Promise((answered) => {
+    const onError = ({ code, message }: NodeJS.ErrnoException): void => answered(code ?? message);
     if (transport === 'TCP') {
       const server = createServer();
-      server.once('error', onError).listen({ host, port }, () => server.close(() => resolve(null)));
+      server.once('error', onError).listen({ host, port }, () => server.close(() => answered(null)));
       return;
     }
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
-    socket.once('error', onError).bind({ address: host, port }, () => socket.close(() => resolve(null)));
+    socket.once('error', onError).bind({ address: host, port }, () => socket.close(() => answered(null)));
   });
 
-const checkMail = async ({ platform: { mail } }: ServerConfig): Promise<Verdict> => {
-  if (mail.transport !== 'smtp') return mailVerdict({ host: null, problem: null });
+const checkMail = async (config: ServerConfig): Promise<Verdict[]> => {
+  const { mail } = config.platform;
+  if (isEdgeOnly(config)) return [];
+  if (mail.transport !== 'smtp') return [mailVerdict({ host: null, problem: null })];
   const { host } = new URL(mail.smtp_url.reveal());
   const { SmtpTransport } = await import('@tunnel/platform');
   const transport = new SmtpTransport({ url: mail.smtp_url, from: mail.from });
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`no complete response within ${MAIL_TIMEOUT_MS / 1000} s`);
+    timer = systemClock.setTimeout(() => reject(error), MAIL_TIMEOUT_MS);
+  });
   try {
-    await transport.verify();
-    return mailVerdict({ host, problem: null });
+    await Promise.race([transport.verify(), late]);
+    return [mailVerdict({ host, problem: null })];
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return mailVerdict({ host, problem: shownText(reason, REASON_MAX_CHARS) });
+    return [mailVerdict({ host, problem: shownText(reason, REASON_MAX_CHARS) })];
   } finally {
+    timer?.cancel();
     transport.close();
   }
 };

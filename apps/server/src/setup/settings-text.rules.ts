@@ -24,6 +24,9 @@ const COMMENTS: Readonly<Record<string, string>> = {
 export const settingsText = (head: readonly string[], tables: Table): string =>
   [...head.map((line) => `# ${line}`), ...tableLines(tables, []), ''].join('\n');
 
+/** TOML strings have the escapes of JSON, but TOML also requires an escape for the character DEL. */
+const tomlValue = (value: string | number | boolean): string => JSON.stringify(value).replaceAll('\x7f', '\\u007f');
+
 /** Returns the lines of a TOML table. Keys come before nested tables, as TOML requires. */
 const tableLines = (table: Table, path: readonly string[]): string[] => {
   const keys: (readonly [text: string, comment: string | undefined])[] = [];
@@ -31,7 +34,7 @@ const tableLines = (table: Table, path: readonly string[]): string[] => {
   for (const [key, value] of Object.entries(table)) {
     const at = [...path, key];
     if (typeof value === 'object') below.push(...tableLines(value, at));
-    else keys.push([`${key} = ${JSON.stringify(value)}`, COMMENTS[at.join('.')]]);
+    else keys.push([`${key} = ${tomlValue(value)}`, COMMENTS[at.join('.')]]);
   }
   const width = Math.max(0, ...keys.map(([text]) => text.length));
   const lines = keys.map(([text, comment]) => (comment === undefined ? text : `${text.padEnd(width)}  # ${comment}`));

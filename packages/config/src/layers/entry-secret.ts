@@ -64,8 +64,14 @@ export const readSecretText = (file: string): { readonly secret: Secret } | { re
 /** Removes a trailing line break. Editors and `echo` end a file with a line break, which is not part of the key. */
 const withoutLineBreak = (text: string): string => text.replace(/\r?\n$/, '');
 
+/** Reads a secret from a file of UTF-8 text, without the trailing line break. */
+export const readTextSecret = (file: string): ReturnType<typeof readSecretText> => {
+  const answer = readSecretText(file);
+  return 'secret' in answer ? { secret: new Secret(withoutLineBreak(answer.secret.reveal())) } : answer;
+};
+
 /** Reads a group key from a file of UTF-8 text, without the trailing line break. */
 export const readGroupKeyFile = (file: string): { readonly key: Secret } | { readonly reason: string } => {
-  const answer = readSecretText(file);
-  return 'secret' in answer ? { key: new Secret(withoutLineBreak(answer.secret.reveal())) } : answer;
+  const answer = readTextSecret(file);
+  return 'secret' in answer ? { key: answer.secret } : answer;
 };

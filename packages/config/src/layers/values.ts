@@ -78,12 +78,22 @@ const isAddressOrNetwork = (value: string): boolean => {
 export const secretText = () => conceal(z.string({ error: 'a string' })).transform((value) => new Secret(value));
 
 /** A URL that may contain a password, so it becomes a `Secret`. An empty string means no URL. */
-export const secretUrl = (begins: RegExp, example: string) =>
+export const secretUrl = (begins: RegExp, example: string, isValid: (value: string) => boolean = () => true) =>
   conceal(
-    z
-      .string({ error: 'a string' })
-      .refine((value) => value === '' || begins.test(value), { error: `empty or a URL such as ${example}` }),
+    z.string({ error: 'a string' }).refine((value) => value === '' || (begins.test(value) && isValid(value)), {
+      error: `empty or a URL such as ${example}`,
+    }),
   ).transform((value) => new Secret(value));
+
+/**
+ * Checks that a URL with a password names the intended host. An unescaped `/`, `?` or `#` in a password ends the host, so that the user
+ * would be taken for the host and the first half of the password for the port.
+ */
+export const hasIntendedHost = (value: string): boolean => {
+  if (/\p{Cc}/u.test(value) || !URL.canParse(value)) return false;
+  const { hostname, pathname, search, hash } = new URL(value);
+  return hostname !== '' && !`${pathname}${search}${hash}`.includes('@');
+};
 
 export const filledSecretText = () => filledSecret().transform((value) => new Secret(value));
 

@@ -17,6 +17,14 @@ it('the edge serves the platform at a public_url on its own ports: over https wi
   expect(at('https://tunnels.example.com', { tls: { cert_path: 'a.pem', key_path: 'b.pem' } })).not.toBeNull();
 });
 
+it('the edge serves the platform at the published ports, and no longer at its own ports', () => {
+  const published = { domain: 'tunnels.example.com', public_http_port: 80, public_https_port: 443 };
+  const at = (public_url: string) => hostOf({ server: published, acme: { enabled: true }, platform: { public_url } });
+  expect(at('https://tunnels.example.com')).toBe('tunnels.example.com');
+  expect(at('http://tunnels.example.com')).toBe('tunnels.example.com');
+  expect(at('https://tunnels.example.com:8443')).toBeNull();
+});
+
 it('the edge does not serve the platform on another port, without a certificate, or if the platform has its own TLS', () => {
   const at = (public_url: string, more: object) => hostOf({ server: PUBLIC, platform: { public_url }, ...more });
   expect(hostOf({})).toBeNull();

@@ -1,4 +1,5 @@
-// Decides whether the edge of a stack also serves the platform, which is the case if the platform's public URL has a port of the edge.
+// Decides whether the edge of a stack also serves the platform, which is the case if the platform's public URL has a public port of the edge.
+import { publicPorts } from './public-ports.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 type HostConfig = Pick<ServerConfig, 'server' | 'platform' | 'acme' | 'tls'>;
@@ -19,5 +20,5 @@ export const platformHostAtEdge = ({ server, platform, acme, tls }: HostConfig):
   if (isHttps && !hasHttpsPort({ acme, tls })) return null;
   const usual = isHttps ? 443 : 80;
   const named = port === '' ? usual : Number(port);
-  return named === (isHttps ? server.https_port : server.http_port) ? hostname.toLowerCase() : null;
+  return named === publicPorts(server)[isHttps ? 'https' : 'http'] ? hostname.toLowerCase() : null;
 };

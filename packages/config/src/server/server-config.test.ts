@@ -1,7 +1,11 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { temporaryDirectory } from '@tunnel/testkit';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { valueKeys } from '../layers/schema-walk.ts';
 import { loadServerConfig, type ServerConfigSources } from './server-config.ts';
+import { serverFileSchema } from './server-schema.ts';
 
 const refusal = (sources: Partial<ServerConfigSources>): string => {
   try {
@@ -76,6 +80,36 @@ describe('environment variables', () => {
       'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be a string, got a number',
     );
   });
+
+  test('with _FILE name a file with a secret, taken as plain text without the line break at its end', async () => {
+    const directory = await temporaryDirectory();
+    onTestFinished(() => directory.close());
+    const file = join(directory.path, 'secret');
+    writeFileSync(file, '12345678\n');
+    const config = loadServerConfig({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file, TUNNEL_DATABASE__URL_FILE: '' } });
+    expect([config.auth.admin_token.reveal(), config.database.url.reveal()]).toEqual(['12345678', '']);
+    expect(refusal({ env: { TUNNEL_DATABASE__URL_FILE: file } })).toBe(
+      'TUNNEL_DATABASE__URL_FILE: `database.url` must be empty or a URL such as postgres://user:password@host/name, got a string',
+    );
+  });
+
+  test('with _FILE are refused if the file cannot be read, or if the secret is also set directly', () => {
+    const file = '/missing/secret';
+    expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file } })).toBe(
+      `TUNNEL_AUTH__ADMIN_TOKEN_FILE: \`auth.admin_token\` must be in a readable file, got "${file}": no such file`,
+    );
+    expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN_FILE: file, TUNNEL_AUTH__ADMIN_TOKEN: 'x' } })).toBe(
+      'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be unset while TUNNEL_AUTH__ADMIN_TOKEN_FILE is set, got a value',
+    );
+  });
+
+  test('with _FILE exist only for secret keys', () => {
+    const file = '/missing/secret';
+    const env = { TUNNEL_SERVER__DOMAIN_FILE: file, TUNNEL_NOPE_FILE: file };
+    expect(loadServerConfig({ env })).toEqual(loadServerConfig({ env: {} }));
+    const keys = valueKeys(serverFileSchema);
+    expect(keys.filter((key) => key.endsWith('_file') && keys.includes(key.slice(0, -'_file'.length)))).toEqual([]);
+  });
 });
 
 describe('the loaded server config', () => {
@@ -105,6 +139,34 @@ describe('the loaded server config', () => {
     const config = loadServerConfig({ env });
     expect(config.auth.admin_token.reveal()).toBe('open-sesame');
     expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toContain('open-sesame');
+  });
+});
+
+describe('the URL of the mail server', () => {
+  const load = (smtp_url: string) => loadServerConfig({ env: {}, overrides: { platform: { mail: { smtp_url } } } });
+
+  test.each([
+    'smtp://mail.test',
+    'smtps://mail.test:465/',
+    'smtp://[::1]:25',
+    'smtp://user:p%40ss%2F%23@mail.test:587?tls.servername=mx.test',
+    'smtp://user:p@ss:100%@mail.test:587',
+    '',
+  ])('is accepted: %s', (url) => {
+    expect(load(url).platform.mail.smtp_url.reveal()).toBe(url);
+  });
+
+  test.each([
+    ...['http://mail.test', 'smtp://', 'smtp://?x', 'smtp://user@', 'smtp://mail.test:99999', 'smtp://:587'],
+    ...['smtp://user:12/34@mail.test', 'smtp://user:12?34@mail.test', 'smtp://user:12#34@mail.test'],
+    ...[
+      'smtp://user:a/b@mail.test',
+      'smtp://user:a#b@mail.test',
+      'smtp://us\ner:pw@mail.test',
+      'smtp://u:p\u007f@m.test',
+    ],
+  ])('is refused if it names no host, or if the password would end the host: %j', (url) => {
+    expect(() => load(url)).toThrow(/must be empty or a URL such as smtp:.*%2F.*, got a string/);
   });
 });
 

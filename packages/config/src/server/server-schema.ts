@@ -7,6 +7,7 @@ import * as z from 'zod';
 import {
   addressList,
   type DeepReadonly,
+  hasIntendedHost,
   plainUrl,
   portRange,
   printableName,
@@ -44,6 +45,9 @@ const serverSchema = section({
   domain: domain.default('localhost'),
   http_port: listenPort().default(8000),
   https_port: listenPort().default(8443),
+  /** Ports in public URLs, if a container or a load balancer publishes the ports under other numbers. 0: the ports themselves. */
+  public_http_port: listenPort().default(0),
+  public_https_port: listenPort().default(0),
   plain_http: oneOf(['redirect', 'proxy']).default('redirect'),
   control_port: listenPort().default(4040),
   control_on_public: flag().default(true),
@@ -338,7 +342,11 @@ const platformSchema = section({
   sign_up: oneOf(['open', 'invite', 'closed']).optional(),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
-    smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
+    smtp_url: secretUrl(
+      /^smtps?:\/\//i,
+      'smtp://user:password@host:587, with % @ / ? # in user and password written as %25 %40 %2F %3F %23',
+      hasIntendedHost,
+    ).prefault(''),
     from: filledText().default('Hatchway <no-reply@localhost>'),
   }),
   billing: section({

@@ -110,6 +110,27 @@ describe.each(WRITES)('%s', (_name, write) => {
   });
 });
 
+describe('a synchronous atomic write', () => {
+  it('with `exclusive` never replaces a file or a symbolic link, and leaves no temporary file', () => {
+    writeAtomicSync(path, 'first', { exclusive: true });
+    expect(() => writeAtomicSync(path, 'second', { exclusive: true })).toThrow('EEXIST');
+    symlinkSync('nowhere', join(folder.path, 'link'));
+    expect(() => writeAtomicSync(join(folder.path, 'link'), 'second', { exclusive: true })).toThrow('EEXIST');
+    expect([readFileSync(path, 'utf8'), names().sort()]).toEqual(['first', ['link', 'state.json']]);
+  });
+
+  it('with an owner sets exactly the requested mode, whatever the umask', () => {
+    const before = process.umask(0o077);
+    const owner = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+    try {
+      writeAtomicSync(path, 'new', { mode: 0o640, owner });
+    } finally {
+      process.umask(before);
+    }
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+});
+
 describe('an atomic write', () => {
   it('accepts its content in pieces', async () => {
     await writeAtomic(path, ['{"a":', '"ü"}', '\n']);

@@ -1,8 +1,11 @@
 // Atomic file writes: new content is written to a temporary file and then renamed. Readers, and the next start after a crash, find either
 // the old or the new content.
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   fsyncSync,
+  linkSync,
   openSync,
   readFileSync,
   renameSync,
@@ -29,6 +32,13 @@ export interface AtomicWriteOptions {
   readonly soleWriter?: boolean;
 }
 
+export interface AtomicWriteSyncOptions extends AtomicWriteOptions {
+  /** Sets the owner, and exactly `mode` whatever the umask, before the file gets its name. Needs root, or the current owner. */
+  readonly owner?: { readonly uid: number; readonly gid: number };
+  /** Fails with EEXIST if the file exists, also if another process creates the file at the same moment. */
+  readonly exclusive?: boolean;
+}
+
 /** Suffix of the temporary file that replaces the original after a complete write. */
 export const ASIDE = '.new';
 
@@ -50,12 +60,24 @@ export const writeAtomic = async (
 };
 
 /** Like {@link writeAtomic}, for callers that cannot wait: a process about to exit, or a command with nothing else to do. */
-export const writeAtomicSync = (path: string, content: string | Uint8Array, options: AtomicWriteOptions = {}): void => {
+export const writeAtomicSync = (
+  path: string,
+  content: string | Uint8Array,
+  options: AtomicWriteSyncOptions = {},
+): void => {
   const aside = asideOf(path, options);
   if (options.soleWriter === true) rmSync(aside, { force: true });
   try {
-    writeFileSync(aside, content, createOptions(options));
-    renameSync(aside, path);
+    const created = createOptions(options);
+    writeFileSync(aside, content, created);
+    if (options.owner !== undefined) {
+      chownSync(aside, options.owner.uid, options.owner.gid);
+      chmodSync(aside, created.mode);
+    }
+    if (options.exclusive === true) {
+      linkSync(aside, path);
+      removeQuietly(aside);
+    } else renameSync(aside, path);
   } catch (error) {
     removeQuietly(aside);
     throw error;

@@ -1,8 +1,8 @@
 // <data_dir>/first-account-link: the link with which the operator creates the first account of a new server. The platform writes it, the
 // start command prints it.
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeAtomicSync } from './atomic-file.ts';
+import { readBoundedSync, writeAtomicSync } from './atomic-file.ts';
 
 const pathIn = (dataDir: string): string => join(dataDir, 'first-account-link');
 
@@ -10,10 +10,16 @@ const pathIn = (dataDir: string): string => join(dataDir, 'first-account-link');
 export const writeFirstAccountLink = (dataDir: string, link: string): void =>
   writeAtomicSync(pathIn(dataDir), `${link}\n`);
 
-/** Returns null if there is no such file: an account exists, or sign-up does not require an invitation. */
+const LINK_MAX_BYTES = 4096;
+
+/**
+ * Returns null if there is no such file: an account exists, or sign-up does not require an invitation. Root reads the file of the server's
+ * user, so anything other than a link is ignored.
+ */
 export const readFirstAccountLink = (dataDir: string): string | null => {
   try {
-    return readFileSync(pathIn(dataDir), 'utf8').trim() || null;
+    const text = readBoundedSync(pathIn(dataDir), LINK_MAX_BYTES)?.trim() ?? '';
+    return /^https?:\/\/[!-~]+$/.test(text) ? text : null;
   } catch {
     return null;
   }

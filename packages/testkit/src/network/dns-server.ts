@@ -101,8 +101,14 @@ const answerOf = (name: string, type: DnsRecordType, value: DnsRecordValue): Ans
   return { name, type, ttl: 1, data };
 };
 
-export const startDnsServer = async (): Promise<DnsServer> => {
-  const host = '127.0.0.1';
+export interface DnsServerOptions {
+  /** Address of the server. Default: 127.0.0.1. Other addresses are for network namespaces of a test. */
+  readonly host?: string;
+  /** Port for UDP and TCP. Default: any free port. */
+  readonly port?: number;
+}
+
+export const startDnsServer = async ({ host = '127.0.0.1', port = 0 }: DnsServerOptions = {}): Promise<DnsServer> => {
   const records = new Records();
   const zones = new Map<string, { readonly host: string; readonly port: number }>();
   const faults = new Map<string, DnsFault>();
@@ -165,7 +171,7 @@ export const startDnsServer = async (): Promise<DnsServer> => {
     return resolve(question);
   };
 
-  const { udp, tcp } = await openBoth(host, reply);
+  const { udp, tcp } = await openBoth(host, port, reply);
   return {
     host,
     port: tcp.port,
@@ -193,9 +199,9 @@ const udpRoom = (query: DecodedPacket): number => {
 
 type Reply = (bytes: Buffer, over: 'udp' | 'tcp') => Promise<Buffer | null>;
 
-const openBoth = async (host: string, reply: Reply) => {
+const openBoth = async (host: string, port: number, reply: Reply) => {
   for (;;) {
-    const tcp = await startTcpServer((socket) => serveTcp(socket, reply));
+    const tcp = await startTcpServer((socket) => serveTcp(socket, reply), { host, port });
     const udp = createSocket('udp4');
     udp.on('message', (bytes, from) => {
       reply(bytes, 'udp').then(
@@ -207,9 +213,10 @@ const openBoth = async (host: string, reply: Reply) => {
     try {
       await bind(udp, host, tcp.port);
       return { udp, tcp };
-    } catch {
-      // A different program uses the same port number over UDP.
+    } catch (error) {
       await tcp.close();
+      if (port !== 0) throw error;
+      // A different program uses the same port number over UDP, so another free port is tried.
     }
   }
 };

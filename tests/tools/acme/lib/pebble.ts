@@ -15,6 +15,8 @@ export interface PebbleOptions {
   readonly tlsPort?: number;
   /** Percentage of nonces that pebble rejects; 50 by default. */
   readonly noncesRefused?: number;
+  /** Certificate of the directory, for localhost. Default: the certificate of the testkit. */
+  readonly certificate?: { readonly cert: string; readonly key: string };
   readonly folder: string;
   /** Receives the started program. The caller stops it. */
   readonly programs: Program[];
@@ -31,10 +33,10 @@ export const startPebble = async ({
   httpPort = 80,
   tlsPort = 443,
   noncesRefused = 50,
+  certificate: { cert, key } = testCertificate(),
   folder,
   programs,
 }: PebbleOptions): Promise<Pebble> => {
-  const { cert, key } = testCertificate();
   const inFolder = (name: string, text: string): string => {
     const path = join(folder, name);
     writeFileSync(path, text);

@@ -26,7 +26,7 @@ export class Box {
       ...['--bind', this.root, '/', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/mnt'],
       ...this.#mounts,
       ...['--die-with-parent', '--clearenv', '--setenv', 'HOME', '/root', '--chdir', '/'],
-      ...['--setenv', 'PATH', '/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin', ...command],
+      ...['--setenv', 'PATH', '/usr/sbin:/usr/bin:/sbin:/bin', ...command],
     ];
   }
 
@@ -89,7 +89,7 @@ export async function withServer(box, use) {
 /** Replaces systemctl, and returns what the scripts of a package have asked systemd for since the last call. */
 export function recordSystemctl(box) {
   mkdirSync(join(box.root, 'run/systemd/system'), { recursive: true });
-  const file = join(box.root, 'usr/local/sbin/systemctl');
+  const file = join(box.root, 'usr/bin/systemctl');
   writeFileSync(file, '#!/bin/sh\necho "$*" >> /run/systemctl.log\n');
   chmodSync(file, 0o755);
   const log = join(box.root, 'run/systemctl.log');

@@ -160,7 +160,8 @@ it('new connections get a renewed certificate, and existing connections continue
 it('visitors are redirected to https only for hosts that a certificate covers', async () => {
   const { stand } = await start();
   const certificates = emptyStore();
-  const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
+  const published = { public_http_port: 0, public_https_port: 0 };
+  const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect', ...published } as const;
   const { ingress, gate } = stand.http;
   const listeners = new HttpListeners({
     server,
@@ -185,4 +186,33 @@ it('visitors are redirected to https only for hosts that a certificate covers', 
   // The certificate is set for all names, like the files of [tls].
   certificates.setForAll(pairOf(testCertificate()));
   expect(toldOf('web.test')).toEqual([secure, { scheme: 'https', port: secure }]);
+});
+
+it('public URLs and redirects have the published ports instead of the listening ports', async () => {
+  const { stand } = await start();
+  const certificates = emptyStore();
+  const published = { public_http_port: 80, public_https_port: 443 };
+  const { ingress, gate } = stand.http;
+  const listeners = new HttpListeners({
+    server: { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect', ...published },
+    ingress,
+    gate,
+    certificates,
+    clock: systemClock,
+    passthrough: null,
+    challenges: null,
+  });
+  cleanups.push(() => listeners.stop());
+  await listeners.start({ isSecure: false });
+  expect(listeners.publicPorts).toEqual({ http: 80, https: null });
+  listeners.stop();
+  await listeners.start({ isSecure: true });
+  expect(listeners.publicPorts).toEqual({ http: 80, https: 443 });
+  expect(listeners.https?.port).not.toBe(443);
+  expect(listeners.publicHttp('shop.test')).toEqual({ scheme: 'http', port: 80 });
+  certificates.setForAll(pairOf(testCertificate()));
+  expect([listeners.publicHttp('shop.test'), listeners.redirectPort('shop.test')]).toEqual([
+    { scheme: 'https', port: 443 },
+    443,
+  ]);
 });

@@ -1,7 +1,7 @@
 // Public HTTP ports of an edge: the plain port and, with a certificate, the TLS port. Ports accept connections and hand them over; closing
 // a port does not affect accepted connections.
 import type { Server } from 'node:net';
-import type { ServerConfig } from '@tunnel/config/server';
+import { publicPorts, type ServerConfig } from '@tunnel/config/server';
 import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { acceptingServer } from '@tunnel/mux';
 import type { Clock } from '@tunnel/runtime';
@@ -25,7 +25,10 @@ export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string =>
   `${scheme}://${host}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`;
 
 type Address = HttpPort['address'];
-type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
+type ServerTable = Pick<
+  ServerConfig['server'],
+  'host' | 'http_port' | 'https_port' | 'plain_http' | 'public_http_port' | 'public_https_port'
+>;
 
 export interface HttpListenersOptions {
   readonly server: ServerTable;
@@ -66,22 +69,30 @@ export class HttpListeners {
     return this.#secure?.totals ?? this.#noTotals;
   }
 
+  /** Ports in public URLs. The https port is null without a certificate. */
+  get publicPorts(): { readonly http: number; readonly https: number | null } {
+    const https_port = this.#secure?.address.port;
+    const ports = { http_port: this.#plain.address.port, https_port: https_port ?? 0 };
+    const { http, https } = publicPorts({ ...this.#options.server, ...ports });
+    return { http, https: https_port === undefined ? null : https };
+  }
+
   /** Returns https if a certificate covers the host at the moment, otherwise http. */
   publicHttp(host: string): PublicHttp {
     const port = this.#securePortOf(host);
-    return port === null ? { scheme: 'http', port: this.#plain.address.port } : { scheme: 'https', port };
+    return port === null ? { scheme: 'http', port: this.publicPorts.http } : { scheme: 'https', port };
   }
 
-  /** Returns the https port to which plain requests for the host are redirected, or null if they are served without a redirect. */
+  /** Returns the public https port to which plain requests for the host are redirected, or null if they are served without a redirect. */
   redirectPort(host: string): number | null {
     return this.#options.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
   }
 
-  /** Returns the https port if a certificate covers the host, else null. A trailing dot of the host is ignored. */
+  /** Returns the public https port if a certificate covers the host, else null. A trailing dot of the host is ignored. */
   #securePortOf(host: string): number | null {
     if (this.#secure === undefined) return null;
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
-    return this.#options.certificates.covers(name) ? this.#secure.address.port : null;
+    return this.#options.certificates.covers(name) ? this.publicPorts.https : null;
   }
 
   /** Opens the ports. Rejects with a fault if a port is taken; stop() then closes any port that is open already. */

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { challengeTarget } from '@tunnel/certificates/domains';
 import { type CertificateFacts, type CertifiedDomain, type CertifiedName } from '@tunnel/certificates/life';
-import type { ServerConfig } from '@tunnel/config/server';
+import { publicPorts, type ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 
@@ -30,7 +30,8 @@ const platformHostOf = ({ platform, server }: ServerConfig): string | null => {
   const { protocol, hostname, port } = new URL(platform.public_url);
   if (protocol !== 'https:' || isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || !hostname.includes('.')) return null;
   const shown = port === '' ? HTTPS_PORT : Number(port);
-  return platform.tls || server.https_port === 0 || shown === server.https_port ? hostname : null;
+  const { https } = publicPorts(server);
+  return platform.tls || https === 0 || shown === https ? hostname : null;
 };
 
 /** Reads the custom domains that are verified or were verified earlier. */
