@@ -150,8 +150,8 @@ export class Copier {
 
   /** Flushes and closes the copies that are still open. Call this method at the end, also after an error. */
   async flush(): Promise<void> {
-    const open = this.#unflushed.splice(0);
-    const flushed = await Promise.allSettled(open.map((file) => file.sync().finally(() => file.close())));
+    const files = this.#unflushed.splice(0);
+    const flushed = await Promise.allSettled(files.map(syncAndClose));
     const failed = flushed.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason as Error;
   }
@@ -197,6 +197,14 @@ export class Copier {
     if (waitMs > 1) await new Promise<void>((resolve) => void clock.setTimeout(resolve, waitMs));
   }
 }
+
+const syncAndClose = async (file: FileHandle): Promise<void> => {
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+};
 
 const writeAll = async (target: FileHandle, piece: Buffer, at: number): Promise<void> => {
   for (let written = 0; written < piece.length; ) {
