@@ -84,6 +84,7 @@ export const LONG_STEPS = [
   tool('backup', 'backup/try.mjs', '--rounds', '20', '--megabytes', '2000'),
   tool('helm', 'helm/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
+  tool('skew', 'skew/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),
   tool('tools/mcp', 'mcp/try.sh'),

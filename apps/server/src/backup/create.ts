@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, rename } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, lockHolder, syncFolder, takeLock } from '@tunnel/runtime';
+import { type Clock, type FileLock, type Logger, lockHolder, syncFolder, takeLock } from '@tunnel/runtime';
 import { SPOOL } from '../embedded-postgres/postgres-files.ts';
 import type { BackupConnection, Connect } from './connect.ts';
 import { Copier, listEntries, removeFolder } from './copy-files.ts';
@@ -63,7 +63,7 @@ export const createBackup = async (options: CreateBackupOptions): Promise<Create
   } catch (error) {
     throw failed(error);
   }
-  const lock = takeLock(lockPath);
+  const lock = lockBackups(lockPath);
   if (lock === null) throw new Fault('BACKUP_RUNNING', { pid: lockHolder(lockPath) ?? 0 });
   try {
     return await new BackupRun(options, base).run();
@@ -71,6 +71,15 @@ export const createBackup = async (options: CreateBackupOptions): Promise<Create
     throw failed(error);
   } finally {
     lock.release();
+  }
+};
+
+/** Takes the lock. Null if another backup holds the lock. A full disk is an ordinary reason for a failed backup. */
+const lockBackups = (path: string): FileLock | null => {
+  try {
+    return takeLock(path);
+  } catch (error) {
+    throw failed(error);
   }
 };
 
