@@ -2,16 +2,15 @@
 import { loadBundled } from '../lib/load-bundled.mjs';
 import { runScript } from '../lib/script.mjs';
 
-const NAMES = ['moment', 'many', 'torn', 'kills', 'full', 'large', 'refused'];
+const NAMES = ['load', 'moment', 'torn', 'kills', 'full', 'refused'];
 const USAGE = `usage: npm run try:backup [-- [--quick] ROW…]
-Runs servers as executables on loopback addresses. Without names, all rows run: 25 minutes on two cores. --quick: fewer backups and kills, and
+Runs servers as executables on loopback addresses. Without names, all rows run: an hour on two cores. --quick: fewer backups and kills, and
 a smaller database.
-  moment   restore to a moment under load: rows, accounts, keys, names, domains, usage, and then a restore of the restored server
-  many     backups in a row under load, each restored and read completely
+  load     20 backups in a row, each restored and read; moments of the log; a database of 2 GB beside requests
+  moment   restore to a moment under load: rows, accounts, keys, names, certificates, usage, and then a restore of the restored server
   torn     damaged backups and logs: verify and restore name the file
   kills    SIGKILL of the command, the server, its parent and the database in the middle of a backup
   full     full disks of the backups and of the log that waits for the archive; requires root
-  large    a database of 2 GB under load: requests, memory, rate
   refused  restores that must not write a byte, and a restore that is killed`;
 
 const chosen = process.argv.slice(2).filter((arg) => !arg.startsWith('-'));

@@ -34,8 +34,8 @@ export interface TransactionEnd {
 }
 
 /**
- * Returns whether the bytes are the given segment of a timeline, by the header of their first page. The first segment of a timeline begins
- * with pages of an earlier timeline.
+ * Returns whether the bytes are the given segment of a timeline, by the header of their first page. In the segment in which a timeline
+ * began, the first pages are those of an earlier timeline.
  */
 export const isSegment = (bytes: Uint8Array, { timeline, number }: Segment): boolean => {
   if (bytes.length !== SEGMENT_BYTES) return false;

@@ -2,18 +2,16 @@
 
 import { tryFull } from './full.mjs';
 import { tryKills } from './kills.mjs';
-import { tryLarge } from './large.mjs';
-import { tryMany } from './many.mjs';
+import { tryLoad } from './load.mjs';
 import { tryMoment } from './moment.mjs';
 import { tryRefused } from './refused.mjs';
 import { tryTorn } from './torn.mjs';
 
 export const ROWS = {
+  load: tryLoad,
   moment: tryMoment,
-  many: tryMany,
   torn: tryTorn,
   kills: tryKills,
   full: tryFull,
-  large: tryLarge,
   refused: tryRefused,
 };
