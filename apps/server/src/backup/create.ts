@@ -130,6 +130,7 @@ class BackupRun {
       await syncFolder(this.#base);
       return { name, bytes: bytesOf({ files }) };
     } catch (error) {
+      await this.#copier.flush().catch(() => {});
       await removeFolder(folder).catch(() => {});
       throw error;
     } finally {
@@ -231,7 +232,7 @@ class BackupRun {
 
   async #write(folder: string, manifest: NewManifest): Promise<void> {
     await writeFlushed(join(folder, MANIFEST_FILE), manifestText(manifest));
-    await this.#copier.syncFolders();
+    await this.#copier.syncAll();
     await syncFolder(folder);
   }
 
