@@ -68,6 +68,17 @@ const configKeys = ({ properties, additionalProperties, items }: JsonSchema, pre
   );
 };
 
+/** The schema of a key of `config`, whose path is in the form of valueKeys(). */
+const schemaAt = (path: string): JsonSchema =>
+  path
+    .replaceAll('[]', '.[]')
+    .split('.')
+    .reduce<JsonSchema>((at, name) => {
+      if (name === '[]') return at.items ?? {};
+      if (name === '*') return typeof at.additionalProperties === 'object' ? at.additionalProperties : {};
+      return at.properties?.[name] ?? {};
+    }, schema.properties?.['config'] ?? {});
+
 describe('values of the chart', () => {
   it('are the same in values.yaml and values.schema.json, and no other value is accepted', () => {
     const { config: _, ...others } = schema.properties ?? {};
@@ -108,7 +119,7 @@ describe('settings of server.toml in the chart', () => {
   const tables = new Set(inConfig.map((key) => key.split('.')[0]));
 
   it('are keys of server.toml, and no secret', () => {
-    const unknown = [...inConfig, ...SET_BY_CHART].filter((key) => !serverKeys.includes(key));
+    const unknown = [...inConfig, ...SET_BY_CHART, ...SET_BY_VARIABLES].filter((key) => !serverKeys.includes(key));
     expect(unknown).toEqual([]);
     expect(inConfig.filter(isSecret)).toEqual([]);
   });
@@ -120,6 +131,25 @@ describe('settings of server.toml in the chart', () => {
     expect(missing.filter((key) => !isSecret(key) && ![...SET_BY_VARIABLES, ...WITHOUT_USE].includes(key))).toEqual([]);
   });
 
+  it('have the types of server.toml', () => {
+    const key = { account: 'a', sha256: '0'.repeat(64) };
+    const provider = { name: 'a', issuer: 'https://a.test', client_id: 'a' };
+    const plan = { tunnel_limit: 1, reserved_limit: 1, domain_limit: 1 };
+    const example = {
+      auth: { keys: [key] },
+      policy: { login: [provider] },
+      platform: { sign_up: 'open', plans: { a: plan } },
+    };
+    const parsed: unknown = serverFileSchema.parse(example);
+    for (const path of inConfig) {
+      const names = path.replaceAll('[]', '.0').replaceAll('*', 'a').split('.');
+      const value = names.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], parsed);
+      const { type } = schemaAt(path);
+      const actual = Array.isArray(value) ? 'array' : typeof value;
+      expect(`${path}: ${type === 'integer' ? 'number' : (type ?? actual)}`).toBe(`${path}: ${actual}`);
+    }
+  });
+
   it('that the chart sets itself are set by its templates', () => {
     for (const key of SET_BY_CHART) {
       const name = key.split('.').at(-1) ?? '';
@@ -129,9 +159,7 @@ describe('settings of server.toml in the chart', () => {
 
   it('arrive by variables that exist', () => {
     const variables = Object.values(templates).flatMap((text) => text.match(/\bTUNNEL_[A-Z_]+/g) ?? []);
-    const known = [...serverKeys, ...SET_BY_VARIABLES].map(
-      (key) => `TUNNEL_${key.replaceAll('.', '__').toUpperCase()}`,
-    );
+    const known = serverKeys.map((key) => `TUNNEL_${key.replaceAll('.', '__').toUpperCase()}`);
     expect(variables.filter((name) => name !== 'TUNNEL_API_KEY' && !known.includes(name))).toEqual([]);
   });
 });

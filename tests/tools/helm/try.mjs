@@ -10,6 +10,7 @@ import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 import { missingPrograms, unpackPrograms } from '../lib/debian.mjs';
 import { installGoPrograms } from '../lib/go-programs.mjs';
 import { runScript } from '../lib/script.mjs';
+import { certificateFor } from './lib/certificates.mjs';
 import { makeSchemas, SCHEMA_LOCATION } from './lib/schemas.mjs';
 import { merged, ODD_TEXT, REFUSED, VALUE_SETS } from './lib/value-sets.mjs';
 
@@ -103,6 +104,13 @@ function checkValueSets(chart, check) {
   }
 }
 
+/** kubeconform must find an unknown field, or its verdicts mean nothing. */
+function checkJudge(chart, check) {
+  const { stdout } = chart.render(VALUE_SETS.defaults);
+  const wrong = kubeconform(stdout.replace('containerPort: 8080', 'containerPrt: 8080'));
+  check(wrong.status !== 0 && / Invalid: 1/.test(wrong.stdout), 'kubeconform finds an unknown field');
+}
+
 function checkRefused(chart, check) {
   for (const [values, message] of REFUSED) {
     const { status, stderr } = chart.render(values);
@@ -192,28 +200,34 @@ function checkObjects(chart, check) {
   check(spec.terminationGracePeriodSeconds === 15, 'the grace period of the edge is drainSeconds + 10');
 }
 
+const SECRETS = {
+  TUNNEL_DATABASE__URL: 'postgres://db',
+  TUNNEL_PLATFORM__MAIL__SMTP_URL: 'smtp://mail',
+  TUNNEL_PLATFORM__BILLING__STRIPE_SECRET_KEY: 'sk_test_x',
+  TUNNEL_PLATFORM__BILLING__STRIPE_WEBHOOK_SECRET: 'whsec_x',
+  TUNNEL_API_KEY: 'x',
+};
+
 /** Every config file of every value set, as the server and the client read them. */
 function checkConfigs(chart, folder, check) {
+  const names = ['tunnels.test', 'fra.tunnels.test', 'console.test'].flatMap((name) => [name, `*.${name}`]);
+  const files = certificateFor(folder, 'any', names);
+  for (const mount of ['tls', 'platform-tls', 'ca'].map((name) => join(folder, 'etc/tunnel', name))) {
+    mkdirSync(mount, { recursive: true });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(mount, name), text);
+  }
   for (const [name, values] of Object.entries(VALUE_SETS)) {
     for (const { kind, metadata, data } of chart.objects(values)) {
       if (kind !== 'ConfigMap') continue;
       const [[file, text]] = Object.entries(data);
       const path = join(folder, file);
-      // The check reads the files of [tls]; the run below has real ones.
-      writeFileSync(path, text.replaceAll(/^\[tls\]\n(?:.+\n?)*/gm, '').replace(/^tls = true$/m, ''));
+      writeFileSync(path, text.replaceAll('/etc/tunnel', `${folder}/etc/tunnel`));
       const part = /-(edge|platform|client)$/.exec(metadata.name)[1];
-      const secrets = {
-        TUNNEL_DATABASE__URL: 'postgres://db',
-        TUNNEL_PLATFORM__MAIL__SMTP_URL: 'smtp://mail',
-        TUNNEL_PLATFORM__BILLING__STRIPE_SECRET_KEY: 'sk_test_x',
-        TUNNEL_PLATFORM__BILLING__STRIPE_WEBHOOK_SECRET: 'whsec_x',
-        TUNNEL_API_KEY: 'x',
-      };
       const args =
         part === 'client'
           ? ['apps/cli/bin/tunnel.mjs', 'check', '--config', path]
           : ['apps/server/bin/tunnel-server.mjs', 'check-config', '--for', part, '--config', path];
-      const checked = run(process.execPath, args, { env: { PATH: process.env.PATH, HOME: folder, ...secrets } });
+      const checked = run(process.execPath, args, { env: { PATH: process.env.PATH, HOME: folder, ...SECRETS } });
       check(checked.status === 0, `${name}: ${file} of the ${part}: ${lastLines(checked, 1)}`);
     }
   }
@@ -285,11 +299,13 @@ async function main({ values, say, check }) {
     const file = makeChart(folder, check);
     const chart = new Chart(file, folder);
     checkValueSets(chart, check);
+    checkJudge(chart, check);
     checkRefused(chart, check);
     checkNames(chart, check);
     checkRestarts(chart, check);
     checkObjects(chart, check);
-    checkConfigs(chart, folder, check);
+    if (isMissing('openssl', ['version'])) say('skipped: the config files, because openssl is not found');
+    else checkConfigs(chart, folder, check);
     checkWorkflows(check);
     checkUnits(folder, check, say);
     const reason = values.static ? '--static' : containersMissing();

@@ -62,10 +62,11 @@ const NOTES = Object.fromEntries(
   Object.entries(ALL_MIGRATIONS).map(([name, { oldestVersion }]) => [name, oldestVersion]),
 );
 
+const nameOf = ({ directUrl }: TestDatabase): string => new URL(directUrl.reveal()).pathname.slice(1);
+
 /** A connection to the same database on which every write fails. */
 const openReadOnly = async (database: TestDatabase): Promise<Db> => {
-  const name = new URL(database.directUrl.reveal()).pathname.slice(1);
-  await sql`alter database ${sql.id(name)} set default_transaction_read_only = on`.execute(database.db);
+  await sql`alter database ${sql.id(nameOf(database))} set default_transaction_read_only = on`.execute(database.db);
   return openAgain(database).db;
 };
 
@@ -87,8 +88,9 @@ describe('migrate', () => {
 
   it('runs each migration once even if the database defaults to a stricter isolation level', async () => {
     const first = await open({ empty: true });
-    const name = new URL(first.directUrl.reveal()).pathname.slice(1);
-    await sql`alter database ${sql.id(name)} set default_transaction_isolation = 'serializable'`.execute(first.db);
+    await sql`alter database ${sql.id(nameOf(first))} set default_transaction_isolation = 'serializable'`.execute(
+      first.db,
+    );
     const results = await Promise.all([openAgain(first), openAgain(first)].map(({ db }) => migrate(db, OWN)));
     expect(results.flatMap(({ applied }) => applied).toSorted()).toEqual(NAMES);
   });
@@ -135,6 +137,35 @@ describe('migrate', () => {
     await sql`select pg_terminate_backend(${backend})`.execute(second.db);
     expect(await killed).toBe('killed');
     expect(await waiting).toEqual({ applied: ['9002-b'], newer: [] });
+  });
+
+  it('repeats a migration that PostgreSQL has undone because of a deadlock with a running server', async () => {
+    const first = await open();
+    const running = openAgain(first);
+    let tries = 0;
+    const alters: Up = async (trx) => {
+      tries += 1;
+      await sql`alter table users add column made_up text`.execute(trx);
+      await sql`alter table usage_daily add column made_up text`.execute(trx);
+    };
+    const isWaiting = sql<{ waiting: boolean }>`
+      select exists (select from pg_locks where relation = 'usage_daily'::regclass and not granted) as waiting`;
+    let migrating: Promise<unknown> = Promise.resolve();
+    await running.db.transaction().execute(async (trx) => {
+      await sql`lock table usage_daily in row exclusive mode`.execute(trx);
+      migrating = migrate(first.db, newer(['9001-a', '0.2.0', alters]));
+      await eventually(async () => expect((await isWaiting.execute(trx)).rows).toEqual([{ waiting: true }]));
+      await sql`select from users`.execute(trx);
+    });
+    expect(await migrating).toEqual({ applied: ['9001-a'], newer: [] });
+    expect(tries).toBe(2);
+  });
+
+  it('finds its tables behind a schema that was created in front of them', async () => {
+    const first = await open();
+    await sql`create schema ahead`.execute(first.db);
+    await sql`alter database ${sql.id(nameOf(first))} set search_path = ahead, public`.execute(first.db);
+    expect(await migrate(openAgain(first).db, OWN)).toEqual({ applied: [], newer: [] });
   });
 
   it('takes over the history of version 0.1.0', async () => {

@@ -48,11 +48,28 @@ export const migrate = async (db: Db, options: MigrateOptions): Promise<SchemaRe
   if (pending.length === 0) return { applied: [], newer };
   const applied: string[] = [];
   for (;;) {
-    // With a stricter isolation level, the transaction would not see the migrations that other servers applied while it waited for the lock.
-    const transaction = db.transaction().setIsolationLevel('read committed');
-    const step = await transaction.execute((trx) => applyNext(trx, options));
+    const step = await retryingDeadlocks(() => inTransaction(db, (trx) => applyNext(trx, options)));
     if (step.name === undefined) return { applied, newer: step.newer };
     applied.push(step.name);
+  }
+};
+
+/** With a stricter isolation level, a migration would not see the migrations that other servers applied while it waited for the lock. */
+const inTransaction = <T>(db: Db, act: (trx: Transaction<Schema>) => Promise<T>): Promise<T> =>
+  db.transaction().setIsolationLevel('read committed').execute(act);
+
+/** Attempts of a migration. PostgreSQL ends a deadlock with a running server by undoing the migration or the server's transaction. */
+const DEADLOCK_TRIES = 5;
+const DEADLOCK_DETECTED = '40P01';
+
+const retryingDeadlocks = async <T>(act: () => Promise<T>): Promise<T> => {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      const isDeadlock = (error as { cause?: { code?: unknown } }).cause?.code === DEADLOCK_DETECTED;
+      if (!isDeadlock || tries === DEADLOCK_TRIES) throw error;
+    }
   }
 };
 
@@ -136,8 +153,10 @@ const writeHistory = async (trx: Transaction<Schema>, name: string, oldestVersio
 /** Queries the catalog, because functions such as to_regclass can miss a table that another connection has just created. */
 const exists = async (db: Db, table: string): Promise<boolean> => {
   const { rows } = await sql<{ found: boolean }>`
-    select exists (select from pg_class where relname = ${table} and relnamespace = current_schema()::regnamespace) as found
-  `.execute(db);
+    select exists (
+      select from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where relname = ${table} and nspname = any (current_schemas(false))
+    ) as found`.execute(db);
   return rows[0]?.found === true;
 };
 

@@ -1,7 +1,7 @@
 {{/* Names, labels and settings that several templates share. */}}
 
 {{/*
-Full name of a release: `hatchway`, or `<release>-hatchway` for a release with another name. At most 40 characters, because Kubernetes
+Full name of a release: `hatchway`, or `<release>-hatchway` for a release with another name. At most 38 characters, because Kubernetes
 appends to names, and with a letter first, as names of Services need. A name that had to be changed ends with a hash, so that two releases
 cannot share a name.
 */}}
@@ -9,8 +9,8 @@ cannot share a name.
 {{- $whole := ternary "hatchway" (printf "%s-hatchway" .Release.Name) (eq .Release.Name "hatchway") -}}
 {{- $name := $whole | replace "." "-" -}}
 {{- if regexMatch "^[0-9]" $name }}{{ $name = printf "h%s" $name }}{{ end -}}
-{{- if or (ne $name $whole) (gt (len $name) 40) -}}
-{{- $name = printf "%s-%s" ($name | trunc 31 | trimSuffix "-") (sha256sum $whole | trunc 8) -}}
+{{- if or (ne $name $whole) (gt (len $name) 38) -}}
+{{- $name = printf "%s-%s" ($name | trunc 29 | trimSuffix "-") (sha256sum $whole | trunc 8) -}}
 {{- end -}}
 {{- $name -}}
 {{- end }}

@@ -39,6 +39,16 @@ function imageOf(name) {
   };
 }
 
+/** Folders above mounts, outermost first: bubblewrap would make them for root only. */
+function foldersAbove(paths) {
+  const folders = new Set();
+  for (const path of paths) {
+    const names = path.split('/').slice(1, -1);
+    for (const count of names.keys()) folders.add(`/${names.slice(0, count + 1).join('/')}`);
+  }
+  return [...folders].filter((path) => !paths.includes(path));
+}
+
 export class Cluster {
   /** Objects by kind and name, and Secrets by name: { key: text }. */
   #objects = new Map();
@@ -51,8 +61,6 @@ export class Cluster {
     this.#folder = folder;
     this.#bwrap = bwrap;
     mkdirSync(folder);
-    // The user of the containers enters the folder.
-    chmodSync(folder, 0o755);
     this.#write('etc/hosts', `127.0.0.1 localhost ${hosts.join(' ')}\n`);
     this.#write('etc/passwd', `tunnel:x:${USER}:${USER}:Hatchway:/data:/usr/sbin/nologin\n`);
     this.#write('etc/group', `tunnel:x:${USER}:\n`);
@@ -91,20 +99,24 @@ export class Cluster {
     const image = imageOf(container.image);
     const env = { PATH: '/opt/bin:/usr/bin', ...image.env };
     for (const variable of container.env ?? []) env[variable.name] = variable.value ?? this.#secretOf(variable);
-    const mounts = container.volumeMounts.flatMap((mount) => this.#mountOf(workload, mount));
+    const mounts = [
+      ['--ro-bind', ROOT, ROOT],
+      ['--ro-bind', dirname(dirname(process.execPath)), dirname(dirname(process.execPath))],
+      ...['hosts', 'passwd', 'group', 'nsswitch.conf'].map((name) => [
+        ...['--ro-bind', join(this.#folder, 'etc', name), `/etc/${name}`],
+      ]),
+      ['--ro-bind', join(this.#folder, 'bin'), '/opt/bin'],
+      ...container.volumeMounts.map((mount) => this.#mountOf(workload, mount)),
+    ];
     const isReadOnly = container.securityContext.readOnlyRootFilesystem === true;
     const command = (args, other) => ({
       command: this.#bwrap,
       args: [
         ...['--ro-bind', '/usr', '/usr'],
         ...['lib', 'lib64', 'bin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]),
-        ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', ROOT, ROOT],
-        ...['--ro-bind', dirname(dirname(process.execPath)), dirname(dirname(process.execPath))],
-        ...['hosts', 'passwd', 'group', 'nsswitch.conf'].flatMap((name) => [
-          ...['--ro-bind', join(this.#folder, 'etc', name), `/etc/${name}`],
-        ]),
-        ...['--ro-bind', join(this.#folder, 'bin'), '/opt/bin'],
-        ...mounts,
+        ...['--proc', '/proc', '--dev', '/dev'],
+        ...foldersAbove(mounts.map(([, , path]) => path)).flatMap((path) => ['--perms', '0755', '--dir', path]),
+        ...mounts.flat(),
         ...(isReadOnly ? ['--remount-ro', '/'] : []),
         ...['--chdir', '/data', '--die-with-parent', '--clearenv'],
         ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),

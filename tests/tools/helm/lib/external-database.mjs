@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newDatabaseName, onServer } from '../../../../apps/platform/src/db/test-database.fixture.ts';
+import { onServer } from '../../../../apps/platform/src/db/test-database.fixture.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { createLogger, Secret, systemClock } from '../../../../packages/runtime/src/index.ts';
 
@@ -17,8 +17,7 @@ export async function startDatabase() {
     settings: { fsync: 'off', listen_addresses: '127.0.0.1', hba_file: access },
   });
   await postgres.start();
-  const makeUrl = async () => {
-    const name = newDatabaseName();
+  const makeUrl = async (name) => {
     await onServer(new Secret('postgres://postgres@127.0.0.1/postgres'), `create database ${name}`);
     return `postgres://postgres@127.0.0.1:5432/${name}`;
   };

@@ -1,6 +1,5 @@
 // Starts the containers of rendered manifests in the order of an installation, in a network namespace of their own, and sends a request
 // through a tunnel. try.mjs calls this program with the manifests in a file.
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -10,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadBundled } from '../../lib/load-bundled.mjs';
 import { runScript } from '../../lib/script.mjs';
+import { certificateFor, must } from './certificates.mjs';
 import { Cluster, probe } from './containers.mjs';
 
 const NAMESPACE = 'hatchway';
@@ -19,26 +19,6 @@ const HOSTS = [
 ];
 const READY_MS = 60_000;
 const ACCOUNT = { email: 'ci@example.com', password: 'correct horse battery' };
-
-const must = (command, args) => {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
-  return stdout;
-};
-
-/** A certificate of a new authority for the names. */
-function certificateFor(folder, name, names) {
-  const file = (ending) => join(folder, `${name}.${ending}`);
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  const ca = ['-keyout', file('ca.key'), '-out', file('ca.crt'), '-subj', '/CN=test CA'];
-  must('openssl', ['req', '-x509', ...key, ...ca]);
-  const signed = ['-CA', file('ca.crt'), '-CAkey', file('ca.key'), '-addext', 'basicConstraints=CA:FALSE'];
-  const alternatives = ['-addext', `subjectAltName=${names.map((one) => `DNS:${one}`).join(',')}`];
-  const own = ['-keyout', file('key'), '-out', file('crt'), '-subj', `/CN=${names[0]}`];
-  must('openssl', ['req', '-x509', ...key, ...own, ...signed, ...alternatives]);
-  const read = (ending) => readFileSync(file(ending), 'utf8');
-  return { 'tls.crt': read('crt'), 'tls.key': read('key'), 'ca.crt': read('ca.crt') };
-}
 
 /** Sends a request to this machine for a host name. */
 const ask = ({ url, method = 'GET', body, token, ca }) =>
@@ -87,6 +67,8 @@ async function openServices(objects) {
 const insidePid = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
 async function main({ check }) {
+  // The user of the containers enters the folders.
+  process.umask(0o022);
   must('ip', ['link', 'set', 'lo', 'up']);
   const runs = JSON.parse(readFileSync(process.env.HELM_MANIFESTS, 'utf8'));
   const { startDatabase } = await loadBundled(new URL('external-database.mjs', import.meta.url), 'external-database');
@@ -100,7 +82,12 @@ async function main({ check }) {
       const folder = mkdtempSync(join(tmpdir(), 'tunnel-helm-'));
       try {
         const right = (isRight, what) => check(isRight, `${name}: ${what}`);
-        await install({ objects, folder, url: await database.makeUrl(), check: right });
+        await install({
+          objects,
+          folder,
+          url: await database.makeUrl(`chart_${Object.keys(runs).indexOf(name)}`),
+          check: right,
+        });
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
@@ -199,7 +186,7 @@ async function install({ objects, folder, url, check }) {
   const installation = new Installation(cluster, check);
   const job = cluster.get('Job', 'hatchway-migrate');
   const empty = await installation.run(job);
-  check(empty.exit === 'exit code 1', `an empty URL of the database: ${empty.exit}: ${lastLine(empty.said)}`);
+  check(empty.exit === 'exit code 2', `an empty URL of the database: ${empty.exit}: ${lastLine(empty.said)}`);
   cluster.secrets['hatchway-database'] = { url, 'direct-url': url };
   const migrated = await installation.run(job);
   check(migrated.exit === 'exit code 0', `migrate Job: ${migrated.exit}: ${lastLine(migrated.said)}`);
@@ -218,6 +205,7 @@ async function useTunnel({ cluster, installation, check }) {
   const edge = cluster.get('StatefulSet', 'hatchway-edge');
   const client = cluster.get('Deployment', 'hatchway-client');
   const startedPlatform = await installation.start(platform);
+  check(startedPlatform.child.output.includes('first account: http'), 'the log has the link for the first account');
   const credential = installation.exec(platform, ['tunnel-server', 'edge-credential', 'create', 'hatchway', ...CONFIG]);
   cluster.secrets['hatchway-edge-credential'] = { credential };
   const firstEdge = await installation.start(edge);
@@ -225,8 +213,8 @@ async function useTunnel({ cluster, installation, check }) {
   const createUser = ['tunnel-server', 'admin', 'create-user', ACCOUNT.email, '--password-stdin', ...CONFIG];
   installation.exec(platform, createUser, `${ACCOUNT.password}\n`);
   const call = await signIn(cluster);
-  const { key } = await call('/keys', { method: 'POST', body: { name: 'chart' } });
-  cluster.secrets['hatchway-client'] = { 'api-key': key };
+  const { token } = await call('/keys', { method: 'POST', body: { label: 'chart' } });
+  cluster.secrets['hatchway-client'] = { 'api-key': token };
   const startedClient = await installation.start(client);
 
   const isSecure = edge.spec.template.spec.containers[0].livenessProbe.httpGet.scheme === 'HTTPS';
@@ -236,8 +224,8 @@ async function useTunnel({ cluster, installation, check }) {
   const visit = () => ask({ url: `${publicUrl}/`, ca: cluster.secrets['hatchway-tls']['ca.crt'] });
   const { text } = await visit();
   check(text === HELLO, `a request through the tunnel: ${text.slice(0, 80)}`);
-  const pools = JSON.stringify(await call('/pools'));
-  check(/^\{"pools"|^\[/.test(pools) && !pools.includes('"message"'), `the platform calls the edge: ${pools}`);
+  const captured = JSON.stringify(await call(`/usage/tunnels/${status.tunnels[0].tunnel_id}/requests`));
+  check(captured.includes('"method":"GET"'), `the platform calls the edge: ${captured.slice(0, 120)}`);
 
   // The same volume, a new pod.
   await installation.stop(firstEdge);

@@ -27,7 +27,7 @@ export const merged = (below, above) => {
 };
 
 /** Text with every character that a template could break. */
-export const ODD_TEXT = `quote " and ' backslash \\ {{ .Values }} <&> \u007f newline\nand: # ${'$'}{HOME} [x]`;
+export const ODD_TEXT = `quote " and ' backslash \\ {{ .Values }} <&> newline\nand: # ${'$'}{HOME} [x]`;
 
 export const VALUE_SETS = {
   defaults: REQUIRED,
@@ -43,6 +43,16 @@ export const VALUE_SETS = {
     },
     adminToken: { secretName: 'hatchway-admin' },
     config: { platform: { plans: { free: { tunnel_limit: 100 } }, sign_up: 'invite' } },
+  }),
+  'certificates by the server': merged(REQUIRED, {
+    listen: '::',
+    platform: {
+      replicas: 1,
+      publicUrl: 'https://console.test:8080',
+      tls: { secretName: 'hatchway-platform-tls', caKey: '' },
+    },
+    config: { acme: { enabled: true, email: 'admin@tunnels.test', dns: 'builtin' } },
+    podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },
   }),
   'edge alone': {
     image: REQUIRED.image,
@@ -97,7 +107,7 @@ export const VALUE_SETS = {
       metricsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
     },
     config: {
-      region: { name: ODD_TEXT.replaceAll(/[\n\u007f]/g, ' ') },
+      region: { name: ODD_TEXT.replaceAll(/\n/g, ' ') },
       capture: { bodies: false },
       limits: { account_share: 0.5, connections_total: 1_000_000 },
       auth: { keys: [] },
