@@ -200,12 +200,13 @@ const SPECIAL = [
     before: (walk, command, machine) => {
       const [, name = ''] = /(\S+\.deb)\b/.exec(command) ?? [];
       const file = walk.packages.find((path) => basename(path) === basename(name));
-      if (file === undefined) throw new Error(`${name} is not among ${walk.packages.map((path) => basename(path)).join(', ')}`);
+      if (file === undefined)
+        throw new Error(`${name} is not among ${walk.packages.map((path) => basename(path)).join(', ')}`);
       cpSync(file, machine.path(join('/home/ann', name)));
     },
   },
   {
-    match: /tunnel-server setup\b/,
+    match: /tunnel-server setup (?!--recheck)/,
     after: async (walk, output) => {
       walk.check(/^Wrote \/etc\/tunnel\/server\.toml$/m.test(output), 'setup wrote /etc/tunnel/server.toml');
       const wrong = output.split('\n').filter((line) => line.startsWith('  fix '));
@@ -293,17 +294,25 @@ async function afterThePage(walk) {
   );
   const status = server('sudo tunnel-server service status');
   walk.check(status.code === 0 && /active \(running\)/.test(status.output), 'service status');
+  const version = server('tunnel-server --version').output.trim();
+  const page = (url) =>
+    server(`/usr/lib/tunnel/bin/node -e "fetch('${url}').then(async (it) => console.log(await it.text()))"`).output;
+  const shown = JSON.parse(page('http://127.0.0.1:4041/api/status')).version;
+  const isInMetrics = page('http://127.0.0.1:9090/metrics').includes(`tunnel_build_info{version="${version}"`);
+  walk.check(shown === version && isInMetrics, `version ${version} in /api/status (${shown}) and tunnel_build_info`);
   const again = server('sudo tunnel-server service install');
   walk.check(again.code === 0, 'a second service install restarts the server');
   await walk.sees('the tunnel works again after a restart of the server');
   server('sudo systemctl kill --kill-whom=main --signal=KILL tunnel-server');
   await walk.sees('the tunnel works again after a kill -9 of the server');
+  const dropIn = '/etc/systemd/system/tunnel-server.service.d/operator.conf';
+  server(`sudo mkdir -p $(dirname ${dropIn}); printf '[Service]\\nMemoryMax=3G\\n' | sudo tee ${dropIn}`);
   const gone = server('sudo tunnel-server service uninstall');
   walk.check(gone.code === 0, `service uninstall: ${gone.output.trim().replaceAll('\n', ' | ')}`);
   const kept = server(
-    'sudo ls /etc/tunnel/server.toml /var/lib/tunnel/master-key && ! systemctl is-active tunnel-server',
+    `sudo ls /etc/tunnel/server.toml /var/lib/tunnel/master-key ${dropIn} && ! sudo systemctl is-active tunnel-server`,
   );
-  walk.check(kept.code === 0, 'config file and data are still there, and nothing runs');
+  walk.check(kept.code === 0, 'config file, data and the drop-in file are still there, and nothing runs');
 }
 
 /** Waits for systemd. */
@@ -343,8 +352,12 @@ async function main({ values, say, check }) {
   const folder = mkdtempSync(join(CACHE_DIR, 'deploy/run-'));
   const networks = new Networks();
   const machines = [];
-  const children = [];
-  let isKept = false;
+  // Runs after Ctrl-C and after the time limit, too.
+  process.on('exit', () => {
+    for (const one of machines) one.stop();
+    networks.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
   const machine = async (name, namespace, init) => {
     const made = new Machine({ name, base, folder: join(folder, name), namespace, init, resolver: ADDRESSES.dns });
     mkdirSync(made.folder);
@@ -355,9 +368,8 @@ async function main({ values, say, check }) {
   try {
     networks.make(address);
     const world = await startRemote(networks.outside, 'startOutside', ADDRESSES);
-    children.push(world.child);
+    await world.call('setRecord', 'mail.example.com', 'A', ADDRESSES.mail);
     const authority = await startRemote(networks.server, 'startAuthority', { dns: ADDRESSES.dns, folder });
-    children.push(authority.child);
     const server = await machine('server', networks.server, '/lib/systemd/systemd');
     say(`server: systemd is ${await booted(server)}`);
     limitFiles(server, say);
@@ -369,18 +381,12 @@ async function main({ values, say, check }) {
     await afterThePage(walk);
     return `from an empty root file system to ${walk.tunnel.url}`;
   } catch (error) {
-    isKept = values.keep;
-    if (isKept) {
+    if (values.keep) {
       say(`FAILED so far: ${error.message}`);
       for (const { name, pid } of machines) say(`${name}: nsenter -t ${pid} -m -p -u -i -n -C --root --wd /bin/bash`);
       await delay(600_000);
     }
     throw error;
-  } finally {
-    for (const one of machines) await one.stop();
-    for (const { process: child } of children) child.kill('SIGKILL');
-    networks.remove();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -397,7 +403,13 @@ function missing() {
 const reason = missing();
 if (reason === null) {
   await runScript(
-    { name: 'docs/deploy.md', usage: USAGE, options: { keep: false, reuse: false }, limitSecs: () => 2400, needsBuild: false },
+    {
+      name: 'docs/deploy.md',
+      usage: USAGE,
+      options: { keep: false, reuse: false },
+      limitSecs: () => 2400,
+      needsBuild: false,
+    },
     main,
   );
 } else console.log(`skipped: ${reason}`);

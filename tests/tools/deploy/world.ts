@@ -1,8 +1,10 @@
 // Everything around the two machines of docs/deploy.md, in their network namespaces: the DNS provider, the mail server, the certificate
 // authority, the teammate's web app, and people who open links. try.mjs calls these functions over the IPC channel.
+import { Resolver } from 'node:dns';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { request } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { type Program, startDnsServer } from '@tunnel/testkit';
 import { MailServer } from '../../system/mail-server.fixture.ts';
@@ -15,10 +17,21 @@ interface Visited {
   readonly text: string;
 }
 
+/** Finds addresses with the test DNS server. The system's resolver is that of this machine. */
+const lookupAt = (dns: string): LookupFunction => {
+  const resolver = new Resolver();
+  resolver.setServers([dns]);
+  return (name, { all }, done) =>
+    resolver.resolve4(name, (error, [address = ''] = []) =>
+      all === true ? done(error, [{ address, family: 4 }]) : done(error, address, 4),
+    );
+};
+
 /** Opens a page, or calls the API of a page, and validates the certificate with the root of the test authority. */
-const visit = (url: string, rootFile: string, body?: object): Promise<Visited> =>
+const visit = (lookup: LookupFunction, url: string, rootFile: string, body?: object): Promise<Visited> =>
   new Promise((resolve, reject) => {
     const sent = request(url, {
+      lookup,
       ca: readFileSync(rootFile),
       agent: false,
       timeout: 10_000,
@@ -44,6 +57,7 @@ interface OutsideOptions {
 /** The internet: DNS, mail, and the computer of the teammate. */
 export const startOutside = async ({ dns: dnsHost, mail: mailHost }: OutsideOptions): Promise<Calls> => {
   const dns = await startDnsServer({ host: dnsHost, port: 53 });
+  const lookup = lookupAt(dnsHost);
   const mail = await MailServer.start({ use: (thing) => thing }, { host: mailHost, port: 587 });
   const app = createServer((_, response) => response.end('hello from the teammate'));
   await new Promise<void>((resolve) => app.listen(3000, '127.0.0.1', resolve));
@@ -51,7 +65,7 @@ export const startOutside = async ({ dns: dnsHost, mail: mailHost }: OutsideOpti
     setRecord: (name: string, type: 'A' | 'AAAA', value: string) => dns.set(name, type, value),
     delegate: (zone: string, host: string) => dns.delegate(zone, { host, port: 53 }),
     mailedLink: (to: string, part: string) => mail.link(to, part),
-    visit,
+    visit: (url: string, rootFile: string, body?: object) => visit(lookup, url, rootFile, body),
   };
 };
 

@@ -45,6 +45,11 @@ it('the start screen lists every address and ends with the next command', () => 
   expect(text).toContain('\n  npx hatchway http 3000 --token-file data/admin-token\n');
 });
 
+it('the start screen of a service, which runs in the folder /, has absolute paths', () => {
+  const text = readyText({ ...facts(), dataDir: '/var/lib/tunnel', workingDir: '/' });
+  expect(text).toContain('  data         /var/lib/tunnel\n');
+});
+
 it('the start screen shows published ports in the URLs of tunnels and in the next command', () => {
   const inside = facts({ https_url: 'https://127.0.0.1:8443' }, true);
   const text = readyText({ ...inside, domain: 'tunnels.example.com', publishedPorts: { http: 80, https: 443 } });

@@ -159,7 +159,9 @@ export const nextCommand = (facts: ReadyFacts): string => {
   return words.join(' ');
 };
 
+/** A service runs in the folder /, where nobody copies the command. */
 const shortPath = (path: string, workingDir: string): string => {
+  if (workingDir === '/') return path;
   const short = relative(workingDir, path);
   return short === '' || short.startsWith('..') ? path : short;
 };

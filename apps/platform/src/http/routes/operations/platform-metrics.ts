@@ -18,6 +18,7 @@ export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly admission: ApiFigures;
   /** The certificate orders of this platform. Null if `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
+  readonly version: string;
 }
 
 export class PlatformMetrics {
@@ -33,6 +34,8 @@ export class PlatformMetrics {
     ]);
     this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps with access to /mcp', [], () => countGrants(context));
     this.#addCalls(context.admission);
+    const build = { labels: { version: context.version, node: process.versions.node }, value: 1 };
+    this.#ownMetrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
     if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
   }
 
