@@ -23,8 +23,7 @@ function say(line) {
 /**
  * The makers of the parts, in the order of KINDS in lib/options.mjs. A maker receives { out, version, commitSecs, targets, scope, baseUrl,
  * say }, writes files below `out`, and returns the notices of the packages inside and the versions of Node.js by target, as
- * { notices, nodes }. If this machine cannot make the part, the maker returns the reason as { missing }; if some files are not made, the
- * maker says the reason, and returns { isPartial: true }.
+ * { notices, nodes }. If this machine cannot make the part, the maker returns the reason as { missing }.
  */
 const PARTS = {
   npm: makeNpmPackages,
@@ -62,8 +61,9 @@ async function makeAll({ kinds, ...context }) {
     const made = await PARTS[kind](context);
     notices.push(...(made.notices ?? []));
     Object.assign(nodes, made.nodes);
-    if (made.missing !== undefined) say(`${kind}: not made, ${made.missing}`);
-    if (made.missing !== undefined || made.isPartial) missing.push(kind);
+    if (made.missing === undefined) continue;
+    say(`${kind}: not made, ${made.missing}`);
+    missing.push(kind);
   }
   if (notices.length > 0) writeFileSync(join(context.out, 'THIRD_PARTY_NOTICES.txt'), noticesText(notices));
   return { nodes, missing };

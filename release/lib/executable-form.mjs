@@ -1,5 +1,6 @@
 // The form of a single executable: format, processor, the embedded program and the required libraries, read from the bytes of the file.
 // Only Linux can be run here, so that the files for the other systems are checked in this way.
+import { machOCommands, signatureComplaints } from './mach-signature.mjs';
 
 /** Node.js starts the embedded program if the last character is 1. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
@@ -85,34 +86,7 @@ function checkMachO(bytes, machine) {
     ({ command, at }) => command === LC_SEGMENT_64 && bytes.toString('latin1', at + 8, at + 17) === 'NODE_SEA\0',
   );
   if (!hasProgram) complaints.push('no segment NODE_SEA');
-  return complaints;
-}
-
-function machOCommands(bytes) {
-  const commands = [];
-  let at = 32;
-  for (let left = bytes.readUInt32LE(16); left > 0; left -= 1) {
-    commands.push({ command: bytes.readUInt32LE(at), at });
-    at += bytes.readUInt32LE(at + 4);
-  }
-  return commands;
-}
-
-const CODE_DIRECTORY_MAGIC = 0xfade0c02;
-const LC_CODE_SIGNATURE = 0x1d;
-const ADHOC_FLAG = 0x2;
-
-/** Whether a Mach-O file has an ad-hoc signature, which macOS requires on computers with an Apple processor. */
-export function isSignedAdHoc(bytes) {
-  const command = machOCommands(bytes).find((one) => one.command === LC_CODE_SIGNATURE);
-  if (!command) return false;
-  const start = bytes.readUInt32LE(command.at + 8);
-  const blobs = bytes.readUInt32BE(start + 8);
-  for (let index = 0; index < blobs; index += 1) {
-    const blob = start + bytes.readUInt32BE(start + 12 + index * 8 + 4);
-    if (bytes.readUInt32BE(blob) === CODE_DIRECTORY_MAGIC) return (bytes.readUInt32BE(blob + 12) & ADHOC_FLAG) !== 0;
-  }
-  return false;
+  return [...complaints, ...signatureComplaints(bytes)];
 }
 
 function checkPe(bytes, machine) {

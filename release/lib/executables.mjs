@@ -3,11 +3,11 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT } from '../../scripts/lib/paths.mjs';
-import { builtTool, isInstalled } from './built-tools.mjs';
 import { bundleExecutable } from './bundles.mjs';
 import { complaintsAbout, pathsOfMachine } from './contents.mjs';
-import { formComplaints, isSignedAdHoc } from './executable-form.mjs';
+import { formComplaints } from './executable-form.mjs';
 import { withFolder } from './folders.mjs';
+import { signAdHoc } from './mach-signature.mjs';
 import { fetchNode, nodeNotice } from './node-binaries.mjs';
 import { checkLicenses } from './notices.mjs';
 import { formulaOf, scoopManifestOf } from './package-managers.mjs';
@@ -28,32 +28,22 @@ export async function makeExecutables({ out, version, targets, baseUrl, say }) {
     const notices = await bundleExecutable(join(work, MAIN));
     await checkLicenses(notices);
     const nodes = {};
-    const signer = targets.some(isForMac) ? await findSigner(say) : {};
-    let isPartial = false;
     for (const target of targets) {
-      if (target === 'darwin-arm64' && signer.missing !== undefined) {
-        // macOS starts no unsigned file on an Apple processor, so that such a file would be of no use.
-        say(`executables/${executableName(target)}: cannot be signed and is not made, ${signer.missing}`);
-        isPartial = true;
-        continue;
-      }
       const node = await fetchNode(target);
       const file = join(folder, executableName(target));
       const build = target.startsWith('linux') ? injectProgram : buildWithNode;
       await build({ work, target, node, file });
       chmodSync(file, 0o755);
-      if (isForMac(target) && signer.path !== undefined) await sign(signer.path, target, file);
+      if (target.startsWith('darwin')) writeFileSync(file, signAdHoc(readFileSync(file), 'tunnel'));
       check(target, file);
       nodes[target] = node.version;
       notices.push(nodeNotice(node));
       say(`executables/${executableName(target)} with Node.js ${node.version}`);
     }
-    if (baseUrl !== undefined) writePackageManagers({ out, version, targets: Object.keys(nodes), baseUrl, say });
-    return { notices, nodes, isPartial };
+    if (baseUrl !== undefined) writePackageManagers({ out, version, targets, baseUrl, say });
+    return { notices, nodes };
   });
 }
-
-const isForMac = (target) => target.startsWith('darwin');
 
 /** Writes the files for package managers that download an executable. */
 function writePackageManagers({ out, version, targets, baseUrl, say }) {
@@ -111,16 +101,6 @@ async function injectProgram({ work, target, node, file }) {
 async function buildWithNode({ work, target, node, file }) {
   const config = writeConfig({ work, target, output: file, more: { executable: node.binary } });
   await run((await fetchNode('builder')).binary, ['--build-sea', config], { cwd: work });
-}
-
-/** The program that signs files for macOS: from the PATH, or built with Cargo. */
-const findSigner = async (say) =>
-  (await isInstalled('rcodesign')) ? { path: 'rcodesign' } : builtTool('rcodesign', say);
-
-/** Adds an ad-hoc signature, which names no person or company. */
-async function sign(signer, target, file) {
-  await run(signer, ['sign', file]);
-  if (!isSignedAdHoc(readFileSync(file))) throw new Error(`${executableName(target)} has no ad-hoc signature`);
 }
 
 function check(target, file) {

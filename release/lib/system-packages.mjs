@@ -1,7 +1,7 @@
 // The .deb and .rpm packages of client and server. nfpm makes them from deploy/packages; the files are staged here.
-import { chmodSync, lutimesSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, lutimesSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { builtTool } from './built-tools.mjs';
+import { CACHE_DIR } from '../../scripts/lib/paths.mjs';
 import { canBuildExecutables, executableName, makeExecutables } from './executables.mjs';
 import { withFolder } from './folders.mjs';
 import { noticesText } from './notices.mjs';
@@ -9,6 +9,7 @@ import { stagePackage } from './npm-packages.mjs';
 import { node, run } from './programs.mjs';
 import { stageServer } from './server-files.mjs';
 
+const NFPM = 'v2.45.0';
 const FORMATS = ['deb', 'rpm'];
 
 /** The names of the processors in packages of Debian. nfpm translates the names for rpm. */
@@ -19,7 +20,7 @@ export async function makeSystemPackages({ out, version, commitSecs, targets, sa
   const chosen = Object.keys(ARCHITECTURES).filter((target) => targets.includes(target));
   if (chosen.length === 0) return { missing: 'because --targets names no Linux system' };
   if (!canBuildExecutables) return { missing: 'because this needs Linux on an x64 processor' };
-  const { path: nfpm, missing } = await builtTool('nfpm', say);
+  const { path: nfpm, missing } = await findNfpm(say);
   if (missing !== undefined) return { missing };
   const folder = join(out, 'packages');
   mkdirSync(folder, { recursive: true });
@@ -43,6 +44,24 @@ export async function makeSystemPackages({ out, version, commitSecs, targets, sa
     }
   }
   return { notices, nodes };
+}
+
+/** Builds nfpm into the cache if it is missing there. Returns the path of the program as { path }, or the reason why there is none as { missing }. */
+async function findNfpm(say) {
+  const folder = join(CACHE_DIR, 'release', `nfpm-${NFPM}`);
+  const path = join(folder, 'nfpm');
+  if (existsSync(path)) return { path };
+  try {
+    await run('go', ['version']);
+    say(`building nfpm ${NFPM} with Go, which takes a minute the first time`);
+    const env = { ...process.env, GOBIN: folder };
+    await run('go', ['install', `github.com/goreleaser/nfpm/v2/cmd/nfpm@${NFPM}`], { env });
+    return { path };
+  } catch (error) {
+    if (error.cause?.code === 'ENOENT')
+      return { missing: 'because Go is not found: nfpm, which makes packages, is built with Go' };
+    return { missing: `because Go could not build nfpm: ${error.message.trimEnd().split('\n').at(-1).trim()}` };
+  }
 }
 
 /** Functions that write the files of a package into a folder, as the descriptions in deploy/packages name them. */

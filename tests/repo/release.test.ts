@@ -16,6 +16,7 @@ const { readOptions } = await load('options');
 const { checkLicenses, noticesText, packagesInside } = await load('notices');
 const { complaintsAbout, pathsOfMachine } = await load('contents');
 const { formComplaints } = await load('executable-form');
+const { signAdHoc, signatureComplaints } = await load('mach-signature');
 const { pagesOf, withoutSection } = await load('readme');
 const { manifestOf, tarballName } = await load('manifests');
 const { checksumsOf, provenanceOf } = await load('records');
@@ -143,6 +144,56 @@ describe('the form of an executable', () => {
     ]);
     expect(formComplaints?.('win-x64', elf)).toContain('no PE file');
     expect(formComplaints?.('darwin-arm64', elf)).toContain('no 64-bit Mach-O file');
+  });
+});
+
+describe('the signature of a file for macOS', () => {
+  /** A header with the segments __TEXT and __LINKEDIT, and two and a half pages. */
+  const unsigned = (): Buffer => {
+    const file = Buffer.alloc(10_001, 7);
+    file.fill(0, 0, 1024);
+    file.writeUInt32LE(0xfeedfacf, 0);
+    file.writeUInt32LE(2, 16);
+    file.writeUInt32LE(144, 20);
+    [
+      { name: '__TEXT', offset: 0n, size: 8192n },
+      { name: '__LINKEDIT', offset: 8192n, size: 1809n },
+    ].forEach(({ name, offset, size }, index) => {
+      const at = 32 + index * 72;
+      file.writeUInt32LE(0x19, at);
+      file.writeUInt32LE(72, at + 4);
+      file.write(name, at + 8);
+      file.writeBigUInt64LE(offset, at + 40);
+      file.writeBigUInt64LE(size, at + 48);
+    });
+    return file;
+  };
+  const complaints = (file: Buffer): unknown => signatureComplaints?.(file);
+
+  it('fits every page, and ends the file and its last segment', () => {
+    expect(complaints(unsigned())).toEqual(['no signature']);
+    const signed = signAdHoc?.(unsigned(), 'tunnel') as Buffer;
+    expect(complaints(signed)).toEqual([]);
+    expect(signed.readUInt32LE(16)).toBe(3);
+    expect(8192n + signed.readBigUInt64LE(32 + 72 + 48)).toBe(BigInt(signed.length));
+    expect(signed.subarray(1024, 10_001).equals(unsigned().subarray(1024))).toBe(true);
+  });
+
+  it('does not fit a file that was changed, cut or made longer', () => {
+    const signed = signAdHoc?.(unsigned(), 'tunnel') as Buffer;
+    const changed = Buffer.from(signed);
+    changed.writeUInt8(8, 5000);
+    expect(complaints(changed)).toEqual(['the signature does not fit page 1']);
+    for (const other of [signed.subarray(0, -1), Buffer.concat([signed, Buffer.alloc(1)])])
+      expect(complaints(other)).toEqual(['the signature does not end the file']);
+  });
+
+  it('is refused for a signed file, and for a header without space', () => {
+    const signed = signAdHoc?.(unsigned(), 'tunnel') as Buffer;
+    expect(() => void signAdHoc?.(signed, 'tunnel')).toThrow('has a signature');
+    const full = unsigned();
+    full.writeUInt8(1, 180);
+    expect(() => void signAdHoc?.(full, 'tunnel')).toThrow('no space');
   });
 });
 

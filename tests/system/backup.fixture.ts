@@ -72,8 +72,15 @@ export class BackupStage {
     await this.#root.close();
   }
 
-  /** Runs `tunnel-server backup …` with the configuration of the stage. */
-  async run(...args: string[]): Promise<{ code: number; stdout: readonly string[]; stderr: readonly string[] }> {
+  /** The database that was started last. */
+  get postgres(): EmbeddedPostgres {
+    const postgres = this.#started.at(-1);
+    if (postgres === undefined) throw new Error('no database was started');
+    return postgres;
+  }
+
+  /** Writes the config file of the stage, and returns its path. */
+  writeConfig(): string {
     const { wal = true, keys = true } = this.#options;
     const file = this.folder('server.toml');
     const lines = [
@@ -84,7 +91,12 @@ export class BackupStage {
       `keys = ${keys}`,
     ];
     writeFileSync(file, `${lines.join('\n')}\n`);
-    return runServerCommand(['backup', ...args, '--config', file]);
+    return file;
+  }
+
+  /** Runs `tunnel-server backup …` with the configuration of the stage. */
+  run(...args: string[]): ReturnType<typeof runServerCommand> {
+    return runServerCommand(['backup', ...args, '--config', this.writeConfig()]);
   }
 
   /** Runs a command that must succeed, and returns its output. */

@@ -221,5 +221,5 @@ async function main({ values, say, check }) {
 
 const reason = missingForRoot() ?? missingGo();
 if (reason === null) {
-  await runScript({ name: 'the packages', usage: USAGE, options: { quick: false }, limitSecs: () => 1800 }, main);
+  await runScript({ name: 'the packages', usage: USAGE, options: { quick: false }, limitSecs: () => 3600 }, main);
 } else console.log(`skipped: ${reason}`);

@@ -5,6 +5,7 @@ import type { BackupFigures } from '@tunnel/edge';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { LogMode } from '../embedded-postgres/log-mode.ts';
 import { postgresFiles } from '../embedded-postgres/postgres-files.ts';
+import { isBehindGap } from './archive/archive.rules.ts';
 import { Archiver } from './archive/archiver.ts';
 import { Spool } from './archive/spool.ts';
 import { type Connect, connectTo } from './connect.ts';
@@ -12,7 +13,7 @@ import { applyRetention } from './retention.ts';
 import { backupLine } from './schedule.rules.ts';
 import { type FolderState, Scheduler } from './scheduler.ts';
 import { type BackupFolders, backupFolders, isOnSameDisk, logModeOf, makeBackupFolders } from './settings.ts';
-import { parseLsn, type Segment, segmentBefore } from './wal-names.rules.ts';
+import { parseLsn, parseSegment, type Segment, segmentBefore } from './wal-names.rules.ts';
 
 const HOUR_MS = 3_600_000;
 /** How long a scheduled backup waits for the archive of the log to begin. A broken archive must not prevent backups forever. */
@@ -33,16 +34,17 @@ export interface BackupsOptions {
 export class Backups {
   readonly #options: BackupsOptions;
   readonly #folders: BackupFolders;
+  readonly #spool: Spool;
   #archiver: Archiver | null = null;
   #scheduler: Scheduler | null = null;
   #archiveFailures = 0;
   #startedAt = 0;
-  /** Whether archiving was switched on, and no segment has been archived since. Only that segment shows whether there is a gap. */
-  #mayHaveGap = false;
 
   constructor(options: BackupsOptions) {
     this.#options = options;
     this.#folders = backupFolders(options.settings.dir);
+    const { spool, cluster } = postgresFiles(options.dataDir);
+    this.#spool = new Spool(spool, cluster);
   }
 
   /** How the database has to write its log. */
@@ -74,7 +76,7 @@ export class Backups {
     }
     const connect = connectTo(url);
     if (settings.wal) {
-      this.#archiver = this.#makeArchiver(connect, dataDir);
+      this.#archiver = this.#makeArchiver(connect);
       await this.#archiver.start();
     }
     this.#scheduler = this.#makeScheduler(connect, dataDir);
@@ -97,11 +99,10 @@ export class Backups {
     return every_hours === 0 ? null : every_hours * HOUR_MS;
   }
 
-  #makeArchiver(connect: Connect, dataDir: string): Archiver {
+  #makeArchiver(connect: Connect): Archiver {
     const { settings, clock, logger } = this.#options;
-    const { spool, cluster } = postgresFiles(dataDir);
     return new Archiver({
-      spool: new Spool(spool, cluster),
+      spool: this.#spool,
       walDir: this.#folders.wal,
       maxBytes: settings.wal_max_bytes,
       switchLog: () => switchLog(connect),
@@ -112,11 +113,9 @@ export class Backups {
         this.#tell();
       },
       onSwitchedOn: () => {
-        this.#mayHaveGap = true;
-      },
-      onArchived: () => {
-        if (this.#mayHaveGap) this.#scheduler?.lookAgain();
-        this.#mayHaveGap = false;
+        this.#scheduler?.lookAgain();
+        if (this.#everyMs !== null) return;
+        logger.warn({}, 'take a backup now (`tunnel-server backup create`): no earlier backup can reach later changes');
       },
     });
   }
@@ -154,6 +153,8 @@ export class Backups {
     const newest = backups.toSorted((a, b) => a.at - b.at).at(-1);
     const finishedAt = backups.map(({ at }) => at);
     if (newest === undefined || !this.#options.settings.wal) return { finishedAt, hasGap: false };
+    const start = parseSegment(newest.manifest.wal_start.segment);
+    if (start === null || isBehindGap(start, await this.#spool.beginsAfter())) return { finishedAt, hasGap: true };
     const paths = recoveryPaths(newest.manifest, await StoredWal.open(dir, newest.folder));
     // The last path is the newest timeline, on which the database is running. Without any path, the newest backup is incomplete.
     return { finishedAt, hasGap: paths.at(-1)?.gap !== null };
@@ -169,15 +170,17 @@ export class Backups {
   }
 }
 
+const SWITCH_LOG = 'select pg_switch_wal()::text as lsn, pg_walfile_name(pg_current_wal_insert_lsn()) as current';
+
 /** Ends the current segment of the log. Returns the last segment that is complete. */
 const switchLog = async (connect: Connect): Promise<Segment> => {
   const connection = await connect();
   try {
-    const [row] = await connection.query<{ lsn: string }>('select pg_switch_wal()::text as lsn');
+    const [row] = await connection.query<{ lsn: string; current: string }>(SWITCH_LOG);
     const lsn = parseLsn(row?.lsn ?? '');
-    if (lsn === null) throw new Error('PostgreSQL did not return a position of its log');
-    // Only the number of the segment is used, because the timeline of a running database does not change.
-    return segmentBefore(lsn, 1);
+    const current = parseSegment(row?.current ?? '');
+    if (lsn === null || current === null) throw new Error('PostgreSQL did not return a position of its log');
+    return segmentBefore(lsn, current.timeline);
   } finally {
     await connection.close();
   }

@@ -21,6 +21,9 @@ const FLUSH_EVERY_BYTES = 32 * PIECE_BYTES;
 const COPY_KB_PER_SECOND = 200_000;
 const COPY_BURST_KB = 20_000;
 
+/** Copies that are flushed together. A cluster has more than a thousand small files, and disks flush several files almost as fast as one. */
+const FLUSHED_TOGETHER = 32;
+
 // ---- listing ----
 
 interface ListOptions {
@@ -87,6 +90,8 @@ export class Copier {
   readonly #buffer = Buffer.allocUnsafe(PIECE_BYTES);
   readonly #rate = new TokenBucket({ perSecond: COPY_KB_PER_SECOND, burst: COPY_BURST_KB });
   readonly #folders = new Set<string>();
+  /** Copies that are not on disk yet. */
+  readonly #unflushed: FileHandle[] = [];
   #bytes = 0;
 
   constructor(options: CopierOptions) {
@@ -105,10 +110,12 @@ export class Copier {
       if (!found.isFile()) throw new Error(`${from} is not a regular file`);
       await this.folder(dirname(to));
       const target = await open(to, 'wx', 0o600);
+      if (flush) this.#unflushed.push(target);
       try {
         return await this.#pump(source, target, { size: found.size, flush });
       } finally {
-        await target.close();
+        if (!flush) await target.close();
+        if (this.#unflushed.length >= FLUSHED_TOGETHER) await this.flush();
       }
     } finally {
       await source.close();
@@ -138,8 +145,15 @@ export class Copier {
       }
       await this.#took(bytesRead);
     }
-    if (flush) await target.sync();
     return { bytes: at, sha256: hash.digest('hex') };
+  }
+
+  /** Flushes and closes the copies that are still open. Call this method at the end, also after an error. */
+  async flush(): Promise<void> {
+    const files = this.#unflushed.splice(0);
+    const flushed = await Promise.allSettled(files.map(syncAndClose));
+    const failed = flushed.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason as Error;
   }
 
   /** Hashes a file without copying it. Returns null if there is no such file. */
@@ -167,8 +181,9 @@ export class Copier {
     this.#folders.add(path);
   }
 
-  /** Flushes the folders of all copies, so that the names of the copies survive a power failure. */
-  async syncFolders(): Promise<void> {
+  /** Flushes all copies and their folders, so that the names of the copies survive a power failure. */
+  async syncAll(): Promise<void> {
+    await this.flush();
     for (const folder of this.#folders) await syncFolder(folder);
   }
 
@@ -182,6 +197,14 @@ export class Copier {
     if (waitMs > 1) await new Promise<void>((resolve) => void clock.setTimeout(resolve, waitMs));
   }
 }
+
+const syncAndClose = async (file: FileHandle): Promise<void> => {
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+};
 
 const writeAll = async (target: FileHandle, piece: Buffer, at: number): Promise<void> => {
   for (let written = 0; written < piece.length; ) {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, rename } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, lockHolder, syncFolder, takeLock } from '@tunnel/runtime';
+import { type Clock, type FileLock, type Logger, lockHolder, syncFolder, takeLock } from '@tunnel/runtime';
 import { SPOOL } from '../embedded-postgres/postgres-files.ts';
 import type { BackupConnection, Connect } from './connect.ts';
 import { Copier, listEntries, removeFolder } from './copy-files.ts';
@@ -63,7 +63,7 @@ export const createBackup = async (options: CreateBackupOptions): Promise<Create
   } catch (error) {
     throw failed(error);
   }
-  const lock = takeLock(lockPath);
+  const lock = lockBackups(lockPath);
   if (lock === null) throw new Fault('BACKUP_RUNNING', { pid: lockHolder(lockPath) ?? 0 });
   try {
     return await new BackupRun(options, base).run();
@@ -71,6 +71,15 @@ export const createBackup = async (options: CreateBackupOptions): Promise<Create
     throw failed(error);
   } finally {
     lock.release();
+  }
+};
+
+/** Takes the lock. Null if another backup holds the lock. A full disk is an ordinary reason for a failed backup. */
+const lockBackups = (path: string): FileLock | null => {
+  try {
+    return takeLock(path);
+  } catch (error) {
+    throw failed(error);
   }
 };
 
@@ -121,6 +130,7 @@ class BackupRun {
       await syncFolder(this.#base);
       return { name, bytes: bytesOf({ files }) };
     } catch (error) {
+      await this.#copier.flush().catch(() => {});
       await removeFolder(folder).catch(() => {});
       throw error;
     } finally {
@@ -222,7 +232,7 @@ class BackupRun {
 
   async #write(folder: string, manifest: NewManifest): Promise<void> {
     await writeFlushed(join(folder, MANIFEST_FILE), manifestText(manifest));
-    await this.#copier.syncFolders();
+    await this.#copier.syncAll();
     await syncFolder(folder);
   }
 

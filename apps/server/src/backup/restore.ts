@@ -73,7 +73,7 @@ class RestoreRun {
       await this.#mark();
       lock = lockDataDir(to);
       await this.#copyFiles();
-      await this.#copier.syncFolders();
+      await this.#copier.syncAll();
       await this.#unpackLog();
       const at = await this.#recover();
       await rm(join(to, 'postgres', UNPACKED), { recursive: true, force: true });
@@ -84,6 +84,7 @@ class RestoreRun {
       return { name: backup.name, at, lacksKeys: !manifest.keys, version: manifest.version };
     } catch (error) {
       lock?.release();
+      await this.#copier.flush().catch(() => {});
       await this.#cleanUp();
       if (error instanceof Fault && error.code !== 'CONFIG_DATABASE_EMBEDDED') throw error;
       const { message } = error as Error;

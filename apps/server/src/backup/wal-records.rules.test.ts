@@ -123,11 +123,17 @@ describe('the ends of transactions in a segment', () => {
   });
 });
 
-it('a segment is recognized by its size, timeline and position', () => {
+it('a segment is recognized by its size and position', () => {
   const { bytes } = new SegmentWriter();
   expect(isSegment(bytes, SEGMENT)).toBe(true);
-  expect(isSegment(bytes, { ...SEGMENT, timeline: 2 })).toBe(false);
   expect(isSegment(bytes, { ...SEGMENT, number: 4 })).toBe(false);
   expect(isSegment(bytes.subarray(0, -1), SEGMENT)).toBe(false);
   expect(isSegment(new Uint8Array(SEGMENT_BYTES), SEGMENT)).toBe(false);
+});
+
+it('the first segment of a timeline begins with pages of an earlier timeline, but never of a later timeline', () => {
+  const { bytes } = new SegmentWriter();
+  expect(isSegment(bytes, { ...SEGMENT, timeline: 2 })).toBe(true);
+  new DataView(bytes.buffer).setUint32(4, 3, true);
+  expect(isSegment(bytes, { ...SEGMENT, timeline: 2 })).toBe(false);
 });

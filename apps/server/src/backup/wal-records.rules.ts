@@ -33,13 +33,16 @@ export interface TransactionEnd {
   readonly at: number;
 }
 
-/** Returns whether the bytes are the given segment of a timeline, by the header of their first page. */
+/**
+ * Returns whether the bytes are the given segment of a timeline, by the header of their first page. In the segment in which a timeline
+ * began, the first pages are those of an earlier timeline.
+ */
 export const isSegment = (bytes: Uint8Array, { timeline, number }: Segment): boolean => {
   if (bytes.length !== SEGMENT_BYTES) return false;
   const view = viewOf(bytes);
   return (
     (view.getUint16(2, true) & IS_LONG_HEAD) !== 0 &&
-    view.getUint32(4, true) === timeline &&
+    view.getUint32(4, true) <= timeline &&
     view.getBigUint64(8, true) === startOf(number)
   );
 };

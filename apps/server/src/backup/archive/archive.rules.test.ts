@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseWalName, type WalFile } from '../wal-names.rules.ts';
-import { backlogBytes, isBeforeArchive, retryDelayMs, spoolOrder, waitingSegments } from './archive.rules.ts';
+import {
+  backlogBytes,
+  isBeforeArchive,
+  isBehindGap,
+  retryDelayMs,
+  spoolOrder,
+  waitingSegments,
+} from './archive.rules.ts';
 
 const SEGMENT = (number: number, timeline = 1): string =>
   `${String(timeline).padStart(8, '0')}00000000${number.toString(16).toUpperCase().padStart(8, '0')}`;
@@ -42,11 +49,21 @@ describe('the log that waits for the archive', () => {
 describe('segments from before the archive was switched on', () => {
   it('are recognized by their number, and histories always belong to the archive', () => {
     const file = (name: string): WalFile => parseWalName(name) as WalFile;
-    expect(isBeforeArchive(file(SEGMENT(7)), 7)).toBe(true);
-    expect(isBeforeArchive(file(SEGMENT(7, 2)), 7)).toBe(true);
-    expect(isBeforeArchive(file(SEGMENT(8)), 7)).toBe(false);
+    const seventh = { timeline: 1, number: 7 };
+    expect(isBeforeArchive(file(SEGMENT(7)), seventh)).toBe(true);
+    expect(isBeforeArchive(file(SEGMENT(7, 2)), seventh)).toBe(true);
+    expect(isBeforeArchive(file(SEGMENT(8)), seventh)).toBe(false);
     expect(isBeforeArchive(file(SEGMENT(1)), null)).toBe(false);
-    expect(isBeforeArchive(file('00000002.history'), 7)).toBe(false);
+    expect(isBeforeArchive(file('00000002.history'), seventh)).toBe(false);
+  });
+
+  it('cannot be reached by a backup that starts before them, or on a timeline that a restore has replaced', () => {
+    const after = { timeline: 2, number: 7 };
+    expect(isBehindGap({ timeline: 2, number: 7 }, after)).toBe(true);
+    expect(isBehindGap({ timeline: 2, number: 8 }, after)).toBe(false);
+    expect(isBehindGap({ timeline: 1, number: 80 }, after)).toBe(true);
+    expect(isBehindGap({ timeline: 3, number: 8 }, after)).toBe(false);
+    expect(isBehindGap({ timeline: 1, number: 1 }, null)).toBe(false);
   });
 });
 

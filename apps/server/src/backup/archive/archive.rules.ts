@@ -1,5 +1,5 @@
 // Decisions of the archiver as pure functions: the order of files, when too much log is waiting, and how long to wait after a failure.
-import { compareSegments, parseWalName, SEGMENT_BYTES, type WalFile } from '../wal-names.rules.ts';
+import { compareSegments, parseWalName, SEGMENT_BYTES, type Segment, type WalFile } from '../wal-names.rules.ts';
 
 /** A file in the spool that belongs to the archive. */
 export interface SpoolFile {
@@ -28,10 +28,17 @@ const compareFiles = (a: WalFile, b: WalFile): number => {
 
 /**
  * Returns whether a file was written before archiving was switched on, and so must not be archived: PostgreSQL can still hand over old
- * segments, and behind a gap they would look like a part of the archive. `floor` is the number of the last segment before the switch.
+ * segments, and behind a gap they would look like a part of the archive. `beginsAfter` is the last segment before the switch.
  */
-export const isBeforeArchive = (file: WalFile, floor: number | null): boolean =>
-  floor !== null && file.kind !== 'history' && file.segment.number <= floor;
+export const isBeforeArchive = (file: WalFile, beginsAfter: Segment | null): boolean =>
+  beginsAfter !== null && file.kind !== 'history' && file.segment.number <= beginsAfter.number;
+
+/**
+ * Returns whether a backup that starts at `start` cannot reach the present, because archiving was switched on after it. Positions of an
+ * older timeline say nothing: the database has been restored to an earlier moment since.
+ */
+export const isBehindGap = (start: Segment, beginsAfter: Segment | null): boolean =>
+  beginsAfter !== null && (start.timeline < beginsAfter.timeline || start.number <= beginsAfter.number);
 
 /** Names of PostgreSQL's archive_status folder: `<segment>.ready` waits for the spool. */
 const READY = '.ready';

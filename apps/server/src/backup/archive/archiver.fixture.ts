@@ -55,7 +55,6 @@ export class ArchiverTrial {
       onFailure: () => {
         this.failures += 1;
       },
-      onArchived: () => {},
       onSwitchedOn: () => {
         this.switchedOn += 1;
       },

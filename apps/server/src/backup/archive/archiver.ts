@@ -30,8 +30,6 @@ export interface ArchiverOptions {
   readonly logger: Logger;
   /** Called after every failed attempt to archive a file. */
   readonly onFailure: () => void;
-  /** Called when the spool has been archived. */
-  readonly onArchived: () => void;
   /** Called when archiving has been switched on. Log from before that moment may be missing in the archive. */
   readonly onSwitchedOn: () => void;
 }
@@ -108,14 +106,14 @@ export class Archiver {
   }
 
   async #archiveAll(): Promise<void> {
-    const { spool, walDir, clock, logger, onArchived } = this.#options;
+    const { spool, walDir, clock, logger } = this.#options;
     const { signal } = this.#aborted;
     const files = await spool.files();
     if (files.length === 0) return;
     await refuseMissing(walDir);
-    const floor = await spool.floor();
+    const beginsAfter = await spool.beginsAfter();
     for (const { name, file } of files) {
-      if (!isBeforeArchive(file, floor)) {
+      if (!isBeforeArchive(file, beginsAfter)) {
         await archiveFile(spool.pathOf(name), join(walDir, name + ARCHIVED), this.#rate, { clock, signal });
       }
       await spool.remove(name);
@@ -123,7 +121,6 @@ export class Archiver {
     if (this.#failures > 0) logger.info({ files: files.length }, 'the log of the database is archived again');
     this.#failures = 0;
     this.#warned = { reason: '', at: Number.NEGATIVE_INFINITY };
-    onArchived();
   }
 
   #failed(error: unknown): void {

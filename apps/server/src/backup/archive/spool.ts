@@ -7,6 +7,8 @@ import { SWITCHED_OFF, SWITCHED_ON } from '../../embedded-postgres/log-mode.ts';
 import { parseSegment, type Segment, segmentName } from '../wal-names.rules.ts';
 import { backlogBytes, type SpoolFile, spoolOrder, waitingSegments } from './archive.rules.ts';
 
+/** Suffix of a copy in progress. */
+const COPYING = '.part';
 /** File with the last segment before archiving was switched on. Up to this segment, the log is not archived. */
 const BEGINS_AFTER = 'begins-after';
 
@@ -68,14 +70,16 @@ export class Spool {
     // Readable for a server that is later started as another user. The folder itself is closed to other users.
     const options = { flush: true, soleWriter: true, mode: 0o644 };
     await writeAtomic(this.pathOf(BEGINS_AFTER), `${segmentName(last)}\n`, options);
+    // Copies that failed on a full disk. PostgreSQL copies nothing at this moment.
+    for (const name of await readdir(this.#folder)) if (name.endsWith(COPYING)) await this.remove(name);
     await rename(this.pathOf(SWITCHED_OFF), this.pathOf(SWITCHED_ON));
     await syncFolder(this.#folder);
   }
 
-  /** Number of the last segment before archiving was switched on. Null if all segments belong to the archive. */
-  async floor(): Promise<number | null> {
+  /** The last segment before archiving was switched on. Null if all segments belong to the archive. */
+  async beginsAfter(): Promise<Segment | null> {
     const text = await readFile(this.pathOf(BEGINS_AFTER), 'utf8').catch(() => '');
-    return parseSegment(text.trim())?.number ?? null;
+    return parseSegment(text.trim());
   }
 
   /** The folder belongs to the user of the database server, and must not be replaced by a link to another folder. */
