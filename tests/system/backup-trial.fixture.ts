@@ -1,6 +1,6 @@
 // A trial of backups of a whole stack under load: rows with their time are written every 10 ms while backups are taken and restored. A
 // script runs many rounds.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -12,7 +12,6 @@ import { spawnedServerCommand } from './server-command.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 
 const WRITE_EVERY_MS = 10;
-const LONG = { timeoutMs: 600_000, intervalMs: 500 };
 const SOON = { timeoutMs: 120_000, intervalMs: 500 };
 
 export interface Row {
@@ -33,7 +32,7 @@ export class BackupTrial {
   readonly rows: Row[] = [];
   readonly #harness: Harness;
   readonly #backupDir: string;
-  #writing: Promise<void>;
+  readonly #writing: Promise<void>;
   #isOver = false;
   #folders = 0;
 
@@ -69,8 +68,8 @@ export class BackupTrial {
 
   async #write(): Promise<void> {
     const database = new Database({ url: this.#url, logger: quiet, connections: 1 });
-    await database.pool.query('create table if not exists written (n integer primary key, filler text)');
-    for (let n = this.rows.length + 1; !this.#isOver; n += 1) {
+    await database.pool.query('create table written (n integer primary key, filler text)');
+    for (let n = 1; !this.#isOver; n += 1) {
       const at = Date.now();
       await database.pool.query('insert into written values ($1, repeat(md5(random()::text), 20))', [n]);
       this.rows.push({ n, at, doneAt: Date.now() });
@@ -139,27 +138,8 @@ export class BackupTrial {
     }, SOON);
   }
 
-  /** Restarts the stack with an empty folder of backups, and waits until the server has taken its first backup. */
-  async scheduled(): Promise<{ readonly slowestMs: number; readonly memoryMb: number }> {
-    this.#isOver = true;
-    await this.#writing;
-    await this.stack.stop();
-    const folder = await this.#harness.folder();
-    const [, file = ''] = this.stack.flags;
-    const text = readFileSync(file, 'utf8');
-    writeFileSync(file, text.replace(this.#backupDir, folder).replace('every_hours = 0', 'every_hours = 24'));
-    await this.stack.start();
-    this.#isOver = false;
-    this.#writing = this.#write();
-    const isTaken = (): boolean => readdirSync(join(folder, 'base')).some((name) => !name.startsWith('.'));
-    const taken = eventually(() => {
-      if (!isTaken()) throw new Error('the first backup is not finished');
-    }, LONG);
-    return { slowestMs: await this.#slowestDuring(taken), memoryMb: this.#memoryMb() };
-  }
-
   /** Calls the platform every 100 ms until `work` is done, and returns the longest response time. */
-  async #slowestDuring(work: Promise<unknown>): Promise<number> {
+  async slowestDuring(work: Promise<unknown>): Promise<number> {
     let isDone = false;
     const done = work.finally(() => {
       isDone = true;
@@ -176,9 +156,8 @@ export class BackupTrial {
     return slowestMs;
   }
 
-  /** Highest memory of the parent so far, in MB. Linux only. */
-  #memoryMb(): number {
-    const { pid } = this.stack.program;
+  /** Highest memory of a process so far, in MB. Linux only. */
+  memoryMb(pid = this.stack.program.pid): number {
     const [, kb = '0'] = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return Number(kb) / 1024;
   }

@@ -140,7 +140,7 @@ function distribution() {
 
 /**
  * Makes a root file system with the smallest Debian and some packages, as after an installation. The folder is replaced. mmdebstrap takes
- * a minute the first time; later calls unpack the archive in the cache. `isSlim`: without recommended packages. Requires root.
+ * a minute the first time; later calls unpack the archive in the cache. `isSlim`: without Perl, as in Debian's slim image. Requires root.
  */
 export function makeDebianRoot(folder, packages, { isSlim = false } = {}) {
   const archive = join(FOLDER, `root-${packages.join('-')}${isSlim ? '-slim' : ''}.tar`);
@@ -149,7 +149,9 @@ export function makeDebianRoot(folder, packages, { isSlim = false } = {}) {
     const { suite, sources } = distribution();
     const unfinished = `${archive}.${process.pid}.tmp`;
     const args = ['--mode=root', '--variant=minbase', '--format=tar', `--include=${packages.join(',')}`];
-    const slim = isSlim ? ['--aptopt=APT::Install-Recommends "false"'] : [];
+    // Merging the folders from the start needs no package usrmerge, which is written in Perl.
+    const hooks = join(unpackPrograms('mmdebstrap'), 'usr/share/mmdebstrap/hooks/merged-usr');
+    const slim = isSlim ? [`--hook-dir=${hooks}`, '--include=usr-is-merged'] : [];
     must(program, ['--quiet', ...args, ...slim, suite, unfinished, sources]);
     renameSync(unfinished, archive);
   }

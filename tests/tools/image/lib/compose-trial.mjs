@@ -117,8 +117,10 @@ export async function tryCompose({ podman, env, version, check }) {
     const isServed = async () => (await ask({ port: 8000, host: `shop.${DOMAIN}` })).text === 'Hello from the app\n';
     await until('the app is reachable', isServed, { timeoutMs: 60_000 });
     check(true, 'a visitor gets the response of the app');
-    const states = podman.must(['ps', '--format', '{{.Names}} {{.Status}}']).split('\n');
-    check(true, `containers: ${states.join(', ')}`);
+    for (const service of ['postgres', 'server', 'client']) {
+      const { status } = podman.run(['healthcheck', 'run', name(service)]);
+      check(status === 0, `the health check of ${service} in the compose file succeeds`);
+    }
   } finally {
     clearInterval(checks);
     compose([...FILES.client, 'down', '--volumes']);

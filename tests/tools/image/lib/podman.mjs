@@ -1,9 +1,7 @@
 // Containers on podman with runc. The flags make podman work in a container or virtual machine with hybrid control groups and fixed limits.
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { until } from '../../lib/until.mjs';
 
-export const MEMORY_BYTES = 512 * 1024 * 1024;
+const MEMORY_BYTES = 512 * 1024 * 1024;
 
 const HOST_FLAGS = ['--network=host', '--ulimit=nofile=1024:1024', '--ulimit=nproc=1000:1000'];
 /** The rights with which the images must work. */
@@ -27,6 +25,7 @@ export class Podman {
       env: this.#env,
       input,
       encoding: 'utf8',
+      timeout: 180_000,
       maxBuffer: 64 * 1024 * 1024,
     });
     if (error !== undefined) throw error;
@@ -91,6 +90,26 @@ export class Podman {
     return this.must(['inspect', '--format', `{{${format}}}`, name]);
   }
 
+  isRunning(name) {
+    return this.inspect(name, '.State.Running') === 'true';
+  }
+
+  /** Process id, on this machine, of process 1 of a container. */
+  pidOf(name) {
+    return Number(this.inspect(name, '.State.Pid'));
+  }
+
+  /** The memory limit of a container in bytes, or null if there is no limit. */
+  memoryOf(name) {
+    return Number(this.inspect(name, '.HostConfig.Memory'));
+  }
+
+  /** Ends a container without a warning. */
+  kill(name) {
+    this.must(['kill', '--signal', 'KILL', name]);
+    this.must(['wait', name]);
+  }
+
   logs(name) {
     const { stdout, stderr } = this.run(['logs', name]);
     return stdout + stderr;
@@ -104,14 +123,6 @@ export class Podman {
     return { code: Number(this.inspect(name, '.State.ExitCode')), seconds };
   }
 
-  /** Process id of the process in a container whose command line contains all words. */
-  async processOf(name, words) {
-    const first = Number(this.inspect(name, '.State.Pid'));
-    return until(`${words.join(' ')} in ${name}`, () =>
-      descendantsOf(first).find((pid) => words.every((word) => commandOf(pid).includes(word))),
-    );
-  }
-
   remove(name) {
     this.run(['rm', '--force', '--time', '0', name]);
     this.#containers.delete(name);
@@ -121,25 +132,4 @@ export class Podman {
     for (const name of this.#containers) this.remove(name);
     for (const name of this.#volumes) this.run(['volume', 'rm', '--force', name]);
   }
-}
-
-const read = (file) => {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-};
-
-export const commandOf = (pid) => read(`/proc/${pid}/cmdline`).split('\0');
-
-/** A process and all processes below. */
-export function descendantsOf(root) {
-  const parents = new Map(
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map((name) => [Number(name), Number(/^PPid:\s*(\d+)/m.exec(read(`/proc/${name}/status`))?.[1] ?? 0)]),
-  );
-  const isBelow = (pid) => pid === root || (parents.get(pid) > 1 && isBelow(parents.get(pid)));
-  return [...parents.keys()].filter(isBelow);
 }
