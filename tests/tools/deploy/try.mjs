@@ -231,7 +231,7 @@ const SPECIAL = [
   {
     match: /journalctl\b/,
     as: (_, command) => command.replace(/journalctl /, 'journalctl --no-pager '),
-    after: (walk, output) => walk.check(/DNS record/.test(output), 'the journal shows the DNS records'),
+    after: (walk, output) => walk.check(/DNS records:/.test(output), 'the journal shows the DNS records'),
   },
   {
     match: /admin invite\b/,

@@ -187,7 +187,7 @@ describe('`tunnel-server service`', () => {
     program('systemctl', 'test "$1" != restart');
     expect(service('install')).toMatchObject({
       code: 1,
-      err: 'tunnel-server: tunnel-server.service did not start\n  To see the reason: journalctl -u tunnel-server.service -n 50\n',
+      err: 'tunnel-server: tunnel-server.service did not start\n  To see the reason: sudo journalctl -u tunnel-server.service -n 50\n',
     });
   });
 

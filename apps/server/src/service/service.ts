@@ -73,7 +73,7 @@ const install = (host: ServiceHost, unit: string, path: string, facts: ServiceFa
   host.write(`${isNeeded ? `Saved ${path}` : `Enabled ${packaged}`}. The service starts with the system.\n`);
   // Restarts a running service, so that the new unit and the config file take effect.
   if (run(host, 'systemctl', ['restart', unit]).code !== 0) {
-    host.writeError(`tunnel-server: ${unit} did not start\n  To see the reason: journalctl -u ${unit} -n 50\n`);
+    host.writeError(`tunnel-server: ${unit} did not start\n  To see the reason: sudo journalctl -u ${unit} -n 50\n`);
     return 1;
   }
   host.write(`${unit} is running.\n`);
