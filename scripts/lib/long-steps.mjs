@@ -81,7 +81,7 @@ export const LONG_STEPS = [
   tool('image', 'image/try.mjs'),
   tool('deploy', 'deploy/try.mjs'),
   tool('packages', 'packages/try.mjs'),
-  tool('backup', 'backup/try.mjs', '--rounds', '20', '--megabytes', '2000'),
+  tool('backup', 'backup/try.mjs'),
   tool('helm', 'helm/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('skew', 'skew/try.mjs'),

@@ -66,6 +66,7 @@ const start = async (settings: object = {}, clock = new FastClock(20)): Promise<
   const postgres = new EmbeddedPostgres({ dataDir: at('data'), logger: quiet, clock: systemClock, log: made.logMode });
   const { url } = await postgres.start();
   await made.start(url);
+  await made.startSchedule();
   let isStopped = false;
   const stop = async (): Promise<void> => {
     if (isStopped) return;

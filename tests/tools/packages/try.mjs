@@ -14,7 +14,7 @@ import { debEntries, differences, output, rpmEntries, snapshot } from './lib/con
 const USAGE = `usage: npm run try:packages [-- --quick]
 Makes the packages twice and compares the bytes. Compares the files with the lists in tests/tools/packages. Installs the packages for amd64 into
 root file systems of Debian, runs a server with its own database, upgrades, removes and purges. Runs the Node.js of arm64 under qemu.
---quick: makes the packages once, for amd64. Five minutes on two cores.`;
+--quick: makes the packages once, for amd64. Ten minutes on two cores.`;
 
 const FOLDER = join(CACHE_DIR, 'packages');
 const [NEW, AGAIN, OLD] = ['new', 'again', 'old'].map((name) => join(FOLDER, name));

@@ -18,10 +18,7 @@ const below = (command: Command, words: readonly string[]): (readonly [string[],
     return [[path, one] as const, ...below(one, path)];
   });
 
-const COMMANDS = below(
-  await buildProgram(makeTestIo({ home: '/nowhere' }), () => {}),
-  [],
-);
+const COMMANDS = below(await buildProgram(makeTestIo({ home: '/nowhere' }), () => {}), []);
 const PAGES = COMMANDS.filter(([, command]) => command.summary() !== '').map(([words]) => words);
 
 /** Rows of a terminal, minus a row for the next prompt. */

@@ -85,7 +85,8 @@ const scrape = async (): Promise<Record<string, number>> => {
 
 it('every series is present in the first scrape', async () => {
   const series = await scrape();
-  for (const name of Object.keys(series)) if (name.includes('_seconds') && !name.includes('timestamp')) delete series[name];
+  for (const name of Object.keys(series))
+    if (name.includes('_seconds') && !name.includes('timestamp')) delete series[name];
   expect(series).toEqual({
     tunnel_active_sessions: 2,
     tunnel_active_tunnels_http: 1,

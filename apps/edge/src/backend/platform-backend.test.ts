@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -99,11 +99,34 @@ describe('usage', () => {
     expect(repeated.length).toBeGreaterThan(0);
   });
 
-  it('continues under another journal id if the platform has lost its records', async () => {
+  it('is delivered again to a platform that was restored to an earlier time, and counts once', async () => {
+    const counters = open('tun_1');
+    const counted = (bytes: number): Promise<void> =>
+      eventually(async () => {
+        await clock.advance(JOURNAL_DELIVER_MS);
+        expect(platform.tunnels.get('tun_1')?.bytes).toBe(bytes);
+      });
+    counters.addBytes(100);
+    await counted(100);
+    const journals = [...platform.journals];
+    counters.addBytes(1000);
+    await counted(1100);
+    platform.journals.clear();
+    for (const [id, last] of journals) platform.journals.set(id, last);
+    const tunnel = platform.tunnels.get('tun_1');
+    if (tunnel !== undefined) tunnel.bytes = 100;
+    counters.addBytes(10);
+    await counted(1110);
+    expect(platform.journals.size).toBe(1);
+    expect(error).not.toHaveBeenCalled();
+  });
+
+  it('continues under another journal id if the platform has lost records that the edge no longer keeps', async () => {
     open('tun_1');
     await untilStored(1);
     backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
     await untilStored(2);
+    await eventually(() => rm(`${fixture.folder}/sent.jsonl`));
     platform.journals.clear();
     const counters = open('tun_2');
     counters.addBytes(500);

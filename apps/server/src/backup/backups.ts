@@ -64,7 +64,7 @@ export class Backups {
     ];
   }
 
-  /** Begins to archive and to take backups, after the database has started. Problems are logged and never prevent the server's start. */
+  /** Begins to archive, after the database has started. Problems are logged and never prevent the server's start. */
   async start(url: Secret): Promise<void> {
     const { settings, clock, logger, dataDir } = this.#options;
     if (settings.dir === '') return;
@@ -80,6 +80,14 @@ export class Backups {
       await this.#archiver.start();
     }
     this.#scheduler = this.#makeScheduler(connect, dataDir);
+  }
+
+  /**
+   * Begins to take backups, after the parts of the server have started: a first start creates keys and tables, and a backup without them
+   * could not be used.
+   */
+  async startSchedule(): Promise<void> {
+    if (this.#scheduler === null) return;
     await this.#scheduler.start();
     this.#tell();
   }
@@ -124,6 +132,7 @@ export class Backups {
     const { settings, clock, logger, version } = this.#options;
     const { dir, base, wal } = this.#folders;
     const { keep, keys } = settings;
+    const { cluster: clusterDir } = postgresFiles(dataDir);
     return new Scheduler({
       everyMs: this.#everyMs,
       base,
@@ -131,12 +140,11 @@ export class Backups {
       isReady: () => this.#archiver?.isOn !== false || clock.monotonic() - this.#startedAt >= ARCHIVE_WAIT_MS,
       createBackup: async (signal) => {
         const { createBackup } = await import('./create.ts');
-        const { cluster: clusterDir } = postgresFiles(dataDir);
         const walDir = settings.wal ? wal : null;
         const from = { clusterDir, dataDir, backupDir: dir, walDir };
         return createBackup({ ...from, connect, clock, keys, version, signal, logger });
       },
-      applyRetention: () => applyRetention({ backupDir: dir, keep, logger }),
+      applyRetention: () => applyRetention({ backupDir: dir, clusterDir, keep, logger }),
       clock,
       logger,
       onChange: () => this.#tell(),
@@ -147,17 +155,25 @@ export class Backups {
     const { dir } = this.#folders;
     const { readBackups, StoredWal } = await import('./stored-backups.ts');
     const { recoveryPaths } = await import('./ranges.rules.ts');
-    const backups = (await readBackups(dir)).flatMap(({ folder, manifest }) =>
-      manifest === null ? [] : [{ folder, manifest, at: Date.parse(manifest.finished_at) }],
-    );
+    const { backupsOfOthers } = await import('./same-database.ts');
+    const stored = await readBackups(dir);
+    // With backups of another database only, a first backup is due, which fails and says so at once.
+    const others = await backupsOfOthers(stored, postgresFiles(this.#options.dataDir).cluster);
+    const backups = stored.flatMap((backup) => {
+      const { folder, manifest } = backup;
+      return manifest === null || others.has(backup)
+        ? []
+        : [{ folder, manifest, at: Date.parse(manifest.finished_at) }];
+    });
     const newest = backups.toSorted((a, b) => a.at - b.at).at(-1);
     const finishedAt = backups.map(({ at }) => at);
     if (newest === undefined || !this.#options.settings.wal) return { finishedAt, hasGap: false };
     const start = parseSegment(newest.manifest.wal_start.segment);
     if (start === null || isBehindGap(start, await this.#spool.beginsAfter())) return { finishedAt, hasGap: true };
     const paths = recoveryPaths(newest.manifest, await StoredWal.open(dir, newest.folder));
-    // The last path is the newest timeline, on which the database is running. Without any path, the newest backup is incomplete.
-    return { finishedAt, hasGap: paths.at(-1)?.gap !== null };
+    // The database is running on one of the paths. A gap on any path ends with the next backup. Without any path, the newest backup is
+    // incomplete.
+    return { finishedAt, hasGap: paths.length === 0 || paths.some(({ gap }) => gap !== null) };
   }
 
   #tell(): void {

@@ -1,11 +1,11 @@
 // Copies files for backups and restores: in small pieces, with a hash, at a bounded rate, and safely on disk before the copy counts.
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TokenBucket } from '@tunnel/rules/rate';
 import { type Clock, syncFolder } from '@tunnel/runtime';
 import type { Entry } from './plan.rules.ts';
+import { openRegular } from './regular-file.ts';
 
 /** Bytes read and written at once. One buffer serves a whole backup, so its memory does not depend on the size of the database. */
 const PIECE_BYTES = 1024 * 1024;
@@ -103,16 +103,14 @@ export class Copier {
    * file has an end. Returns null if there is no such file any more.
    */
   async copy({ from, to, follows = false, flush }: CopyOptions): Promise<Copied | null> {
-    const source = await open(from, constants.O_RDONLY | (follows ? 0 : constants.O_NOFOLLOW)).catch(ifMissing(null));
+    const source = await openRegular(from, { follows }).catch(ifMissing(null));
     if (source === null) return null;
     try {
-      const found = await source.stat();
-      if (!found.isFile()) throw new Error(`${from} is not a regular file`);
       await this.folder(dirname(to));
       const target = await open(to, 'wx', 0o600);
       if (flush) this.#unflushed.push(target);
       try {
-        return await this.#pump(source, target, { size: found.size, flush });
+        return await this.#pump(source, target, { size: (await source.stat()).size, flush });
       } finally {
         if (!flush) await target.close();
         if (this.#unflushed.length >= FLUSHED_TOGETHER) await this.flush();
@@ -158,7 +156,7 @@ export class Copier {
 
   /** Hashes a file without copying it. Returns null if there is no such file. */
   async hash(path: string): Promise<Copied | null> {
-    const source = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(ifMissing(null));
+    const source = await openRegular(path).catch(ifMissing(null));
     if (source === null) return null;
     try {
       const hash = createHash('sha256');

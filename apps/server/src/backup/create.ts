@@ -21,7 +21,9 @@ import {
   planData,
   unfinishedName,
 } from './plan.rules.ts';
+import { refuseOthers } from './same-database.ts';
 import { backupFolders } from './settings.ts';
+import { readBackups } from './stored-backups.ts';
 import { WalCollection } from './wal-collection.ts';
 import { parseLsn, parseSegment, segmentAt, segmentBefore, segmentName } from './wal-names.rules.ts';
 
@@ -115,6 +117,7 @@ class BackupRun {
 
   async run(): Promise<CreatedBackup> {
     const { clock } = this.#options;
+    await refuseOthers(await readBackups(this.#options.backupDir), this.#options.clusterDir);
     const present = await readdir(this.#base);
     for (const name of present.filter(isUnfinishedName)) await removeFolder(join(this.#base, name));
     const startedAt = new Date(clock.now()).toISOString();

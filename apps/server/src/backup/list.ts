@@ -1,6 +1,6 @@
 // Lists the finished backups of a folder, with the times to which each can be restored.
 import { bytesOf } from './manifest.rules.ts';
-import { timeText } from './ranges.rules.ts';
+import { latestOf, timeText } from './ranges.rules.ts';
 import { findMissingFile, readBackups, type StoredBackup, StoredWal } from './stored-backups.ts';
 import type { TransactionEnd } from './wal-records.rules.ts';
 
@@ -32,14 +32,14 @@ const describe = async (
   if (manifest === null) return { name, at: null, bytes: 0, wal_from: null, wal_to: null, ok: false };
   const wal = await StoredWal.open(backupDir, folder, times);
   const ranges = await wal.ranges(manifest);
-  const newest = ranges.at(-1);
+  const latest = latestOf(ranges);
   const isComplete = (await findMissingFile(folder, manifest)) === null;
   return {
     name,
     at: manifest.finished_at,
     bytes: bytesOf(manifest),
-    wal_from: newest === undefined ? null : timeText(ranges[0]?.from ?? newest.from),
-    wal_to: newest === undefined ? null : timeText(newest.to),
-    ok: isComplete && newest !== undefined,
+    wal_from: ranges[0] === undefined ? null : timeText(ranges[0].from),
+    wal_to: latest === null ? null : timeText(latest),
+    ok: isComplete && latest !== null,
   };
 };

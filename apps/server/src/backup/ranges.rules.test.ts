@@ -89,13 +89,19 @@ describe('the target of a recovery', () => {
     return target === null ? null : [target.range.timeline, target.at];
   };
 
-  it('is the end of the newest timeline without a time', () => {
+  it('is the latest moment without a time', () => {
     expect(chosen(null)).toEqual([2, null]);
   });
 
   it('is on the timeline of the server that ran at that time, also if a restore has undone that time', () => {
     expect(chosen(180)).toEqual([1, 180]);
     expect(chosen(260)).toEqual([2, 260]);
+  });
+
+  it('is on the server that kept running, if a server on a restored copy has written to the same archive for a while', () => {
+    const besides = [range(1, 100, 400), range(2, 250, 300)];
+    const on = (at: number | null): number | undefined => chooseTarget(besides, at)?.range.timeline;
+    expect([on(null), on(200), on(260), on(350), on(401)]).toEqual([1, 1, 2, 1, undefined]);
   });
 
   it('is the end of the log for the last time, because PostgreSQL stops only before a later transaction', () => {

@@ -76,16 +76,24 @@ export interface RecoveryTarget {
 }
 
 /**
- * Chooses the range for a time: the newest timeline that had begun at that time, because it was the server's own history then. Without a
- * time, the end of the newest timeline. Returns null if no range contains the time.
+ * Chooses the range for a time: the newest timeline with that time, because it was the server's own history then. Without a time, the
+ * range that ends last. The newest timeline may have ended long ago: a server that was started for a trial on a restored copy also begins
+ * a timeline. Returns null if no range contains the time.
  */
 export const chooseTarget = (ranges: readonly RestoreRange[], at: number | null): RecoveryTarget | null => {
   const newestFirst = ranges.toSorted((a, b) => b.timeline - a.timeline);
-  const range = newestFirst.find(({ from }) => at === null || from <= at);
-  if (range === undefined || (at !== null && at > range.to)) return null;
+  const range =
+    at === null
+      ? newestFirst.toSorted((a, b) => b.to - a.to)[0]
+      : newestFirst.find(({ from, to }) => from <= at && at <= to);
+  if (range === undefined) return null;
   // PostgreSQL fails if no transaction follows the target, so the end of a range is reached without a target.
   return { range, at: at === null || at >= range.to ? null : at };
 };
+
+/** Returns the latest time that can be restored. Null without ranges. */
+export const latestOf = (ranges: readonly RestoreRange[]): number | null =>
+  ranges.length === 0 ? null : Math.max(...ranges.map(({ to }) => to));
 
 /** Describes ranges for a person, oldest first. */
 export const rangesText = (ranges: readonly RestoreRange[]): string =>

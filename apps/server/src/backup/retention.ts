@@ -4,23 +4,28 @@ import { join } from 'node:path';
 import { type Logger, syncFolder, takeLock } from '@tunnel/runtime';
 import { unfinishedName } from './plan.rules.ts';
 import { planRetention } from './retention.rules.ts';
+import { refuseOthers } from './same-database.ts';
 import { backupFolders } from './settings.ts';
 import { readBackups } from './stored-backups.ts';
 
 export interface RetentionOptions {
   readonly backupDir: string;
+  /** Folder of the database. In a folder with backups of another database, nothing is deleted. */
+  readonly clusterDir: string;
   /** Number of finished backups to keep. */
   readonly keep: number;
   readonly logger: Logger;
 }
 
 /** Applies the retention. Does nothing while a backup is running, in this process or another, because the backup needs the log. */
-export const applyRetention = async ({ backupDir, keep, logger }: RetentionOptions): Promise<void> => {
+export const applyRetention = async ({ backupDir, clusterDir, keep, logger }: RetentionOptions): Promise<void> => {
   const folders = backupFolders(backupDir);
   const lock = takeLock(folders.lock);
   if (lock === null) return;
   try {
-    const stored = (await readBackups(backupDir)).map(({ name, manifest }) => ({
+    const backups = await readBackups(backupDir);
+    await refuseOthers(backups, clusterDir);
+    const stored = backups.map(({ name, manifest }) => ({
       name,
       walStart: manifest?.wal_start.segment ?? null,
     }));

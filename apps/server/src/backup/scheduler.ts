@@ -12,6 +12,8 @@ const SCHEDULER_BOUNDS = {
   WAIT_MS: 1000,
   /** Interval of deleting old backups, which can also come from a command. */
   RETENTION_MS: 3_600_000,
+  /** How long a stop waits for a running backup. A disk that does not respond must not prevent the stop of the server. */
+  STOP_MS: 10_000,
 } as const;
 
 /** The state of the folder that decides whether a backup is due. */
@@ -67,6 +69,7 @@ export class Scheduler {
 
   /** Reads the folder, and begins the schedule. Resolves before the first backup. */
   async start(): Promise<void> {
+    if (this.#aborted.signal.aborted) return;
     await this.#look();
     this.#nextIn(0);
   }
@@ -75,7 +78,13 @@ export class Scheduler {
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#aborted.abort();
-    await this.#work;
+    await new Promise<void>((resolve) => {
+      const late = this.#options.clock.setTimeout(resolve, SCHEDULER_BOUNDS.STOP_MS);
+      void this.#work.finally(() => {
+        late.cancel();
+        resolve();
+      });
+    });
   }
 
   /** Reads the folder again at the next look, because the archive of the log has changed. */

@@ -1,6 +1,7 @@
 // Reads a folder of backups: finished backups with their manifests, the archived log, and the times to which a backup can be restored.
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readBounded } from '@tunnel/runtime';
 import { MANIFEST_FILE, type Manifest, readManifest } from './manifest.rules.ts';
 import { compareBackupNames, IN_BACKUP, isBackupName } from './plan.rules.ts';
 import { type RecoveryPath, type RestoreRange, recoveryPaths, type WalStock } from './ranges.rules.ts';
@@ -16,6 +17,9 @@ import {
 } from './wal-names.rules.ts';
 import { isSegment, type TransactionEnd, transactionEnds } from './wal-records.rules.ts';
 
+/** Largest manifest: ten times the files of a large database. A damaged manifest must not exhaust the memory of a running server. */
+const MOST_MANIFEST_BYTES = 16 * 1024 * 1024;
+
 export interface StoredBackup {
   readonly name: string;
   readonly folder: string;
@@ -28,12 +32,16 @@ export interface StoredBackup {
 export const readBackups = async (backupDir: string): Promise<StoredBackup[]> => {
   const { base } = backupFolders(backupDir);
   const names = (await namesIn(base)).filter(isBackupName).sort(compareBackupNames).reverse();
-  return Promise.all(names.map((name) => readBackup(join(base, name), name)));
+  const backups: StoredBackup[] = [];
+  for (const name of names) backups.push(await readBackup(join(base, name), name));
+  return backups;
 };
 
 export const readBackup = async (folder: string, name: string): Promise<StoredBackup> => {
   try {
-    const read = readManifest(await readFile(join(folder, MANIFEST_FILE), 'utf8'));
+    const text = await readBounded(join(folder, MANIFEST_FILE), MOST_MANIFEST_BYTES);
+    if (text === null) throw new Error('the file is missing');
+    const read = readManifest(text);
     if ('manifest' in read) return { name, folder, manifest: read.manifest, problem: null };
     return { name, folder, manifest: null, problem: `${join(folder, MANIFEST_FILE)} cannot be used: ${read.problem}` };
   } catch (error) {

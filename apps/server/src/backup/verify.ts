@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Clock } from '@tunnel/runtime';
 import { Copier } from './copy-files.ts';
 import { bytesOf, type Manifest } from './manifest.rules.ts';
-import { timeText } from './ranges.rules.ts';
+import { latestOf, timeText } from './ranges.rules.ts';
 import { backupFolders } from './settings.ts';
 import { readBackups, type StoredBackup, StoredWal } from './stored-backups.ts';
 import { ARCHIVED, type Segment, segmentName } from './wal-names.rules.ts';
@@ -76,13 +76,13 @@ const verifyOne = async ({ backupDir, backup, copier, checked }: Check): Promise
     problems.push(`${path} is missing: the log can be restored only up to ${timeText(to)}`);
   }
   if (ranges.length === 0 && problems.length === 0) problems.push(`${folder} lacks segments of its write-ahead log`);
-  const latest = ranges.at(-1)?.to;
+  const latest = latestOf(ranges);
   return {
     name,
     files: manifest.files.length,
     bytes: bytesOf(manifest),
     segments: segments.size,
-    wal_to: latest === undefined ? null : timeText(latest),
+    wal_to: latest === null ? null : timeText(latest),
     problems,
   };
 };

@@ -1,16 +1,19 @@
 // Files of PostgreSQL's write-ahead log: packs segments for a backup, reads packed segments, and unpacks them for a restore.
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { type FileHandle, open, readFile, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, stat, writeFile } from 'node:fs/promises';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { Copied } from './copy-files.ts';
+import { openRegular } from './regular-file.ts';
 import { SEGMENT_BYTES } from './wal-names.rules.ts';
 
 /** Fast compression: most of a segment is empty. */
 const LEVEL = 1;
+/** Largest packed file. Data that cannot be compressed grows by less than a thousandth. */
+const MOST_PACKED_BYTES = SEGMENT_BYTES + SEGMENT_BYTES / 64;
 /** Bytes of a segment that are left out of an unpacked file if all of them are zero. */
 const HOLE_BYTES = 64 * 1024;
 const HOLE = Buffer.alloc(HOLE_BYTES);
@@ -20,7 +23,7 @@ const HOLE = Buffer.alloc(HOLE_BYTES);
  * for a later segment, so that the content may be of that segment.
  */
 export const packWalFile = async (from: string, to: string): Promise<Copied | null> => {
-  const source = await open(from, 'r').catch(() => null);
+  const source = await openRegular(from).catch(() => null);
   if (source === null) return null;
   try {
     const copied = await packHandle(source, to);
@@ -48,7 +51,7 @@ const packHandle = async (source: FileHandle, to: string): Promise<Copied> => {
 
 /** Copies a packed file of the log to a new file. */
 export const copyPacked = async (from: string, to: string): Promise<Copied> => {
-  const packed = await readFile(from);
+  const packed = await readWhole(from);
   await writeFile(to, packed, { mode: 0o600, flush: true });
   return { bytes: packed.length, sha256: createHash('sha256').update(packed).digest('hex') };
 };
@@ -57,7 +60,16 @@ const unzip = promisify(gunzip);
 
 /** Returns the content of a packed file of the log. Rejects if the file is corrupt, or larger than a segment. */
 export const readPacked = async (path: string): Promise<Buffer> =>
-  unzip(await readFile(path), { maxOutputLength: SEGMENT_BYTES });
+  unzip(await readWhole(path), { maxOutputLength: SEGMENT_BYTES });
+
+const readWhole = async (path: string): Promise<Buffer> => {
+  const file = await openRegular(path, { follows: true, maxBytes: MOST_PACKED_BYTES });
+  try {
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+};
 
 /** Writes a file of the log without its empty parts, so that a day of small segments does not take 16 MB of disk each. */
 export const writeSparse = async (path: string, content: Buffer): Promise<void> => {

@@ -107,7 +107,10 @@ const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBacku
     const { url } = await postgres.start();
     const made = await create(connectTo(url));
     // A running server applies the retention itself.
-    if (dir === folderIfSet(config)) await applyRetention({ backupDir: dir, keep: settings.keep, logger });
+    if (dir === folderIfSet(config)) {
+      const { cluster: clusterDir } = files;
+      await applyRetention({ backupDir: dir, clusterDir, keep: settings.keep, logger });
+    }
     return made;
   } finally {
     await postgres.stop();
@@ -196,7 +199,9 @@ interface RestoreFlags extends JsonFlags {
 const ISO_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/;
 
 const timeIn = (text: string): number => {
-  const at = ISO_TIME.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  // Date.parse takes a day that does not exist, such as February 30, for a day of the next month.
+  const isDay = new Date(`${text.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(text.slice(8, 10));
+  const at = ISO_TIME.test(text) && isDay ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('Use a time with its zone, such as 2026-11-19T08:30:00Z.');
   return at;
 };

@@ -1,7 +1,7 @@
 // How the embedded database writes its write-ahead log (WAL), which decides which backups are possible, and the folder through which
 // finished segments leave the database (the spool). The mode is a decision of the settings, remembered in the cluster.
 import { chownSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { syncFolderSync } from '@tunnel/runtime';
 import { type PostgresFiles, SPOOL } from './postgres-files.ts';
 import type { RunAs } from './run-as.ts';
@@ -12,6 +12,9 @@ import type { RunAs } from './run-as.ts';
  * - `archive`: also, each finished segment is copied to the spool, so that any moment can be restored.
  */
 export type LogMode = 'minimal' | 'replica' | 'archive';
+
+/** User of the database server, who owns all files in the cluster. */
+type Owner = Pick<RunAs, 'uid' | 'gid'>;
 
 /**
  * File in the spool whose name tells PostgreSQL whether to copy segments to the spool. A rename changes the state, because a rename also
@@ -80,12 +83,17 @@ export const prepareLogMode = (files: PostgresFiles, mode: LogMode, user: RunAs)
     return;
   }
   rmSync(files.spool, { recursive: true, force: true });
-  mkdirSync(files.spool, { mode: 0o700 });
-  giveFile(files.spool, user);
-  writeMark(join(files.spool, SWITCHED_OFF), '', user);
-  syncFolderSync(files.spool);
-  syncFolderSync(files.cluster);
+  makeSpool(files.spool, user);
   writeMark(files.logMode, mode, user);
+};
+
+/** Creates an empty spool, switched off. */
+export const makeSpool = (spool: string, user: Owner): void => {
+  mkdirSync(spool, { mode: 0o700 });
+  giveFile(spool, user);
+  writeMark(join(spool, SWITCHED_OFF), '', user);
+  syncFolderSync(spool);
+  syncFolderSync(dirname(spool));
 };
 
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -100,13 +108,13 @@ export const readMark = (mark: string): string | null => {
   }
 };
 
-export const writeMark = (mark: string, text: string, user: RunAs): void => {
+export const writeMark = (mark: string, text: string, user: Owner): void => {
   // The old file is removed first, so that the write never follows a symbolic link created by the user of the database server.
   rmSync(mark, { force: true });
   writeFileSync(mark, `${text}\n`, { mode: 0o600, flag: 'wx' });
   giveFile(mark, user);
 };
 
-const giveFile = (path: string, { uid, gid }: RunAs): void => {
+const giveFile = (path: string, { uid, gid }: Owner): void => {
   if (process.getuid?.() === 0) chownSync(path, uid, gid);
 };

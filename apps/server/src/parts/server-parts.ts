@@ -112,6 +112,7 @@ export class ServerParts {
       await this.#startSimulator();
       if (databaseUrl !== null) await this.#startPlatform(databaseUrl);
       if (this.#kind === 'edge') await this.#startEdge();
+      await this.#backups?.startSchedule();
     } catch (error) {
       await this.stop({ drainMs: 0 });
       throw error;

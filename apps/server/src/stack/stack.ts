@@ -84,6 +84,7 @@ export class Stack {
       this.#databaseUrl = await this.#findDatabase();
       await this.#platform.start();
       await this.#edge.start();
+      await this.#backups?.startSchedule();
     } catch (error) {
       await this.stop({ drainMs: 0 });
       throw error;

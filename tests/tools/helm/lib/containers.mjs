@@ -152,7 +152,7 @@ export class Cluster {
       const { secretName, items, defaultMode = 0o644 } = volume.secret;
       const secret = this.secrets[secretName];
       if (secret === undefined) throw new Error(`no Secret ${secretName}`);
-      for (const { key, path } of items ?? Object.keys(secret).map((name) => ({ key: name, path: name }))) {
+      for (const { key, path } of items ?? Object.keys(secret).map((one) => ({ key: one, path: one }))) {
         if (secret[key] === undefined) throw new Error(`no key ${key} in Secret ${secretName}`);
         this.#write(join(own, path), secret[key], defaultMode | 0o040, group);
       }

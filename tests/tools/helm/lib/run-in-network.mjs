@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadBundled } from '../../lib/load-bundled.mjs';
 import { runScript } from '../../lib/script.mjs';
+import { until } from '../../lib/until.mjs';
 import { certificateFor, must } from './certificates.mjs';
 import { Cluster, probe } from './containers.mjs';
 
@@ -205,7 +206,9 @@ async function useTunnel({ cluster, installation, check }) {
   const edge = cluster.get('StatefulSet', 'hatchway-edge');
   const client = cluster.get('Deployment', 'hatchway-client');
   const startedPlatform = await installation.start(platform);
-  check(startedPlatform.child.output.includes('first account: http'), 'the log has the link for the first account');
+  // The platform answers probes before it prints its addresses.
+  const link = () => startedPlatform.child.output.includes('first account: http');
+  await until('the link for the first account in the log of the platform', link);
   const credential = installation.exec(platform, ['tunnel-server', 'edge-credential', 'create', 'hatchway', ...CONFIG]);
   cluster.secrets['hatchway-edge-credential'] = { credential };
   const firstEdge = await installation.start(edge);
@@ -230,15 +233,12 @@ async function useTunnel({ cluster, installation, check }) {
   // The same volume, a new pod.
   await installation.stop(firstEdge);
   const secondEdge = await installation.start(edge);
-  let again = '';
-  for (let round = 0; round < 150 && again !== HELLO; round += 1) {
-    await delay(200);
-    again = await visit().then(
-      (answer) => answer.text,
-      (error) => error.message,
+  const isBack = () =>
+    visit().then(
+      (answer) => answer.text === HELLO,
+      () => false,
     );
-  }
-  check(again === HELLO, `the tunnel works after a restart of the edge: ${again.slice(0, 80)}`);
+  await until('the tunnel after a restart of the edge', isBack, { timeoutMs: 30_000, everyMs: 200 });
   for (const one of [startedClient, secondEdge, startedPlatform]) await installation.stop(one);
 }
 

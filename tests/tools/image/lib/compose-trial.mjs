@@ -97,7 +97,7 @@ export async function tryCompose({ podman, env, version, check }) {
     check(up.code === 0, `both services start from compose.yml${up.code === 0 ? '' : `: ${up.output.slice(-600)}`}`);
     const name = (service) => podman.must(['ps', '--quiet', '--filter', `label=com.docker.compose.service=${service}`]);
     await until('the server is healthy', () => podman.exec(name('server'), ['tunnel-server', 'health']).status === 0, {
-      timeoutMs: 60_000,
+      timeoutMs: 180_000,
     });
     const logs = podman.logs(name('server'));
     check(
@@ -115,7 +115,7 @@ export async function tryCompose({ podman, env, version, check }) {
       `the client and the app start from compose.client.yml${client.code === 0 ? '' : `: ${client.output.slice(-600)}`}`,
     );
     const isServed = async () => (await ask({ port: 8000, host: `shop.${DOMAIN}` })).text === 'Hello from the app\n';
-    await until('the app is reachable', isServed, { timeoutMs: 60_000 });
+    await until('the app is reachable', isServed, { timeoutMs: 180_000 });
     check(true, 'a visitor gets the response of the app');
     for (const service of ['postgres', 'server', 'client']) {
       const { status } = podman.run(['healthcheck', 'run', name(service)]);
@@ -141,7 +141,7 @@ const checkAll = async (podman) => {
 /** Runs podman-compose while this process runs the health checks. */
 const later = (env, args) =>
   new Promise((resolve, reject) => {
-    const child = spawn(join(VENV, 'bin/podman-compose'), args, { cwd: PROJECT, env, timeout: 180_000 });
+    const child = spawn(join(VENV, 'bin/podman-compose'), args, { cwd: PROJECT, env, timeout: 600_000 });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {

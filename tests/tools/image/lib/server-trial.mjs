@@ -6,7 +6,7 @@ import { commandOf, descendantsOf, findProcess } from './processes.mjs';
 
 /** Default of [server] drain_secs. */
 const DRAIN_SECS = 30;
-const START_MS = 60_000;
+const START_MS = 180_000;
 const APP_ANSWER = 'hello from the app';
 const REQUESTS = 20;
 const MEMORY_BYTES = 512 * 1024 * 1024;

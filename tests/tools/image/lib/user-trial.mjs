@@ -23,7 +23,7 @@ export async function tryOtherUser({ podman, images, check }) {
     volumes: { [database]: '/var/lib/postgresql', [secrets]: '/secrets:ro' },
   });
   const accepts = () => podman.exec('postgres', ['pg_isready']).status === 0;
-  await until('PostgreSQL accepts connections', accepts, { timeoutMs: 60_000 });
+  await until('PostgreSQL accepts connections', accepts, { timeoutMs: 180_000 });
 
   const data = podman.volume('hatchway-user');
   const server = {

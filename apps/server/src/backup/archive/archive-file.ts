@@ -1,14 +1,14 @@
 // Moves one file of the write-ahead log from the spool to the archive: compressed, under its name only when complete and on disk, and
 // never in place of another file.
 import { createHash } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { TokenBucket } from '@tunnel/rules/rate';
 import { ASIDE, type Clock, syncFolder } from '@tunnel/runtime';
+import { openRegular } from '../regular-file.ts';
 import { SEGMENT_BYTES } from '../wal-names.rules.ts';
 
 /** Fast compression, because most of a segment that PostgreSQL ended early is empty. */
@@ -44,7 +44,8 @@ export const archiveFile = async (
   rate: TokenBucket,
   options: ArchiveOptions,
 ): Promise<void> => {
-  const source = await openRegular(from);
+  // The spool belongs to the user of the database server, who can put anything in place of a segment.
+  const source = await openRegular(from, { maxBytes: SEGMENT_BYTES });
   try {
     if (await exists(to)) {
       if ((await hashOf(source)) !== (await hashOfPacked(to))) throw new ArchiveConflict(to);
@@ -54,18 +55,6 @@ export const archiveFile = async (
   } finally {
     await source.close();
   }
-};
-
-/**
- * Opens a file of the spool, which belongs to the user of the database server. A link or a pipe with the name of a segment must not make
- * this process read another file, or wait forever.
- */
-const openRegular = async (path: string): Promise<FileHandle> => {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  const found = await handle.stat();
-  if (found.isFile() && found.size <= SEGMENT_BYTES) return handle;
-  await handle.close();
-  throw new Error(`${basename(path)} in the spool is not a segment of the log`);
 };
 
 const exists = (path: string): Promise<boolean> =>
@@ -131,7 +120,12 @@ const hashOfPacked = async (path: string): Promise<string> => {
     },
   });
   try {
-    await pipeline(createReadStream(path), createGunzip(), bounded, hash);
+    const file = await openRegular(path, { follows: true });
+    try {
+      await pipeline(readAll(file), createGunzip(), bounded, hash);
+    } finally {
+      await file.close();
+    }
     return hash.digest('hex');
   } catch (error) {
     if (isReadError(error)) throw error;

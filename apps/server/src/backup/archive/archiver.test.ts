@@ -161,6 +161,18 @@ describe('too much log that waits for the archive', () => {
     await eventually(() => expect(archiver.isOn).toBe(true));
   });
 
+  it('begins again behind a gap if the spool was deleted, so that the log cannot fill the disk of the database', async () => {
+    trial.switchesAfter = { timeline: 1, number: 8 };
+    const archiver = trial.archiver();
+    await archiver.start();
+    rmSync(trial.spool, { recursive: true });
+    await eventually(() => expect(trial.switchedOn).toBe(1));
+    expect(readdirSync(trial.spool).sort()).toEqual(['begins-after', SWITCHED_ON]);
+    expect(statSync(trial.spool).mode & 0o777).toBe(0o700);
+    trial.finish(9);
+    await eventually(() => expect(trial.archived).toEqual([9]));
+  });
+
   it('continues the archive of a restored cluster, whose spool is empty', async () => {
     rmSync(trial.spool, { recursive: true });
     mkdirSync(trial.spool);

@@ -97,6 +97,8 @@ export class Archiver {
   async #pass(): Promise<number> {
     try {
       await this.#archiveAll();
+      // A spool that was missing is switched off when it is created again.
+      this.#isOn = await this.#options.spool.isOn();
     } catch (error) {
       this.#failed(error);
       return retryDelayMs(this.#failures);

@@ -3,7 +3,7 @@
 import { lstat, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder, writeAtomic } from '@tunnel/runtime';
-import { SWITCHED_OFF, SWITCHED_ON } from '../../embedded-postgres/log-mode.ts';
+import { makeSpool, SWITCHED_OFF, SWITCHED_ON } from '../../embedded-postgres/log-mode.ts';
 import { parseSegment, type Segment, segmentName } from '../wal-names.rules.ts';
 import { backlogBytes, type SpoolFile, spoolOrder, waitingSegments } from './archive.rules.ts';
 
@@ -14,11 +14,13 @@ const BEGINS_AFTER = 'begins-after';
 
 export class Spool {
   readonly #folder: string;
+  readonly #cluster: string;
   readonly #status: string;
 
   /** `cluster` is the folder of the database. */
   constructor(folder: string, cluster: string) {
     this.#folder = folder;
+    this.#cluster = cluster;
     this.#status = join(cluster, 'pg_wal', 'archive_status');
   }
 
@@ -82,9 +84,14 @@ export class Spool {
     return parseSegment(text.trim());
   }
 
-  /** The folder belongs to the user of the database server, and must not be replaced by a link to another folder. */
+  /**
+   * Checks the folder, which belongs to the user of the database server and must not be replaced by a link to another folder. A missing
+   * folder is created: without the folder, PostgreSQL would keep its log until the disk is full.
+   */
   async #check(): Promise<void> {
-    if (!(await lstat(this.#folder)).isDirectory()) throw new Error(`${this.#folder} is not a folder`);
+    const found = await lstat(this.#folder).catch(() => null);
+    if (found === null) makeSpool(this.#folder, await stat(this.#cluster));
+    else if (!found.isDirectory()) throw new Error(`${this.#folder} is not a folder`);
   }
 }
 
