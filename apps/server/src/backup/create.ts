@@ -23,7 +23,7 @@ import {
 } from './plan.rules.ts';
 import { refuseOthers } from './same-database.ts';
 import { backupFolders } from './settings.ts';
-import { readBackups } from './stored-backups.ts';
+import { MOST_MANIFEST_BYTES, readBackups } from './stored-backups.ts';
 import { WalCollection } from './wal-collection.ts';
 import { parseLsn, parseSegment, segmentAt, segmentBefore, segmentName } from './wal-names.rules.ts';
 
@@ -234,7 +234,10 @@ class BackupRun {
   }
 
   async #write(folder: string, manifest: NewManifest): Promise<void> {
-    await writeFlushed(join(folder, MANIFEST_FILE), manifestText(manifest));
+    const text = manifestText(manifest);
+    // No command could read the backup.
+    if (text.length > MOST_MANIFEST_BYTES) throw new Error(`there are too many files: ${manifest.files.length}`);
+    await writeFlushed(join(folder, MANIFEST_FILE), text);
     await this.#copier.syncAll();
     await syncFolder(folder);
   }

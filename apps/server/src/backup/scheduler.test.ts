@@ -154,6 +154,17 @@ describe('scheduled backups', () => {
     await eventually(() => expect(trial.created).toBe(2));
   });
 
+  it('do not prevent the stop of the server, even if their disk does not respond', async () => {
+    let isBegun = false;
+    const createBackup = (): Promise<never> => {
+      isBegun = true;
+      return new Promise(() => {});
+    };
+    const scheduler = await trial.start({ createBackup });
+    await eventually(() => expect(isBegun).toBe(true));
+    await scheduler.stop();
+  });
+
   it('are aborted when the server stops, and are no failure then', async () => {
     trial.hold = new Promise(() => {});
     const scheduler = await trial.start();

@@ -17,8 +17,8 @@ import {
 } from './wal-names.rules.ts';
 import { isSegment, type TransactionEnd, transactionEnds } from './wal-records.rules.ts';
 
-/** Largest manifest: ten times the files of a large database. A damaged manifest must not exhaust the memory of a running server. */
-const MOST_MANIFEST_BYTES = 16 * 1024 * 1024;
+/** Largest manifest: about 250,000 files. A damaged manifest must not exhaust the memory of a running server. */
+export const MOST_MANIFEST_BYTES = 32 * 1024 * 1024;
 
 export interface StoredBackup {
   readonly name: string;

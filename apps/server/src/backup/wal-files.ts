@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import type { Copied } from './copy-files.ts';
 import { openRegular } from './regular-file.ts';
-import { SEGMENT_BYTES } from './wal-names.rules.ts';
+import { SEGMENT_BYTES, type Segment } from './wal-names.rules.ts';
+import { isSegmentHead, SEGMENT_HEAD_BYTES } from './wal-records.rules.ts';
 
 /** Fast compression: most of a segment is empty. */
 const LEVEL = 1;
@@ -19,19 +20,25 @@ const HOLE_BYTES = 64 * 1024;
 const HOLE = Buffer.alloc(HOLE_BYTES);
 
 /**
- * Compresses a file of the log into a new file. Returns null if the file is missing, or if PostgreSQL has renamed it meanwhile to use it
- * for a later segment, so that the content may be of that segment.
+ * Compresses a file of the log into a new file. Returns null if the file is missing, if it is not the given segment, or if PostgreSQL has
+ * renamed it meanwhile to use it for a later segment. A packed segment is not read again, because a backup can have hundreds of them.
  */
-export const packWalFile = async (from: string, to: string): Promise<Copied | null> => {
+export const packWalFile = async (from: string, to: string, segment: Segment | null): Promise<Copied | null> => {
   const source = await openRegular(from).catch(() => null);
   if (source === null) return null;
   try {
+    if (segment !== null && !(await hasHeadOf(source, segment))) return null;
     const copied = await packHandle(source, to);
     const [opened, named] = await Promise.all([source.stat(), stat(from).catch(() => null)]);
     return named?.ino === opened.ino ? copied : null;
   } finally {
     await source.close();
   }
+};
+
+const hasHeadOf = async (source: FileHandle, segment: Segment): Promise<boolean> => {
+  const { buffer, bytesRead } = await source.read(Buffer.alloc(SEGMENT_HEAD_BYTES), 0, SEGMENT_HEAD_BYTES, 0);
+  return bytesRead === SEGMENT_HEAD_BYTES && isSegmentHead(buffer, segment);
 };
 
 const packHandle = async (source: FileHandle, to: string): Promise<Copied> => {
@@ -45,7 +52,7 @@ const packHandle = async (source: FileHandle, to: string): Promise<Copied> => {
     },
   });
   const target = createWriteStream(to, { mode: 0o600, flags: 'w', flush: true });
-  await pipeline(source.createReadStream({ autoClose: false }), createGzip({ level: LEVEL }), count, target);
+  await pipeline(source.createReadStream({ start: 0, autoClose: false }), createGzip({ level: LEVEL }), count, target);
   return { bytes, sha256: hash.digest('hex') };
 };
 

@@ -6,6 +6,8 @@ const PAGE_BYTES = 8192;
 const PAGE_HEAD_BYTES = 24;
 /** Size of the page header at the start of a segment, which also has the identity of the cluster. */
 const LONG_HEAD_BYTES = 40;
+/** Bytes at the start of a segment that identify the segment. */
+export const SEGMENT_HEAD_BYTES = LONG_HEAD_BYTES;
 const IS_CONTINUATION = 0x0001;
 const IS_LONG_HEAD = 0x0002;
 
@@ -37,8 +39,12 @@ export interface TransactionEnd {
  * Returns whether the bytes are the given segment of a timeline, by the header of their first page. In the segment in which a timeline
  * began, the first pages are those of an earlier timeline.
  */
-export const isSegment = (bytes: Uint8Array, { timeline, number }: Segment): boolean => {
-  if (bytes.length !== SEGMENT_BYTES) return false;
+export const isSegment = (bytes: Uint8Array, segment: Segment): boolean =>
+  bytes.length === SEGMENT_BYTES && isSegmentHead(bytes, segment);
+
+/** Like {@link isSegment}, for the first bytes of a file. */
+export const isSegmentHead = (bytes: Uint8Array, { timeline, number }: Segment): boolean => {
+  if (bytes.length < SEGMENT_HEAD_BYTES) return false;
   const view = viewOf(bytes);
   return (
     (view.getUint16(2, true) & IS_LONG_HEAD) !== 0 &&

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -83,6 +83,12 @@ describe('a file lock', () => {
     expect(takeLock(path)).not.toBeNull();
     expect(textOf()).toMatchObject({ pid: process.pid });
     expect(readdirSync(dir)).toEqual(['lock.json']);
+  });
+
+  it('that is a pipe is an error, and is not waited for', () => {
+    execFileSync('mkfifo', [path]);
+    expect(() => takeLock(path)).toThrow(/not a regular file/);
+    expect(() => lockHolder(path)).toThrow(/not a regular file/);
   });
 
   it('is not released by a previous holder', () => {

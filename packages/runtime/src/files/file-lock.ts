@@ -99,7 +99,9 @@ interface FoundLock {
 
 const readLock = (path: string): FoundLock | null => {
   try {
-    const touchedAt = statSync(path).mtimeMs;
+    const found = statSync(path);
+    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    const touchedAt = found.mtimeMs;
     return { text: parseLock(readFileSync(path, 'utf8')), touchedAt };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

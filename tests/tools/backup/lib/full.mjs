@@ -63,11 +63,11 @@ export async function tryFull({ say, check }) {
     say('skipped: full disks require root, to mount a tmpfs');
     return;
   }
-  await tryFullBackups({ say, check });
-  await tryFullSpool({ say, check });
+  await tryFullBackups({ check });
+  await tryFullSpool({ check });
 }
 
-async function tryFullBackups({ say, check }) {
+async function tryFullBackups({ check }) {
   const mount = `/tmp/tunnel-full-${process.pid}`;
   const disk = new Disk(mount, 300);
   let trial;
@@ -111,49 +111,54 @@ async function tryFullBackups({ say, check }) {
     await until('old log is removed', () => segmentsIn(trial) < 25, PATIENCE).catch(() => {});
     check(segmentsIn(trial) < 25, `${segmentsIn(trial)} segments are left in the database`);
     const atOff = JSON.parse(await trial.must('list', '--json'))[0];
-    const lost = Date.now();
-    await pause(1500);
-
-    disk.free();
-    const second = await until('a new backup', () => trial.names.find((name) => name !== first), PATIENCE);
-    check(
-      /archiving of the database log is on/.test(logOf(trial)),
-      'with room, archiving is on again, and a new backup is taken',
-    );
-    await pause(1500);
-    await trial.waitForArchive();
-    await writer.stop();
-    const listed = JSON.parse(await trial.must('list', '--json'));
-    const [newest, oldest] = listed;
-    check(
-      listed.length === 2 && newest.name === second,
-      `list: ${listed.map(({ name, wal_from, wal_to }) => `${name} ${wal_from} to ${wal_to}`).join(', ')}`,
-    );
-    check(
-      Date.parse(oldest.wal_to) < lost,
-      `the first backup ends before the gap (${oldest.wal_to}, before ${atOff.wal_to})`,
-    );
-    const target = join(await trial.folder(), 'restored');
-    const gap = await trial.restore(target, '--time', new Date(lost).toISOString());
-    check(gap.code === 2 && /Possible:/.test(gap.stderr), `a time in the gap: ${gap.code} ${gap.stderr.trim()}`);
-    for (const { name, wal_to } of listed) {
-      const at = Date.parse(wal_to) - 1;
-      const { code: restored, stderr: why } = await trial.restore(target, '--time', new Date(at).toISOString());
-      const wrong = restored === 0 ? await withDatabase(target, (url) => writer.compare(url, at)) : why;
-      check(wrong === null, `${name}: its last moment is restored ${wrong ?? ''}`);
-      rmSync(target, { recursive: true, force: true });
-    }
-    const verify = await trial.command(['verify']);
-    check(
-      verify.stderr.includes('.gz is missing') || verify.code === 0,
-      `verify: ${verify.code} ${verify.stderr.trim()}`,
-    );
+    await tryRoom({ trial, disk, writer, first, atOff, check });
   } finally {
     disk.free();
     await trial?.close();
     disk.unmount();
     rmSync(mount, { recursive: true, force: true });
   }
+}
+
+/** With room again, archiving is on again behind a gap, which every command knows. */
+async function tryRoom({ trial, disk, writer, first, atOff, check }) {
+  const lost = Date.now();
+  await pause(1500);
+
+  disk.free();
+  const second = await until('a new backup', () => trial.names.find((name) => name !== first), PATIENCE);
+  check(
+    /archiving of the database log is on/.test(logOf(trial)),
+    'with room, archiving is on again, and a new backup is taken',
+  );
+  await pause(1500);
+  await trial.waitForArchive();
+  await writer.stop();
+  const listed = JSON.parse(await trial.must('list', '--json'));
+  const [newest, oldest] = listed;
+  check(
+    listed.length === 2 && newest.name === second,
+    `list: ${listed.map(({ name, wal_from, wal_to }) => `${name} ${wal_from} to ${wal_to}`).join(', ')}`,
+  );
+  check(
+    Date.parse(oldest.wal_to) < lost,
+    `the first backup ends before the gap (${oldest.wal_to}, before ${atOff.wal_to})`,
+  );
+  const target = join(await trial.folder(), 'restored');
+  const gap = await trial.restore(target, '--time', new Date(lost).toISOString());
+  check(gap.code === 2 && /Possible:/.test(gap.stderr), `a time in the gap: ${gap.code} ${gap.stderr.trim()}`);
+  for (const { name, wal_to } of listed) {
+    const at = Date.parse(wal_to) - 1;
+    const { code: restored, stderr: why } = await trial.restore(target, '--time', new Date(at).toISOString());
+    const wrong = restored === 0 ? await withDatabase(target, (url) => writer.compare(url, at)) : why;
+    check(wrong === null, `${name}: its last moment is restored ${wrong ?? ''}`);
+    rmSync(target, { recursive: true, force: true });
+  }
+  const verify = await trial.command(['verify']);
+  check(
+    verify.stderr.includes('.gz is missing') || verify.code === 0,
+    `verify: ${verify.code} ${verify.stderr.trim()}`,
+  );
 }
 
 async function tryFullSpool({ check }) {

@@ -28,7 +28,7 @@ const stateOf = async (url) => ({
   ...(await readAll(url, (table) => OF_ACCOUNTS.test(table))),
 });
 
-export async function tryMoment({ say, check }) {
+export async function tryMoment({ check }) {
   const trial = await BackupTrial.open();
   try {
     const traffic = await Traffic.open(trial);
@@ -83,23 +83,26 @@ export async function tryMoment({ say, check }) {
       charged === traffic.carried,
       `charged ${charged} of ${traffic.carried} carried bytes, with the time after the moment`,
     );
-
-    // The restored server archives a new timeline, and can be restored itself, also to the time before the first restore.
-    await ask(trial.url, 'insert into written select n, n::text from generate_series(1000001, 1001000) n');
-    await trial.waitForArchive();
-    const sum = await readAll(trial.url, (table) => table === 'written');
-    await trial.stack.stop();
-    const again = `${trial.dataDir}-again`;
-    const latest = await trial.restore(again);
-    check(latest.code === 0, `restore of the new timeline ${latest.stderr}`);
-    const found = await withDatabase(again, (url) => readAll(url, (table) => table === 'written'));
-    check(found.written === sum.written, `the latest state of the new timeline: ${found.written}`);
-    const past = `${trial.dataDir}-past`;
-    const undo = await trial.restore(past, '--time', new Date(moment + 2000).toISOString());
-    check(undo.code === 0, `restore to a moment that the first restore has undone ${undo.stderr}`);
-    const rows = await withDatabase(past, (url) => writer.compare(url, moment + 2000));
-    check(rows === null, `its rows: ${rows ?? 'as they were'}`);
+    await tryAgain({ trial, writer, moment, check });
   } finally {
     await trial.close();
   }
+}
+
+/** The restored server archives a new timeline, and can be restored itself, also to the time before the first restore. */
+async function tryAgain({ trial, writer, moment, check }) {
+  await ask(trial.url, 'insert into written select n, n::text from generate_series(1000001, 1001000) n');
+  await trial.waitForArchive();
+  const sum = await readAll(trial.url, (table) => table === 'written');
+  await trial.stack.stop();
+  const again = `${trial.dataDir}-again`;
+  const latest = await trial.restore(again);
+  check(latest.code === 0, `restore of the new timeline ${latest.stderr}`);
+  const found = await withDatabase(again, (url) => readAll(url, (table) => table === 'written'));
+  check(found.written === sum.written, `the latest state of the new timeline: ${found.written}`);
+  const past = `${trial.dataDir}-past`;
+  const undo = await trial.restore(past, '--time', new Date(moment + 2000).toISOString());
+  check(undo.code === 0, `restore to a moment that the first restore has undone ${undo.stderr}`);
+  const rows = await withDatabase(past, (url) => writer.compare(url, moment + 2000));
+  check(rows === null, `its rows: ${rows ?? 'as they were'}`);
 }

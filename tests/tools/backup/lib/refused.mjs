@@ -42,29 +42,7 @@ export async function tryRefused({ say, check }) {
     await untouched('into a used folder', used, from, /not empty/);
     await untouched('from a folder without backups', fresh, ['--from', folder], /contains no backup/);
 
-    const other = join(folder, 'other-major');
-    cpSync(trial.backups, other, { recursive: true });
-    const manifest = join(other, 'base', name, 'backup_manifest.json');
-    const text = readFileSync(manifest, 'utf8');
-    writeFileSync(manifest, text.replace(/"postgres": \d+/, '"postgres": 17'));
-    await untouched('from another major version', fresh, ['--from', other], /PostgreSQL 17/);
-    const hostile = [
-      ['a path that leaves the folder', text.replace('"cluster/PG_VERSION"', '"cluster/../../../escaped"')],
-      ['an absolute path', text.replace('"cluster/PG_VERSION"', '"/tmp/escaped"')],
-      ['an impossible size', text.replace(/"bytes":\d+/, '"bytes":1e300')],
-      ['a huge size', text.replace(/"bytes":\d+/, '"bytes":9007199254740991')],
-      ['files that are no list', text.replace(/"files": \[/, '"files": {}, "others": [')],
-      ['a name of another type', text.replace(/"name": "[^"]+"/, '"name": 5')],
-      ['another format', text.replace('"format": 1', '"format": 2')],
-    ];
-    for (const [what, changed] of hostile) {
-      writeFileSync(manifest, changed);
-      await untouched(`a manifest with ${what}`, fresh, ['--from', other], /backup_manifest\.json|bytes instead of/);
-    }
-    rmSync(manifest);
-    spawnSync('mkfifo', [manifest]);
-    await untouched('a pipe in place of the manifest', fresh, ['--from', other], /not a regular file/);
-    rmSync(other, { recursive: true });
+    await tryManifests({ trial, folder, fresh, name, untouched });
 
     const listed = JSON.parse(await trial.must('list', '--json'))[0];
     for (const time of ['2020-01-01T00:00:00Z', '2099-01-01T00:00:00Z']) {
@@ -85,6 +63,33 @@ export async function tryRefused({ say, check }) {
   } finally {
     await trial.close();
   }
+}
+
+/** Manifests of another version, and manifests that somebody has changed. */
+async function tryManifests({ trial, folder, fresh, name, untouched }) {
+  const other = join(folder, 'other-major');
+  cpSync(trial.backups, other, { recursive: true });
+  const manifest = join(other, 'base', name, 'backup_manifest.json');
+  const text = readFileSync(manifest, 'utf8');
+  writeFileSync(manifest, text.replace(/"postgres": \d+/, '"postgres": 17'));
+  await untouched('from another major version', fresh, ['--from', other], /PostgreSQL 17/);
+  const hostile = [
+    ['a path that leaves the folder', text.replace('"cluster/PG_VERSION"', '"cluster/../../../escaped"')],
+    ['an absolute path', text.replace('"cluster/PG_VERSION"', '"/tmp/escaped"')],
+    ['an impossible size', text.replace(/"bytes":\d+/, '"bytes":1e300')],
+    ['a huge size', text.replace(/"bytes":\d+/, '"bytes":9007199254740991')],
+    ['files that are no list', text.replace(/"files": \[/, '"files": {}, "others": [')],
+    ['a name of another type', text.replace(/"name": "[^"]+"/, '"name": 5')],
+    ['another format', text.replace('"format": 1', '"format": 2')],
+  ];
+  for (const [what, changed] of hostile) {
+    writeFileSync(manifest, changed);
+    await untouched(`a manifest with ${what}`, fresh, ['--from', other], /backup_manifest\.json|bytes instead of/);
+  }
+  rmSync(manifest);
+  spawnSync('mkfifo', [manifest]);
+  await untouched('a pipe in place of the manifest', fresh, ['--from', other], /not a regular file/);
+  rmSync(other, { recursive: true });
 }
 
 async function tryKilled({ trial, check, fresh }) {

@@ -8,7 +8,7 @@ import type { Harness } from '../../../system/harness.fixture.ts';
 import { call, Person } from '../../../system/platform-test.fixture.ts';
 import { type Stack, withoutOurEnvironment } from '../../../system/stack.fixture.ts';
 import { it } from '../../../system/system-test.fixture.ts';
-import { command, dump, platformOf, startDatabase } from './servers.ts';
+import { command, dump, mayStart, platformOf, startDatabase } from './servers.ts';
 import { BUILDS, type Build, SOON } from './world.ts';
 
 const { previous, current, allowing, excluding } = BUILDS;
@@ -86,15 +86,25 @@ describe(`version ${current.version} beside version ${excluding.version}, whose 
   });
 });
 
-describe(`version ${previous.version}`, () => {
-  it(`refuses the database of version ${current.version} before it writes`, async ({ harness }) => {
+describe(`version ${previous.version} beside version ${current.version}`, () => {
+  it('keeps running, and starts again only if the migrations allow it, else leaves the database unchanged', async ({
+    harness,
+  }) => {
     const database = await startDatabase(harness);
-    const platform = await start(harness, previous, database);
-    await Person.signUp(platform, 'ann');
-    await platform.stop();
-    const next = await start(harness, current, database, platform);
-    await next.stop();
-    expect(await refusal(harness, previous, database, platform)).toContain(NEWER);
+    const old = await start(harness, previous, database);
+    const ann = await Person.signUp(old, 'ann');
+    const next = await start(harness, current, database, old);
+    const bob = await Person.signUp(old, 'bob');
+    const eve = await Person.signUp(next, 'eve');
+    for (const platform of [old, next]) {
+      for (const person of [ann, bob, eve]) expect(await signIn(platform, person)).toBe(200);
+    }
+    await old.stop();
+    if (await mayStart(previous, database)) await old.start();
+    else {
+      await next.stop();
+      expect(await refusal(harness, previous, database, old)).toContain(NEWER);
+    }
   });
 });
 

@@ -12,7 +12,7 @@ import { startWeb } from '../../../system/http-tunnels.fixture.ts';
 import { type Payer, signUpPayer } from '../../../system/payer.fixture.ts';
 import { call, Person } from '../../../system/platform-test.fixture.ts';
 import type { Stack } from '../../../system/stack.fixture.ts';
-import { command, type Dump, dump } from './servers.ts';
+import { command, type Dump, dump, mayStart } from './servers.ts';
 import { BUILDS, type Build, ROOM, SHOP, SOON } from './world.ts';
 
 const { previous, current, allowing } = BUILDS;
@@ -245,11 +245,23 @@ describe(`a stack of version ${previous.version} on its data directory`, () => {
     await eventually(async () => expect(await requestsOf()).toBe(12), SOON);
   });
 
-  it(`version ${previous.version} says plainly that it cannot go back, and changes nothing`, async () => {
+  it(`version ${previous.version} runs on the database again if the migrations allow it, else says plainly why not, and changes nothing`, async () => {
     const last = await dumpSettled();
+    const isAllowed = await mayStart(previous, database());
     await stack.stop();
-    const { code, err } = await command(previous, stack, 'stack');
-    expect([code, err]).toEqual([2, expect.stringContaining('the database belongs to a newer version of the server')]);
+    if (isAllowed) {
+      stack.bin = previous.server;
+      await stack.start();
+      await useTunnel(previous, 0);
+      await stack.stop();
+      stack.bin = current.server;
+    } else {
+      const { code, err } = await command(previous, stack, 'stack');
+      expect([code, err]).toEqual([
+        2,
+        expect.stringContaining('the database belongs to a newer version of the server'),
+      ]);
+    }
     await stack.start();
     const again = await dumpSettled();
     expectKept(last, again);

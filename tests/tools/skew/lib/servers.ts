@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, spawnProgram } from '@tunnel/testkit';
+import { compareVersions } from '../../../../apps/platform/src/db/schema-history.rules.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { ask } from '../../../system/embedded-database.fixture.ts';
 import type { Harness } from '../../../system/harness.fixture.ts';
@@ -57,4 +58,14 @@ export const dump = async (url: Secret): Promise<Dump> => {
     found[table] = JSON.parse(String(rows)) as Readonly<Record<string, unknown>>[];
   }
   return found;
+};
+
+/** The first version that reads the notes about migrations. Older versions refuse every database of a newer version. */
+const FIRST_WITH_NOTES = '0.2.0';
+
+/** True if the build can start on the database, by the notes of all its migrations. */
+export const mayStart = async ({ version }: Build, url: Secret): Promise<boolean> => {
+  const isAtLeast = (oldest: unknown): boolean => (compareVersions(version, String(oldest)) ?? -1) >= 0;
+  const { schema_notes: notes = [] } = await dump(url);
+  return isAtLeast(FIRST_WITH_NOTES) && notes.every(({ oldest_version: oldest }) => isAtLeast(oldest));
 };
