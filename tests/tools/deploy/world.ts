@@ -22,9 +22,10 @@ const lookupAt = (dns: string): LookupFunction => {
   const resolver = new Resolver();
   resolver.setServers([dns]);
   return (name, { all }, done) =>
-    resolver.resolve4(name, (error, [address = ''] = []) =>
-      all === true ? done(error, [{ address, family: 4 }]) : done(error, address, 4),
-    );
+    resolver.resolve4(name, (error, addresses) => {
+      const address = error === null ? (addresses[0] ?? '') : '';
+      return all === true ? done(error, [{ address, family: 4 }]) : done(error, address, 4);
+    });
 };
 
 /** Opens a page, or calls the API of a page, and validates the certificate with the root of the test authority. */

@@ -78,18 +78,27 @@ export const factsOf = ({ config: file, user, name, print }: ServiceFlags, env: 
   const [, program = ''] = process.argv;
   const command = loaded !== null && likelyParts(loaded) === 'edge' ? 'edge' : 'stack';
   const configured = loaded?.data_dir ?? SYSTEM_DATA_DIR;
-  // A relative path is refused later. Without `..`, the beginning of the path tells whether systemd creates the folder.
-  const dataDir = isAbsolute(configured) ? resolve(configured) : configured;
+  const dataDir = withoutDots(configured);
+  const backupDir = withoutDots(loaded?.backup.dir ?? '');
   return {
     name,
     user,
     config,
     command,
     dataDir,
+    backupDir,
     program: [process.execPath, '--max-semi-space-size=4', resolve(program)],
-    isStandard: command === 'stack' && user === DEFAULT_USER && config === SYSTEM_FILE && dataDir === SYSTEM_DATA_DIR,
+    isStandard:
+      command === 'stack' &&
+      user === DEFAULT_USER &&
+      config === SYSTEM_FILE &&
+      dataDir === SYSTEM_DATA_DIR &&
+      backupDir === '',
   };
 };
+
+/** A relative path is refused later. Without `..`, the beginning of a path tells whether systemd creates the folder. */
+const withoutDots = (path: string): string => (isAbsolute(path) ? resolve(path) : path);
 
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([key]) => !key.startsWith('TUNNEL_')));

@@ -59,8 +59,8 @@ it.each([
   [0o640, 0, true],
   [0o440, 0, true],
   [0o644, 0, false],
-])('a key file with mode %o of user %i is private: %s', (mode, uid, verdict) => {
-  expect(isPrivateFile({ mode: 0o100_000 | mode, uid }, 10_001)).toBe(verdict);
+])('a key file with mode %o of user %i is private: %s', (mode, uid, isPrivate) => {
+  expect(isPrivateFile({ mode: 0o100_000 | mode, uid }, 10_001)).toBe(isPrivate);
 });
 
 it('acme.dns_exec must be an executable program', () => {

@@ -87,6 +87,15 @@ describe('`tunnel-server service`', () => {
     expect(readFileSync(unit, 'utf8')).toBe(text);
   });
 
+  it('install creates the folder for backups, which the service can write to', () => {
+    program('systemctl');
+    const backupDir = join(root.path, 'backups');
+    writeFileSync(config, `data_dir = "${root.path}/data"\n[backup]\ndir = "${backupDir}"\n`);
+    expect(service('install')).toMatchObject({ code: 0, err: '' });
+    expect(statSync(backupDir).mode & 0o777).toBe(0o700);
+    expect(readFileSync(unit, 'utf8')).toContain(`\nReadWritePaths=${backupDir}\n`);
+  });
+
   it('install prints the link for the first account', () => {
     program(
       'systemctl',

@@ -37,6 +37,9 @@ export const printedUnit = (facts: ServiceFacts): string => {
   if (!isAbsolute(facts.dataDir)) {
     throw refusal(`data_dir must be an absolute path for a service, such as /var/lib/tunnel, not ${facts.dataDir}`);
   }
+  if (facts.backupDir !== '' && !isAbsolute(facts.backupDir)) {
+    throw refusal(`backup.dir must be an absolute path for a service, such as /srv/backups, not ${facts.backupDir}`);
+  }
   const unit = unitText(unitTemplate(), facts);
   if ('text' in unit) return unit.text.replace('systemctl edit UNIT', `systemctl edit ${unitName(facts.name)}`);
   throw refusal(`a unit file cannot contain ${JSON.stringify(unit.refused)}: use letters, digits and @:,.+/=_- only`);
@@ -62,7 +65,8 @@ const install = (host: ServiceHost, unit: string, path: string, facts: ServiceFa
   const text = printedUnit(facts);
   createUser(host, facts.user, facts.dataDir);
   const { uid, gid } = idsOf(host, facts.user);
-  if (!facts.dataDir.startsWith('/var/lib/')) makeDataDir(facts.dataDir, uid, gid);
+  if (!facts.dataDir.startsWith('/var/lib/')) makeFolder(facts.dataDir, uid, gid);
+  if (facts.backupDir !== '') makeFolder(facts.backupDir, uid, gid);
   shareConfig(facts.config, gid);
   const packaged = packagedUnit(host, unit);
   // A unit of a package is renewed by upgrades of the package, so it is replaced only if it does not fit.
@@ -132,7 +136,7 @@ const idsOf = (host: ServiceHost, user: string): { readonly uid: number; readonl
  * systemd creates the data directory below /var/lib. Elsewhere the directory is created here, for the user only. The user can enter the
  * folders above.
  */
-const makeDataDir = (dir: string, uid: number, gid: number): void =>
+const makeFolder = (dir: string, uid: number, gid: number): void =>
   changing(dir, () => {
     if (existsSync(dir)) return;
     makeDirectory(dir, 0o700, 0o755);

@@ -16,6 +16,7 @@ const FACTS: UnitFacts = {
   config: '/etc/tunnel/server.toml',
   user: 'tunnel',
   dataDir: '/var/lib/tunnel',
+  backupDir: '',
 };
 
 const textOf = (facts: Partial<UnitFacts> = {}): string => {
@@ -46,6 +47,15 @@ describe('the unit of `service install`', () => {
     expect(elsewhere).not.toContain('StateDirectory');
     expect(elsewhere).toContain('\nProtectHome=yes\n');
     expect(textOf({ config: '/home/ann/server.toml' })).toContain('\nProtectHome=read-only\n');
+  });
+
+  it('makes the folder for backups writable', () => {
+    expect(textOf({ backupDir: '/srv/backups' })).toContain('\nStateDirectory=tunnel\nReadWritePaths=/srv/backups\n');
+    expect(textOf({ dataDir: '/srv/tunnel', backupDir: '/home/ann/backups' })).toContain(
+      '\nReadWritePaths=/srv/tunnel\nReadWritePaths=/home/ann/backups\n',
+    );
+    expect(textOf({ backupDir: '/home/ann/backups' })).toContain('\nProtectHome=read-only\n');
+    expect(textOf({ backupDir: '/srv/my backups' })).toBe('refused: /srv/my backups');
   });
 
   it('refuses paths with characters that have a meaning in a unit file', () => {

@@ -11,6 +11,8 @@ export interface UnitFacts {
   readonly user: string;
   /** Absolute path of the data directory. */
   readonly dataDir: string;
+  /** Absolute path of the folder for backups; empty if backups are off. */
+  readonly backupDir: string;
 }
 
 /** First line of every unit created by `tunnel-server service install`. A unit without the line was written by hand, and is kept. */
@@ -27,7 +29,7 @@ export const unitText = (
   facts: UnitFacts,
 ): { readonly text: string } | { readonly refused: string } => {
   const words = [...facts.program, facts.command, '--config', facts.config];
-  const refused = [...words, facts.user, facts.dataDir].find((word) => !PLAIN.test(word));
+  const refused = [...words, facts.user, ...foldersOf(facts)].find((word) => !PLAIN.test(word));
   if (refused !== undefined) return { refused };
   // A colon in StateDirectory creates a symbolic link.
   if (isState(facts.dataDir) && facts.dataDir.includes(':')) return { refused: facts.dataDir };
@@ -35,10 +37,10 @@ export const unitText = (
     const [key = ''] = line.split('=', 1);
     if (key === 'ExecStart') return [`ExecStart=${words.join(' ')}`];
     if (key === 'User' || key === 'Group') return key === 'User' ? [`User=${facts.user}`] : [];
-    if (key === 'StateDirectory') return [stateLine(facts.dataDir)];
+    if (key === 'StateDirectory') return [stateLine(facts.dataDir), ...backupLines(facts)];
     if (key === 'StateDirectoryMode') return isState(facts.dataDir) ? [line] : [];
-    // Node.js, the config file or the data directory can be in a home folder.
-    if (key === 'ProtectHome') return [words.concat(facts.dataDir).some(isHome) ? 'ProtectHome=read-only' : line];
+    // Node.js, the config file or a folder of the server can be in a home folder.
+    if (key === 'ProtectHome') return [words.concat(foldersOf(facts)).some(isHome) ? 'ProtectHome=read-only' : line];
     return [line];
   });
   return { text: [UNIT_MARK, '# Put your own changes into a drop-in file: systemctl edit UNIT', ...lines].join('\n') };
@@ -49,6 +51,12 @@ const isState = (dataDir: string): boolean => dataDir.startsWith(STATE_FOLDER) &
 /** systemd creates only folders below /var/lib. Elsewhere the folder must exist. */
 const stateLine = (dataDir: string): string =>
   isState(dataDir) ? `StateDirectory=${dataDir.slice(STATE_FOLDER.length)}` : `ReadWritePaths=${dataDir}`;
+
+/** systemd mounts other folders read-only, so the folder for backups is named, too. */
+const backupLines = ({ backupDir }: UnitFacts): string[] => (backupDir === '' ? [] : [`ReadWritePaths=${backupDir}`]);
+
+const foldersOf = ({ dataDir, backupDir }: UnitFacts): string[] =>
+  backupDir === '' ? [dataDir] : [dataDir, backupDir];
 
 const isHome = (path: string): boolean => /^\/(?:home|root|run\/user)\//.test(path);
 

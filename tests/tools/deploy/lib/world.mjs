@@ -5,12 +5,14 @@ const [, , part, options] = process.argv;
 const parts = await loadBundled(new URL('../world.ts', import.meta.url), `deploy-${part}`);
 const calls = await parts[part](JSON.parse(options));
 
-process.on('message', async ({ id, name, args }) => {
+async function answer({ id, name, args }) {
   try {
     process.send({ id, value: await calls[name](...args) });
   } catch (error) {
     process.send({ id, error: error.message });
   }
-});
+}
+
+process.on('message', (call) => void answer(call));
 process.on('disconnect', () => process.exit());
 process.send({ id: 0 });

@@ -1,7 +1,7 @@
 // Containers without an engine: the root file system of an image under bubblewrap, read-only and without capabilities. There is no memory
 // limit.
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { unpackPrograms } from '../../lib/debian.mjs';
 import { descendantsOf } from './processes.mjs';
@@ -25,6 +25,8 @@ export class Bubblewrap {
     must('tar', ['-xf', archive, '-C', layout]);
     const [{ Config: config, Layers: layers }] = JSON.parse(readFileSync(join(layout, 'manifest.json'), 'utf8'));
     for (const layer of layers) must('tar', ['-xzpf', join(layout, layer), '-C', root]);
+    // Engines add this file to every container.
+    writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
     this.#images.set(image, { root, config: JSON.parse(readFileSync(join(layout, config), 'utf8')).config });
   }
 
