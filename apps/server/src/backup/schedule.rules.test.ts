@@ -11,7 +11,7 @@ const facts = (more: Partial<ScheduleFacts> = {}): ScheduleFacts => ({
   hasGap: false,
   failures: 0,
   sinceFailureMs: 0,
-  sinceBackupMs: Number.POSITIVE_INFINITY,
+  sinceGapBackupMs: Number.POSITIVE_INFINITY,
   ...more,
 });
 
@@ -32,8 +32,8 @@ describe('a scheduled backup is due', () => {
 
   it('at once after a gap in the log, but not again and again if the gap does not end', () => {
     expect(backupDue(facts({ hasGap: true }), NOW)).toBe('gap');
-    expect(backupDue(facts({ hasGap: true, sinceBackupMs: 9 * MINUTE }), NOW)).toBeNull();
-    expect(backupDue(facts({ hasGap: true, sinceBackupMs: 10 * MINUTE }), NOW)).toBe('gap');
+    expect(backupDue(facts({ hasGap: true, sinceGapBackupMs: 10 * MINUTE - 1 }), NOW)).toBeNull();
+    expect(backupDue(facts({ hasGap: true, sinceGapBackupMs: 10 * MINUTE }), NOW)).toBe('gap');
   });
 
   it('again after a failure: a minute later, then with growing pauses of at most an hour', () => {

@@ -11,16 +11,16 @@ export interface ScheduleFacts {
   /** Failed attempts in a row, and the time since the last of them. */
   readonly failures: number;
   readonly sinceFailureMs: number;
-  /** Time since this process finished a backup. Infinite if it has not. */
-  readonly sinceBackupMs: number;
+  /** Time since this process finished a backup because of a gap. Infinite if it has not. */
+  readonly sinceGapBackupMs: number;
 }
 
 /** Why a backup is due. */
 export type DueReason = 'first' | 'interval' | 'gap';
 
 /**
- * Shortest time from a backup to the next backup because of a gap. A gap that a new backup does not end, for example because a wrong
- * clock made an older backup look newer, must not cause one backup after the other.
+ * Shortest time between two backups because of gaps. The first gap is answered at once. A disk that is full again and again, or a gap that
+ * a new backup does not end, for example because a wrong clock made an older backup look newer, must not cause one backup after the other.
  */
 const GAP_PAUSE_MS = 10 * 60_000;
 const FIRST_RETRY_MS = 60_000;
@@ -32,11 +32,11 @@ const CLOCK_TOLERANCE_MS = 3_600_000;
 
 /** Returns why a backup is due now. Null if none is due. */
 export const backupDue = (facts: ScheduleFacts, now: number): DueReason | null => {
-  const { everyMs, failures, sinceFailureMs, sinceBackupMs, hasGap } = facts;
+  const { everyMs, failures, sinceFailureMs, sinceGapBackupMs, hasGap } = facts;
   if (everyMs === null || (failures > 0 && sinceFailureMs < retryDelayMs(failures))) return null;
   const last = lastFinished(facts.finishedAt, now);
   if (last === null) return 'first';
-  if (hasGap && sinceBackupMs >= GAP_PAUSE_MS) return 'gap';
+  if (hasGap && sinceGapBackupMs >= GAP_PAUSE_MS) return 'gap';
   return now - last >= everyMs ? 'interval' : null;
 };
 

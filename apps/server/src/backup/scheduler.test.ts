@@ -141,17 +141,37 @@ describe('scheduled backups', () => {
     expect(scheduler.failures).toBe(failures);
   });
 
-  it('wait for the archive of the log, and follow a gap at once', async () => {
+  it('wait for the archive of the log', async () => {
     trial.isReady = false;
-    const scheduler = await trial.start();
+    await trial.start();
     await looks(4);
     expect(trial.created).toBe(0);
     trial.isReady = true;
     await eventually(() => expect(trial.created).toBe(1));
+  });
+
+  it('follow a gap in the log at once, also soon after another backup', async () => {
+    // Slow enough that a busy machine does not look like a pause.
+    const clock = new FastClock(600);
+    const scheduler = await trial.start({ clock });
+    await eventually(() => expect(scheduler.lastAt).not.toBeNull());
+    const gapAt = clock.monotonic();
     trial.hasGap = true;
-    await looks(20);
     scheduler.lookAgain();
     await eventually(() => expect(trial.created).toBe(2));
+    expect(clock.monotonic() - gapAt).toBeLessThan(9 * 60_000);
+  });
+
+  it('follow repeated gaps, as of a disk that is full again and again, at most every ten minutes', async () => {
+    const scheduler = await trial.start({ everyMs: 1000 * HOUR });
+    const begunAt = trial.clock.monotonic();
+    while (trial.created < 6) {
+      trial.hasGap = true;
+      scheduler.lookAgain();
+      await looks(1);
+    }
+    // The first backup, the backup after the first gap, and four more.
+    expect(trial.clock.monotonic() - begunAt).toBeGreaterThanOrEqual(40 * 60_000);
   });
 
   it('do not prevent the stop of the server, even if their disk does not respond', async () => {

@@ -48,7 +48,7 @@ export class Scheduler {
   #failures = 0;
   #totalFailures = 0;
   #failedAt = 0;
-  #backedUpAt = Number.NEGATIVE_INFINITY;
+  #gapBackedUpAt = Number.NEGATIVE_INFINITY;
   #retainedAt = Number.NEGATIVE_INFINITY;
   #work: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
@@ -113,7 +113,7 @@ export class Scheduler {
   #due(): DueReason | null {
     const { everyMs, clock } = this.#options;
     const now = clock.monotonic();
-    const since = { sinceFailureMs: now - this.#failedAt, sinceBackupMs: now - this.#backedUpAt };
+    const since = { sinceFailureMs: now - this.#failedAt, sinceGapBackupMs: now - this.#gapBackedUpAt };
     return backupDue({ ...this.#state, ...since, everyMs, failures: this.#failures }, clock.now());
   }
 
@@ -139,7 +139,7 @@ export class Scheduler {
     try {
       const { name, bytes } = await createBackup(this.#aborted.signal);
       this.#failures = 0;
-      this.#backedUpAt = clock.monotonic();
+      if (reason === 'gap') this.#gapBackedUpAt = clock.monotonic();
       logger.info({ name, bytes, seconds: Math.round((clock.monotonic() - startedAt) / 1000) }, 'a backup is finished');
       this.lookAgain();
       await this.#look();
