@@ -157,6 +157,12 @@ describe('a damaged backup', () => {
       expect([path, existsSync(join(target, 'postgres'))]).toEqual([path, restores]);
       writeFileSync(path, before, { mode: 0o600 });
     }
+    // Archiving was off meanwhile, so nothing was lost.
+    rmSync(middle);
+    writeFileSync(middle.replace(/gz$/, 'gap'), '');
+    expect(await stage.succeed('verify', name)).toEqual([
+      expect.stringMatching(new RegExp(`^ok: ${name}.*\n  the log after this backup has a gap: restores .* end at 2`)),
+    ]);
     const partial = await stage.start(target);
     expect(await ask(partial, "select array[to_regclass('a'), to_regclass('c')]::text")).toBe('{a,NULL}');
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chooseTarget, type RestoreRange, rangesText, recoveryPaths } from './ranges.rules.ts';
-import { type Ancestor, parseSegment, type Segment, segmentName } from './wal-names.rules.ts';
+import { type Ancestor, type Segment, segmentName } from './wal-names.rules.ts';
 
 const SEGMENT_BYTES = 16 * 1024 * 1024;
 
@@ -33,24 +33,43 @@ describe('the recovery paths of a backup', () => {
     const [path, ...more] = recoveryPaths(backup(2, 3), {
       segments: segments('1/1', '1/2', '1/3', '1/4', '1/6'),
       histories: NONE,
+      gaps: [],
     });
     expect(more).toEqual([]);
     expect(short(path?.segments ?? [])).toEqual(['1/2', '1/3', '1/4']);
-    expect(parseSegment(path?.gap ?? '')).toEqual({ timeline: 1, number: 5 });
+    expect(path?.gap).toEqual({ missing: segmentName({ timeline: 1, number: 5 }), isMarked: false });
+  });
+
+  it('know a gap that the archiver marked, and take any other missing segment for a loss', () => {
+    const isMarked = (all: readonly string[], gaps: readonly string[]) =>
+      recoveryPaths(backup(2), { segments: segments(...all), histories: NONE, gaps: segments(...gaps) })[0]?.gap
+        ?.isMarked;
+    expect(isMarked(['1/2', '1/3', '1/7'], ['1/6'])).toBe(true);
+    // Archiving was switched off again before a segment was archived.
+    expect(isMarked(['1/2', '1/3', '1/7'], ['1/5', '1/6'])).toBe(true);
+    // The first segment after the mark is missing.
+    expect(isMarked(['1/2', '1/3', '1/8'], ['1/6'])).toBe(false);
+    expect(isMarked(['1/2', '1/4', '1/7'], ['1/6'])).toBe(false);
+    expect(isMarked(['1/2', '1/3', '1/7'], ['2/6'])).toBe(false);
   });
 
   it('have no gap at the end of the archive', () => {
-    expect(recoveryPaths(backup(2), { segments: segments('1/2', '1/3'), histories: NONE })[0]?.gap).toBeNull();
+    expect(
+      recoveryPaths(backup(2), { segments: segments('1/2', '1/3'), histories: NONE, gaps: [] })[0]?.gap,
+    ).toBeNull();
   });
 
   it('do not exist if the backup lacks a segment that it needs', () => {
-    expect(recoveryPaths(backup(2, 4), { segments: segments('1/2', '1/4', '1/5'), histories: NONE })).toEqual([]);
+    expect(recoveryPaths(backup(2, 4), { segments: segments('1/2', '1/4', '1/5'), histories: NONE, gaps: [] })).toEqual(
+      [],
+    );
   });
 
   it('continue on a timeline that began after the backup, with the segment of the change in its version of the new timeline', () => {
     const stock = {
       segments: segments('1/2', '1/3', '1/4', '1/5', '2/4', '2/5', '2/6'),
       histories: new Map([[2, [endedIn(1, 4)]]]),
+      gaps: [],
     };
     const paths = recoveryPaths(backup(2), stock);
     expect(paths.map(({ timeline, segments: all }) => [timeline, short(all)])).toEqual([
@@ -66,12 +85,13 @@ describe('the recovery paths of a backup', () => {
         [2, [endedIn(1, 1)]],
         [3, [endedIn(1, 4)]],
       ]),
+      gaps: [],
     };
     expect(recoveryPaths(backup(2), stock).map(({ timeline }) => timeline)).toEqual([1]);
   });
 
   it('of a backup on a later timeline need no earlier timeline', () => {
-    const stock = { segments: segments('2/5', '2/6'), histories: new Map([[2, [endedIn(1, 4)]]]) };
+    const stock = { segments: segments('2/5', '2/6'), histories: new Map([[2, [endedIn(1, 4)]]]), gaps: [] };
     const [path, ...more] = recoveryPaths(backup(5, 5, 2), stock);
     expect(more).toEqual([]);
     expect([path?.timeline, short(path?.segments ?? [])]).toEqual([2, ['2/5', '2/6']]);

@@ -3,6 +3,7 @@
 import type { Manifest } from './manifest.rules.ts';
 import {
   type Ancestor,
+  compareSegments,
   ownerOf,
   parseLsn,
   parseSegment,
@@ -16,6 +17,16 @@ export interface WalStock {
   readonly segments: readonly Segment[];
   /** Ancestors of each timeline other than the first. */
   readonly histories: ReadonlyMap<number, readonly Ancestor[]>;
+  /** Segments that the archiver left out last, each time archiving was switched on. */
+  readonly gaps: readonly Segment[];
+}
+
+/** A gap behind the last segment of a path. */
+export interface Gap {
+  /** Name of the first missing segment. */
+  readonly missing: string;
+  /** True if archiving was off meanwhile. False if the segments were lost. */
+  readonly isMarked: boolean;
 }
 
 /** A way to recover: from the start of a backup along its timelines to the last segment before a gap. */
@@ -25,8 +36,8 @@ export interface RecoveryPath {
   readonly segments: readonly Segment[];
   /** Position at which the timeline began. Null for the timeline of the backup. */
   readonly beganAt: bigint | null;
-  /** Name of the first missing segment. Null if no later segment exists. */
-  readonly gap: string | null;
+  /** Null if no later segment exists. */
+  readonly gap: Gap | null;
 }
 
 /** A recovery path with the times that can be restored, in milliseconds. */
@@ -41,7 +52,7 @@ export interface RestoreRange extends RecoveryPath {
  */
 export const recoveryPaths = (
   { wal_start, wal_end }: Pick<Manifest, 'wal_start' | 'wal_end'>,
-  { segments, histories }: WalStock,
+  { segments, histories, gaps }: WalStock,
 ): RecoveryPath[] => {
   const start = parseSegment(wal_start.segment);
   const end = parseSegment(wal_end.segment);
@@ -53,7 +64,7 @@ export const recoveryPaths = (
     // A timeline that began before the end of the backup cannot follow it: the copied cluster would never become consistent.
     const left = ancestors.find((ancestor) => ancestor.timeline === start.timeline)?.endedAt;
     if (timeline !== start.timeline && (left === undefined || left < consistentAt)) return [];
-    const { last, hasGap } = reachFrom(start, segments, new Map([[timeline, ancestors]]));
+    const { last, next } = reachFrom(start, segments, new Map([[timeline, ancestors]]));
     if (last === null || last.number < end.number || last.timeline !== timeline) return [];
     const along = ancestors.filter((ancestor) => ancestor.timeline >= start.timeline);
     const at = (number: number): Segment => ({ timeline: ownerOf(number, along, timeline), number });
@@ -62,11 +73,16 @@ export const recoveryPaths = (
         timeline,
         segments: Array.from({ length: last.number - start.number + 1 }, (_, index) => at(start.number + index)),
         beganAt: ancestors.at(-1)?.endedAt ?? null,
-        gap: hasGap ? segmentName(at(last.number + 1)) : null,
+        gap: next === null ? null : gapOf(at(last.number + 1), at(next - 1), gaps),
       },
     ];
   });
 };
+
+const gapOf = (first: Segment, last: Segment, gaps: readonly Segment[]): Gap => ({
+  missing: segmentName(first),
+  isMarked: gaps.some((gap) => compareSegments(gap, last) === 0),
+});
 
 /** A target for a recovery. */
 export interface RecoveryTarget {

@@ -51,6 +51,8 @@ describe('retention', () => {
       `${seg(19)}.00000028.backup.gz`,
       `${seg(19, 2)}.gz`,
       `${seg(20, 2)}.gz`,
+      `${seg(18)}.gap`,
+      `${seg(21, 2)}.gap`,
       `${seg(3)}.gz.new`,
       'notes.txt',
     ];
@@ -60,6 +62,7 @@ describe('retention', () => {
       `${seg(19)}.partial.gz`,
       `${seg(19)}.00000028.backup.gz`,
       `${seg(19, 2)}.gz`,
+      `${seg(18)}.gap`,
     ]);
   });
 });

@@ -91,7 +91,7 @@ class Server {
         hasGap: false,
         failures: this.failures,
         sinceFailureMs: this.monotonic - this.failedAt,
-        sinceBackupMs: this.monotonic - this.backedUpAt,
+        sinceGapBackupMs: Number.POSITIVE_INFINITY,
       },
       this.now,
     );

@@ -68,6 +68,7 @@ const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() 
 export class StoredWal implements WalStock {
   readonly segments: readonly Segment[];
   readonly histories: ReadonlyMap<number, readonly Ancestor[]>;
+  readonly gaps: readonly Segment[];
   /** Path of each file by its name without `.gz`. */
   readonly #paths: ReadonlyMap<string, string>;
   readonly #times: Map<string, readonly TransactionEnd[]>;
@@ -75,10 +76,12 @@ export class StoredWal implements WalStock {
   private constructor(
     paths: ReadonlyMap<string, string>,
     histories: ReadonlyMap<number, readonly Ancestor[]>,
+    gaps: readonly Segment[],
     times: Map<string, readonly TransactionEnd[]>,
   ) {
     this.#paths = paths;
     this.histories = histories;
+    this.gaps = gaps;
     this.#times = times;
     this.segments = [...paths.keys()].flatMap((name) => {
       const file = parseArchivedName(name + ARCHIVED);
@@ -98,9 +101,11 @@ export class StoredWal implements WalStock {
     ];
     const paths = new Map<string, string>();
     const histories = new Map<number, readonly Ancestor[]>();
+    const gaps: Segment[] = [];
     for (const folder of folders) {
       for (const name of await namesIn(folder)) {
         const file = parseArchivedName(name);
+        if (file?.kind === 'gap') gaps.push(file.segment);
         if (file?.kind !== 'segment' && file?.kind !== 'history') continue;
         const path = join(folder, name);
         paths.set(name.slice(0, -ARCHIVED.length), path);
@@ -109,7 +114,7 @@ export class StoredWal implements WalStock {
         if (content !== null) histories.set(file.timeline, parseHistory(content.toString('utf8')));
       }
     }
-    return new StoredWal(paths, histories, times);
+    return new StoredWal(paths, histories, gaps, times);
   }
 
   /** Names of all timeline histories, with their paths. */

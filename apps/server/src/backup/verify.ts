@@ -16,6 +16,8 @@ export interface Verified {
   readonly bytes: number;
   readonly segments: number;
   readonly wal_to: string | null;
+  /** Times at which restores of this backup end, because archiving of the log was off afterwards. */
+  readonly gaps: readonly string[];
   /** One line for each bad file, which names the file. */
   readonly problems: readonly string[];
 }
@@ -60,7 +62,15 @@ interface Check {
 const verifyOne = async ({ backupDir, backup, copier, checked }: Check): Promise<Verified> => {
   const { name, folder, manifest, problem } = backup;
   if (manifest === null) {
-    return { name, files: 0, bytes: 0, segments: 0, wal_to: null, problems: [problem ?? `${folder} has no manifest`] };
+    return {
+      name,
+      files: 0,
+      bytes: 0,
+      segments: 0,
+      wal_to: null,
+      gaps: [],
+      problems: [problem ?? `${folder} has no manifest`],
+    };
   }
   const problems = await badFiles(folder, manifest, copier);
   const wal = await StoredWal.open(backupDir, folder);
@@ -70,9 +80,14 @@ const verifyOne = async ({ backupDir, backup, copier, checked }: Check): Promise
     const bad = await badSegment(wal, segment, folder, checked);
     if (bad !== null) problems.push(bad);
   }
+  const gaps: string[] = [];
   for (const { gap, to } of ranges) {
     if (gap === null) continue;
-    const path = join(backupFolders(backupDir).wal, gap + ARCHIVED);
+    if (gap.isMarked) {
+      gaps.push(timeText(to));
+      continue;
+    }
+    const path = join(backupFolders(backupDir).wal, gap.missing + ARCHIVED);
     problems.push(`${path} is missing: the log can be restored only up to ${timeText(to)}`);
   }
   if (ranges.length === 0 && problems.length === 0) problems.push(`${folder} lacks segments of its write-ahead log`);
@@ -83,6 +98,7 @@ const verifyOne = async ({ backupDir, backup, copier, checked }: Check): Promise
     bytes: bytesOf(manifest),
     segments: segments.size,
     wal_to: latest === null ? null : timeText(latest),
+    gaps,
     problems,
   };
 };

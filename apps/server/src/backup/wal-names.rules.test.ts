@@ -82,7 +82,8 @@ describe('files of an archive', () => {
     expect(parseWalName(`${name}.00000028.backup`)).toEqual({ kind: 'label', segment });
     expect(parseWalName('00000002.history')).toEqual({ kind: 'history', timeline: 2 });
     expect(parseArchivedName(`${name}.gz`)).toEqual({ kind: 'segment', segment });
-    for (const wrong of [name, `${name}.gz.new`, '.gz', `../${name}.gz`, `${name}.part.gz`, `${name}/x.gz`]) {
+    expect(parseArchivedName(`${name}.gap`)).toEqual({ kind: 'gap', segment });
+    for (const wrong of [name, '.gap', `${name}.gz.new`, '.gz', `../${name}.gz`, `${name}.part.gz`, `${name}/x.gz`]) {
       expect([wrong, parseArchivedName(wrong)]).toEqual([wrong, null]);
     }
   });
@@ -98,15 +99,15 @@ describe('how far an archive reaches', () => {
     expect(reachFrom(start, range(1, 5, 20))).toEqual({
       timeline: 1,
       last: { timeline: 1, number: 20 },
-      hasGap: false,
+      next: null,
     });
     expect(reachFrom(start, [...range(1, 5, 14), ...range(1, 16, 20)])).toEqual({
       timeline: 1,
       last: { timeline: 1, number: 14 },
-      hasGap: true,
+      next: 16,
     });
-    expect(reachFrom(start, range(1, 11, 20))).toEqual({ timeline: 1, last: null, hasGap: true });
-    expect(reachFrom(start, [])).toEqual({ timeline: 1, last: null, hasGap: false });
+    expect(reachFrom(start, range(1, 11, 20))).toEqual({ timeline: 1, last: null, next: 11 });
+    expect(reachFrom(start, [])).toEqual({ timeline: 1, last: null, next: null });
   });
 
   it('follows the newest timeline that branched off after the start, and ignores the past that it replaced', () => {
@@ -115,13 +116,13 @@ describe('how far an archive reaches', () => {
     expect(reachFrom({ timeline: 1, number: 45 }, segments, histories)).toEqual({
       timeline: 2,
       last: { timeline: 2, number: 90 },
-      hasGap: false,
+      next: null,
     });
     // The start is in the part of timeline 1 that the restore has replaced, so timeline 2 cannot be reached.
     expect(reachFrom({ timeline: 1, number: 80 }, segments, histories)).toEqual({
       timeline: 1,
       last: { timeline: 1, number: 100 },
-      hasGap: false,
+      next: null,
     });
     expect(reachFrom({ timeline: 2, number: 60 }, segments, histories).last).toEqual({ timeline: 2, number: 90 });
   });

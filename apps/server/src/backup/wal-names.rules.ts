@@ -81,9 +81,21 @@ export const parseWalName = (name: string): WalFile | null => {
   return /^\.[0-9A-F]{8}\.backup$/.test(rest) ? { kind: 'label', segment } : null;
 };
 
-/** Parses the name of an archived file, with `.gz`. Null for any other name, such as the remains of an interrupted write. */
-export const parseArchivedName = (name: string): WalFile | null =>
-  name.endsWith(ARCHIVED) ? parseWalName(name.slice(0, -ARCHIVED.length)) : null;
+/**
+ * Suffix of the empty file that marks a gap: the archiver left out the segment of that name, and all segments before it that are missing,
+ * because archiving was off. A segment that is missing without a mark was lost.
+ */
+export const GAP = '.gap';
+
+/** A file of the archive. */
+export type ArchivedFile = WalFile | { readonly kind: 'gap'; readonly segment: Segment };
+
+/** Parses the name of a file in the archive. Null for any other name, such as the remains of an interrupted write. */
+export const parseArchivedName = (name: string): ArchivedFile | null => {
+  if (name.endsWith(ARCHIVED)) return parseWalName(name.slice(0, -ARCHIVED.length));
+  const segment = name.endsWith(GAP) ? parseSegment(name.slice(0, -GAP.length)) : null;
+  return segment === null ? null : { kind: 'gap', segment };
+};
 
 // ---- timelines ----
 
@@ -107,8 +119,8 @@ export interface Reach {
   readonly timeline: number;
   /** The last segment before the first gap. Null if the start itself is missing. */
   readonly last: Segment | null;
-  /** True if later segments exist behind a gap, so that they cannot be reached. */
-  readonly hasGap: boolean;
+  /** Number of the first segment behind the first gap, which cannot be reached. Null if there is no gap. */
+  readonly next: number | null;
 }
 
 /**
@@ -121,13 +133,13 @@ export const reachFrom = (
   histories: ReadonlyMap<number, readonly Ancestor[]> = new Map(),
 ): Reach => {
   const names = new Set<string>();
-  let highest = -1;
+  const numbers: number[] = [];
   const timeline = newestDescendant(start, histories);
   const path = (histories.get(timeline) ?? []).filter((ancestor) => ancestor.timeline >= start.timeline);
   for (const segment of segments) {
     if (ownerOf(segment.number, path, timeline) !== segment.timeline) continue;
     names.add(segmentName(segment));
-    highest = Math.max(highest, segment.number);
+    numbers.push(segment.number);
   }
   let last: Segment | null = null;
   for (let { number } = start; ; number += 1) {
@@ -135,7 +147,9 @@ export const reachFrom = (
     if (!names.has(segmentName(segment))) break;
     last = segment;
   }
-  return { timeline, last, hasGap: highest > (last?.number ?? start.number - 1) };
+  const reached = last?.number ?? start.number - 1;
+  const next = numbers.reduce((least, number) => (number > reached ? Math.min(least, number) : least), Infinity);
+  return { timeline, last, next: next === Infinity ? null : next };
 };
 
 /** Returns the newest timeline that branched off after `start`, or the start's own timeline. */

@@ -181,7 +181,13 @@ const verifyCommand = (finish: Finish): Command =>
       finish(problems.length === 0 ? EXIT_OK : EXIT_UNEXPECTED);
     });
 
-const verifiedText = ({ name, files, bytes, segments, wal_to, problems }: Verified): string =>
+const verifiedText = (verified: Verified): string =>
+  [
+    stateText(verified),
+    ...verified.gaps.map((to) => `  the log after this backup has a gap: restores of this backup end at ${to}`),
+  ].join('\n');
+
+const stateText = ({ name, files, bytes, segments, wal_to, problems }: Verified): string =>
   problems.length === 0
     ? `ok: ${name}, ${files} files, ${(bytes / 1e6).toFixed(0)} MB, ${segments} segments of the log, up to ${wal_to}`
     : `damaged: ${name}`;

@@ -138,6 +138,7 @@ describe('too much log that waits for the archive', () => {
     rmSync(join(trial.status, `${seg(8)}.ready`));
     await eventually(() => expect(trial.switchedOn).toBe(1));
     expect(readdirSync(trial.spool)).toContain(SWITCHED_ON);
+    expect(readdirSync(trial.walDir)).toContain(`${seg(8)}.gap`);
     // A segment from before the switch, which PostgreSQL finds at its next checkpoint, would fill the gap with a part of the log only.
     trial.finish(7);
     trial.finish(9);

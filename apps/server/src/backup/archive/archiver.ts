@@ -3,8 +3,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TokenBucket } from '@tunnel/rules/rate';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { ARCHIVED, type Segment } from '../wal-names.rules.ts';
+import { type Clock, type Logger, type Timer, writeAtomic } from '@tunnel/runtime';
+import { ARCHIVED, GAP, type Segment, segmentName } from '../wal-names.rules.ts';
 import { isBeforeArchive, retryDelayMs } from './archive.rules.ts';
 import { archiveFile, archiveRate } from './archive-file.ts';
 import type { Spool } from './spool.ts';
@@ -139,14 +139,17 @@ export class Archiver {
 
   /**
    * Switches archiving on, once the backlog is archived. The current segment may contain log that PostgreSQL wrote in a way that cannot be
-   * restored, so the segment is ended and left out of the archive. The missing number marks the gap for restores.
+   * restored, so the segment is ended and left out of the archive. The missing number ends restores there, and the mark in the archive tells
+   * `backup verify` that nothing was lost.
    */
   async #switchOn(): Promise<void> {
-    const { spool, switchLog, logger, onSwitchedOn } = this.#options;
+    const { spool, walDir, switchLog, logger, onSwitchedOn } = this.#options;
     try {
       this.#leavesOut ??= await switchLog();
       // Until PostgreSQL has passed over these segments, switching on would hand them over.
       if (await spool.awaits(this.#leavesOut)) return;
+      const mark = join(walDir, segmentName(this.#leavesOut) + GAP);
+      await writeAtomic(mark, '', { flush: true, soleWriter: true });
       await spool.switchOn(this.#leavesOut);
     } catch (error) {
       // The database is restarting, or its disk is full. The next pass tries again.
