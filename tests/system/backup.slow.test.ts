@@ -1,5 +1,5 @@
 // Backups of the real embedded database: taken while rows are written, restored, checked, damaged and interrupted.
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -183,6 +183,9 @@ it('a backup is refused with one line beside a server without backups, without a
   };
   await refused('runs without `[backup] dir`', 'create');
   await refused('contains no embedded database', 'create', '--data-dir', stage.folder('other'));
+  symlinkSync(stage.dataDir, stage.folder('link'));
+  await refused('outside of `data_dir`', 'create', '--to', join(stage.folder('link'), 'backups'));
+  await refused('is its disk mounted?', 'create', '--to', stage.folder('away/backups'));
   expect(readdirSync(stage.backupDir)).toEqual(['wal']);
   vi.stubEnv('TUNNEL_DATABASE__URL', 'postgres://localhost/tunnel');
   vi.stubEnv('TUNNEL_BACKUP__DIR', '');

@@ -2,7 +2,7 @@
 // directory. A backup is written under a temporary name and renamed once every file is on disk.
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, rename } from 'node:fs/promises';
-import { isAbsolute, join, relative } from 'node:path';
+import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type FileLock, type Logger, lockHolder, syncFolder, takeLock } from '@tunnel/runtime';
 import { SPOOL } from '../embedded-postgres/postgres-files.ts';
@@ -200,14 +200,10 @@ class BackupRun {
    * file has vanished.
    */
   async #copyData(folder: string): Promise<void> {
-    const { dataDir, backupDir, keys } = this.#options;
-    const below = relative(dataDir, backupDir);
-    const isBelow = below !== '' && !below.startsWith('..') && !isAbsolute(below);
-    const options = { keys, ...(isBelow ? { backupDir: below } : {}) };
+    const { dataDir, keys } = this.#options;
     const done = new Set<string>();
     for (let turn = 1; turn <= DATA_TRIES; turn += 1) {
-      const enters = (path: string): boolean => entersData(path, options);
-      const plan = planData(await listEntries(dataDir, { enters, followsFiles: true }), options);
+      const plan = planData(await listEntries(dataDir, { enters: entersData, followsFiles: true }), { keys });
       refuseLinks(plan, dataDir);
       let vanished = false;
       for (const { from, to } of plan.files) {

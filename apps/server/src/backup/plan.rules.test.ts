@@ -80,11 +80,6 @@ describe('the plan of the data directory', () => {
     expect(paths.filter((path) => /key|secret|token/.test(path))).toEqual([]);
   });
 
-  it('leaves out the backups themselves', () => {
-    const plan = planData(files('backups/base/x/y', 'backups2/z'), { keys: true, backupDir: 'backups' });
-    expect(plan.files.map(({ from }) => from)).toEqual(['backups2/z']);
-  });
-
   it('names links to folders', () => {
     expect(planData([{ path: 'certificates', kind: 'link' }], { keys: true }).refused).toEqual(['certificates']);
   });

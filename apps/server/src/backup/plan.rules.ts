@@ -113,16 +113,14 @@ const MOMENTARY = /\.lock(?:\..+)?$|\.(?:new|tmp)$/;
 export interface DataOptions {
   /** True if the backup contains the keys. */
   readonly keys: boolean;
-  /** Path of the folder of backups, if the folder is below the data directory. */
-  readonly backupDir?: string;
 }
 
 /**
  * Plans the copy of everything in the data directory except the database. A link to a file counts as a file, because mounted secrets are
  * links; links to folders are refused.
  */
-export const planData = (entries: readonly Entry[], { keys, backupDir }: DataOptions): Plan => {
-  const wanted = entries.filter(({ path }) => isData(path, backupDir) && (keys || !KEY_FILES.includes(path)));
+export const planData = (entries: readonly Entry[], { keys }: DataOptions): Plan => {
+  const wanted = entries.filter(({ path }) => isData(path) && (keys || !KEY_FILES.includes(path)));
   return {
     files: wanted
       .filter(({ kind }) => kind === 'file')
@@ -132,15 +130,13 @@ export const planData = (entries: readonly Entry[], { keys, backupDir }: DataOpt
   };
 };
 
-const isData = (path: string, backupDir: string | undefined): boolean => {
+const isData = (path: string): boolean => {
   const [top = ''] = path.split('/');
-  if (NOT_DATA.has(top) || UNFINISHED_CLUSTER.test(top) || MOMENTARY.test(path)) return false;
-  return backupDir === undefined || (path !== backupDir && !path.startsWith(`${backupDir}/`));
+  return !(NOT_DATA.has(top) || UNFINISHED_CLUSTER.test(top) || MOMENTARY.test(path));
 };
 
 /** Returns whether a folder of the data directory has files to copy. */
-export const entersData = (folder: string, { backupDir }: Pick<DataOptions, 'backupDir'>): boolean =>
-  isData(folder, backupDir);
+export const entersData = (folder: string): boolean => isData(folder);
 
 // ---- names ----
 

@@ -13,7 +13,7 @@ import { KEY_FILES } from '../backup/plan.rules.ts';
 import { timeText } from '../backup/ranges.rules.ts';
 import { type Restored, restoreBackup } from '../backup/restore.ts';
 import { applyRetention } from '../backup/retention.ts';
-import { backupFolders, logModeOf } from '../backup/settings.ts';
+import { backupDirProblem, backupFolders, logModeOf } from '../backup/settings.ts';
 import { type Verified, verifyBackups } from '../backup/verify.ts';
 import { VERSION } from '../bundle.ts';
 import { lockDataDir, openDataDir } from '../data-dir/data-dir.ts';
@@ -70,10 +70,17 @@ const createCommand = (finish: Finish): Command =>
     .option('--to <dir>', 'Folder for the backup (default: `[backup] dir`)')
     .action(async (flags: CreateFlags) => {
       const config = loadBackupConfig(flags);
-      const dir = flags.to === undefined ? folderOf(config) : resolve(flags.to);
+      const dir = flags.to === undefined ? folderOf(config) : targetIn(flags.to, config);
       const made = await createIn(dir, config);
       sayTo(finish)(flags, made.name, { ...made, dir });
     });
+
+/** Returns the folder of `--to`. Throws a fault if `[backup] dir` could not be that folder. */
+const targetIn = (to: string, { backup: settings, data_dir }: ServerConfig): string => {
+  const expected = backupDirProblem({ backup: { ...settings, dir: to }, data_dir });
+  if (to === '' || expected !== null) throw refuse(`--to "${to}" must be ${expected ?? 'a folder'}`);
+  return resolve(to);
+};
 
 const createIn = async (dir: string, config: ServerConfig): Promise<CreatedBackup> => {
   const dataDir = await openDataDir(config.data_dir);

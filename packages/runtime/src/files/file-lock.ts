@@ -1,5 +1,5 @@
 // A lock file held by a living process, and taken over at once when that process is gone. Safe against races: a lock is created atomically
-// (link) and replaced (rename) only by the holder of a second lock, named after the stale lock. A process that is too late finds another
+// (link, where the file system has links) and replaced (rename) only by the holder of a second lock, named after the stale lock. A process that is too late finds another
 // lock and does not touch it.
 import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -75,6 +75,22 @@ export const isProcessAlive = (pid: number): boolean => {
 const create = (path: string, text: LockText): boolean => {
   try {
     writeAside(path, text, (aside) => linkSync(aside, path));
+    return true;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    if (NO_LINKS.has(code)) return createInPlace(path, text);
+    throw error;
+  }
+};
+
+/** Errors of a file system without hard links, such as exFAT on a USB disk. */
+const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+
+/** Creates a lock without a link. For the moment until its text is written, the lock looks stale to other processes. */
+const createInPlace = (path: string, text: LockText): boolean => {
+  try {
+    writeFileSync(path, JSON.stringify(text), { mode: 0o600, flag: 'wx' });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;

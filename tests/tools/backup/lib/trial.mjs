@@ -85,8 +85,8 @@ export class BackupTrial {
       'a new segment in the archive',
       async () => {
         await ask(this.url, 'select pg_switch_wal()').catch(() => {});
-        await ask(this.url, 'create table if not exists log_filler as select 1 as n').catch(() => {});
-        await ask(this.url, 'update log_filler set n = n + 1').catch(() => {});
+        await ask(this.url, 'create table if not exists log_tick as select 1 as n').catch(() => {});
+        await ask(this.url, 'update log_tick set n = n + 1').catch(() => {});
         return namesIn(join(this.backups, 'wal')).some((name) => !before.has(name));
       },
       { ...PATIENCE, everyMs: 1000 },
