@@ -161,7 +161,8 @@ describe('a damaged backup', () => {
     rmSync(middle);
     writeFileSync(middle.replace(/gz$/, 'gap'), '');
     expect(await stage.succeed('verify', name)).toEqual([
-      expect.stringMatching(new RegExp(`^ok: ${name}.*\n  the log after this backup has a gap: restores .* end at 2`)),
+      expect.stringContaining(`ok: ${name}`),
+      expect.stringContaining('the log after this backup has a gap: restores of this backup end at 2'),
     ]);
     const partial = await stage.start(target);
     expect(await ask(partial, "select array[to_regclass('a'), to_regclass('c')]::text")).toBe('{a,NULL}');
