@@ -22,7 +22,11 @@ export async function tryRefused({ say, check }) {
         ...args,
         ...trial.stack.flags,
       ]);
-      const isOneLine = stderr.trim().split('\n').length === 1;
+      const isOneLine =
+        stderr
+          .trim()
+          .split('\n')
+          .filter((line) => !line.startsWith('See `')).length === 1;
       check(code === 2 && reason.test(stderr) && isOneLine, `${what}: exit code ${code}: ${stderr.trim()}`);
       check(listOf(folder) === before, `${what}: nothing is written`);
     };
