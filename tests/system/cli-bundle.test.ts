@@ -30,21 +30,27 @@ const loadedWith = (words: string): string => {
 const PROTOCOL = 'Server does not support completions';
 const CLIENT = 'this change needs the edge: close tunnel';
 const INSPECTOR = 'back to the list';
+const TABLE = 'var TABLE=';
+const PUBLISH = 'var describingCommand=';
 
 describe('the client bundle', () => {
   it('contains each marker text in exactly one chunk, so that the other tests can find chunks', () => {
-    for (const words of [CLIENT, INSPECTOR, 'COMMAND_GROUPS=', 'var serveMcp=']) {
+    for (const words of [CLIENT, INSPECTOR, TABLE, PUBLISH, 'var serveMcp=']) {
       expect(
         [...chunks.values()].filter((text) => text.includes(words)),
         words,
       ).toHaveLength(1);
     }
     expect(loadedWith('var serveMcp=')).toContain(PROTOCOL);
-    expect(loadedWith('COMMAND_GROUPS=')).toContain(CLIENT);
+    expect(loadedWith(PUBLISH)).toContain(CLIENT);
+  });
+
+  it('shows the help of `tunnel` without loading a command', () => {
+    for (const words of [CLIENT, PUBLISH, PROTOCOL]) expect(loadedWith(TABLE)).not.toContain(words);
   });
 
   it('loads the MCP protocol only for `tunnel mcp`', () => {
-    expect(loadedWith('COMMAND_GROUPS=')).not.toContain(PROTOCOL);
+    expect(loadedWith(PUBLISH)).not.toContain(PROTOCOL);
   });
 
   it('lists MCP tools without loading the tunnel client', () => {
@@ -53,7 +59,7 @@ describe('the client bundle', () => {
   });
 
   it('loads the inspector only on demand', () => {
-    expect(loadedWith('COMMAND_GROUPS=')).not.toContain(INSPECTOR);
+    expect(loadedWith(PUBLISH)).not.toContain(INSPECTOR);
   });
 
   it('prints only its version for --version and -V', async () => {

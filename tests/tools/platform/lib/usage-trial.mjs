@@ -1,12 +1,12 @@
 // The usage trial: a server with the rows of a single account and the cost of its queries, and then the same with the rows of all other
 // accounts.
-
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { migrate } from '../../../../apps/platform/src/db/migrate.ts';
-import { newDatabaseName, onServer, urlOf } from '../../../../apps/platform/src/db/test-database.fixture.ts';
+import { onServer, urlOf } from '../../../../apps/platform/src/db/test-database.fixture.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { createLogger, Secret, systemClock } from '../../../../packages/runtime/src/index.ts';
 import { openToAll, superuserUrl } from '../../../superuser.fixture.ts';
@@ -46,7 +46,7 @@ async function openServer() {
 
 async function withDatabase(work) {
   const server = await openServer();
-  const name = newDatabaseName();
+  const name = `usage_${randomBytes(6).toString('hex')}`;
   try {
     await onServer(server.url, `create database ${name}`);
     const database = new Database({ url: urlOf(server.url, name), logger, connections: 2 });
