@@ -1,3 +1,4 @@
+import type * as fs from 'node:fs';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '@tunnel/testkit';
@@ -5,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 import { lockHolder, takeLock } from './file-lock.ts';
 
 vi.mock('node:fs', async (original) => ({
-  ...(await original<typeof import('node:fs')>()),
+  ...(await original<typeof fs>()),
   linkSync: () => {
     throw Object.assign(new Error('operation not permitted, link'), { code: 'EPERM' });
   },
