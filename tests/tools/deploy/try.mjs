@@ -58,8 +58,13 @@ class Networks {
     for (const name of [this.server, this.outside]) must('ip', ['-n', name, 'link', 'set', 'eth0', 'up']);
   }
 
+  /** Removes the namespaces. The parts of world.ts are killed without a chance to end their programs, such as pebble. */
   remove() {
-    for (const name of [this.server, this.outside]) spawnSync('ip', ['netns', 'delete', name]);
+    for (const name of [this.server, this.outside]) {
+      const pids = spawnSync('ip', ['netns', 'pids', name], { encoding: 'utf8' }).stdout.split(/\s+/).filter(Boolean);
+      if (pids.length > 0) spawnSync('kill', ['-KILL', ...pids]);
+      spawnSync('ip', ['netns', 'delete', name]);
+    }
   }
 }
 

@@ -81,10 +81,6 @@ export const startAuthority = async ({ dns, folder }: AuthorityOptions): Promise
   // This module is a bundle in another folder, where the testkit does not find its files. The working directory is the repository.
   const read = (name: string): string => readFileSync(`packages/testkit/fixtures/tls/${name}.pem`, 'utf8');
   const certificate = { cert: read('cert'), key: read('key') };
-  // The process ends as soon as its parent does, and pebble would keep running.
-  process.once('exit', () => {
-    for (const program of programs) program.signal('SIGKILL');
-  });
   const pebble = await startPebble({ dnsServer: `${dns}:53`, noncesRefused: 5, certificate, folder, programs });
   writeFileSync(join(folder, 'directory-ca.pem'), pebble.ca);
   writeFileSync(join(folder, 'root.pem'), await pebble.root());
