@@ -5,15 +5,7 @@ import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  loadAdminToken,
-  lockDataDir,
-  openDataDir,
-  type RunFile,
-  refuseSecondServer,
-  removeRunFile,
-  writeRunFile,
-} from './data-dir.ts';
+import { loadAdminToken, lockDataDir, openDataDir, type RunFile, removeRunFile, writeRunFile } from './data-dir.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -115,25 +107,17 @@ describe('the file run.json', () => {
     expect(existsSync(join(dir, 'run.json'))).toBe(true);
   });
 
-  it('blocks a second server while the first one runs', async () => {
-    const pid = await startOther('tunnel-server');
-    writeRunFile(dir, content(pid));
-    expect(() => refuseSecondServer(dir)).toThrow(`is in use by a running server (pid ${pid})`);
+  // In a new container, the pid of a killed server is often the pid of a thread or process of the next server.
+  it('does not block a start after a killed server, even if another server has its pid', async () => {
+    writeRunFile(dir, content(await startOther('tunnel-server')));
+    lockDataDir(dir).release();
   });
-
-  it.runIf(existsSync('/proc/self/cmdline'))(
-    'does not block a start after a killed server, even if the pid is in use again',
-    async () => {
-      writeRunFile(dir, content(await startOther()));
-      refuseSecondServer(dir);
-    },
-  );
 
   it.each(['', 'not json', '{}', '{"pid":"7"}', '{"pid":-1}', '{"pid":999999999}'])(
     'does not block a start with the content %j',
     (text) => {
       writeFileSync(join(dir, 'run.json'), text);
-      refuseSecondServer(dir);
+      lockDataDir(dir).release();
     },
   );
 });

@@ -1,5 +1,5 @@
 // The data directory, created on first use with access for the current user only, and two files in it: the admin token, and run.json, by
-// which scripts find a running server and which prevents a second server.
+// which scripts find a running server.
 import { spawn } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -145,9 +145,11 @@ export interface RunFile {
 
 const pathIn = (dataDir: string): string => join(dataDir, 'run.json');
 
-/** Locks the data directory for a single server. The lock also works if two servers start at the same moment. */
+/**
+ * Locks the data directory for a single server. The lock also works if two servers start at the same moment. The pid in run.json decides
+ * nothing, because in a new container a thread of the starting server can have the pid of a killed server.
+ */
 export const lockDataDir = (dataDir: string): FileLock => {
-  refuseSecondServer(dataDir);
   const path = join(dataDir, 'server.lock');
   try {
     const lock = takeLock(path);
@@ -156,13 +158,6 @@ export const lockDataDir = (dataDir: string): FileLock => {
     throw dataDirFault(dataDir, error);
   }
   throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: lockHolder(path) ?? 0 });
-};
-
-/** Throws a fault if a running server uses the data directory. A run.json left behind by a killed server is ignored. */
-export const refuseSecondServer = (dataDir: string): void => {
-  const pid = pidIn(dataDir);
-  if (pid === undefined || pid === process.pid || !isOurs(pid)) return;
-  throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid });
 };
 
 export const writeRunFile = (dataDir: string, content: RunFile): void => {
