@@ -1,5 +1,5 @@
-// Keeps the backups of two databases apart. Retention in a folder of two databases would delete the good backups of a lost database to make
-// room for those of an empty one.
+// Keeps the backups of two databases apart. If a server loses its database and starts with an empty one, retention must not delete the
+// backups of the lost database in favor of backups of the empty database.
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { IN_BACKUP } from './plan.rules.ts';

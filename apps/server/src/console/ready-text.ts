@@ -159,7 +159,7 @@ export const nextCommand = (facts: ReadyFacts): string => {
   return words.join(' ');
 };
 
-/** A service runs in the folder /, where nobody copies the command. */
+/** Shortens a path to be relative to the working directory. A service has the working directory /, so its paths stay absolute. */
 const shortPath = (path: string, workingDir: string): string => {
   if (workingDir === '/') return path;
   const short = relative(workingDir, path);

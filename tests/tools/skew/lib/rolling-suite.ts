@@ -17,7 +17,7 @@ const DRAIN_SECS = 3;
 const LONG_CONNECTIONS = 4;
 const EVERY_MS = 25;
 const CALM_MS = 3000;
-/** Longest time in which an edge that restarts may serve nobody, on a busy machine. */
+/** Maximum time without responses while an edge restarts, on a busy machine. */
 const EDGE_AWAY_MS = 30_000;
 
 type Phase = 'calm' | 'platform' | 'edge' | 'clients';
