@@ -9,7 +9,6 @@ import {
   type Clock,
   ensureSecretFile,
   type FileLock,
-  isProcessAlive,
   lockHolder,
   readBoundedSync,
   type Secret,
@@ -144,13 +143,14 @@ export interface RunFile {
 }
 
 const pathIn = (dataDir: string): string => join(dataDir, 'run.json');
+const lockIn = (dataDir: string): string => join(dataDir, 'server.lock');
 
 /**
  * Locks the data directory for a single server. The lock also works if two servers start at the same moment. The pid in run.json decides
  * nothing, because in a new container a thread of the starting server can have the pid of a killed server.
  */
 export const lockDataDir = (dataDir: string): FileLock => {
-  const path = join(dataDir, 'server.lock');
+  const path = lockIn(dataDir);
   try {
     const lock = takeLock(path);
     if (lock !== null) return lock;
@@ -176,7 +176,17 @@ export const removeRunFile = (dataDir: string): void => {
 /** Reads the run.json of a running server. Returns null if no server is running. */
 export const readRunFile = (dataDir: string): RunFile | null => {
   const run = parsedRunFile(dataDir);
-  return run !== undefined && isOurs(run.pid) ? run : null;
+  return run !== undefined && holderOf(dataDir) === run.pid ? run : null;
+};
+
+/** Returns the pid of the server that holds the lock. The lock recognizes a killed server even if its pid is in use again. */
+const holderOf = (dataDir: string): number | null => {
+  try {
+    return lockHolder(lockIn(dataDir));
+  } catch {
+    // A lock that cannot be read is no proof of a running server.
+    return null;
+  }
 };
 
 const pidIn = (dataDir: string): number | undefined => parsedRunFile(dataDir)?.pid;
@@ -190,20 +200,6 @@ const parsedRunFile = (dataDir: string): RunFile | undefined => {
     return run !== null && Number.isSafeInteger(run.pid) && run.pid > 0 ? run : undefined;
   } catch {
     return undefined;
-  }
-};
-
-/**
- * Returns whether a process is a running tunnel-server. Being alive is not enough, because after a reboot or in a new container the pid
- * can belong to any program.
- */
-const isOurs = (pid: number): boolean => {
-  if (!isProcessAlive(pid)) return false;
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('tunnel-server');
-  } catch {
-    // This system has no /proc, so a live process with the pid has to be enough.
-    return true;
   }
 };
 

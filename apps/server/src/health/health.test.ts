@@ -1,30 +1,27 @@
 // The health check against real sockets: run.json of a killed server, parts that hang, and parts that answer byte by byte.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lockDataDir } from '../data-dir/data-dir.ts';
 import { checkHealth } from './health.ts';
 
 let folder: TemporaryDirectory;
-let program: ChildProcess | undefined;
 const servers: Server[] = [];
 beforeEach(async () => {
   folder = await temporaryDirectory();
 });
 afterEach(async () => {
-  program?.kill('SIGKILL');
-  program = undefined;
   for (const server of servers.splice(0)) server.close();
   await folder.close();
 });
 
-/** Starts a process whose command line looks like a server's. */
-const serverPid = async (...args: string[]): Promise<number> => {
-  program = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', ...args]);
-  await new Promise((resolve) => program?.once('spawn', resolve));
-  return program.pid as number;
+/** Locks the data directory like a running server, and returns the server's pid. */
+const serverPid = (): number => {
+  lockDataDir(folder.path);
+  return process.pid;
 };
 
 const listen = async (answer: (socket: Socket) => void): Promise<string> => {
@@ -46,7 +43,7 @@ const writeRun = (run: object): void => writeFileSync(join(folder.path, 'run.jso
 
 describe('the health check', () => {
   it('is ok if every part responds with 200, and names a part with another status', async () => {
-    const pid = await serverPid('tunnel-server');
+    const pid = serverPid();
     writeRun({ pid, platform_url: await listen(good), api_url: await listen(good) });
     expect(await check()).toEqual({ isHealthy: true, line: 'ok' });
     const bad = await listen((socket) => void socket.once('data', () => socket.end(OK.replace('200', '503'))));
@@ -59,14 +56,14 @@ describe('the health check', () => {
     ['sends its head byte by byte', (socket: Socket) => void setInterval(() => socket.write('H'), 20).unref()],
     ['sends only half of a head', (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\nx: ')],
   ])('ends within its time limit when a part %s', async (_name, answer) => {
-    writeRun({ pid: await serverPid('tunnel-server'), platform_url: null, api_url: await listen(answer) });
+    writeRun({ pid: serverPid(), platform_url: null, api_url: await listen(answer) });
     const { isHealthy, line } = await check(300);
     expect([isHealthy, line]).toEqual([false, expect.stringMatching(/^edge: (no response within 0\.3 s|HPE_)/)]);
   });
 
   it('names a part that closes the connection or listens no more', async () => {
     const closing = await listen((socket) => void socket.destroy());
-    writeRun({ pid: await serverPid('tunnel-server'), platform_url: null, api_url: closing });
+    writeRun({ pid: serverPid(), platform_url: null, api_url: closing });
     expect((await check()).line).toMatch(/^edge: ECONNRESET/);
     servers.at(-1)?.close();
     await expect.poll(async () => (await check()).line).toMatch(/^edge: ECONNREFUSED/);
@@ -77,7 +74,7 @@ describe('the health check', () => {
     const { pid: dead } = spawnSync(process.execPath, ['-e', '0', 'tunnel-server']);
     writeRun({ pid: dead, platform_url: null, api_url: url });
     await expect(check()).rejects.toThrow('no server is running');
-    writeRun({ pid: await serverPid('another-program'), platform_url: null, api_url: url });
+    writeRun({ pid: process.pid, platform_url: null, api_url: url });
     await expect(check()).rejects.toThrow('no server is running');
   });
 
@@ -95,7 +92,7 @@ describe('the health check', () => {
   });
 
   it('is not ok for a run.json without the address of any part', async () => {
-    writeRun({ pid: await serverPid('tunnel-server') });
+    writeRun({ pid: serverPid() });
     expect(await check()).toMatchObject({ isHealthy: false, line: 'the server runs neither an edge nor a platform' });
   });
 });
