@@ -47,6 +47,7 @@ beforeEach(async () => {
     authFailures: () => 1,
     clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
+    droppedSpans: () => 0,
     internalErrors: new Map([['socket.data', 3]]),
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     reserved: { countOf: (kind: ReservedKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
