@@ -165,6 +165,7 @@ it('every series is present in the first scrape', async () => {
     tunnel_journal_full_total: 2,
     tunnel_journal_queue_bytes: 70,
     tunnel_log_lines_dropped_total: 0,
+    tunnel_trace_spans_dropped_total: 0,
     'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),
