@@ -12,8 +12,8 @@ const SERVER = process.argv[2] ?? '127.0.0.1:4040';
 const TOKEN = process.env.TUNNEL_API_KEY ?? '';
 /** Members of a group prove with the key that they belong together. */
 const GROUP = { group: 'failover-example', groupKey: randomBytes(32).toString('base64url') };
-/** Defaults are 10 s and 3 failures. Short times show the failover sooner. */
-const HEALTH_CHECK = { type: 'http', path: '/healthz', intervalSecs: 1, timeoutSecs: 1, maxFailed: 2 };
+/** A failed app is unhealthy after 2 s. By default, the interval is 10 s and the limit 3 failures. */
+const HEALTH_CHECK = { type: 'http', path: '/healthz', intervalSecs: 1, timeoutSecs: 3, maxFailed: 2 };
 const PAUSE_MS = 20;
 const PATIENCE_MS = 30_000;
 

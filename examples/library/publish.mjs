@@ -39,7 +39,6 @@ client.onRequest((event) => {
 const tunnel = await client.open({ protocol: 'http', localPort: PORT }).catch(giveUp);
 console.log(tunnel.publicUrl);
 
-process.once('SIGINT', async () => {
-  await client.close({ drainMs: DRAIN_MS });
-  process.exit();
-});
+await once(process, 'SIGINT');
+await client.close({ drainMs: DRAIN_MS });
+process.exit();

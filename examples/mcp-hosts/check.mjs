@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const PROTOCOL = '2025-11-25';
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 
 const toolsOf = async ({ command, args = [], env = {} }) => {
   const server = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'inherit'] });

@@ -44,17 +44,21 @@ const receive = async (request) => {
   }
 };
 
-if (SECRET === '') {
-  console.error('WEBHOOK_SECRET is not set: set it to the secret of the webhook');
-  process.exit(2);
-}
-createServer(async (request, response) => {
+const respond = async (request, response) => {
   try {
     const [status, work] = await receive(request);
     response.writeHead(status).end();
     work?.();
   } catch (error) {
-    console.error(`request failed: ${error.message}`);
+    console.error(`webhook failed: ${error.message}`);
     response.destroy();
   }
-}).listen(PORT, '127.0.0.1', () => console.log(`waiting for webhooks on port ${PORT}`));
+};
+
+if (SECRET === '') {
+  console.error('WEBHOOK_SECRET is not set: set it to the secret of the webhook');
+  process.exit(2);
+}
+createServer((request, response) => void respond(request, response)).listen(PORT, '127.0.0.1', () =>
+  console.log(`waiting for webhooks on port ${PORT}`),
+);
