@@ -3,12 +3,12 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { startTraceCollector, type TraceCollector } from '@tunnel/testkit';
+import { FastClock, startTraceCollector, type TraceCollector } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import type { Harness } from '../harness.fixture.ts';
 import { askHttp, openHttp, startWeb } from '../http-tunnels.fixture.ts';
 import { dialHttp2, nameOf, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
-import { it } from '../in-process.fixture.ts';
+import { it, itWith } from '../in-process.fixture.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
@@ -73,16 +73,20 @@ it('a request has one trace id at the visitor, in the span of the edge and at th
   expect(collector.spans[0]?.attributes['tunnel.id']).toBe(ready.tunnel_id);
 });
 
-it('the metrics count spans that the collector did not accept', async ({ harness }) => {
-  const collector = harness.use(await startTraceCollector());
-  collector.mode = 500;
-  const { web } = await recordingWeb(harness);
-  const stack = await harness.stack({ tables: telemetry(collector, 1) });
-  expect(await stack.metric('tunnel_trace_spans_dropped_total')).toBe(0);
-  const { endpoint } = await openHttp(harness, stack, web.port);
-  for (let at = 0; at < 512; at += 1) await askHttp(endpoint);
-  await expect.poll(() => stack.metric('tunnel_trace_spans_dropped_total')).toBe(512);
-});
+// A batch is due after 5 s, which this clock shortens.
+itWith({ clock: new FastClock(20) })(
+  'the metrics count spans that the collector did not accept',
+  async ({ harness }) => {
+    const collector = harness.use(await startTraceCollector());
+    collector.mode = 500;
+    const { web } = await recordingWeb(harness);
+    const stack = await harness.stack({ tables: telemetry(collector, 1) });
+    expect(await stack.metric('tunnel_trace_spans_dropped_total')).toBe(0);
+    const { endpoint } = await openHttp(harness, stack, web.port);
+    for (let at = 0; at < 3; at += 1) await askHttp(endpoint);
+    await expect.poll(() => stack.metric('tunnel_trace_spans_dropped_total')).toBe(3);
+  },
+);
 
 it('without telemetry, the local service gets the same bytes, and the trace headers of the visitor unchanged', async ({
   harness,
