@@ -105,6 +105,30 @@ describe.each(VERSIONS)('a request over %s', (version) => {
     expect(stand.seen).toEqual([{ traceparent: `00-${span.traceId}-${span.spanId}-01`, tracestate: undefined }]);
   });
 
+  it('starts a trace without the tracestate of the visitor, which belongs to no trace', async () => {
+    const tracing = await tracingOf();
+    const stand = await start(tracing);
+    await stand.visit(version, '/', { headers: { tracestate: 'vendor=1' } });
+    const span = await onlySpan(tracing);
+    expect(stand.seen).toEqual([{ traceparent: `00-${span.traceId}-${span.spanId}-01`, tracestate: undefined }]);
+  });
+
+  it('has one traceparent even if a rule of the tunnel sets the header', async () => {
+    const tracing = await tracingOf();
+    const stand = await start(tracing, [{ request_headers: { set: { traceparent: GIVEN } } }]);
+    await stand.visit(version, '/');
+    const span = await onlySpan(tracing);
+    expect(stand.seen).toEqual([{ traceparent: `00-${span.traceId}-${span.spanId}-01`, tracestate: undefined }]);
+  });
+
+  it('with an unknown method has no name chosen by the visitor', async () => {
+    const tracing = await tracingOf();
+    const stand = await start(tracing);
+    await stand.visit(version, '/', { method: 'X-4711' });
+    const span = await onlySpan(tracing);
+    expect(span).toMatchObject({ name: 'HTTP', attributes: { 'http.request.method': '_OTHER' } });
+  });
+
   it('that is not sampled reaches the service with flag 00 if the visitor sent a header, else without a header', async () => {
     const tracing = await tracingOf({ ratio: 0 });
     const stand = await start(tracing);

@@ -12,10 +12,19 @@ const TRACEPARENT = 'traceparent';
 /** Value of a header that is repeated, which is as invalid as any other malformed value. */
 const INVALID = '';
 
-/** Headers of the visitor that the edge replaces. The tracestate header belongs to the visitor's trace and is removed with it. */
-const NOTHING: readonly string[] = [];
+/**
+ * Headers that the edge replaces, whether a visitor or a rule of the tunnel has set them. The tracestate header belongs to the visitor's
+ * trace, so a new trace begins without it.
+ */
 const PARENT: readonly string[] = [TRACEPARENT];
 const PARENT_AND_STATE: readonly string[] = [TRACEPARENT, 'tracestate'];
+
+/**
+ * Methods that spans name. Visitors can invent methods, which therefore share a name: the number of different names decides the price of
+ * many tracing systems.
+ */
+const METHODS: ReadonlySet<string> = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
+const OTHER = { name: 'HTTP', method: '_OTHER' };
 
 /** Status at which an upgraded request has its whole response. The bytes that follow belong to another protocol. */
 const SWITCHING_PROTOCOLS = 101;
@@ -25,7 +34,7 @@ const SERVER_ERRORS_FROM = 500;
 export const beginTrace = (tracer: Tracer, head: RequestHead, connection: VisitorInfo): RequestTrace | null => {
   const given = givenTraceparent(head);
   const started = tracer.begin(given);
-  return started === null ? null : new RequestTrace(started, given !== null, head, connection);
+  return started === null ? null : new RequestTrace(started, head, connection);
 };
 
 const givenTraceparent = ({ headers }: RequestHead): string | null => {
@@ -44,14 +53,17 @@ export class RequestTrace {
   /** Error code of a response made by the edge. Null for a response of the service. */
   #code: string | null = null;
 
-  constructor(started: StartedTrace, hasGiven: boolean, { method, path }: RequestHead, { address }: VisitorInfo) {
-    const { traceparent, isContinued, span } = started;
-    const replaced = isContinued ? PARENT : PARENT_AND_STATE;
-    this.forService = { traceparent, replaced: hasGiven ? replaced : NOTHING };
+  constructor(
+    { traceparent, isContinued, span }: StartedTrace,
+    { method, path }: RequestHead,
+    { address }: VisitorInfo,
+  ) {
+    this.forService = { traceparent, replaced: isContinued ? PARENT : PARENT_AND_STATE };
     this.#span = span;
     if (span === null) return;
-    span.name = method;
-    span.set('http.request.method', method);
+    const isKnown = METHODS.has(method);
+    span.name = isKnown ? method : OTHER.name;
+    span.set('http.request.method', isKnown ? method : OTHER.method);
     span.set('url.path', withoutQuery(path));
     span.set('client.address', address);
   }
