@@ -33,6 +33,8 @@ exporters:
   - gomod: go.opentelemetry.io/collector/exporter/otlphttpexporter ${VERSION}
 providers:
   - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider ${STABLE}
+conf_resolver:
+  default_uri_scheme: file
 `;
 
 /** @returns {'ready' | 'no Go' | 'failed'} */
