@@ -201,7 +201,9 @@ describe('an authenticated connection', () => {
   it('is not pinged while the client pings', async () => {
     const { client } = await enter();
     const heard: string[] = [];
-    client.ws.on('message', (text) => heard.push((JSON.parse((text as Buffer).toString('utf8')) as { type: string }).type));
+    client.ws.on('message', (text) =>
+      heard.push((JSON.parse((text as Buffer).toString('utf8')) as { type: string }).type),
+    );
     for (let id = 1; id <= 6; id += 1) {
       await clock.advance(10_000);
       client.send({ type: 'Ping', id });
