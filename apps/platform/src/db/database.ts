@@ -22,8 +22,11 @@ const DATABASE_CONNECT_TIMEOUT_MS = 5000;
 const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
 /** Extra wait after the statement timeout. A database that has not even reported the timeout by then counts as unavailable. */
 const DATABASE_ANSWER_GRACE_MS = 2000;
-/** Time after which an idle database connection is closed. */
-const DATABASE_IDLE_MS = 30_000;
+/**
+ * Time after which an idle database connection is closed, except the last one. Short, because each connection has a process of PostgreSQL
+ * with several MB, and a server at rest needs only one.
+ */
+const DATABASE_IDLE_MS = 2000;
 
 export type Db = Kysely<Schema>;
 
@@ -64,6 +67,7 @@ export class Database {
       connectionString: url.reveal(),
       max: connections ?? DATABASE_CONNECTIONS,
       connectionTimeoutMillis: timeoutMs ?? DATABASE_CONNECT_TIMEOUT_MS,
+      min: 1,
       idleTimeoutMillis: DATABASE_IDLE_MS,
       application_name: 'tunnel-platform',
       keepAlive: true,
