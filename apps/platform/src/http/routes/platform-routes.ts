@@ -70,6 +70,7 @@ export interface PlatformRouteDeps
   /** The operator's token for reading the metrics. */
   readonly adminToken: Secret;
   readonly ordering: MetricsContext['ordering'];
+  readonly backups: MetricsContext['backups'];
 }
 
 /** Access tokens, and the keys that sign the tokens. */
