@@ -1,5 +1,4 @@
-// Metrics of the backups that the server's process takes. The process that answers Prometheus exports the metrics: the edge in a stack, and
-// the platform without an edge.
+// Metrics of backups. In a stack, the edge exports the metrics. Without an edge, the platform exports the metrics.
 import type { Metrics } from './metrics.ts';
 
 export interface BackupFigures {
@@ -11,7 +10,7 @@ export interface BackupFigures {
   readonly archiveFailures: number;
 }
 
-/** Adds the metrics. While `figures` returns null, because backups are off, the metrics have no values. */
+/** Adds the metrics. If `figures` returns null, backups are off, and the metrics have no values. */
 export const addBackupSeries = (metrics: Metrics, figures: () => BackupFigures | null): void => {
   const series = (pick: (figures: BackupFigures) => number) => () => {
     const now = figures();
