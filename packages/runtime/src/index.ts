@@ -35,6 +35,7 @@ export {
   type LoggerOptions,
 } from './logger/logger.ts';
 export { maskFields, maskText } from './logger/mask.ts';
+export { silentLogger } from './logger/silent-logger.ts';
 export { type Counter, createMetrics, type Metrics, type Sample } from './metrics.ts';
 export { descriptorLimit } from './process/descriptor-limit.ts';
 export { crashOnThrow, InternalErrors } from './process/internal-errors.ts';
@@ -42,4 +43,6 @@ export { Lifecycle, onSignals, type SignalSource } from './process/lifecycle.ts'
 export { createServiceNotifier } from './process/notify.ts';
 export { releaseStartMemory } from './process/start-memory.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
+export { parseOtlpHeaders } from './traces/otlp-headers.rules.ts';
+export { createTracer, type Span, type StartedTrace, type Tracer } from './traces/tracer.ts';
 export { unlessAborted } from './unless-aborted.ts';

@@ -1,7 +1,7 @@
 // The data directory, created on first use with access for the current user only, and two files in it: the admin token, and run.json, by
 // which scripts find a running server.
 import { spawn } from 'node:child_process';
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';

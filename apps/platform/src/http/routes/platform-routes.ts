@@ -71,6 +71,7 @@ export interface PlatformRouteDeps
   readonly adminToken: Secret;
   readonly ordering: MetricsContext['ordering'];
   readonly backups: MetricsContext['backups'];
+  readonly droppedSpans: MetricsContext['droppedSpans'];
 }
 
 /** Access tokens, and the keys that sign the tokens. */

@@ -24,7 +24,11 @@ export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
    * metrics of its process.
    */
   readonly backups?: (() => BackupFigures | null) | undefined;
+  /** Returns the number of spans that the collector of traces did not get. */
+  readonly droppedSpans: () => number;
 }
+
+const DROPPED_SPANS = 'Spans dropped because the queue was full or the collector did not accept them';
 
 export class PlatformMetrics {
   readonly #metrics: Metrics = createMetrics();
@@ -43,6 +47,9 @@ export class PlatformMetrics {
     const build = { labels: { version: context.version, node: process.versions.node }, value: 1 };
     this.#ownMetrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
     if (context.backups !== undefined) addBackupSeries(this.#ownMetrics, context.backups);
+    this.#ownMetrics.seriesOf('tunnel_trace_spans_dropped_total', DROPPED_SPANS, 'counter', () => [
+      { labels: {}, value: context.droppedSpans() },
+    ]);
     if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
   }
 
