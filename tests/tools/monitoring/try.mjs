@@ -147,6 +147,8 @@ async function watch({ stage, prometheus, quick, docs, say, check }) {
   const end = Date.now() / 1000;
   say(`traffic: ${JSON.stringify(stage.counts)}`);
   check(stage.counts.failed === 0, `every visit was complete; incomplete: ${stage.counts.failed}`);
+  const captured = await stage.captured();
+  check(captured > 0, `requests are captured: ${captured}`);
   await checkTargets(prometheus, check);
   const dashboards = {};
   for (const name of DASHBOARDS) dashboards[name] = await checkDashboard(prometheus, name, check);

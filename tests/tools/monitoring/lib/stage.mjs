@@ -11,6 +11,7 @@ import { startUdpEcho } from '../../../../packages/testkit/src/network/udp-servi
 import { Harness } from '../../../system/harness.fixture.ts';
 import { pidOfPart } from '../../../system/kill-trial.fixture.ts';
 import { signUpPayer } from '../../../system/payer.fixture.ts';
+import { TLS_CERT } from '../../../system/stack.fixture.ts';
 import { until } from '../../lib/until.mjs';
 
 const HOST = '127.0.0.1';
@@ -82,6 +83,13 @@ export class Stage {
     every(20_000, () => this.#tryWrongKey());
   }
 
+  /** Number of requests that the edge has captured of the busiest tunnel. */
+  async captured() {
+    const answer = await this.stack.api(`/api/tunnels/${this.web.tunnel_id}/requests`, { token: this.key });
+    const { requests } = await answer.json();
+    return requests.length;
+  }
+
   stopVisitors() {
     for (const timer of this.#timers.splice(0)) clearInterval(timer);
   }
@@ -121,19 +129,21 @@ export class Stage {
     const health = ['--health', 'http:/health', '--health-interval', '1'];
     const member = ['--group', 'pool', '--group-key-file', groupKey, ...health];
     const port = String(web.port);
-    this.web = await this.#tunnel(['http', port, '--subdomain', 'web']);
-    this.locked = await this.#tunnel(['http', port, '--subdomain', 'locked', '--basic-auth-file', passwords]);
-    this.away = await this.#tunnel(['http', String(UNUSED_PORT), '--subdomain', 'away']);
-    this.group = await this.#tunnel(['http', port, ...member]);
+    [this.web, this.locked, this.away, this.group, this.echo, this.closed, this.datagrams] = await Promise.all([
+      this.#tunnel(['http', port, '--subdomain', 'web']),
+      this.#tunnel(['http', port, '--subdomain', 'locked', '--basic-auth-file', passwords]),
+      this.#tunnel(['http', String(UNUSED_PORT), '--subdomain', 'away']),
+      this.#tunnel(['http', port, ...member]),
+      this.#tunnel(['tcp', String(echo.port)]),
+      this.#tunnel(['tcp', String(UNUSED_PORT)]),
+      this.#tunnel(['udp', String(datagrams.port)]),
+    ]);
     await this.#tunnel(['http', port, ...member]);
-    this.echo = await this.#tunnel(['tcp', String(echo.port)]);
-    this.closed = await this.#tunnel(['tcp', String(UNUSED_PORT)]);
-    this.datagrams = await this.#tunnel(['udp', String(datagrams.port)]);
     this.#sockets = [1, 2, 3].map(() => createSocket('udp4').on('error', () => {}));
   }
 
   async #tunnel(args) {
-    const where = ['--json', '--server', this.stack.control];
+    const where = ['--json', '--server', this.stack.control, '--tls', '--ca-file', TLS_CERT];
     const program = await this.#harness.run([...args, ...where], { env: { TUNNEL_API_KEY: this.key } });
     return program.ready();
   }
