@@ -83,7 +83,6 @@ export const LONG_STEPS = [
   tool('packages', 'packages/try.mjs'),
   tool('backup', 'backup/try.mjs'),
   tool('helm', 'helm/try.mjs'),
-  tool('monitoring', 'monitoring/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('skew', 'skew/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
