@@ -56,7 +56,9 @@ export class Person {
 
   /** Creates the first account of a server. `read` returns the text of files in its data directory. */
   async signUp(read) {
-    const invite = new URL(read('first-account-link')).searchParams.get('invite');
+    // The file appears shortly after the server is healthy.
+    const offered = await until('the link of the first account is there', () => read('first-account-link').trim() || null);
+    const invite = new URL(offered).searchParams.get('invite');
     await this.call('POST', '/auth/register', { email: this.email, password: this.password, invite });
     const link = /\/auth\/verify-email\/\S+/;
     const path = await until('the mail is there', () => link.exec(read('mail/*.eml').replaceAll(/=\r?\n/g, ''))?.[0]);
