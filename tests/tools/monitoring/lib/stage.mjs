@@ -17,7 +17,7 @@ import { until } from '../../lib/until.mjs';
 const HOST = '127.0.0.1';
 const PASSWORD = 'visitor:open sesame for metrics';
 const UNUSED_PORT = 9;
-const PATIENCE = { timeoutMs: 120_000, everyMs: 200 };
+const PATIENCE = { timeoutMs: 240_000, everyMs: 200 };
 
 export class Stage {
   counts = { http: 0, group: 0, policy: 0, tcp: 0, udp: 0, failed: 0 };
