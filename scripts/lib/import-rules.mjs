@@ -274,7 +274,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   mux: {
     session: ['carrier', 'datagram', 'stream', 'bytes', 'loop'],
-    datagram: ['carrier', 'stream', 'loop'],
+    datagram: ['carrier', 'stream', 'native', 'loop'],
     stream: ['bytes', 'loop'],
     carrier: ['native', 'bytes', 'loop'],
     socket: ['native', 'bytes', 'loop'],
