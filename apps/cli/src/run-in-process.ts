@@ -1,6 +1,7 @@
 // A run of the program in this process: creates the Io from the process and its environment, and returns the exit code.
 import { homedir, hostname } from 'node:os';
 import { releaseStartMemory, systemClock } from '@tunnel/runtime';
+import { knownPlatform } from './api/known-platform.ts';
 import type { Io } from './io/io.ts';
 
 /** Time that a finished command waits until a slow reader has read the output. */
@@ -39,6 +40,7 @@ const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Pr
       releaseStartMemory();
       return client;
     },
+    platformUrl: () => knownPlatform(io),
   };
   return (await import('./all-commands.ts')).run(args, io);
 };

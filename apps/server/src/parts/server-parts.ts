@@ -8,7 +8,7 @@ import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunne
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
 import type { Backups } from '../backup/backups.ts';
-import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
+import { DASHBOARD_FOLDER, GUIDE_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 
@@ -187,6 +187,7 @@ export class ServerParts {
       onMail,
       dashboardFolder: DASHBOARD_FOLDER,
       viewerFolder: VIEWER_FOLDER,
+      guideFolder: GUIDE_FOLDER,
       ...(stack === undefined ? {} : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
