@@ -51,7 +51,7 @@ it('pages have the colors of the theme, readable contrast, and boxes that the ke
 }) => {
   const page = await profile.context.newPage();
   const background = `getComputedStyle(document.body).backgroundColor`;
-  for (const name of ['', 'http', 'errors', 'dashboard', 'benchmarks-peers']) {
+  for (const name of ['', 'udp', 'mcp']) {
     await page.goto(`${stack.run.platform_url}/docs/guide/${name}`);
     expect(await findingsOf(page)).toEqual([]);
   }

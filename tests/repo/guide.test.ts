@@ -141,6 +141,13 @@ describe('the text of a page', () => {
     );
   });
 
+  it("leaves out a list of the page's own headings, because every page has a table of contents", () => {
+    expect(render('- [A](#a)\n- [B `c`](#b-c)\n\n## A\n\n## B `c`\n').html).not.toContain('<li>');
+    for (const list of ['- [A](#a)\n- [B](other.md#b)\n', '- [A](#a): first\n', '- [A](#a)\n- text\n']) {
+      expect(render(`${list}\n## A\n`).html).toContain('<li><a href="#a">A</a>');
+    }
+  });
+
   it('gives rows of error codes an anchor', () => {
     const { html, ids } = render('| Code | HTTP |\n|---|--:|\n| `API_X` | 400 |\n| 3 | 5 |\n');
     expect(html).toContain('<tr id="API_X"><td><code>API_X</code></td><td class="right">400</td></tr>\n<tr><td>3</td>');
@@ -202,7 +209,9 @@ describe('the guide', () => {
     const texts = [...guide.files].filter(([path]) => /\.(?:css|svg)$/.test(path));
     expect(texts.length).toBeGreaterThan(3);
     for (const [path, bytes] of texts) {
-      expect(bytes.toString(), path).not.toMatch(/<script|url\(|@import| (?:xlink:)?href=|<foreignObject|<image| on\w+="/i);
+      expect(bytes.toString(), path).not.toMatch(
+        /<script|url\(|@import| (?:xlink:)?href=|<foreignObject|<image| on\w+="/i,
+      );
     }
   });
 

@@ -65,9 +65,21 @@ export function renderMarkdown(text, { page, files, sizeOf }) {
       return tableOf(header, rows, { codes, inline: (tokens) => this.parser.parseInline(tokens) });
     },
   };
-  const [title, html] = splitTitle(new Marked({ renderer, tokenizer }).parse(text), headings, page);
+  const marked = new Marked({ renderer, tokenizer });
+  const tokens = marked.lexer(text).filter((token) => !isOwnContents(token));
+  const [title, html] = splitTitle(marked.parser(tokens), headings, page);
   return { title, headings: headings.slice(1), html, ids, linked };
 }
+
+/** Whether a list only links to headings of its page. The guide has a table of contents, so the list is left out. */
+const isOwnContents = ({ type, items }) =>
+  type === 'list' &&
+  items.every(
+    (item) =>
+      linksIn(item)
+        .map(({ raw }) => raw)
+        .join() === item.text && /\(#[^)]*\)$/.test(item.text),
+  );
 
 /** Separates the title, because the table of contents stands between the title and the text. */
 function splitTitle(html, [title], page) {
