@@ -44,7 +44,7 @@ export const bundleExecutable = (file) =>
     outfile: file,
     format: 'cjs',
     target: 'node24',
-    plugins: [udxFromAsset],
+    plugins: [udxFromAsset, ...COMMON_OPTIONS.plugins],
     metafile: true,
   });
 

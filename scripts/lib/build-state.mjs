@@ -11,6 +11,7 @@ export const BUNDLES = [
   { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
   { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
   { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js', isSplit: true },
+  { entry: 'apps/cli/src/publish-main.ts', outfile: 'apps/cli/dist/publish.js', isSplit: true },
   // A separate bundle without chunks: code shared with the CLI would load half of the CLI, and a shell waits for completions at every
   // press of Tab.
   { entry: 'apps/cli/src/complete-main.ts', outfile: 'apps/cli/dist/complete.js' },

@@ -1,6 +1,7 @@
 // Options of esbuild for the executables and the client library, shared by the build of a checkout and by a release.
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { BUNDLE_PLUGINS } from './bundle-plugins.mjs';
 import { ROOT } from './paths.mjs';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -29,6 +30,7 @@ export const COMMON_OPTIONS = {
   lineLimit: 160,
   define: { __TUNNEL_VERSION__: JSON.stringify(version), __TUNNEL_UNIT__: JSON.stringify(unit) },
   logLevel: 'warning',
+  plugins: BUNDLE_PLUGINS,
 };
 
 /** Options of an entry of BUNDLES. `isSplit`: code that a command loads on demand goes into separate files. */

@@ -97,6 +97,15 @@ export class ImportGraph {
     return [...this.#sources.keys()];
   }
 
+  /**
+   * Returns the file that defines a name imported by the file `from`, and its name there. The file is undefined for a specifier that is no
+   * source, such as a package of npm.
+   */
+  definitionOf(from, specifier, name) {
+    const to = this.#resolve(from, specifier);
+    return this.#sources.has(to) ? this.#originOf(to, name) : { file: undefined, name };
+  }
+
   /** Returns the files with text matching the pattern. */
   filesWith(pattern) {
     return [...this.#sources].filter(([, text]) => pattern.test(text)).map(([file]) => file);
@@ -143,21 +152,21 @@ export class ImportGraph {
 
   #addImport(from, to, name, isType) {
     const doors = [];
-    const origin = name === null ? to : this.#originOf(to, name, doors);
+    const origin = name === null ? to : this.#originOf(to, name, doors).file;
     for (const door of doors) push(this.#passed, door.file, { from, name: door.name, isType });
     this.#addArrow(from, origin, isType);
   }
 
-  /** Returns the file that defines the export `name` of `file`. Adds the re-exporting files on the way to `doors`. */
-  #originOf(file, name, doors) {
+  /** Returns the file that defines the export `name` of `file`, and the name there. Adds the re-exporting files on the way to `doors`. */
+  #originOf(file, name, doors = []) {
     const exports = this.#exports.get(file);
     const next = exports?.get(name);
     if (next?.to) {
       doors.push({ file, name });
-      return next.name === null ? next.to : this.#originOf(next.to, next.name, doors);
+      return next.name === null ? { file: next.to, name: null } : this.#originOf(next.to, next.name, doors);
     }
     const star = next ? undefined : exports?.get('*')?.find((to) => this.#hasExport(to, name));
-    if (!star) return file;
+    if (!star) return { file, name };
     doors.push({ file, name });
     return this.#originOf(star, name, doors);
   }

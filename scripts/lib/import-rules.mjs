@@ -46,7 +46,7 @@ export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
  * Entry files of the product in each src folder. Files that cannot be reached from an entry file are test support, and must have a suffix
  * of FOR_TESTS.
  */
-export const ENTRY = /^(?:index|main|stack-main|complete-main|executable-main|udx-addon)\.tsx?$/;
+export const ENTRY = /^(?:index|main|stack-main|publish-main|complete-main|executable-main|udx-addon)\.tsx?$/;
 
 /**
  * Allowed imports between the parts of a workspace's src folder, with a table per workspace.

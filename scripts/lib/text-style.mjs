@@ -169,7 +169,8 @@ const QUOTES = new Set(['docs/style.md']);
 
 /** Every text in the wanted files of the checkout at `root`, as { area, file, line, text }. An area is a page or a workspace. */
 export function textsOf(root, isWanted = () => true) {
-  const pages = [...PAGES, ...filesBelow(join(root, 'docs')).map((path) => relative(root, path))].filter(
+  const folders = ['docs', 'examples'].flatMap((folder) => filesBelow(join(root, folder)));
+  const pages = [...PAGES, ...folders.map((path) => relative(root, path))].filter(
     (file) => file.endsWith('.md') && !QUOTES.has(file) && isWanted(file),
   );
   const sources = workspaceDirs(root)

@@ -1,9 +1,15 @@
 // Runs scripts of the checkout under test.
 import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 export const SERVER_BIN = `${ROOT}/apps/server/bin/tunnel-server.mjs`;
+
+/** READMEs of the examples, as paths in the checkout. */
+export const EXAMPLE_PAGES = readdirSync(`${ROOT}/examples`, { withFileTypes: true }).map((entry) =>
+  entry.isDirectory() ? `examples/${entry.name}/README.md` : `examples/${entry.name}`,
+);
 
 export interface Ended {
   readonly code: number;

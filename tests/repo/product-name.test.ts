@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ROOT, run } from './checkout.fixture.ts';
+import { EXAMPLE_PAGES, ROOT, run } from './checkout.fixture.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
@@ -12,6 +12,7 @@ const USER_PAGES = [
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
+  ...EXAMPLE_PAGES,
 ];
 
 /** Outside a checkout, npm would download an unrelated package named `tunnel`. */

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { isErrorCode } from '@tunnel/errors';
 import { expect, it } from 'vitest';
-import { ROOT, run } from './checkout.fixture.ts';
+import { EXAMPLE_PAGES, ROOT, run } from './checkout.fixture.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const lineCount = (path: string): number => read(path).trimEnd().split('\n').length;
@@ -116,6 +116,7 @@ const PAGES = [
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
+  ...EXAMPLE_PAGES,
 ];
 
 const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, '');

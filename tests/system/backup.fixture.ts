@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { type Secret, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { Database } from '../../apps/platform/src/db/database.ts';
 import { EmbeddedPostgres } from '../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import type { LogMode } from '../../apps/server/src/embedded-postgres/log-mode.ts';
 import { postgresFiles } from '../../apps/server/src/embedded-postgres/postgres-files.ts';
@@ -139,3 +140,33 @@ export class BackupStage {
     await rename(join(spool, 'switched-off'), join(spool, 'switched-on')).catch(() => {});
   }
 }
+
+/** Waits for a condition, often checked. */
+export const until = (condition: () => boolean): Promise<void> =>
+  eventually(() => expect(condition()).toBe(true), { timeoutMs: 60_000, intervalMs: 5 });
+
+/** Inserts a row every few milliseconds, with its number and time, until it is stopped. Returns the committed rows. */
+export const writeRows = (url: Secret) => {
+  const database = new Database({ url, logger: quiet, connections: 1 });
+  const rows: { n: number; at: number }[] = [];
+  let isStopped = false;
+  const run = async (): Promise<void> => {
+    await database.pool.query('create table written (n integer primary key, at timestamptz not null, filler text)');
+    for (let n = 1; !isStopped; n += 1) {
+      const { rows: made } = await database.pool.query<{ at: Date }>(
+        'insert into written values ($1::integer, clock_timestamp(), repeat(md5($1::integer::text), 40)) returning at',
+        [n],
+      );
+      rows.push({ n, at: made[0]?.at.getTime() ?? 0 });
+    }
+  };
+  const running = run();
+  return {
+    rows,
+    stop: async (): Promise<void> => {
+      isStopped = true;
+      await running;
+      await database.close();
+    },
+  };
+};

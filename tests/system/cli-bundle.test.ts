@@ -31,6 +31,8 @@ const PROTOCOL = 'Server does not support completions';
 const CLIENT = 'this change needs the edge: close tunnel';
 const INSPECTOR = 'back to the list';
 const TABLE = 'var TABLE=';
+const ACCOUNT_API = 'var PASSWORD_EXAMPLE=';
+const LOGS = 'node_modules/pino/pino.js';
 const PUBLISH = 'var describingCommand=';
 
 describe('the client bundle', () => {
@@ -60,6 +62,25 @@ describe('the client bundle', () => {
 
   it('loads the inspector only on demand', () => {
     expect(loadedWith(PUBLISH)).not.toContain(INSPECTOR);
+  });
+
+  it('opens tunnels without loading the account API and the code for logs', () => {
+    const texts = readdirSync(DIST)
+      .filter((name) => /^publish.*\.js$/.test(name))
+      .map((name) => [name, readFileSync(join(DIST, name), 'utf8')] as const);
+    const entry = readFileSync(join(DIST, 'publish.js'), 'utf8');
+    const imported = new Set([...entry.matchAll(/(?:from|import)"\.\/(publish-\w+\.js)"/g)].map(([, name]) => name));
+    const atOnce = texts.filter(([name]) => name === 'publish.js' || imported.has(name));
+    for (const words of [INSPECTOR, ACCOUNT_API, LOGS]) {
+      expect(
+        texts.some(([, text]) => text.includes(words)),
+        words,
+      ).toBe(true);
+      expect(
+        atOnce.some(([, text]) => text.includes(words)),
+        words,
+      ).toBe(false);
+    }
   });
 
   it('prints only its version for --version and -V', async () => {

@@ -1,7 +1,7 @@
 // Runs `tunnel` inside the test process: the same commands, config files, signals and exit codes as the executable, over real sockets.
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
-import { type Clock, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, silentLogger, systemClock } from '@tunnel/runtime';
 import { FreezingClock, type InProcessStreams, type Program, runInProcess } from '@tunnel/testkit';
 import { run } from '../../apps/cli/src/all-commands.ts';
 import { knownPlatform } from '../../apps/cli/src/api/known-platform.ts';
@@ -43,6 +43,10 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
         stderr,
         signals,
         clock,
+        logger:
+          env['TUNNEL_DEBUG'] === '1'
+            ? createLogger({ level: 'debug', format: 'human', stream: stderr })
+            : silentLogger,
         home,
         cwd: home,
         // All clients inside the test process have the same pid, so a second client of a home puts its socket into the temporary folder.

@@ -8,13 +8,14 @@ import { edgeCredential } from '../../apps/server/src/commands/database-commands
 import { downloads } from '../../apps/server/src/commands/downloads.ts';
 import { oauthClient } from '../../apps/server/src/commands/oauth-client.ts';
 import { signingKeys } from '../../apps/server/src/commands/signing-keys.ts';
-import { node, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
+import { EXAMPLE_PAGES, node, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
 
 const PAGES = [
   ...['README.md', 'CONTRIBUTING.md'],
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
+  ...EXAMPLE_PAGES,
 ];
 
 const SHELL_BLOCK = /^ *```sh\n([\s\S]*?)^ *```$/gm;

@@ -21,9 +21,9 @@ it('the program in docs/library.md puts a page online, prints plain events, and 
 }) => {
   const stack = await harness.stack();
   const folder = harness.use(await temporaryDirectory()).path;
-  // Creates the same link as `npm install <path>`.
-  await mkdir(join(folder, 'node_modules/@tunnel'), { recursive: true });
-  await symlink(join(ROOT, 'packages/client'), join(folder, 'node_modules/@tunnel/client'));
+  // Creates the same link as `npm install hatchway-client@file:<path>`.
+  await mkdir(join(folder, 'node_modules'));
+  await symlink(join(ROOT, 'packages/client'), join(folder, 'node_modules/hatchway-client'));
   const written = await programOfThePage();
   const port = await freePort();
   const program = written.replaceAll('3000', String(port)).replace('127.0.0.1:4040', stack.control);

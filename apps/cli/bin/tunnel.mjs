@@ -2,8 +2,18 @@
 // A committed target for npm's link; the program itself is the bundle beside it.
 import { existsSync } from 'node:fs';
 
-// What a shell asks for in the middle of a line has a small one of its own.
-const name = process.argv[2] === '__complete' ? 'complete' : 'tunnel';
+// Shell completion and the commands that open tunnels have separate bundles, which load faster.
+const BUNDLES = {
+  __complete: 'complete',
+  http: 'publish',
+  files: 'publish',
+  tcp: 'publish',
+  tls: 'publish',
+  udp: 'publish',
+  start: 'publish',
+};
+const [, , command] = process.argv;
+const name = Object.hasOwn(BUNDLES, command) ? BUNDLES[command] : 'tunnel';
 const bundle = new URL(`../dist/${name}.js`, import.meta.url);
 if (existsSync(bundle)) await import(bundle.href);
 else {

@@ -3,4 +3,6 @@ import { start } from './start.ts';
 
 const args = process.argv.slice(2);
 // In a bundle, bin/tunnel.mjs chooses the small file for the completion of a shell.
-void (args[0] === '__complete' ? import('./complete-main.ts') : start(args));
+void (args[0] === '__complete'
+  ? import('./complete-main.ts')
+  : start(args, async () => (await import('./run-any-command.ts')).runAnyCommand));

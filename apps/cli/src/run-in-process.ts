@@ -1,25 +1,41 @@
-// A run of the program in this process: creates the Io from the process and its environment, and returns the exit code.
+// A run of a program in this process: creates the Io from the process and its environment, and returns the exit code.
 import { homedir, hostname } from 'node:os';
-import { releaseStartMemory, systemClock } from '@tunnel/runtime';
+import { type Logger, releaseStartMemory, silentLogger, systemClock } from '@tunnel/runtime';
 import { knownPlatform } from './api/known-platform.ts';
 import type { Io } from './io/io.ts';
 
 /** Time that a finished command waits until a slow reader has read the output. */
 const STDOUT_LAST_MS = 1000;
 
+/** A program with some or all commands, and the library function by which it connects. */
+export interface Program {
+  run(args: readonly string[], io: Io): Promise<number>;
+  readonly connect: Io['connect'];
+}
+
 /** Runs the program. `stdoutClosed` resolves when the reader of stdout has closed the pipe. */
-export const runInProcess = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
-  const exitCode = await runOnce(args, stdoutClosed);
+export const runInProcess = async (
+  program: Program,
+  args: readonly string[],
+  stdoutClosed: Promise<void>,
+): Promise<number> => {
+  const exitCode = await runOnce(program, args, stdoutClosed);
   // A pipe is written in the background, and ending the process would cut off the output.
   if (process.stdout.writableLength > 0) await Promise.race([stdoutWritten(), stdoutClosed, lastMoment()]);
   return exitCode;
+};
+
+/** Resolves with the logger. The code for logs is loaded only for debugging. */
+const chooseLogger = async (env: NodeJS.ProcessEnv): Promise<Logger> => {
+  if (env['TUNNEL_DEBUG'] !== '1') return silentLogger;
+  return (await import('@tunnel/runtime')).createLogger({ level: 'debug', format: 'human', stream: process.stderr });
 };
 
 const stdoutWritten = (): Promise<void> => new Promise((resolve) => void process.stdout.write('', () => resolve()));
 
 const lastMoment = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, STDOUT_LAST_MS));
 
-const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
+const runOnce = async (program: Program, args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
   const io: Io = {
     // Opened only when read, because tunnels run without a standard input.
     get stdin() {
@@ -34,13 +50,14 @@ const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Pr
     hostName: hostname(),
     cwd: process.cwd(),
     clock: systemClock,
+    logger: await chooseLogger(process.env),
     signals: process,
     connect: async (options) => {
-      const client = await (await import('@tunnel/client')).connect(options);
+      const client = await program.connect(options);
       releaseStartMemory();
       return client;
     },
     platformUrl: () => knownPlatform(io),
   };
-  return (await import('./all-commands.ts')).run(args, io);
+  return program.run(args, io);
 };

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { problemOfText, shownText } from '@tunnel/rules/names';
-import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
+import { type Clock, InternalErrors, type Logger, Secret, silentLogger, systemClock } from '@tunnel/runtime';
 import type { ConnectionSettings } from './connection/connection.ts';
 import { type Proxy, parseProxy } from './connection/proxy/proxy-address.ts';
 import type { OwnClients } from './local/target-guard.ts';
@@ -63,7 +63,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
   // Such a long token is usually a wrong file. The edge could not parse the frame, and would not report why.
   if (token.reveal().length > WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
   const { stateDir, stateKey = '', clock = systemClock } = options;
-  const logger = options.logger ?? createLogger({ level: 'silent', format: 'json' });
+  const logger = options.logger ?? silentLogger;
   return {
     endpoint: { address, security: decideSecurity(address.host, options), proxy: proxyOf(options.proxy) },
     token,

@@ -34,6 +34,7 @@ export {
   type LoggerOptions,
 } from './logger/logger.ts';
 export { maskFields, maskText } from './logger/mask.ts';
+export { silentLogger } from './logger/silent-logger.ts';
 export { type Counter, createMetrics, type Metrics, type Sample } from './metrics.ts';
 export { descriptorLimit } from './process/descriptor-limit.ts';
 export { crashOnThrow, InternalErrors } from './process/internal-errors.ts';

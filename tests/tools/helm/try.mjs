@@ -206,6 +206,7 @@ const SECRETS = {
   TUNNEL_PLATFORM__BILLING__STRIPE_SECRET_KEY: 'sk_test_x',
   TUNNEL_PLATFORM__BILLING__STRIPE_WEBHOOK_SECRET: 'whsec_x',
   TUNNEL_API_KEY: 'x',
+  GROUP_KEY: 'x',
 };
 
 /** Every config file of every value set, as the server and the client read them. */

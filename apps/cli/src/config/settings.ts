@@ -4,7 +4,7 @@ import { dirname, join, sep } from 'node:path';
 import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, Secret } from '@tunnel/runtime';
+import { Secret } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from './file.ts';
@@ -67,12 +67,6 @@ export const findLogFile = (flag: string | undefined, config: LoadedConfig | nul
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
   return file === undefined ? undefined : inFolder(folderOf(config, io), file, io);
-};
-
-/** Creates the logger for internals of the client. Silent unless TUNNEL_DEBUG=1 is set for debugging. */
-export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
-  const level = env['TUNNEL_DEBUG'] === '1' ? 'debug' : 'silent';
-  return createLogger({ level, format: 'human', stream: process.stderr });
 };
 
 /**

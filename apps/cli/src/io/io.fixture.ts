@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { connect } from '@tunnel/client';
-import { type Clock, systemClock } from '@tunnel/runtime';
+import { type Clock, silentLogger, systemClock } from '@tunnel/runtime';
 import type { Io, TextInput } from './io.ts';
 
 export interface TestIo extends Io {
@@ -65,6 +65,7 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
     hostName: 'test-computer',
     cwd: options.home,
     clock: options.clock ?? systemClock,
+    logger: silentLogger,
     signals,
     connect: options.connect ?? connect,
     platformUrl: () => options.platformUrl ?? null,

@@ -1,6 +1,6 @@
 // All access of the program to the world around it, so that a test can replace any part, and the version of the program.
 import type { connect } from '@tunnel/client';
-import type { Clock, SignalSource } from '@tunnel/runtime';
+import type { Clock, Logger, SignalSource } from '@tunnel/runtime';
 
 export interface TextOutput {
   write(text: string): unknown;
@@ -29,6 +29,8 @@ export interface Io {
   readonly hostName: string;
   readonly cwd: string;
   readonly clock: Clock;
+  /** Log of the client's internals. Silent unless TUNNEL_DEBUG=1 is set. */
+  readonly logger: Logger;
   readonly signals: SignalSource;
   readonly connect: typeof connect;
   /** Returns the URL of the platform that this computer uses, for links to its documentation. Null if no platform is known. */

@@ -9,7 +9,7 @@ import { SingleFlight, type Timer } from '@tunnel/runtime';
 import { ownClientsOf } from '../agent/own-clients.ts';
 import { loadConfig } from '../config/file.ts';
 import type { ConnectionFlags } from '../config/flags.ts';
-import { chooseLogger, resolveSettings } from '../config/settings.ts';
+import { resolveSettings } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { fanOut, type Output } from '../output/output.ts';
 import { ClientRun, type ClientRunOptions } from '../run/client-run.ts';
@@ -187,7 +187,7 @@ export class ModelClient {
       ...where,
       signal,
       clock: io.clock,
-      logger: chooseLogger(io),
+      logger: io.logger,
       ownClients: ownClientsOf(io),
       agent: `tunnel/${VERSION} mcp node/${process.versions.node}`,
       onStatus: (event) => {

@@ -11,7 +11,6 @@ import {
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { ownClientsOf } from '../agent/own-clients.ts';
-import { chooseLogger } from '../config/settings.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { listenForStops, type Stop } from '../io/until-stopped.ts';
@@ -22,7 +21,6 @@ import { runLines } from '../output/run-lines.ts';
 import { ClientRun } from './client-run.ts';
 import { createHooks } from './hooks/hooks.ts';
 import type { RunningClient, TunnelRun } from './hooks/running-client.ts';
-import { replayKept } from './replay-kept.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
@@ -53,7 +51,9 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
 };
 
 const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): ClientRun => {
-  const watch = new RequestWatch(plan.flags, output, replayKept(plan, io));
+  const watch = new RequestWatch(plan.flags, output, async (request) =>
+    (await import('./replay-kept.ts')).replayKept(plan, io)(request),
+  );
   return new ClientRun({
     plan,
     output,
@@ -155,7 +155,7 @@ const connectClient = async (
       newNames: flags.newName,
       agent: `tunnel/${VERSION} node/${process.versions.node}`,
       ownClients: ownClientsOf(io),
-      logger: chooseLogger(io),
+      logger: io.logger,
       clock: io.clock,
       signal,
       onStatus,

@@ -1,4 +1,8 @@
 // Values with which the chart is tried.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { ROOT } from '../../../../scripts/lib/paths.mjs';
 
 const REQUIRED = {
   image: { registry: 'registry.test/hatchway' },
@@ -63,6 +67,7 @@ export const VALUE_SETS = {
     config: { region: { id: 'fra', name: 'Frankfurt' } },
   },
   client: { image: REQUIRED.image, platform: { enabled: false }, edge: { enabled: false }, client: CLIENT },
+  'examples/kubernetes-client': parse(readFileSync(join(ROOT, 'examples/kubernetes-client/values.yaml'), 'utf8')),
   'everything on': merged(REQUIRED, {
     image: { tag: '1.2.3', pullSecrets: ['registry-login'] },
     tls: { secretName: 'hatchway-tls' },

@@ -9,6 +9,12 @@ const SOURCES = join(FOLDER, 'compose-go');
 const PROGRAM = join(SOURCES, 'check');
 const MODULE = 'github.com/compose-spec/compose-go/v2@v2.9.0';
 
+const COMPOSE_FILES = [
+  'deploy/compose/compose.yml',
+  'deploy/compose/compose.client.yml',
+  'examples/compose-sidecar/compose.yml',
+];
+
 const MAIN = `package main
 
 import (
@@ -48,10 +54,9 @@ export function checkSchema({ env, check, say }) {
     return;
   }
   build({ ...env, HOME: process.env.HOME });
-  const folder = join(ROOT, 'deploy/compose');
-  for (const file of ['compose.yml', 'compose.client.yml']) {
-    const args = [join(folder, '.env.example'), join(folder, file)];
-    const { status, stderr } = spawnSync(PROGRAM, args, { cwd: folder, encoding: 'utf8' });
+  const variables = join(ROOT, 'deploy/compose/.env.example');
+  for (const file of COMPOSE_FILES) {
+    const { status, stderr } = spawnSync(PROGRAM, [variables, join(ROOT, file)], { cwd: ROOT, encoding: 'utf8' });
     check(status === 0, `Docker Compose's loader accepts ${file}${status === 0 ? '' : `: ${stderr.trim()}`}`);
   }
 }

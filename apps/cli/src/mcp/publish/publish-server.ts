@@ -18,7 +18,7 @@ import pc from 'picocolors';
 import { checkHostFlags } from '../../config/described-tunnel.ts';
 import { loadConfig } from '../../config/file.ts';
 import type { ConnectionFlags } from '../../config/flags.ts';
-import { type ConnectionSettings, chooseLogger, readToken, resolveSettings } from '../../config/settings.ts';
+import { type ConnectionSettings, readToken, resolveSettings } from '../../config/settings.ts';
 import type { ExitCode } from '../../io/exit-codes.ts';
 import { type Io, VERSION } from '../../io/io.ts';
 import { misuse, oneLine } from '../../io/problem-report.ts';
@@ -53,7 +53,7 @@ export const publishServer = async (
     {
       key: `${settings.server}|${stateKey}`,
       respond: (request, response) => serveBridge(publication, request, response),
-      onProblem: (reason) => chooseLogger(io).warn({ reason }, 'request to the MCP server failed'),
+      onProblem: (reason) => io.logger.warn({ reason }, 'request to the MCP server failed'),
     },
     io,
   );
@@ -191,7 +191,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
 
   #bridgeOptions(): BridgeOptions {
     const { bearer, flags, io } = this.#options;
-    const logger = chooseLogger(io);
+    const logger = io.logger;
     return {
       clock: io.clock,
       version: VERSION,

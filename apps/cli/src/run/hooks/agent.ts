@@ -5,7 +5,6 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import { closeLocalServer, createLocalServer } from '@tunnel/runtime';
 import { choosePaths, isListening } from '../../agent/socket-folders.ts';
-import { chooseLogger } from '../../config/settings.ts';
 import type { Io } from '../../io/io.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 import { type AgentRoutes, answerTo } from './agent-routes.ts';
@@ -40,7 +39,7 @@ export const agentHook = (_plan: unknown, io: Io): RunHook | null => {
 const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<CloseAgent | null> => {
   const { paths, problems } = choosePaths(io, process.pid);
   try {
-    return await startAgent(paths, { running, log, clock: io.clock, logger: chooseLogger(io), pid: process.pid });
+    return await startAgent(paths, { running, log, clock: io.clock, logger: io.logger, pid: process.pid });
   } catch (error) {
     const why = [...problems, ...(paths.length === 0 ? [] : [(error as Error).message])].join('; ');
     io.stderr.write(`tunnel: \`tunnel status\` cannot show this client: ${why}\n`);
