@@ -215,6 +215,7 @@ export const FOLDER_MAY_IMPORT = {
   runtime: {
     // Clock, secrets and metrics: the base of the remaining folders.
     '*.ts': [],
+    traces: ['guarded-fetch', 'logger', '*.ts'],
     'guarded-fetch': ['async', '*.ts'],
     process: ['logger', '*.ts'],
     logger: ['files', '*.ts'],

@@ -36,6 +36,8 @@ export interface AdminParts {
   readonly failures: AuthFailures;
   readonly captures: CaptureStore;
   readonly policies: EdgePolicies;
+  /** Returns the number of spans that the collector of traces did not get. */
+  readonly droppedSpans: () => number;
   readonly tunnels: Registry;
   readonly ingress: Ingress;
   readonly feed: GroupFeed;
@@ -65,6 +67,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
     authFailures: () => parts.failures.total,
     clientsHeldBack: () => control.figures.heldBack,
     droppedLogLines: () => logger.droppedLines,
+    droppedSpans: parts.droppedSpans,
     admission: connections.gate.admission,
     internalErrors: parts.internalErrors.counts,
     journalQueue: () => backend.journalQueue,

@@ -6,7 +6,7 @@ import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { CAPABILITY } from '@tunnel/protocol';
 import { platformLabelOf } from '@tunnel/rules/names';
 import { InFlight } from '@tunnel/rules/rate';
-import { InternalErrors, Lifecycle, randomToken, Secret } from '@tunnel/runtime';
+import { createTracer, InternalErrors, Lifecycle, randomToken, Secret, type Tracer } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import type { MetricsServer } from './admin/metrics-server.ts';
@@ -61,6 +61,8 @@ class ComposedEdge implements Edge {
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
   readonly #policies: EdgePolicies;
+  /** Traces of HTTP requests. Null without telemetry. */
+  readonly #tracer: Tracer | null;
   readonly #tunnels: Registry;
   readonly #names: NameRegistry;
   readonly #ingress: Ingress;
@@ -108,6 +110,7 @@ class ComposedEdge implements Edge {
     this.#policies = new EdgePolicies(config, { ...options, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: options.random ?? secureRandom });
+    this.#tracer = createTracer(config.telemetry, { ...options, part: 'edge', version: this.#version });
     // Ports at which visitors connect.
     this.#ingress = this.#makeIngress();
     // Observers of groups: event feed, metrics and alerts.
@@ -188,6 +191,8 @@ class ComposedEdge implements Edge {
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
     life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
+    // Spans are delivered until the last visitor's connection has closed.
+    if (this.#tracer !== null) life.add(this.#tracer);
     // Recovery starts before any client can request an endpoint, and stops after the last endpoint was released. Recovery also starts
     // before the HTTP port opens: if the client of a name is about to reconnect, visitors get a 502 instead of a 404, which would mean
     // that the tunnel does not exist.
@@ -280,6 +285,7 @@ class ComposedEdge implements Edge {
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
       callbackRelay: this.#policies.callbackRelay,
+      tracer: this.#tracer,
       platform: this.#platformRoute(),
       platformUrl: () => this.#backend.platformUrl ?? null,
       clock,
@@ -367,6 +373,7 @@ class ComposedEdge implements Edge {
       failures: this.#failures,
       captures: this.#captures,
       policies: this.#policies,
+      droppedSpans: () => this.#tracer?.dropped ?? 0,
       tunnels: this.#tunnels,
       ingress: this.#ingress,
       feed: this.#feed,

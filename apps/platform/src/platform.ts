@@ -5,7 +5,7 @@ import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { platformLabelOf } from '@tunnel/rules/names';
-import { type Clock, Lifecycle, type Logger, type Secret } from '@tunnel/runtime';
+import { type Clock, createTracer, Lifecycle, type Logger, type Secret, type Tracer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
@@ -22,7 +22,9 @@ import { addPlatformRoutes } from './http/routes/platform-routes.ts';
 import { HttpServer } from './http/server/http-server.ts';
 import { createPlatformApp } from './http/server/platform-app.ts';
 import { PlatformTls } from './http/server/platform-tls.ts';
+import { RequestSpans } from './http/server/request-spans.ts';
 import type { PlatformApp } from './http/shared/platform-env.ts';
+import { createRequestSource } from './http/shared/trusted-edge-header.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { deleteAccounts } from './jobs/delete-accounts.ts';
@@ -155,6 +157,9 @@ class ComposedPlatform implements Platform {
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #firstAccount: FirstAccountLink;
+  /** Traces of requests. Null without telemetry. */
+  readonly #tracer: Tracer | null;
+  readonly #spans: RequestSpans | null;
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
   /** TLS of the public port. Null for unencrypted HTTP, on the local machine or behind a proxy. */
@@ -197,6 +202,8 @@ class ComposedPlatform implements Platform {
     this.#mail = this.#makeMail();
     this.#firstAccount = new FirstAccountLink({ dataDir: options.dataDir, settings: config.platform, logger });
     this.#watch = this.#makeWatch();
+    this.#tracer = createTracer(config.telemetry, { ...options, part: 'platform' });
+    this.#spans = this.#tracer === null ? null : this.#makeSpans(this.#tracer);
     const { app, admission } = this.#makeApp();
     this.#app = app;
     const { host, port } = config.platform;
@@ -212,7 +219,7 @@ class ComposedPlatform implements Platform {
     this.#tls = config.platform.tls ? this.#makeTls() : null;
     const tls = this.#tls === null ? {} : { tls: this.#tls };
     const { gate } = this.#connections;
-    this.#server = new HttpServer({ host, port, app, gate, admission, ...tls, clock, logger });
+    this.#server = new HttpServer({ host, port, app, gate, admission, ...tls, spans: this.#spans, clock, logger });
     this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
@@ -259,10 +266,17 @@ class ComposedPlatform implements Platform {
       ...on,
       app: this.#app,
       onlyBelow: EDGE_LINK_PATH,
+      spans: this.#spans,
       gate: createStackGate({ clock, logger }),
       clock,
       logger,
     });
+  }
+
+  #makeSpans(tracer: Tracer): RequestSpans {
+    const { clock, localEdge } = this.#options;
+    const sourceOf = createRequestSource({ settings: this.#config.platform, edgeSecret: localEdge?.visitorSecret });
+    return new RequestSpans({ tracer, clock, sourceOf });
   }
 
   #makeBilling(): Billing {
@@ -377,6 +391,7 @@ class ComposedPlatform implements Platform {
       logger,
       settings,
       edgeSecret,
+      spans: this.#spans,
       databaseReady: () => this.#watch.isPrepared,
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
@@ -386,6 +401,7 @@ class ComposedPlatform implements Platform {
       logger,
       settings,
       version,
+      droppedSpans: () => this.#tracer?.dropped ?? 0,
       adminToken,
       names: this.#config.names,
       accountShare: this.#config.limits.account_share,
@@ -462,6 +478,8 @@ class ComposedPlatform implements Platform {
     if (direct !== null) life.add({ name: 'database behind the pooler', stop: () => direct.close() });
     life.add({ name: 'database connections for edges', stop: () => this.#linkDatabase.close() });
     life.add({ name: 'key usage', stop: () => this.#keyUses.stop() });
+    // The remaining spans are delivered after the last request.
+    if (this.#tracer !== null) life.add(this.#tracer);
     const tls = this.#tls;
     if (tls !== null) life.add({ name: 'platform certificate', start: () => tls.start(), stop: () => tls.stop() });
     // The API starts before the database watch, so that /health responds while the database is unavailable.

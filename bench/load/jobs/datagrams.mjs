@@ -22,13 +22,14 @@ class Asker {
   times = [];
   lost = 0;
   #socket;
-  #question = Buffer.alloc(DATAGRAM_BYTES, 7);
+  #question;
   #number = 0;
   #sentAt = 0;
   #isAsking = false;
 
-  static async open(address, index) {
+  static async open(address, index, size) {
     const asker = new Asker();
+    asker.#question = Buffer.alloc(size, 7);
     asker.#socket = await openSocket(address);
     asker.#question[0] = DATAGRAM.echo;
     asker.#question.writeUInt32BE(index, 8);
@@ -74,9 +75,10 @@ class Asker {
   }
 }
 
-/** @param {{ visitors: number, warmUpMs: number, measureMs: number }} parameters */
-export async function datagramEcho(address, { visitors, warmUpMs, measureMs }, ready) {
-  const askers = await Promise.all(Array.from({ length: visitors }, (_, index) => Asker.open(address, index)));
+/** @param {{ visitors: number, bytes: number, warmUpMs: number, measureMs: number }} parameters */
+export async function datagramEcho(address, { visitors, bytes, warmUpMs, measureMs }, ready) {
+  const opening = Array.from({ length: visitors }, (_, index) => Asker.open(address, index, bytes));
+  const askers = await Promise.all(opening);
   await askFor(askers, warmUpMs);
   await ready();
   const result = await askFor(askers, measureMs);

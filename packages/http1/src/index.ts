@@ -41,6 +41,7 @@ export {
   requestHeadFor,
   responseHeadFor,
   type ServiceRequestOptions,
+  type ServiceTrace,
   type VisitorResponse,
 } from './rewrite.ts';
 export { trailersFromParts } from './trailers.ts';

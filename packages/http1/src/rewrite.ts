@@ -30,18 +30,36 @@ export interface ServiceRequestOptions {
    * passed on.
    */
   readonly replayOf?: string | undefined;
+  /** The edge's place in the trace of the request. Absent if the visitor's trace headers pass unchanged. */
+  readonly trace?: ServiceTrace | undefined;
+}
+
+export interface ServiceTrace {
+  /** Value of the traceparent header. */
+  readonly traceparent: string;
+  /** Lower-case names of the visitor's headers that are not passed on. */
+  readonly replaced: readonly string[];
 }
 
 /** Renders the request head for the service. Always HTTP/1.1, whatever version the visitor uses; one character per byte. */
 export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string =>
-  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head, options))}` +
+  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(withoutTrace(head, options), isKeptOf(head, options))}` +
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
   `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n` +
   `X-Forwarded-Port: ${forwardedPort(head, options)}\r\nX-Real-IP: ${printable(options.visitorAddress)}\r\n` +
-  `${secretLine(options)}${framingLine(head)}${connectionLines(head)}${replayLine(options)}\r\n`;
+  `${secretLine(options)}${traceLine(options)}${framingLine(head)}${connectionLines(head)}${replayLine(options)}\r\n`;
 
 const secretLine = ({ secret }: ServiceRequestOptions): string =>
   secret === undefined ? '' : `X-Tunnel-Secret: ${printable(secret)}\r\n`;
+
+const traceLine = ({ trace }: ServiceRequestOptions): string =>
+  trace === undefined ? '' : `traceparent: ${printable(trace.traceparent)}\r\n`;
+
+/** Returns the head without the visitor's headers that the edge replaces by its own place in the trace. */
+const withoutTrace = (head: RequestHead, { trace }: ServiceRequestOptions): ReadHead => {
+  if (trace === undefined || trace.replaced.length === 0) return head;
+  return { headers: head.headers, connectionNames: [...(head.connectionNames ?? []), ...trace.replaced] };
+};
 
 /** Renders X-Tunnel-Replay. Must be the last line of the head, because the client looks for it only there. */
 const replayLine = ({ replayOf }: ServiceRequestOptions): string =>
@@ -56,7 +74,7 @@ interface ServiceRequestFields {
 }
 
 export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptions): ServiceRequestFields => {
-  const fields = keptFields(head, isKeptOf(head, options));
+  const fields = keptFields(withoutTrace(head, options), isKeptOf(head, options));
   fields.push(
     new PartField('x-forwarded-for', forwardedFor(head, options), 'forwarded-for'),
     new PartField('x-forwarded-proto', options.proto, 'forwarded'),
@@ -66,6 +84,8 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
   );
   if (options.secret !== undefined)
     fields.push(new PartField('x-tunnel-secret', printable(options.secret), 'forwarded'));
+  if (options.trace !== undefined)
+    fields.push(new PartField('traceparent', printable(options.trace.traceparent), 'ordinary'));
   if (options.replayOf !== undefined)
     fields.push(new PartField('x-tunnel-replay', printable(options.replayOf), 'forwarded'));
   if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));

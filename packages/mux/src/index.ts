@@ -35,6 +35,7 @@ export { askForReceiveBuffer, lookupAtOnce } from './datagram/udp-sockets.ts';
 export { MUX_LIMITS } from './limits.ts';
 export { type Guarded, guard, type Listener, type ReportInternalError } from './loop/guard.ts';
 export type { MuxClock } from './loop/mux-clock.ts';
+export { DatagramSender, receiveDatagrams } from './native/dgram-handle.ts';
 export { HandleDuplex } from './native/handle-duplex.ts';
 export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './native/node-internals.ts';
 export {

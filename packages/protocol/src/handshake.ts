@@ -19,6 +19,8 @@ export const CAPABILITY = {
   TLS: 'tls',
   /** Capability for EdgeAnswered and EdgeAnsweredMore, which report requests answered by the edge itself. */
   EDGE_ANSWERS: 'edge-answers',
+  /** Capability for packets with several datagrams on the UDP path between client and edge. */
+  DATAGRAM_BATCH: 'datagram-batch',
 } as const;
 
 /**

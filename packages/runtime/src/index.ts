@@ -42,4 +42,6 @@ export { Lifecycle, onSignals, type SignalSource } from './process/lifecycle.ts'
 export { createServiceNotifier } from './process/notify.ts';
 export { releaseStartMemory } from './process/start-memory.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
+export { parseOtlpHeaders } from './traces/otlp-headers.rules.ts';
+export { createTracer, type Span, type StartedTrace, type Tracer } from './traces/tracer.ts';
 export { unlessAborted } from './unless-aborted.ts';

@@ -73,3 +73,10 @@ export const randomId = (prefix: string, characters = ID_CHARACTERS): string => 
   }
   return prefix.endsWith('_') ? prefix + id : `${prefix}_${id}`;
 };
+
+/** Returns random bytes as lower-case hex digits, two per byte. */
+export const randomHex = (bytes: number): string => {
+  let text = '';
+  for (let at = 0; at < bytes; at += 1) text += RANDOM_BYTES.next().toString(16).padStart(2, '0');
+  return text;
+};

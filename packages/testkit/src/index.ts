@@ -44,6 +44,12 @@ export {
   type TcpServer,
   type TcpServerOptions,
 } from './network/tcp-servers.ts';
+export {
+  type CollectedSpan,
+  type CollectorMode,
+  startTraceCollector,
+  type TraceCollector,
+} from './network/trace-collector.ts';
 export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './network/udp-relay.ts';
 export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './network/udp-services.ts';
 export { type NatKind, startUserSpaceNat, type UserSpaceNat } from './network/user-space-nat.ts';

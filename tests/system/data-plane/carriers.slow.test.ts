@@ -15,7 +15,8 @@ import type { Stack } from '../stack.fixture.ts';
 import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
 import { ask, readAll, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
-const CARRIERS = 4;
+/** Carriers of a session without visitors. With visitors, there can be more. */
+const CARRIERS = 2;
 
 interface Linked {
   readonly stack: Stack;
@@ -38,8 +39,8 @@ const startLinked = async (harness: Harness, localPort: number): Promise<Linked>
 const untilComplete = ({ stack, relay }: { stack: Stack; relay: Relay }): Promise<void> =>
   eventually(
     async () => {
-      expect(relay.openConnections).toBe(1 + CARRIERS);
-      expect(await stack.metric('tunnel_active_carriers')).toBe(CARRIERS);
+      expect(relay.openConnections).toBeGreaterThanOrEqual(1 + CARRIERS);
+      expect(await stack.metric('tunnel_active_carriers')).toBe(relay.openConnections - 1);
     },
     { timeoutMs: 15_000 },
   );
@@ -63,7 +64,7 @@ describe.concurrent('a session', () => {
     const echo = harness.use(await startEchoServer());
     const linked = await startLinked(harness, echo.port);
     const { relay, tunnel, ready } = linked;
-    // More streams than three carriers take at 64 each on a near path, so that every carrier gets some.
+    // More streams than a carrier takes on a near path (64), so that every carrier gets some.
     const visitors = await Promise.all(Array.from({ length: 200 }, () => visit(ready.assigned_port)));
     for (const visitor of visitors) expect(await ask(visitor, 'before')).toBe('before');
     connectionsTo(relay, '/_carrier')[0]?.reset();
@@ -113,7 +114,7 @@ describe.concurrent('a session', () => {
     const linked = await startLinked(harness, echo.port);
     const { relay, ready } = linked;
     for (let round = 0; round < 6; round += 1) {
-      relay.connections.at(round % 5)?.reset();
+      relay.connections.at(round % (1 + CARRIERS))?.reset();
       await eventually(
         async () => expect(await echoOf(ready.assigned_port, `${round}`).catch(String)).toBe(`${round}`),
         {

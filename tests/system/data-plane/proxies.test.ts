@@ -14,7 +14,7 @@ import { type Stack, TLS_CERT } from '../stack.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const BYTES = deterministicBytes(3_000_000, 15);
-const CONNECTIONS = 5;
+const CONNECTIONS = 3;
 const CREDENTIALS = 'ann:sesame';
 
 const shared = new Harness();

@@ -33,8 +33,8 @@ const startLinked = async (harness: Harness): Promise<Linked> => {
   const tunnel = await harness.tcp(stack, echo.port, { home, server: `127.0.0.1:${relay.port}` });
   const ready = await tunnel.ready();
   const sessionId = (await stack.tunnel(ready.tunnel_id))?.session_id;
-  // The client opens a control connection and four carriers.
-  await eventually(() => expect(relay.openConnections).toBe(5));
+  // The client opens a control connection and two carriers.
+  await eventually(() => expect(relay.openConnections).toBe(3));
   return { stack, relay, tunnel, home, localPort: echo.port, ready, sessionId };
 };
 

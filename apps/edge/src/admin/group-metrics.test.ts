@@ -35,6 +35,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     authFailures: () => 0,
     clientsHeldBack: () => 0,
     droppedLogLines: () => 0,
+    droppedSpans: () => 0,
     internalErrors: new Map(),
     journalQueue: () => undefined,
     reserved: { countOf: () => 0 },

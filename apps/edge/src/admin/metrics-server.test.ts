@@ -47,6 +47,7 @@ beforeEach(async () => {
     authFailures: () => 1,
     clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
+    droppedSpans: () => 0,
     internalErrors: new Map([['socket.data', 3]]),
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     reserved: { countOf: (kind: ReservedKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
@@ -164,6 +165,7 @@ it('every series is present in the first scrape', async () => {
     tunnel_journal_full_total: 2,
     tunnel_journal_queue_bytes: 70,
     tunnel_log_lines_dropped_total: 0,
+    tunnel_trace_spans_dropped_total: 0,
     'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),

@@ -89,6 +89,8 @@ export interface EdgeFigures {
   /** Returns how often the edge paused reading from a client that exceeded its frame limit. */
   readonly clientsHeldBack: () => number;
   readonly droppedLogLines: () => number;
+  /** Returns the number of spans that the collector of traces did not get. */
+  readonly droppedSpans: () => number;
   /** Admission of connections of every kind, counted from accept. */
   readonly admission: Pick<Admission, 'limits' | 'used' | 'refusals'>;
   /** Number of internal errors, by the place in the code that caught the error. An error closes a single connection. */
@@ -350,6 +352,14 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       metrics.counter('tunnel_log_lines_dropped_total', 'Log lines dropped because the log was not read fast enough'),
       {},
       droppedLogLines,
+    ),
+    follow(
+      metrics.counter(
+        'tunnel_trace_spans_dropped_total',
+        'Spans dropped because the queue was full or the collector did not accept them',
+      ),
+      {},
+      figures.droppedSpans,
     ),
     () => {
       for (const reason of refusedBy.flatMap((counts) => [...counts.keys()])) {

@@ -126,7 +126,7 @@ export class ControlServer {
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // Node has removed its error listener, and an error without a listener would end the process.
-    socket.on('error', () => {});
+    socket.on('error', ignoreError);
     const accepted = this.#options.gate.find(socket);
     // The connection gate has just closed the connection to make room for another.
     if (accepted === undefined) return void socket.destroy();
@@ -143,6 +143,9 @@ export class ControlServer {
     this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#options.onControl(ws, request, accepted));
   }
 }
+
+/** Not a closure of the upgrade, because the socket would then keep the request in memory for as long as the client is connected. */
+const ignoreError = (): void => {};
 
 const openServer = (tls: SecureContextOptions | null): Server => {
   const limits = {

@@ -49,7 +49,7 @@ interface Offer {
   end: PathEnd | null;
 }
 
-type RefusalReason = Exclude<PathRefusal, 'unopened'> | 'unknown-path';
+type RefusalReason = PathRefusal | 'unknown-path';
 
 export class DatagramPaths {
   /** Packets rejected at both UDP ports since the start, by reason. */
@@ -130,11 +130,10 @@ export class DatagramPaths {
 
   #onPacket(packet: Buffer, from: RemoteInfo, via: PacketSocket): void {
     const refusal = this.#receive(packet, from, via);
-    if (refusal === 'unopened') this.unopened += 1;
-    else if (refusal !== null) this.refused[refusal] += 1;
+    if (refusal !== null) this.refused[refusal] += 1;
   }
 
-  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | 'unopened' | null {
+  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | null {
     if (packet.length < SEALED_OVERHEAD_BYTES || readSealedKind(packet) === null) return 'malformed';
     const offer = this.#byId.get(keyOf(packet, 1));
     if (offer === undefined) return 'unknown-path';
@@ -154,7 +153,10 @@ export class DatagramPaths {
       clock,
       report,
       follows: true,
-      onDatagram: (flow, bytes, start, end) => mux.deliverDatagram(flow, bytes, start, end),
+      batches: mux.capabilities.includes(CAPABILITY.DATAGRAM_BATCH),
+      onDatagram: (flow, bytes, start, end) => {
+        if (!mux.deliverDatagram(flow, bytes, start, end)) this.unopened += 1;
+      },
     });
     mux.datagramPath = path;
     return path;

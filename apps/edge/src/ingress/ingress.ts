@@ -4,7 +4,7 @@
 import type { ServerConfig } from '@tunnel/config/server';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
-import type { Clock, Logger } from '@tunnel/runtime';
+import type { Clock, Logger, Tracer } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../backend/certificates/edge-certificates.ts';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { HeldBodies } from '../policy/held-bodies.ts';
@@ -60,6 +60,8 @@ export interface IngressOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
+  /** Traces of HTTP requests. Null without telemetry. */
+  readonly tracer: Tracer | null;
   /** Receives clients that connect through the HTTP ports, if enabled by `[server] control_on_public`. */
   readonly clients: ClientIngress;
   /** Called when a visitor's connection has closed or a request is answered. */

@@ -55,7 +55,7 @@ export const openMcp = async (): Promise<McpFixture> => {
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
     const admission = { refusals: { account: 0, network: 0, writes: 0, pipelined: 0 }, running: 0, waiting: 0 };
-    metrics = new PlatformMetrics({ db, clock, admission, ordering: null, version: '0.0.0' });
+    metrics = new PlatformMetrics({ db, clock, admission, ordering: null, version: '0.0.0', droppedSpans: () => 0 });
     const counts = metrics;
     const endpoint = new McpEndpoint({
       clock,

@@ -196,7 +196,7 @@ const verifiedText = (verified: Verified): string =>
 
 const stateText = ({ name, files, bytes, segments, wal_to, problems }: Verified): string =>
   problems.length === 0
-    ? `ok: ${name}, ${files} files, ${(bytes / 1e6).toFixed(0)} MB, ${segments} segments of the log, up to ${wal_to}`
+    ? `ok: ${name}, ${files} files, ${(bytes / 1e6).toFixed(0)} MB, ${segments} ${segments === 1 ? 'segment' : 'segments'} of the log, up to ${wal_to}`
     : `damaged: ${name}`;
 
 // ---- restore ----

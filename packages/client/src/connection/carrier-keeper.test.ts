@@ -2,6 +2,7 @@ import type { Carrier } from '@tunnel/mux';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CARRIER_SURPLUS_MS } from './carrier-count.rules.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 
 const carrier = { destroy: () => {} } as unknown as Carrier;
@@ -11,6 +12,8 @@ let dialled: string[];
 let asked: number;
 let failing: boolean;
 let adopted: number;
+let spare: number | null;
+let retired: number[];
 let keeper: CarrierKeeper;
 
 beforeEach(() => {
@@ -19,6 +22,8 @@ beforeEach(() => {
   asked = 0;
   failing = false;
   adopted = 0;
+  spare = null;
+  retired = [];
   keeper = new CarrierKeeper({
     count: 3,
     clock,
@@ -36,19 +41,57 @@ beforeEach(() => {
     requestTokens: (count) => {
       asked += count;
     },
+    spareCarrier: () => spare,
+    retireCarrier: (carrierId) => {
+      retired.push(carrierId);
+      // The session reports a retired carrier like a lost carrier.
+      keeper.onCarrierLost(carrierId);
+    },
   });
 });
 
 describe('CarrierKeeper', () => {
   it('dials with the tokens it gets and requests the missing tokens', async () => {
-    keeper.start(['a', 'b']);
+    keeper.start(['a']);
+    await clock.advance(0);
+    expect(dialled).toEqual(['a']);
+    expect(asked).toBe(1);
+    keeper.onTokens(['b', 'one too many']);
     await clock.advance(0);
     expect(dialled).toEqual(['a', 'b']);
-    expect(asked).toBe(1);
-    keeper.onTokens(['c', 'one too many']);
+    expect(adopted).toBe(2);
+  });
+
+  it('opens further carriers when streams need them, and closes spare carriers a minute later', async () => {
+    keeper.start(['a', 'b', 'c']);
     await clock.advance(0);
-    expect(dialled).toEqual(['a', 'b', 'c']);
-    expect(adopted).toBe(3);
+    expect([adopted, asked]).toEqual([2, 0]);
+    keeper.fit(2, clock.monotonic());
+    keeper.fit(2, clock.monotonic());
+    expect(asked).toBe(1);
+    keeper.onTokens(['d']);
+    await clock.advance(0);
+    expect([adopted, dialled]).toEqual([3, ['a', 'b', 'd']]);
+    await clock.advance(CARRIER_SURPLUS_MS);
+    keeper.fit(0, clock.monotonic());
+    expect(retired).toEqual([]);
+    spare = 1;
+    keeper.fit(0, clock.monotonic());
+    keeper.fit(0, clock.monotonic());
+    expect(retired).toEqual([1]);
+    await clock.advance(60_000);
+    expect(asked).toBe(1);
+  });
+
+  it('keeps no slot waiting for a carrier that is no longer needed', async () => {
+    keeper.start(['a', 'b']);
+    await clock.advance(0);
+    keeper.fit(5, clock.monotonic());
+    await clock.advance(CARRIER_SURPLUS_MS);
+    keeper.fit(0, clock.monotonic());
+    const before = asked;
+    await clock.advance(60_000);
+    expect([asked, clock.pendingTimers]).toEqual([before, 0]);
   });
 
   it('replaces a lost carrier with a fresh token after a pause', async () => {
@@ -60,7 +103,7 @@ describe('CarrierKeeper', () => {
     expect(asked).toBe(1);
     keeper.onTokens(['d']);
     await clock.advance(0);
-    expect(adopted).toBe(4);
+    expect(adopted).toBe(3);
   });
 
   it('requests tokens less often while every dial fails, but never stops', async () => {
@@ -85,7 +128,7 @@ describe('CarrierKeeper', () => {
   });
 
   it('requests tokens again when the edge does not respond', async () => {
-    keeper.start(['a', 'b']);
+    keeper.start(['a']);
     await clock.advance(11_000);
     expect(asked).toBeGreaterThanOrEqual(2);
   });

@@ -1,9 +1,10 @@
-// Keeps the number of carriers requested by the edge. A lost carrier is dialed again with a fresh token and a growing pause, while the
-// session keeps using the remaining carriers.
+// Keeps as many carriers open as the session's streams need, up to the number requested by the edge. A lost carrier is dialed again with a
+// fresh token and a growing pause, while the session keeps using the remaining carriers.
 import type { Carrier } from '@tunnel/mux';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { Backoff } from '../network/backoff.ts';
 import { reasonOf } from '../network/dial-faults.ts';
+import { CarrierCount } from './carrier-count.rules.ts';
 
 /** Maximum pause between carrier dials. Short, because the control connection shows that the edge is reachable. */
 const CARRIER_RETRY_MAX_MS = 5000;
@@ -19,17 +20,22 @@ export interface CarrierKeeperOptions {
   /** Gives the carrier to the session and returns the carrier's id, used later in onCarrierLost. */
   readonly adopt: (carrier: Carrier, token: string) => number;
   readonly requestTokens: (count: number) => void;
+  /** Returns the id of an open carrier without streams that the session can do without. Null if every carrier is in use. */
+  readonly spareCarrier: () => number | null;
+  /** Closes an open carrier after the edge has learned that no new streams are accepted on it. */
+  readonly retireCarrier: (carrierId: number) => void;
   /** Called after a carrier could not be opened. The keeper retries automatically. */
   readonly onDialFailed?: (error: unknown) => void;
 }
 
 type SlotState =
+  | { readonly kind: 'resting' }
   | { readonly kind: 'waiting'; readonly timer: Timer }
   | { readonly kind: 'asking'; readonly timer: Timer }
   | { readonly kind: 'dialing' }
   | { readonly kind: 'live'; readonly carrierId: number };
 
-/** A place for one of the session's `count` carriers, filled by successive connections. */
+/** A place for one of the session's `count` carriers, filled by successive connections while the session needs the carrier. */
 interface CarrierSlot {
   state: SlotState;
   readonly pace: Backoff;
@@ -37,25 +43,54 @@ interface CarrierSlot {
 
 export class CarrierKeeper {
   readonly #options: CarrierKeeperOptions;
+  readonly #count: CarrierCount;
   readonly #slots: CarrierSlot[] = [];
   readonly #stopped = new AbortController();
 
   constructor(options: CarrierKeeperOptions) {
     this.#options = options;
+    this.#count = new CarrierCount(options.count, options.clock.monotonic());
   }
 
-  /** Opens the session's carriers with the tokens from AuthOk. Carriers without a token request one. */
+  /** Opens the session's first carriers with the tokens from AuthOk. Carriers without a token request one. */
   start(tokens: readonly string[]): void {
     for (let index = 0; index < this.#options.count; index += 1) {
       const slot: CarrierSlot = {
-        state: { kind: 'dialing' },
+        state: { kind: 'resting' },
         pace: new Backoff(this.#options.clock, this.#options.random, CARRIER_RETRY_MAX_MS),
       };
       this.#slots.push(slot);
+      if (index >= this.#count.wanted) continue;
       const token = tokens[index];
       if (token === undefined) this.#ask(slot);
       else void this.#dial(slot, token);
     }
+  }
+
+  /** Opens or closes carriers, so that their number fits the session's open streams. Call after a stream was opened, and regularly. */
+  fit(streams: number, nowMs: number): void {
+    if (this.#stopped.signal.aborted) return;
+    const wanted = this.#count.update(streams, nowMs);
+    let surplus = -wanted;
+    for (const { state } of this.#slots) if (state.kind !== 'resting') surplus += 1;
+    for (const slot of this.#slots) {
+      if (surplus === 0) return;
+      if (surplus < 0 && slot.state.kind === 'resting') {
+        this.#ask(slot);
+        surplus += 1;
+      } else if (surplus > 0 && this.#rest(slot)) surplus -= 1;
+    }
+  }
+
+  /** Gives up a slot that has no carrier yet, or whose carrier can be spared. Returns false if the slot's carrier is needed. */
+  #rest(slot: CarrierSlot): boolean {
+    const { state } = slot;
+    if (state.kind === 'resting' || state.kind === 'dialing') return false;
+    if (state.kind === 'live' && state.carrierId !== this.#options.spareCarrier()) return false;
+    cancelTimer(slot);
+    slot.state = { kind: 'resting' };
+    if (state.kind === 'live') this.#options.retireCarrier(state.carrierId);
+    return true;
   }
 
   onTokens(tokens: readonly string[]): void {

@@ -13,7 +13,7 @@ import {
   UdpPath,
 } from '@tunnel/mux';
 import type { EdgeUdp } from '@tunnel/peer';
-import type { MessageOf, SealedPath } from '@tunnel/protocol';
+import { CAPABILITY, type MessageOf, type SealedPath } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 
 /** Interval at which a client with udp tunnels or peers checks for changed local addresses. */
@@ -82,9 +82,10 @@ export class DatagramPath {
     const path: UdpPath = new UdpPath({
       keys: keysOf(sealed),
       follows: false,
+      batches: mux.capabilities.includes(CAPABILITY.DATAGRAM_BATCH),
       clock,
       report,
-      onDatagram: (flow, bytes, start, end) => mux.deliverDatagram(flow, bytes, start, end),
+      onDatagram: (flow, bytes, start, end) => void mux.deliverDatagram(flow, bytes, start, end),
       onChange: () => path === this.#path && onWay(path.way),
       // A NAT that lost the mapping of a port keeps losing it, so a retry uses a new socket.
       onRetry: () => void this.#openSocket(path),

@@ -34,6 +34,8 @@ import type { ControlLink } from './control-link.ts';
 import { DatagramPath } from './datagram-path.ts';
 import type { Endpoint } from './dial-socket.ts';
 
+const NOT_NEEDED: StreamReason = { code: 'cancelled', text: 'not needed' };
+
 /** Timeout for the first carrier. A session without a carrier by then is closed and dialed again. */
 const FIRST_CARRIER_TIMEOUT_MS = 15_000;
 
@@ -110,7 +112,10 @@ export class Session {
       clock,
       capabilities: this.capabilities,
       handlers: {
-        onStream: (stream, head) => options.handlers.onStream(stream, head),
+        onStream: (stream, head) => {
+          this.#fitCarriers();
+          options.handlers.onStream(stream, head);
+        },
         onDatagramStream: (stream, head) => options.handlers.onDatagramStream(stream, head),
         onCarrierLost: (info) => this.#onCarrierLost(info),
         report: options.report,
@@ -228,6 +233,11 @@ export class Session {
     this.#isMeasured = true;
     this.link.tick(now);
     this.#mux.tick(now);
+    this.#fitCarriers();
+  }
+
+  #fitCarriers(): void {
+    this.#keeper.fit(this.#mux.byteStreams, this.#options.clock.monotonic());
   }
 
   close(reason: StreamReason): void {
@@ -252,6 +262,8 @@ export class Session {
         return carrierId;
       },
       requestTokens: (wanted) => link.send({ type: 'RequestCarriers', count: wanted }),
+      spareCarrier: () => this.#mux.spareCarrier,
+      retireCarrier: (carrierId) => this.#mux.retireCarrier(carrierId, NOT_NEEDED),
       onDialFailed: (error) => {
         this.#lastDialError = error;
       },

@@ -5,10 +5,12 @@ import {
   askForReceiveBuffer,
   BROKEN,
   type DatagramReader,
+  DatagramSender,
   type DatagramStream,
   lookupAtOnce,
   type ReportInternalError,
   type Running,
+  receiveDatagrams,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import type { ListNode } from '@tunnel/rules/collections';
@@ -61,9 +63,7 @@ export class LocalFlow implements DatagramReader {
   readonly #order: FlowOrder;
   readonly #handlers: FlowHandlers;
   readonly #socket: Socket;
-  readonly #onSent = (error: Error | null): void => {
-    if (error !== null) this.#onNotSent(error);
-  };
+  readonly #sender: DatagramSender;
 
   constructor(order: FlowOrder, handlers: FlowHandlers, now: number) {
     this.#order = order;
@@ -71,7 +71,8 @@ export class LocalFlow implements DatagramReader {
     this.#header = order.header;
     this.#lastActiveAt = now;
     this.#socket = createSocket({ type: order.address.family === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
-    this.#socket.on('message', (bytes) => this.#onMessage(bytes));
+    this.#sender = new DatagramSender(this.#socket, (error) => this.#onNotSent(error));
+    receiveDatagrams(this.#socket, this, 'flow', (bytes) => this.#onMessage(bytes));
     this.#socket.on('error', (error) => this.#onError(error));
   }
 
@@ -114,9 +115,9 @@ export class LocalFlow implements DatagramReader {
       this.#header = null;
     }
     bytes.copy(copy, headerBytes, start, end);
-    this.#socket.send(copy, 0, length, this.#onSent);
+    const isFree = this.#sender.send(copy.subarray(0, length));
     this.bytesAToB += end - start;
-    if (this.#socket.getSendQueueCount() === 0) return;
+    if (isFree) return;
     if (!this.#hasBacklog) this.#order.memory.leave();
     this.#hasBacklog = true;
   }
@@ -141,21 +142,21 @@ export class LocalFlow implements DatagramReader {
 
   #onMessage(bytes: Buffer): void {
     if (this.#state !== 'open') return;
-    try {
-      this.#isActive = true;
-      this.#isAnswered = true;
-      const outcome = this.#order.stream.send(bytes, 0, bytes.length);
-      if (outcome === 'sent') this.bytesBToA += bytes.length;
-      else this.#handlers.onDropped('out', outcome, 1);
-    } catch (error) {
-      this.abandon(error, 'flow.message');
-    }
+    this.#isActive = true;
+    this.#isAnswered = true;
+    const outcome = this.#order.stream.send(bytes, 0, bytes.length);
+    if (outcome === 'sent') this.bytesBToA += bytes.length;
+    else this.#handlers.onDropped('out', outcome, 1);
   }
 
   /** Counts a datagram rejected by the system: too long for one packet, or replaced by the error of an earlier datagram. */
   #onNotSent(error: Error): void {
     if (this.#state !== 'open') return;
-    this.#handlers.onDropped('in', codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local', 1);
+    try {
+      this.#handlers.onDropped('in', codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local', 1);
+    } catch (thrown) {
+      return this.abandon(thrown, 'flow.not-sent');
+    }
     this.#onError(error);
   }
 

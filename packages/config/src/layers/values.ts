@@ -55,6 +55,17 @@ export const plainUrl = () => {
   return z.string({ error }).refine((value) => isHttpUrl(value) && PLAIN_URL.test(value), { error });
 };
 
+/**
+ * URL of a service to which a path is appended, so it has no query. A user name is not accepted either, because a URL is not secret. An
+ * empty string means no URL.
+ */
+export const baseUrlOrNone = () => {
+  const error = 'an http or https URL without a user name or a query, or an empty string';
+  return z.string({ error }).refine((value) => value === '' || (isHttpUrl(value) && isBase(new URL(value))), { error });
+};
+
+const isBase = ({ href, origin, pathname }: URL): boolean => href === `${origin}${pathname}`;
+
 const PLAIN_URL = /^https?:\/\/[\p{L}\p{N}._:[\]-]+(?:\/[\p{L}\p{N}._~%+/-]*)?$/iu;
 
 const isServiceUrl = ({ protocol, hostname, href, origin }: URL): boolean =>
@@ -74,8 +85,9 @@ const isAddressOrNetwork = (value: string): boolean => {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 };
 
-/** Schema of a secret string, which becomes a `Secret` in the loaded config. */
-export const secretText = () => conceal(z.string({ error: 'a string' })).transform((value) => new Secret(value));
+/** Schema of a secret string, which becomes a `Secret` in the loaded config. `expected` describes the values that `isValid` accepts. */
+export const secretText = (expected = 'a string', isValid: (value: string) => boolean = () => true) =>
+  conceal(z.string({ error: expected }).refine(isValid, { error: expected })).transform((value) => new Secret(value));
 
 /** A URL that may contain a password, so it becomes a `Secret`. An empty string means no URL. */
 export const secretUrl = (begins: RegExp, example: string, isValid: (value: string) => boolean = () => true) =>

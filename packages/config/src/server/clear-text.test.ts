@@ -13,6 +13,35 @@ const refusalOf = (server: object, tls: object = {}): string => {
   }
 };
 
+describe('telemetry.otlp_headers', () => {
+  const given = (otlp_endpoint: string, otlp_headers: string, server: object = {}): string => {
+    try {
+      loadServerConfig({ env: {}, overrides: { server, telemetry: { otlp_endpoint, otlp_headers } } });
+      return 'ok';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  it.each([
+    ['http://127.0.0.1:4318', 'api-key=1'],
+    ['http://localhost:4318', 'api-key=1'],
+    ['https://collector.example', 'api-key=1'],
+    ['http://collector:4318', ''],
+    ['', 'api-key=1'],
+  ])('are accepted for the endpoint "%s" with the headers "%s"', (url, headers) => {
+    expect(given(url, headers)).toBe('ok');
+  });
+
+  it('are not sent unencrypted over a network, unless the operator trusts the network', () => {
+    const refusal = given('http://collector:4318', 'api-key=1');
+    expect(refusal).toContain('`telemetry.otlp_endpoint` must be an https URL');
+    expect(refusal).toContain('got "http://collector:4318"');
+    expect(refusal).not.toContain('api-key');
+    expect(given('http://collector:4318', 'api-key=1', { allow_insecure_link: true })).toBe('ok');
+  });
+});
+
 describe.each(['platform_url', 'api_url'])('%s', (key) => {
   const given = (url: string, more: object = {}): string =>
     refusalOf({ [key]: url, platform_credential_file: '/etc/tunnel/credential', ...more });

@@ -5,6 +5,7 @@ import type { Finding } from '../layers/problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 type LinkConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
+type CheckedConfig = LinkConfig & Pick<ServerConfig, 'telemetry'>;
 
 const LOOPBACK_ADDRESS = '127.0.0.1';
 const ALLOWED_BY = '`server.allow_insecure_link = true` allows http on a trusted network';
@@ -27,7 +28,7 @@ export const restListenerOf = ({ server, tls, acme }: LinkConfig): RestListener 
   return { host: LOOPBACK_ADDRESS, tls: false, isWithdrawn: true };
 };
 
-export const clearTextFindings = (config: LinkConfig): Finding[] => {
+export const clearTextFindings = (config: CheckedConfig): Finding[] => {
   const { server } = config;
   const rest = restListenerOf(config);
   if (rest.tls && server.api_url !== '' && !isHttps(server.api_url)) {
@@ -35,15 +36,23 @@ export const clearTextFindings = (config: LinkConfig): Finding[] => {
     return [{ path: ['server', 'api_url'], expected, got: JSON.stringify(server.api_url) }];
   }
   if (server.allow_insecure_link) return [];
-  const urls = (['platform_url', 'api_url'] as const).flatMap((key): Finding[] => {
-    const url = server[key];
-    if (url === '' || isHttps(url) || isLoopbackHost(new URL(url).hostname)) return [];
-    const expected = `an https URL (http only for this machine, because a credential is sent; ${ALLOWED_BY})`;
-    return [{ path: ['server', key], expected, got: JSON.stringify(url) }];
-  });
+  const urls = [
+    ...(['platform_url', 'api_url'] as const).flatMap((key) => urlFindings(['server', key], server[key])),
+    ...collectorFindings(config),
+  ];
   if (rest.tls || isLoopbackHost(rest.host)) return urls;
   const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\` or \`[acme]\`, because API keys are sent (${ALLOWED_BY})`;
   return [...urls, { path: ['server', 'api_host'], expected, got: JSON.stringify(server.api_host) }];
 };
+
+const urlFindings = (path: readonly string[], url: string): Finding[] => {
+  if (url === '' || isHttps(url) || isLoopbackHost(new URL(url).hostname)) return [];
+  const expected = `an https URL (http only for this machine, because a credential is sent; ${ALLOWED_BY})`;
+  return [{ path: [...path], expected, got: JSON.stringify(url) }];
+};
+
+/** Traces may pass a network unencrypted, but not the headers to the collector, which are usually a key. */
+const collectorFindings = ({ telemetry }: CheckedConfig): Finding[] =>
+  telemetry.otlp_headers.reveal() === '' ? [] : urlFindings(['telemetry', 'otlp_endpoint'], telemetry.otlp_endpoint);
 
 const isHttps = (url: string): boolean => /^https:/i.test(url);

@@ -184,3 +184,48 @@ describe('an invalid source', () => {
     );
   });
 });
+
+describe('[telemetry]', () => {
+  const telemetry = (given: object): string => refusal({ overrides: { telemetry: given } });
+
+  test.each([
+    ['', ''],
+    ['http://collector:4318', ''],
+    ['https://collector.example/tenant/', 'api-key=1,x-team=edge'],
+  ])('accepts the endpoint "%s" with the headers "%s"', (otlp_endpoint, otlp_headers) => {
+    expect(telemetry({ otlp_endpoint, otlp_headers })).toBe('not refused');
+  });
+
+  test.each([
+    'collector:4318',
+    'grpc://collector:4317',
+    'http://',
+    'http://user:password@collector:4318',
+    'http://collector:4318/?key=1',
+    'http://collector:4318/#part',
+  ])('rejects the endpoint %s with the expected form', (otlp_endpoint) => {
+    expect(telemetry({ otlp_endpoint })).toContain(
+      '`telemetry.otlp_endpoint` must be an http or https URL without a user name or a query, or an empty string',
+    );
+  });
+
+  test.each([-0.1, 1.1, '0.5', Number.NaN])('rejects the ratio %s', (sample_ratio) => {
+    expect(telemetry({ sample_ratio })).toContain('`telemetry.sample_ratio` must be a number from 0 to 1');
+  });
+
+  test('rejects a malformed header list without showing it', () => {
+    const message = telemetry({ otlp_headers: 'very-secret' });
+    expect(message).toContain('`telemetry.otlp_headers` must be a list such as "name=value,name=value"');
+    expect(message).not.toContain('very-secret');
+  });
+
+  test('reads the headers from a file named by a variable, and never shows them', async () => {
+    const folder = await temporaryDirectory();
+    onTestFinished(() => folder.close());
+    const file = join(folder.path, 'headers');
+    writeFileSync(file, 'api-key=very-secret\n');
+    const config = loadServerConfig({ env: { TUNNEL_TELEMETRY__OTLP_HEADERS_FILE: file } });
+    expect(config.telemetry.otlp_headers.reveal()).toBe('api-key=very-secret');
+    expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toContain('very-secret');
+  });
+});

@@ -2,10 +2,12 @@
 
 import { isIP } from 'node:net';
 import { LABEL } from '@tunnel/rules/names';
+import { parseOtlpHeaders } from '@tunnel/runtime';
 import { filledText, flag, listenPort, oneOf, seconds, table, url, wholeNumber } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
 import {
   addressList,
+  baseUrlOrNone,
   type DeepReadonly,
   hasIntendedHost,
   plainUrl,
@@ -283,6 +285,23 @@ const backupSchema = section({
   keys: flag().default(true),
 });
 
+// [telemetry]: traces of requests, sent to a collector.
+
+const HEADER_LIST =
+  'a list such as "name=value,name=value", with header names, values of visible characters, and %2C for a comma';
+
+const telemetrySchema = section({
+  /** URL of an OpenTelemetry collector; traces go to its path /v1/traces. Empty: no traces. */
+  otlp_endpoint: baseUrlOrNone().default(''),
+  /** Headers of the requests to the collector, with its key for example. */
+  otlp_headers: secretText(HEADER_LIST, (list) => parseOtlpHeaders(list) !== null).prefault(''),
+  /** Share of requests that leave a trace. */
+  sample_ratio: share(0).default(0.01),
+  /** Whether the flag of a visitor's traceparent header decides instead of the ratio. */
+  trust_traceparent: flag().default(false),
+  service_name: printableName().default('tunnel'),
+});
+
 // [platform] and its tables: API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
@@ -415,6 +434,7 @@ export const serverFileSchema = table({
     direct_url: databaseUrl(),
   }),
   backup: backupSchema,
+  telemetry: telemetrySchema,
   platform: platformSchema,
   server: serverSchema,
   region: regionSchema,

@@ -5,6 +5,7 @@ import type * as net from 'node:net';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import type { Guarded } from '../loop/guard.ts';
 import { type TickFlushListener, tickFlush } from '../loop/tick-flush.ts';
+import { type DirectWrites, directWrites } from '../native/direct-writes.ts';
 
 /** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
@@ -45,6 +46,8 @@ export interface WriterEvents extends Guarded {
 
 export class CarrierWriter implements TickFlushListener {
   readonly #socket: net.Socket;
+  /** Null if Node's internals are not available, and all writes pass through Node's stream layer. */
+  readonly #direct: DirectWrites | null;
   readonly #events: WriterEvents;
   #batches: Batch[] = [];
   #gatheredBytes = 0;
@@ -59,10 +62,16 @@ export class CarrierWriter implements TickFlushListener {
   constructor(socket: net.Socket, events: WriterEvents) {
     this.#socket = socket;
     this.#events = events;
+    this.#direct = directWrites(socket, () => this.#onWritten());
   }
 
   get queuedBytes(): number {
-    return this.#gatheredBytes + this.#socket.writableLength;
+    return this.#gatheredBytes + this.#pendingBytes;
+  }
+
+  /** Bytes passed to the socket that neither the kernel nor TLS has accepted. */
+  get #pendingBytes(): number {
+    return this.#socket.writableLength + (this.#direct?.pendingBytes ?? 0);
   }
 
   /** Returns true if a DATA frame of this size has to wait. onReady is then called later. Frames without data never wait. */
@@ -119,7 +128,7 @@ export class CarrierWriter implements TickFlushListener {
       this.#writing = batch;
       this.#write(batch.block.subarray(0, batch.fill));
     }
-    if (this.#ending && this.#batches.length === 0) this.#socket.end();
+    if (this.#ending && !this.#busy && this.#batches.length === 0) this.#socket.end();
   }
 
   /** Closes the socket after all collected frames were sent, including frames behind a pending write. No frame can be sent afterwards. */
@@ -140,9 +149,21 @@ export class CarrierWriter implements TickFlushListener {
     if (this.#closed) return;
     this.bytesSent += bytes.length;
     this.#busy = true;
-    this.#socket.write(bytes, this.#onWritten);
-    // A plain socket is free at once if the kernel accepted all bytes. The write callback then has no effect.
-    if (this.#socket.writableLength === 0) this.#settle();
+    // A plain socket is free at once if the kernel accepted all bytes.
+    if (this.#pass(bytes)) this.#settle();
+  }
+
+  /** Passes bytes to the socket. Returns true if the kernel accepted all bytes; otherwise #onWritten is called later. */
+  #pass(bytes: Buffer): boolean {
+    // The response to the upgrade may still be pending in Node's stream layer, and a handle takes only one write at a time.
+    if (this.#direct === null || this.#socket.writableLength > 0) {
+      this.#socket.write(bytes, this.#onWritten);
+      return this.#socket.writableLength === 0;
+    }
+    const isFree = this.#direct.write(bytes);
+    // Node's stream layer always calls back. A direct write does so only if it was pending, and only waiting streams need the call.
+    if (isFree && this.#someoneWaits) process.nextTick(this.#onWritten);
+    return isFree;
   }
 
   #settle(): void {
@@ -152,7 +173,7 @@ export class CarrierWriter implements TickFlushListener {
   }
 
   readonly #onWritten = (): void => {
-    if (this.#closed || this.#socket.writableLength > 0) return;
+    if (this.#closed || this.#pendingBytes > 0) return;
     try {
       this.#writeOn();
     } catch (error) {

@@ -1,7 +1,8 @@
 // UDP socket for sealed packets. Seals into preallocated memory, limits the send queue, and ignores socket errors.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { MUX_LIMITS } from '../limits.ts';
-import { type Guarded, guard, type ReportInternalError } from '../loop/guard.ts';
+import type { Guarded, ReportInternalError } from '../loop/guard.ts';
+import { DatagramSender, receiveDatagrams } from '../native/dgram-handle.ts';
 import {
   FLOW_ID_BYTES,
   SEALED_KIND,
@@ -14,13 +15,12 @@ import { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
 /** Maximum bytes queued in a UDP socket. Further datagrams are dropped, because Node.js has no back-pressure for UDP. */
 const DATAGRAM_PATH_SEND_QUEUE_BYTES = 256 * 1024;
 /** Maximum number of packets queued in a UDP socket, with their memory in use. The counterpart of the byte limit for small packets. */
-export const DATAGRAM_PATH_SEND_QUEUE_PACKETS = 256;
+const DATAGRAM_PATH_SEND_QUEUE_PACKETS = 256;
 /** Receive buffer requested from the system. The system may grant less; docs/run.md names the setting. */
 const DATAGRAM_PATH_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
-const SLOT_BYTES = SEALED_OVERHEAD_BYTES + BODY_MAX_BYTES;
-const SLOTS = DATAGRAM_PATH_SEND_QUEUE_PACKETS;
+const PACKET_MAX_BYTES = SEALED_OVERHEAD_BYTES + BODY_MAX_BYTES;
 
 export interface PacketSocketOptions {
   readonly family: 4 | 6;
@@ -40,11 +40,9 @@ export class PacketSocket implements Guarded {
   readonly #report: ReportInternalError;
   /** Flow id and payload of a datagram in one buffer, so that a single cipher call encrypts both. */
   readonly #body = Buffer.allocUnsafe(BODY_MAX_BYTES);
-  /**
-   * Ring of packet slots. A packet that the system did not accept at once is still in the socket's queue, which is shorter than the ring.
-   */
-  #slots: Buffer | null = null;
-  #nextSlot = 0;
+  readonly #sender: DatagramSender;
+  /** Memory of the next packet. Usually the kernel takes a packet at once. A queued packet keeps its memory, and the next gets another. */
+  #packet: Buffer | null = null;
   #isOpen = true;
 
   constructor({ family, onPacket, report }: PacketSocketOptions) {
@@ -53,7 +51,8 @@ export class PacketSocket implements Guarded {
     this.#socket = createSocket({ type: family === 4 ? 'udp4' : 'udp6', lookup: lookupAtOnce });
     // ICMP errors on the UDP socket are ignored: only missing answers decide whether a path has failed.
     this.#socket.on('error', () => {});
-    guard.listen(this.#socket, 'message', this, 'udp-path', onPacket);
+    receiveDatagrams(this.#socket, this, 'udp-path', onPacket);
+    this.#sender = new DatagramSender(this.#socket);
   }
 
   /** Binds the socket; port 0 chooses a free port. Rejects with Node's error, for example EADDRINUSE. */
@@ -76,8 +75,10 @@ export class PacketSocket implements Guarded {
   /** True if another packet can be queued. Otherwise the packet is dropped, because a late packet is worth less. */
   get hasRoom(): boolean {
     if (!this.#isOpen) return false;
+    if (!this.#sender.isBehind) return true;
     const socket = this.#socket;
-    return socket.getSendQueueSize() <= DATAGRAM_PATH_SEND_QUEUE_BYTES && socket.getSendQueueCount() < SLOTS - 1;
+    const isLong = socket.getSendQueueSize() > DATAGRAM_PATH_SEND_QUEUE_BYTES;
+    return !isLong && socket.getSendQueueCount() < DATAGRAM_PATH_SEND_QUEUE_PACKETS;
   }
 
   /** Returns false if the datagram was dropped. Without a target, sends to the connected address. */
@@ -90,14 +91,17 @@ export class PacketSocket implements Guarded {
 
   /** Seals and sends a packet on a path. Returns false if the packet was dropped. */
   send(key: SealingKey, kind: SealedKind, body: Buffer, to?: PacketTarget): boolean {
-    if (!this.hasRoom || body.length > BODY_MAX_BYTES) return false;
-    this.#slots ??= Buffer.allocUnsafeSlow(SLOTS * SLOT_BYTES);
-    const start = this.#nextSlot * SLOT_BYTES;
-    const end = key.seal(kind, body, this.#slots, start);
+    return this.hasRoom && this.sendAdmitted(key, kind, body, to);
+  }
+
+  /** Sends a packet whose datagrams were accepted while the queue had room. Returns false if the packet was dropped. */
+  sendAdmitted(key: SealingKey, kind: SealedKind, body: Buffer, to?: PacketTarget): boolean {
+    if (!this.#isOpen || body.length > BODY_MAX_BYTES) return false;
+    this.#packet ??= Buffer.allocUnsafeSlow(PACKET_MAX_BYTES);
+    const end = key.seal(kind, body, this.#packet, 0);
     if (end < 0) return false;
-    this.#nextSlot = (this.#nextSlot + 1) % SLOTS;
-    if (to === undefined) this.#socket.send(this.#slots, start, end - start);
-    else this.#socket.send(this.#slots, start, end - start, to.port, to.address);
+    const isFree = this.#sender.send(this.#packet.subarray(0, end), to?.port, to?.address);
+    if (!isFree) this.#packet = null;
     return true;
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readBatch } from './datagram-batch.ts';
 import {
   FLOW_ID_BYTES,
   OpeningKey,
@@ -28,6 +29,10 @@ interface Vector {
   readonly token?: string;
   readonly address?: string;
   readonly port?: number;
+}
+
+interface BatchVector extends Vector {
+  readonly datagrams: { flow: number; payload: string }[] | null;
 }
 
 const read = <T>(file: string): T[] =>
@@ -75,12 +80,27 @@ describe('sealed golden vectors', () => {
     }
   });
 
-  it('sealing yields the same bytes for the same counters', () => {
-    const inOrder = read<Vector>('sealed.json').filter(({ counter }) => counter < 2 ** 32);
-    const key = new SealingKey(PATH_ID, KEY);
-    const packets = inOrder.map(({ kind, body }) => sealed(key, SEALED_KIND[kind], hex(body)).toString('hex'));
-    expect(packets).toEqual(inOrder.map(({ packet }) => packet));
+  it.each(read<BatchVector>('sealed-capabilities.json'))('DATAGRAMS: $name', ({ packet, body, counter, datagrams }) => {
+    const opening = new OpeningKey(PATH_ID, KEY, true);
+    const opened = opening.open(hex(packet)) as Buffer;
+    expect([opened.toString('hex'), opening.highest]).toEqual([body, counter]);
+    const found: { flow: number; payload: string }[] = [];
+    const isWhole = readBatch(opened, (flow, bytes, start, end) =>
+      found.push({ flow, payload: bytes.toString('hex', start, end) }),
+    );
+    expect(isWhole ? found : null).toEqual(datagrams);
+    expect(new OpeningKey(PATH_ID, KEY).open(hex(packet))).toBe('malformed');
   });
+
+  it.each(['sealed.json', 'sealed-capabilities.json'])(
+    'sealing yields the same bytes for the same counters: %s',
+    (file) => {
+      const inOrder = read<Vector>(file).filter(({ counter }) => counter < 2 ** 32);
+      const key = new SealingKey(PATH_ID, KEY);
+      const packets = inOrder.map(({ kind, body }) => sealed(key, SEALED_KIND[kind], hex(body)).toString('hex'));
+      expect(packets).toEqual(inOrder.map(({ packet }) => packet));
+    },
+  );
 
   it.each(read<Vector & { refused: string }>('sealed-invalid.json'))(
     'refused: $name',

@@ -6,8 +6,11 @@ import { MUX_LIMITS } from '../limits.ts';
 /** Maximum reordering of packets on a UDP path. Older packets are dropped as replays. */
 export const REPLAY_WINDOW_PACKETS = 1024;
 
-/** Kinds of packets. 0xFF is not used, because packets of udx, which shares a peer's socket, begin with 0xFF. */
-export const SEALED_KIND = { DATAGRAM: 1, PING: 2, PONG: 3, PROBE: 4, PROBE_ACK: 5 } as const;
+/**
+ * Kinds of packets. DATAGRAMS requires a capability. 0xFF is not used, because packets of udx, which shares a peer's socket, begin with
+ * 0xFF.
+ */
+export const SEALED_KIND = { DATAGRAM: 1, PING: 2, PONG: 3, PROBE: 4, PROBE_ACK: 5, DATAGRAMS: 6 } as const;
 export type SealedKind = (typeof SEALED_KIND)[keyof typeof SEALED_KIND];
 
 export const PATH_ID_BYTES = 8;
@@ -75,10 +78,13 @@ export type SealedRefusal = 'malformed' | 'replayed' | 'forged';
 export class OpeningKey {
   readonly #key: KeyObject;
   readonly #pathId: Buffer;
+  readonly #lastKind: SealedKind;
   readonly #window = new ReplayWindow();
 
-  constructor(pathId: Buffer, key: Buffer) {
+  /** `takesBatches`: whether both ends agreed on packets with several datagrams. Otherwise their kind is unknown. */
+  constructor(pathId: Buffer, key: Buffer, takesBatches = false) {
     checkSizes(pathId, key);
+    this.#lastKind = takesBatches ? SEALED_KIND.DATAGRAMS : SEALED_KIND.PROBE_ACK;
     this.#pathId = Buffer.from(pathId);
     this.#key = createSecretKey(key);
   }
@@ -90,7 +96,8 @@ export class OpeningKey {
 
   /** Opens a packet and returns its body; kindOf(packet) returns its kind. A packet can be opened only once. */
   open(packet: Buffer): Buffer | SealedRefusal {
-    if (packet.length < SEALED_OVERHEAD_BYTES || readKind(packet) === null) return 'malformed';
+    if (packet.length < SEALED_OVERHEAD_BYTES || (readKind(packet) ?? LAST_KIND + 1) > this.#lastKind)
+      return 'malformed';
     if (packet.compare(this.#pathId, 0, PATH_ID_BYTES, 1, COUNTER_AT) !== 0) return 'forged';
     const counter = packet.readUInt32BE(COUNTER_AT) * TWO_32 + packet.readUInt32BE(COUNTER_AT + 4);
     // The replay check comes before decryption, so that replayed packets cost little.

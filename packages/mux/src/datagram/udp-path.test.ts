@@ -33,11 +33,9 @@ const makeEnd = (keys: PathKeys, given: Partial<UdpPathOptions>): End => {
     keys,
     clock,
     follows: false,
+    batches: true,
     report: rethrow,
-    onDatagram: (flow, bytes, start, end) => {
-      datagrams.push(`${flow}: ${bytes.toString('latin1', start, end)}`);
-      return flow !== 404;
-    },
+    onDatagram: (flow, bytes, start, end) => void datagrams.push(`${flow}: ${bytes.toString('latin1', start, end)}`),
     onChange: () => ways.push(`${path.way.path} ${path.way.reason}`.trim()),
     ...given,
   });
@@ -102,10 +100,45 @@ describe('datagrams over a UDP path', () => {
     await eventually(() => expect(client.datagrams).toEqual(['8: he']));
   });
 
-  it('of an unknown flow are dropped', async () => {
+  it('share a packet if they are sent in the same turn, and have packets of their own otherwise', async () => {
     await bothUp();
-    client.path.send(404, hello, 0, 9);
-    await eventually(() => expect(edge.refused).toEqual(['unopened']));
+    const before = relay.sent.length;
+    for (const flow of [7, 9, 7]) client.path.send(flow, hello, 2, 7);
+    await eventually(() => expect(edge.datagrams).toEqual(['7: hello', '9: hello', '7: hello']));
+    client.path.send(7, hello, 2, 4);
+    await eventually(() => expect(edge.datagrams.at(-1)).toBe('7: he'));
+    expect(relay.sent.slice(before).map(([kind]) => kind)).toEqual([SEALED_KIND.DATAGRAMS, SEALED_KIND.DATAGRAM]);
+  });
+
+  it('have packets of their own if the ends did not agree on batches', async () => {
+    const [alone, other] = [client, edge].map((end, i) => {
+      const [sealing, opening] = i === 0 ? [toEdge, toClient] : [toClient, toEdge];
+      end.path.stop();
+      return makeEnd({ id, sealing, opening }, { follows: i === 1, batches: false });
+    }) as [End, End];
+    alone.path.route = { socket: client.socket };
+    const before = relay.sent.length;
+    for (const flow of [7, 9]) expect(alone.path.send(flow, hello, 2, 7)).toBe(true);
+    await eventually(() => expect(relay.sent.length).toBe(before + 2));
+    const packets = relay.sent.slice(before);
+    expect(packets.map(([kind]) => kind)).toEqual([SEALED_KIND.DATAGRAM, SEALED_KIND.DATAGRAM]);
+    const batch = Buffer.from(packets[0] as Buffer);
+    batch[0] = SEALED_KIND.DATAGRAMS;
+    const from = { address: '127.0.0.1', port: 9 } as RemoteInfo;
+    expect(other.path.receive(batch, from, other.socket)).toBe('malformed');
+    for (const packet of packets) expect(other.path.receive(packet, from, other.socket)).toBeNull();
+    expect(other.datagrams).toEqual(['7: hello', '9: hello']);
+    for (const { path, socket } of [alone, other]) {
+      path.stop();
+      socket.close();
+    }
+  });
+
+  it('are sent before the path stops in the same turn', async () => {
+    await bothUp();
+    expect(client.path.send(7, hello, 2, 7)).toBe(true);
+    client.path.stop();
+    await eventually(() => expect(edge.datagrams).toEqual(['7: hello']));
   });
 });
 

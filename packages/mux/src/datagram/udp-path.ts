@@ -6,6 +6,7 @@ import { TokenBucket, type TokenRate } from '@tunnel/rules/rate';
 import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
+import { DatagramBatch, readBatch } from './datagram-batch.ts';
 import type { DatagramPathSlot } from './datagram-flows.ts';
 import type { PacketSocket, PacketTarget } from './packet-socket.ts';
 import {
@@ -19,7 +20,15 @@ import {
   transitionPath,
   wantsUse,
 } from './path-machine.rules.ts';
-import { FLOW_ID_BYTES, OpeningKey, readKind, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
+import {
+  FLOW_ID_BYTES,
+  OpeningKey,
+  readKind,
+  SEALED_KIND,
+  type SealedKind,
+  type SealedRefusal,
+  SealingKey,
+} from './sealed-datagram.ts';
 import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
 
 /** Id and keys of a path. Each end seals with the opening key of the opposite end. */
@@ -42,9 +51,11 @@ export interface UdpPathOptions {
    * packet. False on the client, which begins with start().
    */
   readonly follows: boolean;
+  /** Whether both ends agreed on packets with several datagrams (capability `datagram-batch`). */
+  readonly batches?: boolean;
   readonly clock: MuxClock;
-  /** Receives a datagram; the bytes are valid only during the call. Returns false if the flow does not exist. */
-  readonly onDatagram: (flow: number, bytes: Buffer, start: number, end: number) => boolean;
+  /** Receives a datagram; the bytes are valid only during the call. */
+  readonly onDatagram: (flow: number, bytes: Buffer, start: number, end: number) => void;
   /** Called when the path comes into use, goes out of use, or is unused for another reason. */
   readonly onChange?: () => void;
   /** Called when a path that was given up is tried again. A new socket may help. */
@@ -62,7 +73,7 @@ export interface DatagramWay {
 export const DATAGRAMS_OFF: DatagramWay = { path: 'carrier', reason: 'off' };
 
 /** Why a packet received on a UDP path was dropped. */
-export type PathRefusal = SealedRefusal | 'unopened';
+export type PathRefusal = SealedRefusal;
 
 export class UdpPath implements DatagramPathSlot, Guarded {
   readonly maxPayloadBytes = MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
@@ -73,6 +84,8 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   route: PathRoute | null = null;
   readonly #options: UdpPathOptions;
   readonly #answers = newAnswerBudget();
+  /** Datagrams of this event loop turn. Null if the other end takes only one datagram per packet. */
+  readonly #batch: DatagramBatch | null;
   /** Tokens of PINGs on this path without a PONG, in the order sent. */
   readonly #unanswered = new Set<string>();
   #state: PathState = PATH_OFF;
@@ -80,9 +93,10 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   #isOver = false;
 
   constructor(options: UdpPathOptions) {
-    const { keys } = options;
+    const { keys, batches = false } = options;
     this.sealing = new SealingKey(keys.id, keys.sealing);
-    this.opening = new OpeningKey(keys.id, keys.opening);
+    this.opening = new OpeningKey(keys.id, keys.opening, batches);
+    this.#batch = batches ? new DatagramBatch((kind, body) => this.#sendBatch(kind, body)) : null;
     this.#options = options;
   }
 
@@ -105,6 +119,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
 
   /** Stops the UDP path permanently. Its keys are invalid from now on. */
   stop(): void {
+    this.#batch?.flush();
     this.#isOver = true;
     this.#tell({ kind: 'switched-off' });
     this.route = null;
@@ -113,9 +128,16 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   /** Sends a datagram on the UDP path. Returns false if the datagram was dropped. */
   send(flow: number, bytes: Buffer, start: number, end: number): boolean {
     const { route } = this;
-    if (route === null) return false;
+    if (route === null || !route.socket.hasRoom || this.sealing.isWornOut) return false;
     if (wantsUse(this.#state)) this.#tell({ kind: 'used' });
-    return route.socket.sendDatagram(this.sealing, flow, bytes, start, end, route.to);
+    if (this.#batch === null) return route.socket.sendDatagram(this.sealing, flow, bytes, start, end, route.to);
+    this.#batch.add(flow, bytes, start, end);
+    return true;
+  }
+
+  /** The datagrams were accepted when there was room, so a queue that has filled since then does not drop them. */
+  #sendBatch(kind: SealedKind, body: Buffer): void {
+    this.route?.socket.sendAdmitted(this.sealing, kind, body, this.route.to);
   }
 
   /** Handles a packet with this path's id. Returns null if the packet was used, or the reason why it was dropped. */
@@ -131,6 +153,8 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     switch (readKind(packet)) {
       case SEALED_KIND.DATAGRAM:
         return this.#onDatagram(body);
+      case SEALED_KIND.DATAGRAMS:
+        return readBatch(body, this.#options.onDatagram) ? null : 'malformed';
       case SEALED_KIND.PING:
         return this.#onPing(body, from, via);
       case SEALED_KIND.PONG:
@@ -158,7 +182,8 @@ export class UdpPath implements DatagramPathSlot, Guarded {
 
   #onDatagram(body: Buffer): PathRefusal | null {
     if (body.length < FLOW_ID_BYTES) return 'malformed';
-    return this.#options.onDatagram(body.readUInt32BE(0), body, FLOW_ID_BYTES, body.length) ? null : 'unopened';
+    this.#options.onDatagram(body.readUInt32BE(0), body, FLOW_ID_BYTES, body.length);
+    return null;
   }
 
   #onPing(body: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {

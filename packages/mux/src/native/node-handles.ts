@@ -16,6 +16,8 @@ export const UV_EOF = -4095;
  */
 const NEWEST_TRIED_MAJOR = 26;
 
+export const isTriedVersion = (version: string): boolean => Number.parseInt(version, 10) <= NEWEST_TRIED_MAJOR;
+
 /** Handle of a TCP or Unix connection. Callbacks run with the handle as `this`. */
 export interface StreamHandle {
   onread: (this: StreamHandle) => Buffer | undefined;
@@ -96,7 +98,7 @@ export const nodeHandles = (): NodeHandles | null => {
 export type Binding = (name: string) => Record<string, unknown>;
 
 export const findHandles = (binding: Binding | undefined, version = process.versions.node): NodeHandles | null => {
-  if (typeof binding !== 'function' || Number.parseInt(version, 10) > NEWEST_TRIED_MAJOR) return null;
+  if (typeof binding !== 'function' || !isTriedVersion(version)) return null;
   try {
     const parts = { ...binding('stream_wrap'), ...binding('pipe_wrap'), ...binding('tcp_wrap') };
     const { SOCKET } = (parts['constants'] ?? {}) as { SOCKET?: unknown };

@@ -55,9 +55,10 @@ export class FrameSender {
     this.#carrier.send(encodeReason(type, streamId, reason));
   }
 
-  /** Sends a PING frame with our timestamp, which the peer echoes. */
-  ping(nowMs: number): void {
+  /** Sends a PING frame with our timestamp and a mark of our choice, which the peer echoes. */
+  ping(nowMs: number, mark = 0): void {
     const payload = new Uint8Array(PING_PAYLOAD_BYTES);
+    writeUint32(payload, 0, mark);
     writeUint32(payload, 4, nowMs >>> 0);
     this.#carrier.send(encodePing(FRAME.PING, payload));
   }

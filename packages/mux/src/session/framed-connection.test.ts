@@ -10,6 +10,7 @@ import {
   FRAME,
   WIRE_LIMITS,
   writeFrameHeader,
+  writeUint32,
 } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, socketPair } from '@tunnel/testkit';
@@ -23,6 +24,14 @@ import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_M
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
 
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
+
+/** Payload of the client's ping behind its GO_AWAY: the mark, and the time when the carrier is retired. */
+const leavingAt = (now: number): Uint8Array => {
+  const payload = new Uint8Array(8);
+  writeUint32(payload, 0, 1);
+  writeUint32(payload, 4, now);
+  return payload;
+};
 
 const data = (streamId: number, bytes: number): Buffer => {
   const frame = Buffer.alloc(WIRE_LIMITS.FRAME_HEADER_BYTES + bytes, 'x');
@@ -208,6 +217,20 @@ describe('a client session with a scripted peer', () => {
     expect(losses).toMatchObject([{ reason: 'rotated', liveCarriers: 0 }]);
     expect([session.liveStreams, session.openCarriers]).toEqual([1, 1]);
     streams[0]?.reset({ code: 'cancelled', text: '' });
+    peer.write(encodePing(FRAME.PONG, leavingAt(now)));
+    await eventually(() => expect(session.openCarriers).toBe(0));
+  });
+
+  it('serves a stream that crossed the GO_AWAY, and closes a retired carrier only after the peer has seen the GO_AWAY', async () => {
+    session.retireCarrier(session.spareCarrier ?? 0, { code: 'cancelled', text: 'not needed' });
+    expect(session.spareCarrier).toBeNull();
+    await eventually(() => expect(received.includes(leavingAt(now))).toBe(true));
+    peer.write(encodePing(FRAME.PONG, new Uint8Array(8)));
+    peer.write(encodeOpen(2, HEAD, 0));
+    await eventually(() => expect(streams).toHaveLength(1));
+    expect(session.openCarriers).toBe(1);
+    streams[0]?.reset({ code: 'cancelled', text: '' });
+    peer.write(encodePing(FRAME.PONG, leavingAt(now)));
     await eventually(() => expect(session.openCarriers).toBe(0));
   });
 

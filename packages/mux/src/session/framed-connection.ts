@@ -31,6 +31,9 @@ import { STREAMS_PER_CARRIER, StreamTable } from './stream-table.ts';
 /** Read buffers that slow readers can keep. Above the limit, bytes are copied. */
 const CARRIER_PINNED_BUFFERS_MAX = 16;
 
+/** First half of the payload of a ping behind GO_AWAY. Other pings have zeros there. */
+const PING_BEHIND_GO_AWAY = 1;
+
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
 const NONE = Buffer.alloc(0);
 
@@ -40,6 +43,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly carrierTag: string;
   /** True if no new streams are accepted, because the peer sent GO_AWAY or the carrier is being rotated. */
   retiring = false;
+  /** True after a GO_AWAY of this side until the peer has seen it. Until then, the peer can still open streams on the carrier. */
+  #isLeaving = false;
   readonly clock: MuxClock;
   readonly #session: MuxSession;
   readonly #carrier: Carrier;
@@ -64,7 +69,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#sender = new FrameSender(carrier, session.frames);
     this.#parser = new FrameParser(this, session.frames);
     this.#streams = new StreamTable(session.role);
-    this.liveness = new CarrierLiveness(session.clock.monotonic());
+    this.liveness = new CarrierLiveness(session.clock.monotonic(), session.role);
     this.lane = new DatagramLane(carrier, this, session.clock, this.liveness.roundTrip);
   }
 
@@ -75,6 +80,10 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   get load(): number {
     return this.liveness.loadWith(this.#streams.size, this.#carrier.bytesSent);
+  }
+
+  get isUnused(): boolean {
+    return this.#streams.size === 0;
   }
 
   get takesStreams(): boolean {
@@ -233,6 +242,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     } else if (type === FRAME.SEEN) {
       if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN for data that was never sent');
     } else if (type === FRAME.PING) this.#sender.pong(payload);
+    else if (readUint32(payload, 0) === PING_BEHIND_GO_AWAY) this.#left();
     else if (!this.liveness.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
   }
 
@@ -313,7 +323,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       this.#carrier.destroy(`nothing heard for ${CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (this.liveness.isPingDue(nowMs)) this.#ping(nowMs);
+    if (this.liveness.isPingDue(nowMs, this.#carrier.bytesSent)) this.#ping(nowMs);
     for (const stream of this.#streams.overdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);
@@ -323,7 +333,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #ping(nowMs: number): void {
-    this.liveness.pinged(nowMs);
+    this.liveness.pinged(nowMs, this.#carrier.bytesSent);
     this.#sender.ping(nowMs);
   }
 
@@ -339,7 +349,16 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   retire(reason: StreamReason): void {
     if (this.#closed) return;
     this.#sender.reason(FRAME.GO_AWAY, 0, reason);
-    if (!this.retiring) this.#retired(reason);
+    if (this.retiring) return;
+    this.#isLeaving = true;
+    this.#sender.ping(this.clock.monotonic(), PING_BEHIND_GO_AWAY);
+    this.#retired(reason);
+  }
+
+  /** The peer has answered the ping behind our GO_AWAY, so streams opened before are known, and none can follow. */
+  #left(): void {
+    this.#isLeaving = false;
+    this.#closeIfRetired();
   }
 
   #retired(reason: StreamReason): void {
@@ -367,7 +386,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #closeIfRetired(): void {
-    const isSpent = this.retiring && this.#streams.size === 0;
+    const isSpent = this.retiring && !this.#isLeaving && this.#streams.size === 0;
     if (isSpent && !this.#closed && this.#session.role === 'client') this.#carrier.end();
   }
 

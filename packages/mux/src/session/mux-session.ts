@@ -142,6 +142,22 @@ export class MuxSession {
     return connection === null ? this.#waiting.add(head, answer, this.now()) : connection.open(head, answer);
   }
 
+  /**
+   * Newest carrier without streams that the session can do without. Null if there is none. The carrier reserved for datagrams is kept.
+   */
+  get spareCarrier(): number | null {
+    let spare: FramedConnection | null = null;
+    for (const connection of this.#connections.values()) {
+      if (connection.takesStreams && connection.isUnused && connection !== this.#reserved) spare = connection;
+    }
+    return spare?.id ?? null;
+  }
+
+  /** Ends the use of a carrier: its streams finish, new streams use other carriers, and the carrier closes after its last stream. */
+  retireCarrier(carrierId: number, reason: StreamReason): void {
+    this.#connections.get(carrierId)?.retire(reason);
+  }
+
   #bestConnection(): FramedConnection | null {
     let best: FramedConnection | null = null;
     for (const connection of this.#connections.values()) {

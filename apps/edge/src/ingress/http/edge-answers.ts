@@ -87,9 +87,11 @@ export class EdgeAnswers {
  */
 export const shownRuleOf = (rules: CapturedRules | null): string | null => {
   const answeredBy = rules?.policy.answered_by ?? null;
-  if (answeredBy === null) return null;
-  return answeredBy.index === 0 ? 'of the operator' : (answeredBy.name ?? String(answeredBy.index));
+  return answeredBy === null ? null : ruleText(answeredBy);
 };
+
+export const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string =>
+  index === 0 ? 'of the operator' : (name ?? String(index));
 
 /** Returns the error code of a response made by the edge, or null if the response is not an error. */
 export const errorCodeOf = ({ headers }: EdgeResponse): string | null =>

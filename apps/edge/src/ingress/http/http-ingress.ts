@@ -7,7 +7,7 @@ import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '
 import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { type AcceptedSocket, adoptAccepted, type ReportInternalError } from '@tunnel/mux';
 import { LinkedSet } from '@tunnel/rules/collections';
-import { type Clock, randomId, type Timer } from '@tunnel/runtime';
+import { type Clock, randomId, type Timer, type Tracer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
@@ -73,6 +73,8 @@ export interface HttpIngressOptions {
   readonly clients?: ClientIngress | undefined;
   /** Notifies clients of requests answered by the edge. Undefined to send no notifications. */
   readonly offer?: Offer | undefined;
+  /** Traces of requests. Absent without telemetry. */
+  readonly tracer?: Tracer | null;
   /** Called when a request is answered or a visitor's connection has closed. */
   readonly onStreamEnd?: () => void;
   /** Maximum bytes queued for all visitors in total. Default: a share of the machine's memory. */
@@ -83,6 +85,7 @@ export class HttpIngress implements VisitorOwner {
   readonly balancer: Balancer;
   readonly policies: PolicyGate | null;
   readonly heldBodies: HeldBodies;
+  readonly tracer: Tracer | null;
   readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
@@ -102,6 +105,7 @@ export class HttpIngress implements VisitorOwner {
     this.balancer = options.balancer;
     this.policies = options.policies ?? null;
     this.heldBodies = options.heldBodies ?? new HeldBodies();
+    this.tracer = options.tracer ?? null;
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
     this.report = options.report;

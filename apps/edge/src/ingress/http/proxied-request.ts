@@ -22,8 +22,10 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { type BodySource, BufferedBody } from './body-source.ts';
+import { shownRuleOf } from './edge-answers.ts';
 import type { ResponseEdits } from './render-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
+import { beginTrace, type RequestTrace } from './request-trace.ts';
 import type { VisitorOwner } from './visitor.ts';
 
 /** Maximum time for finding the route of a request. */
@@ -76,6 +78,8 @@ export class ProxiedRequest {
   /** The requested tunnel or group, and the head as sent by the visitor. Null while not known, or without a route. */
   #route: Route | null = null;
   #askedHead: RequestHead | null = null;
+  /** Trace of the request. Null without telemetry, and for requests that leave no trace. */
+  #trace: RequestTrace | null = null;
   // begin() sets the following fields of the request.
   #head!: RequestHead;
   #handler!: ResponseHandler;
@@ -99,6 +103,8 @@ export class ProxiedRequest {
 
   /** Routes the request by host, then applies the policy. Returns a promise only if a lookup is needed. */
   decide(connection: VisitorInfo, head: RequestHead, bodyHolder: BodyHolder): RouteDecision | Promise<RouteDecision> {
+    const { tracer } = this.#owner;
+    if (tracer !== null) this.#trace = beginTrace(tracer, head, connection);
     const routed = this.#owner.route(connection, head);
     if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
     const turn = this.#turn;
@@ -116,7 +122,10 @@ export class ProxiedRequest {
 
   /** Applies limits and the policy to a routed request. Rejected requests count for the visitor's address, but for no tunnel. */
   #judge(decision: RouteDecision, head: RequestHead, holder: BodyHolder): RouteDecision | Promise<RouteDecision> {
+    // A client's connection to the control plane is not a request of a visitor.
+    if (isToControl(decision)) this.#trace = null;
     if (isToControl(decision) || isEdgeReply(decision)) return decision;
+    this.#trace?.routed(decision.route, decision.visitor);
     this.#visitor = decision.visitor;
     this.#route = decision.route;
     this.#askedHead = head;
@@ -164,6 +173,7 @@ export class ProxiedRequest {
 
   /** Reports a response made by the policy. `rules` is null if no rule is named. Returns the request id. */
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: EdgeResponse): string | undefined {
+    this.#trace?.ruled(shownRuleOf(rules));
     return this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }
 
@@ -194,6 +204,7 @@ export class ProxiedRequest {
     const leased = isEdgeReply(decision) ? decision : this.#lease(decision);
     // Answers made by policy rules were reported already, together with the rule.
     if (!isEdgeReply(leased) || 'response' in leased) return leased;
+    this.#trace?.failed(leased.fault);
     return { ...leased, requestId: this.#reportAnswer(leased.fault, null) };
   }
 
@@ -226,6 +237,7 @@ export class ProxiedRequest {
    */
   answerTo(fault: Fault): EdgeReply {
     const isLeft = this.#owner.isDraining && fault.code === 'TUNNEL_AWAY';
+    this.#trace?.failed(isLeft ? STOPPING.fault : fault);
     const requestId = this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
     if (isLeft) return { ...STOPPING, requestId };
     return fault.code === 'PLATFORM_AWAY'
@@ -274,6 +286,7 @@ export class ProxiedRequest {
     const serviceName = this.#policy?.serviceName ?? null;
     const { group } = member;
     this.#member = member;
+    this.#trace?.sentTo(member);
     this.#recorder = this.#owner.capture(member, head, this.startedMs, bodyForm, this.#policy);
     const upstream = services.create(
       member,
@@ -285,6 +298,7 @@ export class ProxiedRequest {
           proto: visitor.scheme,
           hostHeader: rewrite === null ? 'keep' : { rewrite },
           secret: member.secret?.reveal(),
+          trace: this.#trace?.forService,
         },
         serviceName,
         hasBody: this.#body !== null,
@@ -332,8 +346,15 @@ export class ProxiedRequest {
     const nowMs = this.#owner.services.preciseNow();
     const wholeMs = nowMs - this.startedMs;
     // While a request body is in transit, the service's time depends on the visitor, so no edge time is recorded.
-    const serviceMs = this.#body === null ? (this.#upstream?.serviceMs(nowMs) ?? null) : null;
+    const waitedMs = this.#upstream?.serviceMs(nowMs) ?? null;
+    const serviceMs = this.#body === null ? waitedMs : null;
+    this.#trace?.answered(status, nowMs, waitedMs);
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
+  }
+
+  /** Records that the response was cut off after its head, by a failure of the service or of the path to it. */
+  brokenOff(fault: Fault): void {
+    this.#trace?.brokenOff(fault);
   }
 
   endBody(trailers: UnsentRequest['trailers']): void {
@@ -349,7 +370,8 @@ export class ProxiedRequest {
     const { policies } = this.#owner;
     this.#upstream = null;
     const fault = new Fault('POLICY_BODY_TOO_LARGE');
-    if (!isAnswered && policies !== null) this.#policy?.answeredLate(policies, fault.status);
+    const rule = isAnswered || policies === null ? null : this.#policy?.answeredLate(policies, fault.status);
+    this.#trace?.ruled(rule ?? null);
     upstream?.refuse(fault);
   }
 
@@ -379,10 +401,18 @@ export class ProxiedRequest {
     this.#askedHead = null;
     this.#recorder = null;
     this.#endPolicy();
+    this.#endTrace();
     const address = this.#countedAddress;
     if (address === null) return;
     this.#countedAddress = null;
     this.#owner.uncountVisitor(address);
+  }
+
+  #endTrace(): void {
+    const trace = this.#trace;
+    if (trace === null) return;
+    this.#trace = null;
+    trace.end(this.#owner.services.preciseNow());
   }
 
   #endPolicy(): void {

@@ -12,6 +12,8 @@ class RefusingOwner implements VisitorOwner {
   readonly isDraining = true;
   /** Requests of refused visitors are answered before any policy applies. */
   readonly policies = null;
+  /** Refused visitors leave no trace, so that a flood of connections is not a flood of spans. */
+  readonly tracer = null;
   readonly #ingress: VisitorOwner;
   readonly #answer: EdgeReply;
   readonly #visitors: Set<Visitor>;

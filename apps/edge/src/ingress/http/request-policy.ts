@@ -23,7 +23,7 @@ import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '.
 import { PolicySubject } from '../../policy/policy-subject.ts';
 import type { RouteDecision, RoutedRequest } from '../../routing/http-router.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
-import { errorCodeOf } from './edge-answers.ts';
+import { errorCodeOf, ruleText } from './edge-answers.ts';
 import type { ProxiedRequest } from './proxied-request.ts';
 
 /** Reader of the visitor's connection. Writes the request's body to the buffer as it arrives, and reports the end of the body. */
@@ -248,12 +248,17 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return edits.length === 0 ? head : editedHead(head, edits);
   }
 
-  /** Counts a request that passed the policy but was answered later because its body exceeded the limit of a rule. */
-  answeredLate(gate: PolicyGate, status: number): void {
+  /**
+   * Counts a request that passed the policy but was answered later because its body exceeded the limit of a rule. Returns the rule as shown
+   * to the tunnel's owner, or null.
+   */
+  answeredLate(gate: PolicyGate, status: number): string | null {
     const inForce = this.#inForce;
     const bound = this.maxBody ?? Number.NaN;
     const rule = this.#pass?.matched.find((one) => maxBodyOf(one, inForce) === bound);
-    if (rule !== undefined) gate.answeredLate(inForce, rule, status);
+    if (rule === undefined) return null;
+    gate.answeredLate(inForce, rule, status);
+    return ruleText(shownRule(rule));
   }
 
   #capturedOf(outcome: PolicyOutcome, changes: RequestChanges | null): CapturedRules {

@@ -6,6 +6,7 @@ import type { ChunkedForm, EdgeResponse, RequestHead } from '@tunnel/http1';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { HeldConnection } from '@tunnel/rules/admission';
 import type { ListNode } from '@tunnel/rules/collections';
+import type { Tracer } from '@tunnel/runtime';
 import type { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';
@@ -67,6 +68,8 @@ export interface VisitorOwner {
   /** Checks requests against policies. Null on an edge without policies. */
   readonly policies: PolicyGate | null;
   readonly heldBodies: HeldBodies;
+  /** Traces of requests. Null without telemetry: no request then leaves a trace, and trace headers pass unchanged. */
+  readonly tracer: Tracer | null;
   readonly headTimeoutMs: number;
   /** True while the edge is shutting down. Connections then accept no further requests. */
   readonly isDraining: boolean;

@@ -1,7 +1,7 @@
 // A public port of a udp tunnel: its socket and its flows. The flow table of the rules package decides about each datagram; this class
 // carries out the decision.
 import type { RemoteInfo } from 'node:dgram';
-import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
+import { type Guarded, guard, type ReportInternalError, receiveDatagrams } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import {
   type DropReason,
@@ -99,9 +99,7 @@ export class UdpPort implements Guarded {
     this.#watcher = watcher;
     this.#rules = { ...options.rules };
     this.#table = this.#newTable();
-    guard.listen(socket.socket, 'message', this, 'udp', (bytes: Buffer, from: RemoteInfo) =>
-      this.#receive(bytes, from),
-    );
+    receiveDatagrams(socket.socket, this, 'udp', (bytes, from) => this.#receive(bytes, from));
     guard.listen(socket.socket, 'error', this, 'udp', (error: Error) => watcher.onError(error));
   }
 

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
-import { askForReceiveBuffer, lookupAtOnce } from '@tunnel/mux';
+import { askForReceiveBuffer, DatagramSender, lookupAtOnce } from '@tunnel/mux';
 
 /**
  * Requested size of the kernel's receive buffer per port, for datagrams that arrive while the edge is busy. The kernel grants at most
@@ -29,13 +29,13 @@ export class UdpSocket {
   readonly socket: Socket;
   readonly receiveBuffer: ReceiveBuffer;
   readonly #blocks: SendBlocks;
-  /** Whether datagrams were queued behind the kernel's buffer after the last send. */
-  #isBehind = false;
+  readonly #sender: DatagramSender;
   #isOpen = true;
 
   private constructor(socket: Socket, blocks: SendBlocks) {
     this.socket = socket;
     this.#blocks = blocks;
+    this.#sender = new DatagramSender(socket);
     this.receiveBuffer = enlargeReceiveBuffer(socket);
   }
 
@@ -58,15 +58,14 @@ export class UdpSocket {
    * Sends a datagram. The memory belongs to the caller again on return. Returns false if the queue is full and the datagram was not sent.
    */
   send(bytes: Buffer, start: number, end: number, port: number, address: string): boolean {
-    const { socket } = this;
-    if (this.#isBehind && socket.getSendQueueSize() > UDP_SEND_QUEUE_BYTES) return false;
+    if (!this.#isOpen) return false;
+    if (this.#sender.isBehind && this.socket.getSendQueueSize() > UDP_SEND_QUEUE_BYTES) return false;
     const block = this.#blocks.roomFor(end - start);
     const at = this.#blocks.used;
-    bytes.copy(block, at, start, end);
-    socket.send(block, at, end - start, port, address);
+    const length = bytes.copy(block, at, start, end);
     // Usually the kernel has copied the sent datagram already, and its memory can be reused. Otherwise libuv reads it later.
-    this.#isBehind = socket.getSendQueueCount() > 0;
-    if (this.#isBehind) this.#blocks.used += end - start;
+    const isFree = this.#sender.send(block.subarray(at, at + length), port, address);
+    if (!isFree) this.#blocks.used += length;
     return true;
   }
 

@@ -73,6 +73,7 @@ export interface PlatformRouteDeps
   /** The operator's token for reading the metrics. */
   readonly adminToken: Secret;
   readonly ordering: MetricsContext['ordering'];
+  readonly droppedSpans: MetricsContext['droppedSpans'];
 }
 
 /** Access tokens, and the keys that sign the tokens. */

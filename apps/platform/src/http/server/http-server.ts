@@ -18,6 +18,7 @@ import { newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH } from '../shared/paths.ts';
 import type { PlatformApp } from '../shared/platform-env.ts';
 import { noAddress, platformErrorMapper } from './platform-app.ts';
+import type { RequestSpans } from './request-spans.ts';
 
 /** Time limit for receiving the head of a request, so that an idle caller cannot hold a connection. */
 const HEAD_TIMEOUT_MS = 15_000;
@@ -36,6 +37,8 @@ export interface HttpServerOptions {
   readonly onlyBelow?: string;
   /** Serves TLS; `renew` sets the certificate. Absent for unencrypted HTTP. */
   readonly tls?: Pick<ListenerDoor, 'challengeFor'>;
+  /** Spans of requests. Null without telemetry. */
+  readonly spans?: Pick<RequestSpans, 'begin'> | null;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -43,13 +46,15 @@ export interface HttpServerOptions {
 const refused = refusedAsJson(newRequestId);
 
 export class HttpServer extends HttpListener {
-  constructor({ host, port, app, gate, admission, onlyBelow = '', tls, clock, logger }: HttpServerOptions) {
+  constructor(options: HttpServerOptions) {
+    const { host, port, app, gate, admission, onlyBelow = '', tls, spans = null, clock, logger } = options;
     const answerOf = platformErrorMapper(logger);
     const serve = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
       hostname: NO_HOST,
     });
     const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      if (spans !== null) spans.begin(request, response);
       if (admission === undefined) void serve(request, response);
       else admission.pass(request, response, () => serve(request, response));
     };

@@ -28,6 +28,7 @@ import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
 import { createRequestSource, type RequestSource } from '../shared/trusted-edge-header.ts';
 import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
+import type { RequestSpans } from './request-spans.ts';
 
 /** Maximum size of the body of an edge's call. A batch has up to 1000 journal records. */
 const EDGE_LINK_BODY_MAX_BYTES = 2 * 1024 * 1024;
@@ -50,6 +51,8 @@ export interface PlatformAppOptions {
   /** Called when an account has reached its daily limit of creations. */
   readonly onWritesRefused?: ((userId: string) => void) | undefined;
   readonly newRequestId?: () => string;
+  /** Spans of requests. Null without telemetry. */
+  readonly spans?: Pick<RequestSpans, 'routed'> | null;
 }
 
 export const createPlatformApp = (deps: PlatformAppOptions): PlatformApp => {
@@ -64,17 +67,20 @@ export const createPlatformApp = (deps: PlatformAppOptions): PlatformApp => {
 const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<PlatformEnv> => {
   const stamp = stampOf(deps);
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
-  const { databaseReady = () => true } = deps;
+  const { databaseReady = () => true, spans = null } = deps;
   const refuseOtherHosts = hostCheck(deps.settings);
   const sourceOf = createRequestSource(deps);
   return (context, next) => {
-    const source = sourceOf(socketOf(context).incoming);
+    const { incoming } = socketOf(context);
+    const source = sourceOf(incoming);
     stamp(context, source);
     // The edge in front forwards only requests for the platform's own host.
     if (source.visitor === null) refuseOtherHosts(context);
     // If only middleware matched, the path or method does not exist. Answered before credentials are checked, because the existing paths
     // and methods are public.
-    if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
+    const route = matchedRoutes(context).at(-1);
+    if (route?.method === 'ALL') throw unrouted(context);
+    if (spans !== null && incoming !== undefined && route !== undefined) spans.routed(incoming, route.path);
     if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
     return refuseLargeBody(context, next);
   };

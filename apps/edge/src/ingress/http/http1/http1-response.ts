@@ -107,8 +107,10 @@ export class Http1Response implements ResponseHandler {
   onError(fault: Fault, unsent: UnsentRequest | null): void {
     const { request } = this.#visitor;
     if (this.#waitingStatus !== null) this.#takeBack(request.answerTo(fault));
-    else if (this.#isBegun) this.#visitor.onCutOff();
-    else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
+    else if (this.#isBegun) {
+      request.brokenOff(fault);
+      this.#visitor.onCutOff();
+    } else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
   }
 
   onUpgrade(head: ResponseHead, stream: UpstreamStream, bytes: Buffer, start: number, end: number): void {

@@ -215,8 +215,10 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   #fail(fault: Fault): void {
     this.#request.detach();
-    if (this.#response.isBegun) this.#response.cut();
-    else this.#answer(this.#request.answerTo(fault));
+    if (this.#response.isBegun) {
+      this.#request.brokenOff(fault);
+      this.#response.cut();
+    } else this.#answer(this.#request.answerTo(fault));
   }
 
   #end(requestDone: boolean): void {

@@ -19,7 +19,11 @@ export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
   /** The certificate orders of this platform. Null if `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
   readonly version: string;
+  /** Returns the number of spans that the collector of traces did not get. */
+  readonly droppedSpans: () => number;
 }
+
+const DROPPED_SPANS = 'Spans dropped because the queue was full or the collector did not accept them';
 
 export class PlatformMetrics {
   readonly #metrics: Metrics = createMetrics();
@@ -36,6 +40,9 @@ export class PlatformMetrics {
     this.#addCalls(context.admission);
     const build = { labels: { version: context.version, node: process.versions.node }, value: 1 };
     this.#ownMetrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
+    this.#ownMetrics.seriesOf('tunnel_trace_spans_dropped_total', DROPPED_SPANS, 'counter', () => [
+      { labels: {}, value: context.droppedSpans() },
+    ]);
     if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
   }
 
