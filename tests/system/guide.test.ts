@@ -88,7 +88,7 @@ it('no path leads out of the guide', async () => {
     '/docs/guide/nothing',
   ]) {
     const { status, text } = await ask(path);
-    expect([path, status]).toEqual([path, 404]);
+    expect([400, 404], path).toContain(status);
     expect(text).not.toMatch(new RegExp(`${name}|root:|import `));
   }
 });
