@@ -9,7 +9,7 @@ import { packagesInside, readNotice } from './notices.mjs';
 
 /** Builds every bundle of a workspace into a folder. Returns the notices of the packages inside. */
 export async function bundleWorkspace(workspace, folder) {
-  const bundles = BUNDLES.filter(({ entry }) => entry.startsWith(`${workspace}/`));
+  const bundles = BUNDLES.filter(({ outfile }) => outfile.startsWith(`${workspace}/`));
   const notices = await Promise.all(
     bundles.map((bundle) => writeBundle({ ...bundleOptions(bundle), outdir: folder, metafile: true })),
   );

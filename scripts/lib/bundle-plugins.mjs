@@ -7,8 +7,8 @@ import { isNoTest } from './hash-files.mjs';
 import { ImportGraph, packageEntries, readSources } from './import-graph.mjs';
 import { ROOT } from './paths.mjs';
 
-/** CommonJS packages that many runs never use. A package runs when one of its exports is used for the first time. */
-const ON_FIRST_USE = ['yaml'];
+/** Packages that many runs never use. A package runs when one of its exports is used for the first time. */
+const ON_FIRST_USE = ['stripe', 'yaml'];
 
 const SOURCES = /[\\/](?:packages|apps)[\\/][\w-]+[\\/]src[\\/].*\.tsx?$/;
 
@@ -69,14 +69,16 @@ function directStatements(graph, path, specifier, entries) {
 /** Puts a module with the same exports before each package of the list. The package itself runs at the first use of an export. */
 const onFirstUse = {
   name: 'on-first-use',
-  setup: ({ onLoad, onResolve }) => {
-    onResolve({ filter: new RegExp(`^(?:${ON_FIRST_USE.join('|')})$`) }, ({ path, kind }) =>
-      kind === 'import-statement' ? { path, namespace: 'on-first-use' } : undefined,
+  setup: ({ onLoad, onResolve, resolve }) => {
+    const filter = new RegExp(`^(?:${ON_FIRST_USE.join('|')})$`);
+    onResolve({ filter }, ({ path, kind, pluginData }) =>
+      kind === 'import-statement' && pluginData !== 'itself' ? { path, namespace: 'on-first-use' } : undefined,
     );
     onLoad({ filter: /./, namespace: 'on-first-use' }, async ({ path }) => {
       const names = Object.keys(await import(path)).filter((name) => name !== 'default' && name !== 'module.exports');
       const getters = names.map((name) => `get ${name}() { return load().${name}; }`);
-      const contents = `const load = () => require('${path}');
+      const file = await resolve(path, { kind: 'import-statement', resolveDir: ROOT, pluginData: 'itself' });
+      const contents = `const load = () => require(${JSON.stringify(file.path)});
 module.exports = { __esModule: true, ${getters.join(', ')} };`;
       return { contents, loader: 'js', resolveDir: ROOT };
     });

@@ -46,7 +46,8 @@ export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
  * Entry files of the product in each src folder. Files that cannot be reached from an entry file are test support, and must have a suffix
  * of FOR_TESTS.
  */
-export const ENTRY = /^(?:index|main|stack-main|publish-main|complete-main|executable-main|udx-addon)\.tsx?$/;
+export const ENTRY =
+  /^(?:index|main|part-main|stack-main|publish-main|complete-main|compile-cache|executable-main|udx-addon)\.tsx?$/;
 
 /**
  * Allowed imports between the parts of a workspace's src folder, with a table per workspace.
@@ -273,7 +274,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   mux: {
     session: ['carrier', 'datagram', 'stream', 'bytes', 'loop'],
-    datagram: ['carrier', 'stream', 'loop'],
+    datagram: ['carrier', 'stream', 'native', 'loop'],
     stream: ['bytes', 'loop'],
     carrier: ['native', 'bytes', 'loop'],
     socket: ['native', 'bytes', 'loop'],

@@ -85,6 +85,7 @@ export const LONG_STEPS = [
   tool('helm', 'helm/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('skew', 'skew/try.mjs'),
+  tool('traces', 'traces/try.mjs'),
   tool('tools/http', 'http/try-tools.sh'),
   tool('tools/tls', 'tls/scan.sh'),
   tool('tools/mcp', 'mcp/try.sh'),

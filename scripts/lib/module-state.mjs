@@ -30,9 +30,17 @@ export const MODULE_STATE = {
   'packages/mux/src/loop/tick-flush.ts': {
     tickFlush: 'carriers that write at the end of this turn of the one event loop',
   },
+  'packages/mux/src/native/dgram-handle.ts': {
+    known: 'what this Node.js offers',
+    stateSymbol: 'where this Node.js keeps the handle of a socket',
+    spare: 'a request for the next datagram, without bytes',
+  },
   'packages/mux/src/native/direct-reads.ts': {
     state: "an array in which Node.js returns a read's length",
     readIndex: 'an index in that array',
+  },
+  'packages/mux/src/native/direct-writes.ts': {
+    spareRequest: 'an object for the next write, without owner and bytes',
   },
   'packages/mux/src/native/handle-duplex.ts': {
     calls: 'a counter',

@@ -30,6 +30,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
   [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
+  [`${EDGE}/control/control-server.ts`]: [["socket.on('error', ignoreError);", 'an empty function']],
   [`${EDGE}/ingress/tls/pending-handshakes.ts`]: [['setTimeout(() => this.#sweep(), ms)', SHARED]],
   [`${EDGE}/ingress/tls/context-cache.ts`]: [
     ['clock.setTimeout(() => this.#next()', 'whoever waits has its own try'],
@@ -128,6 +129,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["socket.once('listening', take)", NOTHING_OF_OURS],
   ],
   [`${MUX}/native/paced-reads.ts`]: [['setImmediate(takeNextTurn, this)', NOTHING_OF_OURS]],
+  [`${MUX}/carrier/carrier-writer.ts`]: [['process.nextTick(this.#onWritten)', OWN_TRY]],
   [`${MUX}/native/handle-duplex.ts`]: [
     ['setImmediate(confirmNextTurn, this)', OWN_TRY],
     ['setImmediate(confirm, duplex)', OWN_TRY],

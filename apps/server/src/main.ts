@@ -1,10 +1,7 @@
-// The executable tunnel-server. Each command loads only the code that it needs, so that a part of a stack does not hold the code of other
-// parts in memory.
+// The executable tunnel-server with all commands. The commands that run for long have separate bundles: bin/tunnel-server.mjs chooses them.
 import { checkConfig, edge, platform, simulator } from './commands/server-commands.ts';
 import { stack } from './commands/stack-command.ts';
 import { type MakeCommand, runProgram } from './program.ts';
-
-const PARTS = new Set(['edge', 'platform']);
 
 const inGroup =
   (heading: string, make: MakeCommand): MakeCommand =>
@@ -37,5 +34,4 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
 const healthOnly = async (): Promise<readonly MakeCommand[]> => [(await import('./commands/health-command.ts')).health];
 
 const [, , name = ''] = process.argv;
-if (PARTS.has(name)) await runProgram([edge, platform]);
-else await runProgram(await (name === 'health' ? healthOnly() : allCommands()));
+await runProgram(await (name === 'health' ? healthOnly() : allCommands()));

@@ -2,11 +2,12 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
+import { connect as connectTls } from 'node:tls';
 import { type CollectedSpan, eventually, freePort, startTraceCollector, type TraceCollector } from '@tunnel/testkit';
 import { Harness } from '../../system/harness.fixture.ts';
 import { askHttp, openHttp, type PublicEndpoint, residentMb, startWeb } from '../../system/http-tunnels.fixture.ts';
-import { dialHttp2, nameOf, TLS_FLAGS, TRUST } from '../../system/https-visitor.fixture.ts';
 import { TLS_CERT } from '../../system/stack.fixture.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
@@ -55,11 +56,11 @@ export class TracesTrial {
       TUNNEL_PLATFORM__PUBLIC_URL: `https://localhost:${https}`,
     };
     const stack = await harness.stack({ command: 'stack', tls: true, env, tables });
-    const opened = await openHttp(harness, stack, web.port, TLS_FLAGS);
-    const stream = dialHttp2(harness, opened.endpoint).request({ ':path': '/http2', traceparent: GIVEN });
-    stream.resume();
-    await once(stream, 'end');
-    await askTls({ port: https, servername: nameOf(opened.endpoint), host: opened.endpoint.host, path: '/tls' });
+    const opened = await openHttp(harness, stack, web.port, ['--tls', '--ca-file', TLS_CERT]);
+    const { host } = opened.endpoint;
+    const servername = host.replace(/:\d+$/, '');
+    await askHttp2({ port: https, servername, host, path: '/http2' });
+    await askTls({ port: https, servername, host, path: '/tls' });
     await askTls({ port: https, servername: 'localhost', host: `localhost:${https}`, path: '/health?token=secret' });
     await eventually(() => this.#expectSpans(['/http1', '/alone', '/http2', '/tls', '/health']), { timeoutMs: 30_000 });
     return [...this.#verdicts(seen), ...this.#verdictsOnPlatform()];
@@ -126,10 +127,23 @@ interface TlsVisit {
   readonly path: string;
 }
 
+/** TLS options of a visitor that trusts the test certificate. Node.js accepts no wildcard directly below a top-level domain. */
+const trusted = () => ({ ca: readFileSync(TLS_CERT), checkServerIdentity: () => undefined, host: '127.0.0.1' });
+
 const askTls = async ({ port, servername, host, path }: TlsVisit): Promise<void> => {
-  const options = { ...TRUST, ca: readFileSync(TLS_CERT), hostname: '127.0.0.1', port, servername, path, agent: false };
-  const sent = request({ ...options, headers: { host, traceparent: GIVEN } }).end();
+  const headers = { host, traceparent: GIVEN };
+  const sent = request({ ...trusted(), port, servername, path, headers, agent: false }).end();
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   response.resume();
   await once(response, 'end');
+};
+
+const askHttp2 = async ({ port, servername, host, path }: TlsVisit): Promise<void> => {
+  const session = connectHttp2(`https://${host}`, {
+    createConnection: () => connectTls({ ...trusted(), port, servername, ALPNProtocols: ['h2'] }),
+  });
+  const stream = session.request({ ':path': path, traceparent: GIVEN });
+  stream.resume();
+  await once(stream, 'end');
+  session.close();
 };

@@ -17,7 +17,9 @@ const USAGE = `usage: npm run try:traces [-- --seconds N] [--quick]
 A stack with the collector of docs/traces.md: visitors over HTTP/1.1, HTTP/2 and TLS, a page of the platform. Then load on an edge while the
 collector hangs, drips, resets or answers with errors, 10 s each (--seconds). --quick: without load. Minutes the first time.`;
 
-const VERSION = 'v0.164.0';
+/** Version of the collector, and of its modules with a stable interface. */
+const VERSION = 'v0.139.0';
+const STABLE = 'v1.45.0';
 const FOLDER = join(CACHE_DIR, 'otelcol', VERSION);
 const OTELCOL = join(FOLDER, 'build/otelcol');
 
@@ -29,6 +31,10 @@ receivers:
 exporters:
   - gomod: go.opentelemetry.io/collector/exporter/debugexporter ${VERSION}
   - gomod: go.opentelemetry.io/collector/exporter/otlphttpexporter ${VERSION}
+providers:
+  - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider ${STABLE}
+conf_resolver:
+  default_uri_scheme: file
 `;
 
 /** @returns {'ready' | 'no Go' | 'failed'} */

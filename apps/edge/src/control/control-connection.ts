@@ -64,12 +64,7 @@ export interface ControlConnectionOptions {
   readonly report: ReportInternalError;
 }
 
-/**
- * Silence after which the edge pings a client. Clients ping every CONTROL_PING_INTERVAL_MS, and their pings and the edge's answers show both
- * sides that the connection is alive. Regular pings of the edge would only double the work for thousands of idle clients.
- */
-export const CONTROL_SILENT_AFTER_MS = 15_000;
-const LIVENESS = { pingEveryMs: CONTROL_SILENT_AFTER_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
+const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
@@ -408,7 +403,7 @@ export class ControlConnection implements Guarded {
     // pings to it fail.
     if (this.#ws.isPaused || !this.#registrations.isIdle) this.#heard();
     const now = this.#clock.monotonic();
-    const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: Math.max(this.#lastHeardAt, this.#lastPingAt) };
+    const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
     const verdict = judgeLiveness(facts, now, LIVENESS);
     if (verdict === 'dead') {
       this.#timeOut(new Fault('CONTROL_DEAD', { seconds: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000 }));
@@ -420,8 +415,7 @@ export class ControlConnection implements Guarded {
       this.send({ type: 'Ping', id: this.#pings });
     }
     if (!this.isOpen) return;
-    const pingAt = Math.max(this.#lastHeardAt, this.#lastPingAt) + LIVENESS.pingEveryMs;
-    const dueAt = Math.min(pingAt, this.#lastHeardAt + LIVENESS.deadAfterMs);
+    const dueAt = Math.min(this.#lastPingAt + LIVENESS.pingEveryMs, this.#lastHeardAt + LIVENESS.deadAfterMs);
     this.#timer = this.#after(dueAt - now, () => this.#watch());
   }
 }

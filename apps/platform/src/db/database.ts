@@ -22,8 +22,16 @@ const DATABASE_CONNECT_TIMEOUT_MS = 5000;
 const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
 /** Extra wait after the statement timeout. A database that has not even reported the timeout by then counts as unavailable. */
 const DATABASE_ANSWER_GRACE_MS = 2000;
-/** Time after which an idle database connection is closed. */
-const DATABASE_IDLE_MS = 30_000;
+/** Time after which an idle connection to a database on another machine is closed, except the last one. */
+const REMOTE_IDLE_MS = 30_000;
+/**
+ * The same for a database behind a socket of this machine. Short, because each connection has a process of PostgreSQL with several MB, a
+ * server at rest needs only one, and a new local connection takes milliseconds.
+ */
+const LOCAL_IDLE_MS = 2000;
+
+/** A URL without a host name contains the folder of a socket. */
+const isLocal = (url: string): boolean => /^postgres(?:ql)?:\/\/\//.test(url);
 
 export type Db = Kysely<Schema>;
 
@@ -64,7 +72,8 @@ export class Database {
       connectionString: url.reveal(),
       max: connections ?? DATABASE_CONNECTIONS,
       connectionTimeoutMillis: timeoutMs ?? DATABASE_CONNECT_TIMEOUT_MS,
-      idleTimeoutMillis: DATABASE_IDLE_MS,
+      min: 1,
+      idleTimeoutMillis: isLocal(url.reveal()) ? LOCAL_IDLE_MS : REMOTE_IDLE_MS,
       application_name: 'tunnel-platform',
       keepAlive: true,
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ServerConfig } from '@tunnel/config/server';
 import { Secret, writeAtomic } from '@tunnel/runtime';
-import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { SendMailOptions } from 'nodemailer';
 
 /** Timeout for connecting to the mail server. */
 const MAIL_CONNECT_TIMEOUT_MS = 10_000;
@@ -55,15 +55,15 @@ export interface FileTransportOptions {
  */
 export class FileTransport implements MailTransport {
   readonly #options: FileTransportOptions;
-  readonly #composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
-
   constructor(options: FileTransportOptions) {
     this.#options = options;
   }
 
   async send(mail: WaitingMail): Promise<void> {
     const { dataDir, from, onMail } = this.#options;
-    const { message } = await this.#composer.sendMail(composeMessage(mail, from));
+    const { createTransport } = await loadMailer();
+    const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
+    const { message } = await composer.sendMail(composeMessage(mail, from));
     if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed');
     const folder = join(dataDir, 'mail');
     // Only the server's user may read the folder, because links in mails grant access like passwords.
@@ -80,9 +80,7 @@ export class FileTransport implements MailTransport {
     });
   }
 
-  close(): void {
-    this.#composer.close();
-  }
+  close(): void {}
 }
 
 export interface SmtpTransportOptions {
@@ -93,33 +91,47 @@ export interface SmtpTransportOptions {
 
 /** Sends mails to a mail server. Every attempt uses a separate connection and has time limits, whatever the server does. */
 export class SmtpTransport implements MailTransport {
-  readonly #from: string;
-  readonly #server;
+  readonly #options: SmtpTransportOptions;
+  #server: ReturnType<typeof openServer> | null = null;
 
-  constructor({ url, from }: SmtpTransportOptions) {
-    this.#from = from;
-    this.#server = createTransport({
-      url: url.reveal(),
-      connectionTimeout: MAIL_CONNECT_TIMEOUT_MS,
-      greetingTimeout: MAIL_CONNECT_TIMEOUT_MS,
-      dnsTimeout: MAIL_CONNECT_TIMEOUT_MS,
-      socketTimeout: MAIL_CONNECT_TIMEOUT_MS,
-    });
+  constructor(options: SmtpTransportOptions) {
+    this.#options = options;
   }
 
   async send(mail: WaitingMail): Promise<void> {
-    await this.#server.sendMail(composeMessage(mail, this.#from));
+    const server = await this.#open();
+    await server.sendMail(composeMessage(mail, this.#options.from));
   }
 
   /** Connects and signs in without sending a mail. Rejects with the reason if the mail server does not accept the connection. */
   async verify(): Promise<void> {
-    await this.#server.verify();
+    const server = await this.#open();
+    await server.verify();
   }
 
   close(): void {
-    this.#server.close();
+    void this.#server?.then((server) => server.close());
+  }
+
+  #open(): ReturnType<typeof openServer> {
+    this.#server ??= openServer(this.#options);
+    return this.#server;
   }
 }
+
+const openServer = async ({ url }: SmtpTransportOptions) => {
+  const { createTransport } = await loadMailer();
+  return createTransport({
+    url: url.reveal(),
+    connectionTimeout: MAIL_CONNECT_TIMEOUT_MS,
+    greetingTimeout: MAIL_CONNECT_TIMEOUT_MS,
+    dnsTimeout: MAIL_CONNECT_TIMEOUT_MS,
+    socketTimeout: MAIL_CONNECT_TIMEOUT_MS,
+  });
+};
+
+/** Loads the mail library for the first mail, because a platform can run for days without a mail. */
+const loadMailer = () => import('nodemailer');
 
 /** Maximum length of a line in a mail, without the line ending (RFC 5322). */
 const LINE_MAX_CHARACTERS = 998;

@@ -67,7 +67,7 @@ export const openMcp = async (): Promise<McpFixture> => {
     });
     addMcpRoutes(app, {
       settings,
-      endpoint,
+      endpoint: () => Promise.resolve(endpoint),
       port: () => port(),
       keys: new KnownKeys({ ...deps, keyUses: new KeyUses({ db, clock, logger }) }),
       admission: {

@@ -108,6 +108,8 @@ const SETTINGS: PostgresSettings = {
   synchronous_commit: 'on',
   // JIT compilation of a query would take longer than running any query of the platform.
   jit: 'off',
+  // Each process reads its own pages. The alternative are worker processes, which a small database does not keep busy.
+  io_method: 'sync',
   // Replication is not used, so its processes are turned off.
   max_wal_senders: '0',
   max_logical_replication_workers: '0',

@@ -134,6 +134,22 @@ describe('datagrams over a UDP path', () => {
     }
   });
 
+  it('arrive whole and once if packets are lost, repeated and out of order', async () => {
+    await bothUp();
+    relay.block = 'to-target';
+    const from = relay.sent.length;
+    const packets = 5;
+    for (let n = 0; n < packets; n += 1) {
+      for (const flow of [7, 9]) client.path.send(flow, Buffer.from(`${n}`), 0, 1);
+      await eventually(() => expect(relay.sent.length).toBe(from + n + 1));
+    }
+    const [first, second, , fourth, fifth] = relay.sent.slice(from) as [Buffer, Buffer, Buffer, Buffer, Buffer];
+    for (const packet of [fifth, second, fifth, fourth, first, second]) relay.inject(packet);
+    const expected = [4, 1, 3, 0].flatMap((n) => [`7: ${n}`, `9: ${n}`]);
+    await eventually(() => expect(edge.refused).toEqual(['replayed', 'replayed']));
+    await eventually(() => expect(edge.datagrams.toSorted()).toEqual(expected.toSorted()));
+  });
+
   it('are sent before the path stops in the same turn', async () => {
     await bothUp();
     expect(client.path.send(7, hello, 2, 7)).toBe(true);

@@ -53,6 +53,8 @@ const handleOf = (socket: Socket): UdpHandle | null => {
 };
 let stateSymbol: symbol | undefined;
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** Request and list of the next datagram of any socket. Node.js keeps them only for a queued datagram; then others take their place. */
 let spare: { readonly request: SendRequest; readonly list: Buffer[] } | null = null;
 
@@ -85,9 +87,14 @@ export class DatagramSender {
     const result =
       port === 0 ? handle.send(request, list, 1, true) : handle.send(request, list, 1, port, address, true);
     this.isBehind = result === 0;
-    if (result === 0) this.#queued(request, list);
-    else if (result < 0) this.#failed(result);
-    return result !== 0;
+    if (result === 0) {
+      this.#queued(request, list);
+      return false;
+    }
+    // The spare request outlives the socket, so it must not hold the datagram.
+    list[0] = NO_BYTES;
+    if (result < 0) this.#failed(result);
+    return true;
   }
 
   #queued(request: SendRequest, list: Buffer[]): void {

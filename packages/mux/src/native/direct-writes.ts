@@ -39,6 +39,7 @@ export class DirectWrites {
     request.owner = this;
     const error = handle.writeBuffer(request, bytes);
     if (error !== 0) {
+      request.owner = null;
       this.#fail(error);
       return false;
     }

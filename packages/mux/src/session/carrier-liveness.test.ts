@@ -1,20 +1,14 @@
-// The load figures of carriers, by which the carrier of the next stream is chosen, and the pings of both sides.
+// The load figures of carriers, by which the carrier of the next stream is chosen.
 
 import { expect, it } from 'vitest';
 import { CARRIER_FIRST_PINGS, CARRIER_NEAR_UNDER_MS } from '../stream/flow-control.ts';
-import {
-  CARRIER_DEAD_AFTER_MS,
-  CARRIER_PING_INTERVAL_MS,
-  CARRIER_SHARED_STREAMS,
-  CARRIER_SILENT_AFTER_MS,
-  CarrierLiveness,
-} from './carrier-liveness.ts';
+import { CARRIER_SHARED_STREAMS, CarrierLiveness } from './carrier-liveness.ts';
 
 const MIB = 1024 * 1024;
 const SHARED = CARRIER_SHARED_STREAMS;
 
 const ofPath = (roundTripMs: number, pings: number = CARRIER_FIRST_PINGS): CarrierLiveness => {
-  const liveness = new CarrierLiveness(0, 'edge');
+  const liveness = new CarrierLiveness(0);
   for (let i = 0; i < pings; i++) liveness.onPong(100, 100 + roundTripMs);
   return liveness;
 };
@@ -48,25 +42,4 @@ it('load is counted in steps, so that a few frames do not change the carrier', (
     liveness.heard(1, 0);
     expect(liveness.loadWith(0, 0)).toBe(0.125);
   }
-});
-
-it('the client pings an idle carrier at the interval, and the edge only after a longer silence', () => {
-  const client = new CarrierLiveness(0, 'client');
-  const edge = new CarrierLiveness(0, 'edge');
-  expect([client, edge].map((side) => side.isPingDue(CARRIER_PING_INTERVAL_MS - 1, 0))).toEqual([false, false]);
-  expect([client, edge].map((side) => side.isPingDue(CARRIER_PING_INTERVAL_MS, 0))).toEqual([true, false]);
-  expect(edge.isPingDue(CARRIER_SILENT_AFTER_MS - 1, 0)).toBe(false);
-  expect(edge.isPingDue(CARRIER_SILENT_AFTER_MS, 0)).toBe(true);
-  expect(CARRIER_SILENT_AFTER_MS + CARRIER_PING_INTERVAL_MS).toBeLessThanOrEqual(CARRIER_DEAD_AFTER_MS);
-});
-
-it('both sides ping a busy carrier at the interval, because its windows depend on the round trip', () => {
-  const edge = new CarrierLiveness(0, 'edge');
-  edge.heard(16, CARRIER_PING_INTERVAL_MS - 1);
-  expect(edge.isPingDue(CARRIER_PING_INTERVAL_MS, 48)).toBe(false);
-  edge.heard(1024, CARRIER_PING_INTERVAL_MS - 1);
-  expect(edge.isPingDue(CARRIER_PING_INTERVAL_MS, 48)).toBe(true);
-  edge.pinged(CARRIER_PING_INTERVAL_MS, 48);
-  expect(edge.isPingDue(2 * CARRIER_PING_INTERVAL_MS - 1, 48)).toBe(false);
-  expect(edge.isPingDue(2 * CARRIER_PING_INTERVAL_MS, 48)).toBe(false);
 });

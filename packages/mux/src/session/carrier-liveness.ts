@@ -4,13 +4,6 @@ import { RoundTrip } from '../stream/flow-control.ts';
 
 /** Interval between pings on a carrier. The pings also measure the round trip for window growth. */
 export const CARRIER_PING_INTERVAL_MS = 10_000;
-/**
- * Silence after which the edge pings an idle carrier. The client pings idle carriers every CARRIER_PING_INTERVAL_MS, and its pings and the
- * answers show both sides that the carrier is alive. Pings of the edge would only double the work for thousands of idle clients.
- */
-export const CARRIER_SILENT_AFTER_MS = 15_000;
-/** A carrier that has moved fewer bytes since the last ping is idle: two pings and their answers are 64 bytes. */
-const IDLE_BELOW_BYTES = 256;
 /** Streams that share a carrier on a near path before the next carrier is used. */
 export const CARRIER_SHARED_STREAMS = 64;
 /** Silence after which a carrier counts as dead, the same as on the control connection. */
@@ -25,20 +18,16 @@ const BULK_STEP_BYTES = MIB / 8;
 
 export class CarrierLiveness {
   readonly roundTrip = new RoundTrip();
-  readonly #role: 'edge' | 'client';
   readonly #openedAtMs: number;
   #lastHeardMs: number;
   #lastPingMs: number;
   #receivedBytes = 0;
-  /** Total bytes of the carrier in both directions when the last ping was sent. */
-  #movedBytesAtPing = 0;
   /** Total bytes of the carrier in both directions, up to the last tick. */
   #movedBytes = 0;
   /** Bytes of the carrier in both directions between the last two ticks. */
   #recentBytes = 0;
 
-  constructor(nowMs: number, role: 'edge' | 'client') {
-    this.#role = role;
+  constructor(nowMs: number) {
     this.#openedAtMs = nowMs;
     this.#lastHeardMs = nowMs;
     this.#lastPingMs = nowMs;
@@ -49,9 +38,8 @@ export class CarrierLiveness {
     this.#receivedBytes += bytes;
   }
 
-  pinged(nowMs: number, bytesSent: number): void {
+  pinged(nowMs: number): void {
     this.#lastPingMs = nowMs;
-    this.#movedBytesAtPing = this.#receivedBytes + bytesSent;
   }
 
   /**
@@ -89,11 +77,8 @@ export class CarrierLiveness {
     return nowMs - this.#lastHeardMs >= CARRIER_DEAD_AFTER_MS;
   }
 
-  isPingDue(nowMs: number, bytesSent: number): boolean {
-    if (nowMs - this.#lastPingMs < CARRIER_PING_INTERVAL_MS) return false;
-    if (this.#role === 'client' || nowMs - this.#lastHeardMs >= CARRIER_SILENT_AFTER_MS) return true;
-    // A busy carrier is pinged by both sides, because both need its round trip for the windows of its streams.
-    return this.#receivedBytes + bytesSent - this.#movedBytesAtPing >= IDLE_BELOW_BYTES;
+  isPingDue(nowMs: number): boolean {
+    return nowMs - this.#lastPingMs >= CARRIER_PING_INTERVAL_MS;
   }
 
   isWorn(nowMs: number, bytesSent: number): boolean {

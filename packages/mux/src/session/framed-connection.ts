@@ -69,7 +69,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#sender = new FrameSender(carrier, session.frames);
     this.#parser = new FrameParser(this, session.frames);
     this.#streams = new StreamTable(session.role);
-    this.liveness = new CarrierLiveness(session.clock.monotonic(), session.role);
+    this.liveness = new CarrierLiveness(session.clock.monotonic());
     this.lane = new DatagramLane(carrier, this, session.clock, this.liveness.roundTrip);
   }
 
@@ -323,7 +323,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       this.#carrier.destroy(`nothing heard for ${CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (this.liveness.isPingDue(nowMs, this.#carrier.bytesSent)) this.#ping(nowMs);
+    if (this.liveness.isPingDue(nowMs)) this.#ping(nowMs);
     for (const stream of this.#streams.overdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);
@@ -333,7 +333,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #ping(nowMs: number): void {
-    this.liveness.pinged(nowMs, this.#carrier.bytesSent);
+    this.liveness.pinged(nowMs);
     this.#sender.ping(nowMs);
   }
 

@@ -1,22 +1,45 @@
 // Frees memory used only during the start: parsed text, code that ran once, garbage in the old generation. An idle process allocates too
 // little to trigger a collection.
+import nodeModule from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /** Delay after readiness, so that the first requests do not wait for the collection of some tens of ms. */
 const AFTER_READY_MS = 500;
+/** Time until a second collection. V8 shrinks the young generation only if the process has allocated little for some seconds. */
+const AT_REST_MS = 20_000;
+/** Share of a processor above which a process counts as busy. A busy process needs its young generation, and must not pause. */
+const BUSY_SHARE = 0.1;
 
 type CollectGarbage = (options?: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void;
 
-/** Runs a garbage collection once, soon after the process is ready. Does not keep the process alive. */
-export const releaseStartMemory = (): void => {
+interface Rest {
+  readonly atRestMs?: number;
+  readonly busyShare?: number;
+}
+
+/**
+ * Runs a garbage collection soon after the process is ready, and another one if the process is idle then. Also writes the compile cache,
+ * if there is one, because a process that is killed cannot write the cache at its end. Does not keep the process alive.
+ */
+export const releaseStartMemory = ({ atRestMs = AT_REST_MS, busyShare = BUSY_SHARE }: Rest = {}): void => {
   setTimeout(() => {
-    // Enabled only for a moment, because with flags different from its build Node would recompile each of its modules.
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as CollectGarbage;
-    setFlagsFromString('--no-expose-gc');
-    // In Node.js 20, any option of the garbage collector selects a collection of the young generation only.
-    if (process.versions.node.startsWith('20.')) collect();
-    else collect({ type: 'major', flavor: 'last-resort' });
+    (nodeModule as { flushCompileCache?(): void }).flushCompileCache?.();
+    collect();
+    const before = process.cpuUsage();
+    setTimeout(() => {
+      const { user, system } = process.cpuUsage(before);
+      if (user + system <= busyShare * atRestMs * 1000) collect();
+    }, atRestMs).unref();
   }, AFTER_READY_MS).unref();
+};
+
+const collect = (): void => {
+  // Enabled only for a moment, because with flags different from its build Node would recompile each of its modules.
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as CollectGarbage;
+  setFlagsFromString('--no-expose-gc');
+  // In Node.js 20, any option of the garbage collector selects a collection of the young generation only.
+  if (process.versions.node.startsWith('20.')) gc();
+  else gc({ type: 'major', flavor: 'last-resort' });
 };

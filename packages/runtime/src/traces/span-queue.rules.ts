@@ -4,7 +4,7 @@
 import { afterFailure, type BackoffRules, type BackoffState, CALM } from '@tunnel/rules/rate';
 
 export const SPAN_QUEUE = {
-  /** Maximum spans that wait or are being sent. Further spans are dropped and counted. */
+  /** @limit operator: Spans of traces that wait for the collector, per process | further spans are dropped and counted */
   SPANS_MAX: 2048,
   /** Maximum spans per request to the collector. */
   BATCH_SPANS: 512,

@@ -53,7 +53,7 @@ const start = (settings: Partial<TelemetrySettings> = {}) => {
 /** Advances the clock in steps until the check passes, because sockets need real time. */
 const inSteps = (clock: FakeClock, check: () => void) =>
   eventually(async () => {
-    await clock.advance(500);
+    await clock.advance(1000);
     check();
   });
 

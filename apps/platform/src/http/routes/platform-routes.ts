@@ -1,8 +1,7 @@
 // Adds all routes of the platform, with their dependencies beyond the services' context.
 import type { Secret } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
-import { AccountHost } from '../../mcp/account-host.ts';
-import { McpEndpoint } from '../../mcp/mcp-endpoint.ts';
+import type { McpEndpoint } from '../../mcp/mcp-endpoint.ts';
 import type { AccessTokens } from '../../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
 import type { SigningKeys } from '../../services/auth/signing-keys.ts';
@@ -120,8 +119,21 @@ interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
 }
 
 const addMcp = (app: PlatformApp, parts: McpParts): void => {
-  const { clock, logger, version, settings, port, tokens, metrics, admission } = parts;
-  const endpoint = new McpEndpoint({
+  const { settings, port, tokens, admission } = parts;
+  let loading: Promise<McpEndpoint> | null = null;
+  const endpoint = (): Promise<McpEndpoint> => {
+    loading ??= loadEndpoint(parts);
+    return loading;
+  };
+  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts), admission });
+};
+
+/** Loads the MCP endpoint. The MCP library takes several MB of memory, so it is loaded for the first message of an authenticated caller. */
+const loadEndpoint = async (parts: McpParts): Promise<McpEndpoint> => {
+  const { AccountHost } = await import('../../mcp/account-host.ts');
+  const { McpEndpoint: Endpoint } = await import('../../mcp/mcp-endpoint.ts');
+  const { clock, logger, version, settings, metrics } = parts;
+  return new Endpoint({
     clock,
     logger,
     version,
@@ -129,7 +141,6 @@ const addMcp = (app: PlatformApp, parts: McpParts): void => {
     hostFor: (caller) => new AccountHost(parts, caller),
     onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
   });
-  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts), admission });
 };
 
 /**

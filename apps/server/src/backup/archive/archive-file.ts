@@ -69,6 +69,23 @@ const exists = (path: string): Promise<boolean> =>
 const readAll = (source: FileHandle) =>
   source.createReadStream({ start: 0, autoClose: false, highWaterMark: PIECE_BYTES });
 
+/**
+ * Reads a file at the rate of the archive. All pieces share one buffer, because buffers of their own would be most of the memory of the
+ * process. The consumer must be done with a piece before it takes the next.
+ */
+const readPaced = async function* (source: FileHandle, rate: TokenBucket, clock: Clock): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  for (let at = 0; ; ) {
+    const { bytesRead } = await source.read(buffer, 0, PIECE_BYTES, at);
+    if (bytesRead === 0) return;
+    at += bytesRead;
+    const waitMs = rate.waitMs(clock.monotonic());
+    rate.charge(bytesRead / 1000, clock.monotonic());
+    if (waitMs > 0) await new Promise<void>((resolve) => void clock.setTimeout(resolve, waitMs));
+    yield buffer.subarray(0, bytesRead);
+  }
+};
+
 const pack = async (
   source: FileHandle,
   to: string,
@@ -81,7 +98,8 @@ const pack = async (
     const write = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
       for await (const piece of pieces) await target.appendFile(piece);
     };
-    await pipeline(readAll(source), paced(rate, clock), createGzip({ level: LEVEL }), write, { signal });
+    // A piece is far larger than the stream's high-water mark, so the pipeline takes the next piece only after `drain`.
+    await pipeline(readPaced(source, rate, clock), createGzip({ level: LEVEL }), write, { signal });
     await target.sync();
     await target.close();
     await rename(aside, to);
@@ -92,16 +110,6 @@ const pack = async (
     throw error;
   }
 };
-
-const paced = (rate: TokenBucket, clock: Clock): Transform =>
-  new Transform({
-    transform: (piece: Buffer, _encoding, done) => {
-      const waitMs = rate.waitMs(clock.monotonic());
-      rate.charge(piece.length / 1000, clock.monotonic());
-      if (waitMs === 0) done(null, piece);
-      else clock.setTimeout(() => done(null, piece), waitMs);
-    },
-  });
 
 const hashOf = async (source: FileHandle): Promise<string> => {
   const hash = createHash('sha256');

@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { eventually, FastClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SWITCHED_OFF, SWITCHED_ON } from '../../embedded-postgres/log-mode.ts';
@@ -101,6 +110,14 @@ describe('the archiver', () => {
     await next.stop(5000);
     expect(trial.spooled).toEqual([4]);
     expect(trial.warnings('not all log is archived')).toBe(1);
+  });
+
+  it('archives a whole segment of changing content, longer than the pieces that are read at once, without changing a byte', async () => {
+    const content = Buffer.from(Uint32Array.from({ length: (16 * MB) / 4 }, (_, index) => index).buffer);
+    writeFileSync(join(trial.spool, seg(3)), content);
+    await trial.archiver().start();
+    await eventually(() => expect(trial.archived).toEqual([3]));
+    expect(gunzipSync(readFileSync(join(trial.walDir, `${seg(3)}.gz`))).equals(content)).toBe(true);
   });
 
   it('stays within its rate', async () => {

@@ -7,7 +7,6 @@ import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { authenticateCaller, type McpDoorDeps, showsBearer } from '../../../mcp/mcp-caller.ts';
 import type { McpEndpoint } from '../../../mcp/mcp-endpoint.ts';
-import { readMessage } from '../../../mcp/mcp-message.ts';
 import { oauthAddresses } from '../../../services/oauth/oauth-addresses.ts';
 import type { ApiAdmission } from '../../admission/api-admission.ts';
 import { createOwnOriginCheck } from '../../auth/refresh-cookie.ts';
@@ -15,7 +14,8 @@ import { MCP_PATH } from '../../shared/paths.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
 
 export interface McpRouteDeps extends McpDoorDeps, Pick<RouteContext, 'settings'> {
-  readonly endpoint: Pick<McpEndpoint, 'answer'>;
+  /** Returns the endpoint, loaded for the first message of an authenticated caller. */
+  readonly endpoint: () => Promise<Pick<McpEndpoint, 'answer'>>;
   /** Admission of API calls: the lookup of an unknown key waits for a turn. Absent if every lookup begins at once. */
   readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
   /** Returns the port that the platform listens on. */
@@ -36,9 +36,11 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
         authorization,
       );
       if (!/json/i.test(headerOf(context, 'content-type') ?? '')) throw new Fault('API_MEDIA_TYPE');
+      const { readMessage } = await import('../../../mcp/mcp-message.ts');
       const message = readMessage(await context.req.arrayBuffer());
       if (message instanceof Response) return message;
-      return await deps.endpoint.answer(caller, {
+      const endpoint = await deps.endpoint();
+      return await endpoint.answer(caller, {
         request: context.req.raw,
         message,
         onOver: whenOver(context),
