@@ -1,5 +1,5 @@
 // The Helm chart without Helm: values, schema, templates and server.toml name the same keys. `npm run try:helm` renders the chart.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -170,12 +170,6 @@ describe('the chart', () => {
     const chart = read(`${CHART}/Chart.yaml`).split('\n');
     expect(chart).toContain(`version: ${version}`);
     expect(chart).toContain(`appVersion: "${version}"`);
-  });
-
-  it('has the alerts of the monitoring page', () => {
-    const page = /```yaml\n(groups:\n[\s\S]*?)```/.exec(read('docs/monitor.md'))?.[1];
-    const file = existsSync(join(ROOT, 'deploy/monitoring/alerts.yml')) ? read('deploy/monitoring/alerts.yml') : page;
-    expect(parse(read(`${CHART}/alerts.yml`))).toEqual(parse(file ?? ''));
   });
 
   it('probes paths that exist: liveness asks the process, readiness the database', () => {

@@ -1,6 +1,5 @@
 // Interface of an edge: its dependencies and its public methods.
-import type { Clock, Logger, Secret } from '@tunnel/runtime';
-import type { BackupFigures } from './admin/metrics-server.ts';
+import type { BackupFigures, Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
 import type { StackPlatform } from './backend/choose-backend.ts';

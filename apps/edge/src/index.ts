@@ -1,4 +1,3 @@
-export type { BackupFigures } from './admin/metrics-server.ts';
 export { checkTls } from './admin/rest-security.ts';
 export { sendTestAlert, type TestAlertEnd } from './alerts/test-alert.ts';
 export { createEdge } from './edge.ts';

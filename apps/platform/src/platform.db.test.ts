@@ -209,6 +209,20 @@ describe('the platform', () => {
     expect((await fetch(link)).status).toBe(401);
   });
 
+  it('exports metrics of backups and of its process outside a stack', async () => {
+    const { url } = await openDatabase();
+    const figures = { lastSuccessSecs: 1_790_000_000, failures: 1, archiveFailures: 7 };
+    const { ask, status } = await startPlatform(url, { backups: () => figures });
+    await eventually(async () => expect(await status('/health/db')).toBe(200));
+    const shown = await (
+      await ask('/metrics', { headers: { authorization: `Bearer ${ADMIN_TOKEN.reveal()}` } })
+    ).text();
+    expect(shown).toContain('\ntunnel_backup_last_success_timestamp_seconds 1790000000\n');
+    expect(shown).toContain('\ntunnel_backup_failures_total 1\n');
+    expect(shown).toContain('\ntunnel_wal_archive_failures_total 7\n');
+    expect(shown).toMatch(/^process_resident_memory_bytes \d+/m);
+  });
+
   it('fails with CONFIG_PORT_TAKEN if its port is in use, and leaves nothing open', async () => {
     const { url } = await openDatabase();
     const { platform } = await startPlatform(url);

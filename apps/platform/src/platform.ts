@@ -5,7 +5,15 @@ import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { platformLabelOf } from '@tunnel/rules/names';
-import { type Clock, createTracer, Lifecycle, type Logger, type Secret, type Tracer } from '@tunnel/runtime';
+import {
+  type BackupFigures,
+  type Clock,
+  createTracer,
+  Lifecycle,
+  type Logger,
+  type Secret,
+  type Tracer,
+} from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
@@ -84,6 +92,8 @@ export interface PlatformDeps {
   readonly guideFolder?: string;
   /** Called when a mail was written to a file, so that the console can show the mail. */
   readonly onMail?: (notice: MailNotice) => void;
+  /** Figures of the backups, for the platform's metrics. Returns null while backups are off. Absent in a stack, whose edge exports them. */
+  readonly backups?: () => BackupFigures | null;
 }
 
 /** Data shared by the platform and the edge of the same stack. */
@@ -427,6 +437,7 @@ class ComposedPlatform implements Platform {
       wakeMailer: () => this.#mail.wake(),
       firstAccountMade: () => this.#firstAccount.remove(),
       ordering: this.#config.acme.enabled ? this.#certificates : null,
+      backups: this.#options.backups,
       port: () => this.#server.address.port,
     });
     return { app, admission };

@@ -1,6 +1,7 @@
 export { KeyedMutex } from './async/keyed-mutex.ts';
 export { SerialQueue, SerialRuns } from './async/serial.ts';
 export { SingleFlight } from './async/single-flight.ts';
+export { addBackupSeries, type BackupFigures } from './backup-metrics.ts';
 export { Cache } from './cache.ts';
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
 export {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EDGE_LINK_PATH, type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
 import type { Admission, ConnectionShare } from '@tunnel/rules/admission';
-import type { Counter, Logger, Metrics } from '@tunnel/runtime';
+import { addBackupSeries, type BackupFigures, type Counter, type Logger, type Metrics } from '@tunnel/runtime';
 import type { StackPlatform } from '../backend/choose-backend.ts';
 import { RESERVED_KINDS, type ReservedNames } from '../backend/names/reserved-names.ts';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
@@ -116,16 +116,6 @@ export interface EdgeFigures {
   } | null;
 }
 
-/** Figures of the backups that the parent process of a stack takes. */
-export interface BackupFigures {
-  /** Unix time in seconds at which the newest backup was finished; 0 if there is none. */
-  readonly lastSuccessSecs: number;
-  /** Number of failed backups. */
-  readonly failures: number;
-  /** Number of failed attempts to archive a segment of the database's log. */
-  readonly archiveFailures: number;
-}
-
 /** Number of alerts, by destination and outcome. */
 export type AlertFigures = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
@@ -156,7 +146,7 @@ export class EdgeMetrics {
     const build = { labels: { version: figures.version, node: process.versions.node }, value: 1 };
     metrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
     addRestartSeries(metrics, figures);
-    addBackupSeries(metrics, figures);
+    addBackupSeries(metrics, figures.backups);
     this.#readCertificates = addCertificateSeries(metrics, figures.certificates);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
@@ -281,31 +271,6 @@ const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
 };
 
 /** Adds restart counts. The supervisor provides the counts, because the supervisor survives the crash of a part. */
-const addBackupSeries = (metrics: Metrics, { backups }: EdgeFigures): void => {
-  const series = (pick: (figures: BackupFigures) => number) => () => {
-    const figures = backups();
-    return figures === null ? [] : [{ labels: {}, value: pick(figures) }];
-  };
-  metrics.seriesOf(
-    'tunnel_backup_last_success_timestamp_seconds',
-    'Unix time at which the newest backup was finished; 0 if there is none',
-    'gauge',
-    series(({ lastSuccessSecs }) => lastSuccessSecs),
-  );
-  metrics.seriesOf(
-    'tunnel_backup_failures_total',
-    'Scheduled backups that failed',
-    'counter',
-    series(({ failures }) => failures),
-  );
-  metrics.seriesOf(
-    'tunnel_wal_archive_failures_total',
-    "Failed attempts to archive a segment of the database's log",
-    'counter',
-    series(({ archiveFailures }) => archiveFailures),
-  );
-};
-
 const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
   if (restarts === null) return;
   metrics.seriesOf('tunnel_restarts_total', 'Restarts of server processes after a crash', 'counter', () =>

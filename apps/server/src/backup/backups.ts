@@ -1,8 +1,7 @@
 // Backups of a server with an embedded database: the archive of the log and the schedule, for the process that holds the database. The code
 // that takes a backup is loaded when the first backup is due.
 import type { ServerConfig } from '@tunnel/config/server';
-import type { BackupFigures } from '@tunnel/edge';
-import type { Clock, Logger, Secret } from '@tunnel/runtime';
+import type { BackupFigures, Clock, Logger, Secret } from '@tunnel/runtime';
 import type { LogMode } from '../embedded-postgres/log-mode.ts';
 import { postgresFiles } from '../embedded-postgres/postgres-files.ts';
 import { isBehindGap } from './archive/archive.rules.ts';

@@ -3,9 +3,17 @@
 // process of the group and only the parent handles them.
 import { join } from 'node:path';
 import { loadServerConfig } from '@tunnel/config/server';
-import type { BackupFigures } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
-import { type Clock, createLogger, type FileLock, type Logger, lockHolder, Secret, takeLock } from '@tunnel/runtime';
+import {
+  type BackupFigures,
+  type Clock,
+  createLogger,
+  type FileLock,
+  type Logger,
+  lockHolder,
+  Secret,
+  takeLock,
+} from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
 import { mailText } from '../console/ready-text.ts';
 import { crashErrorOf, processCounters } from '../data-dir/crash-reports.ts';

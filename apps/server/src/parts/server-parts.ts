@@ -3,9 +3,9 @@
 // process runs the part.
 import { join } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
-import type { BackupFigures, Edge, EdgeDeps } from '@tunnel/edge';
+import type { Edge, EdgeDeps } from '@tunnel/edge';
 import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunnel/platform';
-import type { Clock, Logger, Secret } from '@tunnel/runtime';
+import type { BackupFigures, Clock, Logger, Secret } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
 import type { Backups } from '../backup/backups.ts';
 import { DASHBOARD_FOLDER, GUIDE_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
@@ -58,6 +58,7 @@ export class ServerParts {
   #postgres: EmbeddedPostgres | null = null;
   /** Backups of the embedded database, if this process runs the database. */
   #backups: Backups | null = null;
+  #backupFigures: BackupFigures | null = null;
   #simulator: Simulator | null = null;
   #platform: Platform | null = null;
   #edge: Edge | null = null;
@@ -143,7 +144,10 @@ export class ServerParts {
     if (database.url.reveal() !== '') return database.url;
     const { EmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.ts');
     const { Backups } = await import('../backup/backups.ts');
-    const backups = new Backups({ settings, dataDir, version, clock, logger, onFigures: () => {} });
+    const onFigures = (figures: BackupFigures): void => {
+      this.#backupFigures = figures;
+    };
+    const backups = new Backups({ settings, dataDir, version, clock, logger, onFigures });
     const postgres = new EmbeddedPostgres({ dataDir, logger, clock, log: backups.logMode });
     this.#postgres = postgres;
     onMakingDatabase();
@@ -188,7 +192,8 @@ export class ServerParts {
       dashboardFolder: DASHBOARD_FOLDER,
       viewerFolder: VIEWER_FOLDER,
       guideFolder: GUIDE_FOLDER,
-      ...(stack === undefined ? {} : { localEdge: localEdgeOf(stack) }),
+      // In a stack, the edge exports the metrics of the backups.
+      ...(stack === undefined ? { backups: () => this.#backupFigures } : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
     this.#platform = platform;

@@ -1,9 +1,8 @@
 // Messages between the stack's parent process and its parts, sent over the IPC channel.
 
 import { type ServerConfig } from '@tunnel/config/server';
-import type { BackupFigures } from '@tunnel/edge';
 import type { FaultValues } from '@tunnel/errors';
-import { Secret } from '@tunnel/runtime';
+import { type BackupFigures, Secret } from '@tunnel/runtime';
 import type { CrashError } from '../data-dir/crash-reports.ts';
 
 /** The parts of a stack that run as separate processes. */

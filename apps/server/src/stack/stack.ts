@@ -2,8 +2,7 @@
 // loads no code of the parts, so that it stays small and a crash of a part cannot affect it.
 
 import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
-import type { BackupFigures } from '@tunnel/edge';
-import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
+import { type BackupFigures, type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import { Backups } from '../backup/backups.ts';
 import { writeCrash } from '../data-dir/crash-reports.ts';
 import type { Reach } from '../data-dir/data-dir.ts';

@@ -72,6 +72,7 @@ export interface PlatformRouteDeps
   /** The operator's token for reading the metrics. */
   readonly adminToken: Secret;
   readonly ordering: MetricsContext['ordering'];
+  readonly backups: MetricsContext['backups'];
   readonly droppedSpans: MetricsContext['droppedSpans'];
 }
 

@@ -1,6 +1,6 @@
 // Prometheus metrics of the platform: counted at the source, or queried from the database at every scrape.
 import type { ToolName, ToolOutcome } from '@tunnel/mcp/tools';
-import { type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
+import { addBackupSeries, type BackupFigures, type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
 import { certificateFigures } from '../../../services/certificates/certificate-figures.ts';
 import type { PlatformCertificates } from '../../../services/certificates/platform-certificates.ts';
 import { countGrants } from '../../../services/oauth/grants.ts';
@@ -19,6 +19,11 @@ export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
   /** The certificate orders of this platform. Null if `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
   readonly version: string;
+  /**
+   * Figures of the backups; null while backups are off. Absent in a stack. A platform outside a stack exports these figures, and the
+   * metrics of its process.
+   */
+  readonly backups?: (() => BackupFigures | null) | undefined;
   /** Returns the number of spans that the collector of traces did not get. */
   readonly droppedSpans: () => number;
 }
@@ -28,10 +33,11 @@ const DROPPED_SPANS = 'Spans dropped because the queue was full or the collector
 export class PlatformMetrics {
   readonly #metrics: Metrics = createMetrics();
   /** Metrics that an edge of the same stack exports, too. Left out in the edge's scrape. */
-  readonly #ownMetrics: Metrics = createMetrics();
+  readonly #ownMetrics: Metrics;
   readonly #mcpCalls: Counter<string>;
 
   constructor(context: MetricsContext) {
+    this.#ownMetrics = createMetrics({ processMetrics: context.backups !== undefined });
     this.#mcpCalls = this.#metrics.counter('tunnel_mcp_calls_total', 'Tool calls at /mcp, by outcome', [
       'tool',
       'outcome',
@@ -40,6 +46,7 @@ export class PlatformMetrics {
     this.#addCalls(context.admission);
     const build = { labels: { version: context.version, node: process.versions.node }, value: 1 };
     this.#ownMetrics.seriesOf('tunnel_build_info', 'Versions of the server and of Node.js', 'gauge', () => [build]);
+    if (context.backups !== undefined) addBackupSeries(this.#ownMetrics, context.backups);
     this.#ownMetrics.seriesOf('tunnel_trace_spans_dropped_total', DROPPED_SPANS, 'counter', () => [
       { labels: {}, value: context.droppedSpans() },
     ]);
